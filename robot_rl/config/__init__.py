@@ -1,0 +1,1 @@
+"""Configuration: what can be set, and how it is loaded."""

@@ -1,0 +1,109 @@
+"""What can be set, one frozen dataclass per component. Every field says what it is, in which unit, and why its value.
+
+pydantic checks types and ranges when an object is made; an unknown key is an error. `robot_rl/config/load.py` reads
+files and command-line overrides into these.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+Positive = Annotated[int, Field(ge=1)]
+NonNegative = Annotated[int, Field(ge=0)]
+PositiveReal = Annotated[float, Field(gt=0)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+
+_STRICT = ConfigDict(extra="forbid", strict=True)
+
+
+@dataclass(frozen=True, config=_STRICT)
+class SACConfig:
+    """RLPD-style soft actor-critic (Haarnoja 2018; Ball 2023)."""
+
+    hidden_sizes: tuple[Positive, ...] = (256, 256)
+    """Widths of the hidden layers of actor and critics; each is followed by LayerNorm and ReLU."""
+    ensemble_size: Positive = 2
+    """Number of independent critics."""
+    target_subset: Positive = 2
+    """Critics drawn at random for each target; the target is their minimum (REDQ)."""
+    discount: Annotated[float, Field(gt=0, lt=1)] = 0.97
+    """Discount per control step."""
+    n_step: Positive = 3
+    """Steps summed before the bootstrap. A window ends early where the episode ends or control changes hands."""
+    target_rate: Fraction = 0.005
+    """Polyak rate of the target critics, per critic update."""
+    learning_rate: PositiveReal = 3e-4
+    """Adam, for actor, critics and temperature alike."""
+    initial_temperature: PositiveReal = 0.01
+    """Entropy coefficient at the start."""
+    target_entropy_per_action: float = -0.5
+    """Target entropy of the policy, times the number of continuous actions."""
+    clamp_targets: bool = True
+    """Clamp critic targets to the return range that the task declares."""
+    gripper_exploration: Fraction = 0.05
+    """Chance of a random gripper action while training, for tasks that have one."""
+
+
+@dataclass(frozen=True, config=_STRICT)
+class ReplayConfig:
+    """What is remembered and how it is sampled."""
+
+    capacity: Positive = 100_000
+    """Steps kept online; the oldest episodes go first. Demonstrations are never dropped."""
+    batch_size: Positive = 256
+    """Transitions in each critic update."""
+    demo_fraction: Fraction = 0.5
+    """Share of each batch drawn from demonstrations and interventions."""
+    history: tuple[NonNegative, ...] = (0, 1)
+    """Ages [steps] of the observations stacked for the networks; before the first one, the first is repeated."""
+
+
+@dataclass(frozen=True, config=_STRICT)
+class InterventionConfig:
+    """How the scripted operator corrects the policy while training."""
+
+    enabled: bool = True
+    """Whether it does so at all."""
+
+
+@dataclass(frozen=True, config=_STRICT)
+class EvaluationConfig:
+    """Evaluation of the finished policy, on seeds apart from training."""
+
+    episodes: Positive = 100
+    """Held-out resets."""
+    seed: NonNegative = 1_000_000
+    """First evaluation seed; training seeds stay below it."""
+    video_episodes: NonNegative = 4
+    """Episodes shown in `evaluation.mp4`; 0 writes none."""
+
+
+@dataclass(frozen=True, config=_STRICT)
+class TrainConfig:
+    """One training run, from demonstrations to evaluation."""
+
+    task: str = "peg_insert"
+    """Name of the task; `robot-rl tasks` lists them."""
+    seed: NonNegative = 0
+    """Everything random follows from it."""
+    device: Literal["cpu", "cuda"] = "cpu"
+    """Where the learner computes."""
+    demonstrations: NonNegative = 20
+    """Episodes that the operator demonstrates before learning starts."""
+    env_steps: Positive = 15_000
+    """Online steps, interventions included, demonstrations not."""
+    warmup_steps: NonNegative = 100
+    """Online steps before the first update."""
+    update_to_data: Positive = 4
+    """Critic updates per env step; actor and temperature are updated once per env step."""
+    processes: Literal[1, 2] = 1
+    """1: actor and learner take turns, deterministic. 2: they run side by side."""
+    checkpoint_interval: Positive = 1_000
+    """Env steps between checkpoints."""
+    sac: SACConfig = Field(default_factory=SACConfig)
+    replay: ReplayConfig = Field(default_factory=ReplayConfig)
+    intervention: InterventionConfig = Field(default_factory=InterventionConfig)
+    evaluation: EvaluationConfig = Field(default_factory=EvaluationConfig)

@@ -1,0 +1,1 @@
+"""The one schema, the store on disk, and replay in memory."""

@@ -1,0 +1,180 @@
+"""The one description of recorded robot data. Everybody imports it; nobody else writes a transition dict.
+
+A `Step` is what happened in one control period. An `Episode` is columns of T steps plus the observation after the last
+one, so that each frame is stored once. Rewards, terminations and time-outs are recorded as they were; n-step returns
+and discounts are computed when sampling and never stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from robot_rl.errors import DataError
+
+SCHEMA_VERSION = 1
+
+Observation = Mapping[str, np.ndarray]
+"""`state/<what>` vectors in SI units and `images/<camera>` uint8 frames."""
+
+
+class Source(IntEnum):
+    """Who chose the executed action."""
+
+    POLICY = 0
+    HUMAN = 1
+    SCRIPT = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One control period.
+
+    Attributes:
+        observation: What was known when the action was chosen.
+        action: What was executed, in [-1, 1]. Shape (n,).
+        action_policy: What the policy wanted; equals `action` unless someone else was in control.
+        source: Who was in control.
+        reward: Reward of this step.
+        reward_source: Who gave it, e.g. `"task"`.
+        terminated: The episode ended here by success or failure; nothing follows, so nothing is bootstrapped.
+        truncated: The episode was cut here, e.g. by the step limit; the value of what would follow still counts.
+        stamp_obs: When the observation was measured [ns].
+        stamp_action: When the command was sent [ns].
+        episode_id: Which episode.
+        index: Position in the episode, from 0.
+    """
+
+    observation: Observation
+    action: np.ndarray
+    action_policy: np.ndarray
+    source: Source
+    reward: float
+    reward_source: str
+    terminated: bool
+    truncated: bool
+    stamp_obs: int
+    stamp_action: int
+    episode_id: str
+    index: int
+
+
+@dataclass(frozen=True, eq=False)
+class Episode:
+    """Columns of T steps and the observation after the last.
+
+    Attributes:
+        episode_id: Unique within a store.
+        observations: Each of shape (T + 1, ...): row t is what step t saw, row T is what the last step led to.
+        action: Executed, shape (T, n), float32.
+        action_policy: Wanted by the policy, shape (T, n), float32.
+        source: `Source` per step, shape (T,), int8.
+        reward: Shape (T,), float32.
+        terminated: Shape (T,), bool. True at most in the last row.
+        truncated: Shape (T,), bool. True at most in the last row.
+        stamp_obs: [ns], shape (T + 1,), int64.
+        stamp_action: [ns], shape (T,), int64.
+        reward_source: Who gave the rewards.
+        metadata: Facts about the episode that are not per step, e.g. task, seed, success; JSON values only.
+        schema_version: Version of this layout.
+    """
+
+    episode_id: str
+    observations: Mapping[str, np.ndarray]
+    action: np.ndarray
+    action_policy: np.ndarray
+    source: np.ndarray
+    reward: np.ndarray
+    terminated: np.ndarray
+    truncated: np.ndarray
+    stamp_obs: np.ndarray
+    stamp_action: np.ndarray
+    reward_source: str = "task"
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    schema_version: int = SCHEMA_VERSION
+
+    def __len__(self) -> int:
+        """Number of steps T."""
+        return len(self.action)
+
+    def __post_init__(self) -> None:
+        """Checks the invariants.
+
+        Raises:
+            DataError: naming the episode, the column and what is wrong with it.
+        """
+        if self.schema_version != SCHEMA_VERSION:
+            raise DataError(
+                f"episode {self.episode_id}: schema version {self.schema_version}, this program reads {SCHEMA_VERSION}"
+            )
+        steps = len(self)
+        if steps == 0:
+            raise DataError(f"episode {self.episode_id}: has no steps")
+        for name in STEP_COLUMNS:
+            if len(getattr(self, name)) != steps:
+                raise DataError(
+                    f"episode {self.episode_id}: column {name} has {len(getattr(self, name))} rows, expected {steps}"
+                )
+        for name, column in {**self.observations, "stamp_obs": self.stamp_obs}.items():
+            if len(column) != steps + 1:
+                raise DataError(f"episode {self.episode_id}: {name} has {len(column)} rows, expected {steps + 1}")
+        for name in ("terminated", "truncated"):
+            if np.any(getattr(self, name)[:-1]):
+                raise DataError(f"episode {self.episode_id}: {name} before the last step")
+        if self.terminated[-1] and self.truncated[-1]:
+            raise DataError(f"episode {self.episode_id}: ends both terminated and truncated; it can be only one")
+        for name in ("action", "action_policy", "reward"):
+            if not np.isfinite(getattr(self, name)).all():
+                raise DataError(f"episode {self.episode_id}: {name} has a NaN or an infinity")
+
+
+STEP_COLUMNS = ("action", "action_policy", "source", "reward", "terminated", "truncated", "stamp_action")
+"""Columns with one row per step, in the order in which they are written."""
+
+
+class EpisodeBuilder:
+    """Collects steps into an `Episode`."""
+
+    def __init__(self, episode_id: str, metadata: Mapping[str, Any] | None = None) -> None:
+        self.episode_id = episode_id
+        self.metadata: dict[str, Any] = dict(metadata or {})
+        self._steps: list[Step] = []
+
+    def __len__(self) -> int:
+        """Steps so far."""
+        return len(self._steps)
+
+    def add(self, step: Step) -> None:
+        """Appends one step.
+
+        Raises:
+            DataError: if the step belongs to another episode or position.
+        """
+        if step.episode_id != self.episode_id or step.index != len(self._steps):
+            raise DataError(
+                f"step {step.index} of {step.episode_id} cannot follow {len(self._steps)} steps of {self.episode_id}"
+            )
+        self._steps.append(step)
+
+    def finish(self, final_observation: Observation, final_stamp: int) -> Episode:
+        """The episode, given the observation [and its stamp, ns] that the last step led to."""
+        steps = self._steps
+        rows = [*(s.observation for s in steps), final_observation]
+        return Episode(
+            episode_id=self.episode_id,
+            observations={key: np.stack([row[key] for row in rows]) for key in sorted(final_observation)},
+            action=np.stack([s.action for s in steps]).astype(np.float32),
+            action_policy=np.stack([s.action_policy for s in steps]).astype(np.float32),
+            source=np.array([s.source for s in steps], np.int8),
+            reward=np.array([s.reward for s in steps], np.float32),
+            terminated=np.array([s.terminated for s in steps], bool),
+            truncated=np.array([s.truncated for s in steps], bool),
+            stamp_obs=np.array([*(s.stamp_obs for s in steps), final_stamp], np.int64),
+            stamp_action=np.array([s.stamp_action for s in steps], np.int64),
+            reward_source=steps[0].reward_source if steps else "task",
+            metadata=self.metadata,
+        )

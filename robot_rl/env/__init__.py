@@ -1,0 +1,1 @@
+"""The robot-side loop: contracts, environment, safety, intervention."""

@@ -1,0 +1,81 @@
+"""The low contract that a robot fulfils: read a stamped state, send a command, stop.
+
+`sim` implements it over MuJoCo and `ros_nodes` over topics; `tests/contracts/robot_io_contract.py` holds each to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from robot_rl.geometry import Pose
+
+
+@dataclass(frozen=True, eq=False)
+class RobotState:
+    """What the sensors said, at one time.
+
+    Attributes:
+        stamp: Time of measurement [ns], on the clock of the robot.
+        T_base_tcp: Pose of the tool centre point in the robot's base frame.
+        twist: Linear [m/s] and angular [rad/s] velocity of the tcp, in the base frame. Shape (6,).
+        wrench: Force [N] and torque [Nm] that the environment exerts on the tool at the tcp, in the tcp frame; tared
+            at reset and low-pass filtered, as the implementation documents. Shape (6,).
+        joint_position: [rad], shape (n,).
+        joint_velocity: [rad/s], shape (n,).
+        gripper_width: Distance between the fingers [m]; 0 for a tool without fingers.
+        images: RGB frames by camera, uint8, shape (height, width, 3).
+    """
+
+    stamp: int
+    T_base_tcp: Pose
+    twist: np.ndarray
+    wrench: np.ndarray
+    joint_position: np.ndarray
+    joint_velocity: np.ndarray
+    gripper_width: float = 0.0
+    images: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Command:
+    """What the arm shall do next. One-shot: it expires, and then the arm holds where it is.
+
+    Attributes:
+        stamp: When it was made [ns], on the clock of the robot.
+        ttl: How long it is good for [s].
+        T_base_target: Set-point of the Cartesian impedance controller.
+        gripper_width: Target distance between the fingers [m]; None leaves the gripper as it is.
+    """
+
+    stamp: int
+    ttl: float
+    T_base_target: Pose
+    gripper_width: float | None = None
+
+
+class RobotIO(Protocol):
+    """A robot, real or simulated."""
+
+    def read(self) -> RobotState:
+        """The newest state.
+
+        Raises:
+            StaleStateError: if it is older than the implementation's `max_age`.
+        """
+        ...
+
+    def command(self, command: Command) -> None:
+        """Makes `command` the one that is followed until it expires or is replaced.
+
+        Raises:
+            ActionError: if the set-point is not finite, `ttl` is not positive, or the command had expired on arrival.
+        """
+        ...
+
+    def stop(self) -> None:
+        """Holds the arm where it is and drops the current command. Safe from any thread; doing it twice is fine."""
+        ...

@@ -1,0 +1,150 @@
+"""What a task means: its limits, its own observations, and when it is done.
+
+A task owns meaning and nothing else: `RobotEnv` owns the loop, `RobotIO` the robot. In simulation a task may look at
+the true scene to judge success; on a robot a classifier or a person judges. Neither shows in the contract.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from robot_rl.clock import Clock
+from robot_rl.env.robot_io import RobotIO, RobotState
+from robot_rl.geometry import Pose
+from robot_rl.spec import ArraySpec
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Where the tcp may be sent, relative to its pose at reset (axes of the base frame).
+
+    Attributes:
+        low: Smallest offset [m] in x, y, z.
+        high: Largest offset [m] in x, y, z.
+        yaw: Largest turn about the vertical, either way [rad].
+        tilt: Largest tilt of the tool axis [rad].
+    """
+
+    low: tuple[float, float, float]
+    high: tuple[float, float, float]
+    yaw: float
+    tilt: float
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """The fixed facts of a task.
+
+    Attributes:
+        name: Name in the registry.
+        instruction: What the task is, in a sentence that a person or a vision-language model understands.
+        max_steps: Steps until the episode is truncated.
+        control_period: Time between policy actions [s].
+        workspace: Where the tcp may be sent.
+        action_axes: Which tcp axes the policy moves: of `x y z roll pitch yaw`. The others hold their reset value.
+        action_translation: Largest displacement per step and axis [m].
+        action_rotation: Largest turn per step and axis [rad].
+        gripper: Whether a last, discrete action (-1 close, 0 keep, 1 open) moves the gripper.
+        gripper_open_width: Distance between the fingers when open [m].
+        return_range: Smallest and largest possible discounted return; critic targets are clamped to it.
+        force_limit: Filtered contact force [N] that ends the episode as a failure.
+        cameras: Names of the cameras that the scene has.
+    """
+
+    name: str
+    instruction: str
+    max_steps: int
+    control_period: float
+    workspace: Workspace
+    action_axes: tuple[str, ...] = ("x", "y", "z", "roll", "pitch", "yaw")
+    action_translation: float = 0.01
+    action_rotation: float = 0.06
+    gripper: bool = False
+    gripper_open_width: float = 0.08
+    return_range: tuple[float, float] = (0.0, 1.0)
+    force_limit: float = 60.0
+    cameras: tuple[str, ...] = ()
+
+    @property
+    def action_size(self) -> int:
+        """Length of the action vector."""
+        return len(self.action_axes) + int(self.gripper)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How things stand after a step.
+
+    Attributes:
+        success: The task is done.
+        failure: Why the episode must end without success, or None.
+        reward: Reward of the step.
+        metrics: Facts worth recording, e.g. the lateral error at success [m].
+    """
+
+    success: bool
+    reward: float
+    failure: str | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+class Task(Protocol):
+    """Scene, reset and meaning of one skill."""
+
+    @property
+    def spec(self) -> TaskSpec:
+        """The fixed facts."""
+        ...
+
+    def observation_specs(self) -> dict[str, ArraySpec]:
+        """Specs of what `observe` returns, keys `state/<what>`."""
+        ...
+
+    def reset(self, seed: int) -> None:
+        """Makes the scene ready, with the arm at its start pose. The same seed gives the same scene."""
+        ...
+
+    def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
+        """The task's own part of the observation, e.g. an estimate of where the hole is."""
+        ...
+
+    def evaluate(self, state: RobotState) -> Outcome:
+        """Judges the step that led to `state`. Called once a step."""
+        ...
+
+
+class Operator(Protocol):
+    """A person (or a script that acts as one) who can demonstrate and take over."""
+
+    def reset(self, seed: int, demonstrate: bool) -> None:
+        """A new episode starts; if `demonstrate`, the operator leads it from the first step to the last."""
+        ...
+
+    def act(self, state: RobotState, T_base_reset: Pose) -> np.ndarray | None:
+        """The operator's action for this step, in the policy's action space; None leaves the policy in control."""
+        ...
+
+
+@dataclass(frozen=True)
+class Workcell:
+    """Everything that an environment stands on: a robot, its clock, a task, and who can help.
+
+    Attributes:
+        io: The robot.
+        clock: The robot's clock.
+        task: The task.
+        operator: Who demonstrates and intervenes; `source` of their steps is `operator_source`.
+        operator_source: `"human"` for a person, `"script"` for the scripted operator.
+        close: Releases renderers, sockets and the like.
+    """
+
+    io: RobotIO
+    clock: Clock
+    task: Task
+    operator: Operator | None
+    operator_source: str
+    close: Callable[[], None]

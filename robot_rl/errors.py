@@ -1,0 +1,82 @@
+"""Every error this project raises on purpose.
+
+One root, so that a caller can catch them all; each child is given the facts and writes the sentence itself: what was
+wrong, what is valid, how to cure it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class RobotRLError(Exception):
+    """Root of all errors that a user can cause or cure."""
+
+
+class UnknownNameError(RobotRLError):
+    """A name was asked for that nobody registered.
+
+    Args:
+        kind: What was looked up, e.g. `"task"` or `"camera"`.
+        name: The name that was asked for.
+        valid: The names that exist.
+    """
+
+    def __init__(self, kind: str, name: str, valid: Iterable[str]) -> None:
+        self.kind, self.name, self.valid = kind, name, tuple(sorted(valid))
+        super().__init__(f"unknown {kind} {name!r}; valid: {', '.join(self.valid) or '(none)'}")
+
+
+class ConfigError(RobotRLError):
+    """A configuration file or override has an unknown key, a wrong type or a value out of range."""
+
+
+class SpecError(RobotRLError):
+    """A value does not fit its spec: shape, dtype, bounds or a NaN."""
+
+
+class ActionError(SpecError):
+    """An action was refused before it reached the robot."""
+
+
+class StaleStateError(RobotRLError):
+    """The newest robot state is older than allowed.
+
+    Args:
+        age: Age of the newest state [s].
+        max_age: Largest age allowed [s].
+    """
+
+    def __init__(self, age: float, max_age: float) -> None:
+        self.age, self.max_age = age, max_age
+        super().__init__(
+            f"newest robot state is {age:.3f} s old, allowed is {max_age:.3f} s; check that the driver still publishes"
+        )
+
+
+class StepOrderError(RobotRLError):
+    """`step` was called before `reset`, or after the episode had ended."""
+
+
+class DivergedError(RobotRLError):
+    """Physics or learning left the finite numbers."""
+
+
+class RenderError(RobotRLError):
+    """Cameras cannot be rendered on this machine."""
+
+
+class DataError(RobotRLError):
+    """Stored data cannot be read, or does not satisfy the schema."""
+
+
+class CheckpointError(RobotRLError):
+    """A checkpoint is missing, cut short, or belongs to another run."""
+
+
+class RunDirectoryError(RobotRLError):
+    """The run directory cannot be used: in use by another process, not empty, not writable, or full."""
+
+
+class LinkError(RobotRLError):
+    """Actor and learner cannot talk to each other: version, size, or a broken connection."""

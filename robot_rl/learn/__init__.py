@@ -1,0 +1,1 @@
+"""The learner: networks, algorithm, replay-to-gradient loop, checkpoints."""

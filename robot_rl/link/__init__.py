@@ -1,0 +1,1 @@
+"""What crosses between actor and learner."""

@@ -1,0 +1,84 @@
+"""What an array must look like: shape, dtype, unit, bounds, and the scale that makes it of order one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import gymnasium
+import numpy as np
+
+from robot_rl.errors import SpecError
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """One array of an observation or action.
+
+    Attributes:
+        shape: Shape of the array.
+        dtype: Name of its numpy dtype.
+        unit: SI unit of the values, for people and reports.
+        low: Smallest value allowed.
+        high: Largest value allowed.
+        scale: Typical magnitude per element, or one for all; networks see `value / scale`. The stored value stays SI.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+    unit: str = ""
+    low: float = -np.inf
+    high: float = np.inf
+    scale: float | tuple[float, ...] = 1.0
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape))
+
+    def validate(self, value: object, name: str) -> np.ndarray:
+        """Returns `value` as an array of this spec.
+
+        Raises:
+            SpecError: if shape, dtype kind, finiteness or bounds do not fit.
+        """
+        array = np.asarray(value)
+        if array.shape != self.shape:
+            raise SpecError(f"{name}: shape {array.shape}, expected {self.shape}")
+        if not np.can_cast(array.dtype, self.dtype, casting="same_kind"):
+            raise SpecError(f"{name}: dtype {array.dtype} cannot become {self.dtype} without loss of kind")
+        array = array.astype(self.dtype, copy=False)
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise SpecError(f"{name}: has a NaN or an infinity: {array.tolist()}")
+        if array.size and (array.min() < self.low or array.max() > self.high):
+            unit = f" {self.unit}" if self.unit else ""
+            raise SpecError(
+                f"{name}: values in [{array.min():.4g}, {array.max():.4g}]{unit}, allowed [{self.low:.4g}, {self.high:.4g}]"
+            )
+        return array
+
+    def to_space(self) -> gymnasium.spaces.Box:
+        """The gymnasium space of this spec."""
+        return gymnasium.spaces.Box(self.low, self.high, self.shape, np.dtype(self.dtype).type)
+
+
+DictSpec = Mapping[str, ArraySpec]
+"""Named arrays. State vectors are called `state/<what>`, images `images/<camera>`."""
+
+
+def validate_dict(specs: DictSpec, values: Mapping[str, object], what: str) -> dict[str, np.ndarray]:
+    """Validates every entry.
+
+    Raises:
+        SpecError: if a key is missing or unknown, or an entry does not fit its spec.
+    """
+    if missing := specs.keys() - values.keys():
+        raise SpecError(f"{what}: missing {sorted(missing)}; expected {sorted(specs)}")
+    if unknown := values.keys() - specs.keys():
+        raise SpecError(f"{what}: unknown {sorted(unknown)}; expected {sorted(specs)}")
+    return {key: spec.validate(values[key], f"{what}[{key}]") for key, spec in specs.items()}
+
+
+def to_space(specs: DictSpec) -> gymnasium.spaces.Dict:
+    """The gymnasium space of a dict of specs, keys sorted."""
+    return gymnasium.spaces.Dict({key: specs[key].to_space() for key in sorted(specs)})
