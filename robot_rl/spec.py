@@ -51,10 +51,8 @@ class ArraySpec:
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise SpecError(f"{name}: has a NaN or an infinity: {array.tolist()}")
         if array.size and (array.min() < self.low or array.max() > self.high):
-            unit = f" {self.unit}" if self.unit else ""
-            raise SpecError(
-                f"{name}: values in [{array.min():.4g}, {array.max():.4g}]{unit}, allowed [{self.low:.4g}, {self.high:.4g}]"
-            )
+            found, allowed = f"[{array.min():.4g}, {array.max():.4g}]", f"[{self.low:.4g}, {self.high:.4g}]"
+            raise SpecError(f"{name}: values in {found}, allowed {allowed} {self.unit}".rstrip())
         return array
 
     def to_space(self) -> gymnasium.spaces.Box:

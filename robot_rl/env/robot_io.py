@@ -27,6 +27,7 @@ class RobotState:
         joint_position: [rad], shape (n,).
         joint_velocity: [rad/s], shape (n,).
         gripper_width: Distance between the fingers [m]; 0 for a tool without fingers.
+        peak_force: Largest norm of the filtered force since the previous `read` [N]; what force limits are held to.
         images: RGB frames by camera, uint8, shape (height, width, 3).
     """
 
@@ -37,6 +38,7 @@ class RobotState:
     joint_position: np.ndarray
     joint_velocity: np.ndarray
     gripper_width: float = 0.0
+    peak_force: float = 0.0
     images: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 

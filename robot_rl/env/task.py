@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from robot_rl.clock import Clock
+from robot_rl.data.schema import Source
 from robot_rl.env.robot_io import RobotIO, RobotState
 from robot_rl.geometry import Pose
 from robot_rl.spec import ArraySpec
@@ -130,6 +131,19 @@ class Operator(Protocol):
 
 
 @dataclass(frozen=True)
+class WorkcellOptions:
+    """How a workcell shall be made.
+
+    Attributes:
+        cameras: Cameras to read; none makes a simulation fast.
+        image_size: Height and width of the frames [px].
+    """
+
+    cameras: tuple[str, ...] = ()
+    image_size: tuple[int, int] = (128, 128)
+
+
+@dataclass(frozen=True)
 class Workcell:
     """Everything that an environment stands on: a robot, its clock, a task, and who can help.
 
@@ -138,7 +152,7 @@ class Workcell:
         clock: The robot's clock.
         task: The task.
         operator: Who demonstrates and intervenes; `source` of their steps is `operator_source`.
-        operator_source: `"human"` for a person, `"script"` for the scripted operator.
+        operator_source: `HUMAN` for a person, `SCRIPT` for the scripted operator.
         close: Releases renderers, sockets and the like.
     """
 
@@ -146,5 +160,5 @@ class Workcell:
     clock: Clock
     task: Task
     operator: Operator | None
-    operator_source: str
+    operator_source: Source
     close: Callable[[], None]

@@ -1,0 +1,249 @@
+"""The command line: `robot-rl tasks | demo | train | eval | inspect | bench`. Wiring only.
+
+Answers go to standard output (as JSON with `--json`), progress and errors to standard error. Exit codes: 0 done,
+1 an error or a figure below what was asked for, 2 wrong usage, 130 stopped by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from robot_rl import __version__
+from robot_rl.config.describe import list_keys
+from robot_rl.config.load import load_config
+from robot_rl.errors import RobotRLError, UnknownNameError
+
+BENCHMARK_GROUP = "robot_rl.benchmarks"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of `robot-rl`; returns the exit code."""
+    arguments = _parser().parse_args(argv)
+    try:
+        code: int = arguments.run(arguments)
+    except RobotRLError as error:
+        print(f"robot-rl: {error}", file=sys.stderr)
+        return 130 if type(error).__name__ == "InterruptedRunError" else 1
+    except KeyboardInterrupt:
+        print("robot-rl: stopped", file=sys.stderr)
+        return 130
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="robot-rl", description="Teach a robot arm a manipulation skill.")
+    parser.add_argument("--version", action="version", version=f"robot-rl {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    _command(commands, "tasks", _tasks, "list the tasks that are installed")
+
+    demo = _command(commands, "demo", _demo, "record demonstrations by the task's operator into an episode store")
+    demo.add_argument("task", help="name of the task; `robot-rl tasks` lists them")
+    demo.add_argument("--episodes", type=_positive, default=20, help="how many (default: 20)")
+    demo.add_argument("--seed", type=_natural, default=0, help="seed of the resets and of the operator (default: 0)")
+    demo.add_argument("--out", type=Path, required=True, help="directory of the new episode store")
+
+    train = _command(commands, "train", _train, "the main job: demonstrate, learn with interventions, evaluate")
+    train.add_argument("task", nargs="?", help="name of the task (default: peg_insert)")
+    train.add_argument("--config", type=Path, help="YAML file with settings")
+    train.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="override one setting; repeatable"
+    )
+    train.add_argument("--list-settings", action="store_true", help="print every setting with its default, and exit")
+    train.add_argument("--out", type=Path, help="run directory (default: runs/<task>-seed<seed>-<time>)")
+    train.add_argument("--resume", action="store_true", help="continue the run in --out; its own config is the default")
+    train.add_argument("--seed", type=_natural, help="everything random follows from it (default: 0)")
+    train.add_argument("--steps", type=_positive, help="online env steps, interventions included")
+    train.add_argument("--device", choices=("cpu", "cuda"), help="where the learner computes (default: cpu)")
+    train.add_argument("--episodes", type=_positive, help="held-out evaluation episodes at the end")
+    train.add_argument("--min-success", type=float, default=0.0, help="exit with 1 if the success rate is below this")
+
+    evaluate = _command(commands, "eval", _eval, "evaluate a trained policy on held-out resets")
+    evaluate.add_argument("run", type=Path, help="run directory")
+    evaluate.add_argument("--episodes", type=_positive, help="how many (default: as the run was configured)")
+    evaluate.add_argument("--seed", type=_natural, help="which resets (default: as the run was configured)")
+    evaluate.add_argument("--device", choices=("cpu", "cuda"), help="where to compute (default: as the run did)")
+    evaluate.add_argument("--video", type=Path, help="film the first episodes into this MP4")
+    evaluate.add_argument(
+        "--min-success", type=float, default=0.0, help="exit with 1 if the success rate is below this"
+    )
+
+    inspect = _command(commands, "inspect", _inspect, "say what is in a run directory or an episode store")
+    inspect.add_argument("path", type=Path, help="run directory, or directory of an episode store")
+
+    bench = _command(commands, "bench", _bench, "time a part against what this machine can do")
+    bench.add_argument("what", help=f"one of: {', '.join(_benchmarks())}")
+    return parser
+
+
+def _command(commands: Any, name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=f"{text.capitalize()}.")
+    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
+    parser.set_defaults(run=run)
+    return parser
+
+
+# --------------------------------------------------------------------- commands
+
+
+def _tasks(arguments: argparse.Namespace) -> int:
+    from robot_rl.registry import make_workcell, task_names
+
+    rows = []
+    for name in task_names():
+        cell = make_workcell(name)
+        spec = cell.task.spec
+        rows.append(
+            {"name": name, "instruction": spec.instruction, "max_steps": spec.max_steps, "cameras": spec.cameras}
+        )
+        cell.close()
+    _answer(arguments, rows, [f"{row['name']:<12} {row['instruction']}" for row in rows])
+    return 0
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    from robot_rl.demonstrate import demonstrate
+
+    answer = demonstrate(arguments.task, arguments.out, episodes=arguments.episodes, seed=arguments.seed)
+    _answer(arguments, answer, [f"{key}: {value}" for key, value in answer.items()])
+    return 0
+
+
+def _train(arguments: argparse.Namespace) -> int:
+    if arguments.list_settings:
+        keys = list_keys()
+        rows = [{"key": k.key, "type": k.type, "default": k.default, "help": k.doc} for k in keys]
+        _answer(arguments, rows, [f"{k.key} = {k.default}  ({k.type})\n    {k.doc}" for k in keys])
+        return 0
+    _one_thread()
+    from robot_rl.main_job import train
+    from robot_rl.run_directory import RunDirectory, default_run_path
+
+    flags = {
+        "task": "task",
+        "seed": "seed",
+        "steps": "env_steps",
+        "device": "device",
+        "episodes": "evaluation.episodes",
+    }
+    given = {key: getattr(arguments, flag) for flag, key in flags.items()}
+    overrides = [*arguments.set, *(f"{key}={value}" for key, value in given.items() if value is not None)]
+    if arguments.resume:
+        if arguments.out is None:
+            raise RobotRLError("--resume needs --out DIR, the directory of the run to continue")
+        RunDirectory.read_config(arguments.out)  # says what is wrong before anything else happens
+        config = load_config(arguments.config or arguments.out / "config.yaml", overrides)
+    else:
+        config = load_config(arguments.config, overrides)
+    path = arguments.out or default_run_path(config.task, config.seed)
+    summary = train(config, path, resume=arguments.resume)
+    _answer(arguments, summary, [*_in_words(summary), f"run directory: {path}"])
+    return 0 if summary["success_rate"] >= arguments.min_success else 1
+
+
+def _eval(arguments: argparse.Namespace) -> int:
+    _one_thread()
+    from robot_rl.main_job import evaluate_run
+
+    config, evaluation = evaluate_run(
+        arguments.run,
+        episodes=arguments.episodes,
+        seed=arguments.seed,
+        video=arguments.video,
+        device=arguments.device,
+    )
+    answer = {"task": config.task, **evaluation.summary()}
+    _answer(arguments, {**answer, "results": evaluation.rows()}, _in_words(answer))
+    return 0 if answer["success_rate"] >= arguments.min_success else 1
+
+
+def _inspect(arguments: argparse.Namespace) -> int:
+    from robot_rl.inspection import inspect
+
+    answer = inspect(arguments.path)
+    _answer(arguments, answer, [f"{key}: {value}" for key, value in answer.items()])
+    return 0
+
+
+def _bench(arguments: argparse.Namespace) -> int:
+    _one_thread()
+    names = _benchmarks()
+    if arguments.what not in names:
+        raise UnknownNameError("benchmark", arguments.what, names)
+    (point,) = entry_points(group=BENCHMARK_GROUP, name=arguments.what)
+    answer: dict[str, Any] = point.load()()
+    _answer(arguments, answer, _flat_lines(answer))
+    return 0
+
+
+# ---------------------------------------------------------------------- helpers
+
+
+def _benchmarks() -> list[str]:
+    return sorted({point.name for point in entry_points(group=BENCHMARK_GROUP)})
+
+
+def _answer(arguments: argparse.Namespace, answer: Any, lines: Sequence[str]) -> None:
+    """Prints the answer, for a program or for a person."""
+    from robot_rl.files import to_json
+
+    print(to_json(answer) if arguments.json else "\n".join(lines))
+
+
+def _in_words(summary: dict[str, Any]) -> list[str]:
+    low, high = summary["success_ci95"]
+    lines = [
+        f"success {summary['success_rate']:.3f} on {summary['episodes']} held-out resets of {summary['task']} "
+        f"(95 % interval {low:.3f} to {high:.3f})"
+    ]
+    if summary["cycle_time_s"] is not None:
+        demo = summary.get("demo_cycle_time_s")
+        lines.append(
+            f"cycle time {summary['cycle_time_s']:.2f} s"
+            + (f", demonstrations {demo:.2f} s" if demo else "")
+            + f"; peak force {summary['force_peak_p95_n']:.0f} N (95th percentile)"
+        )
+    if summary["failures"]:
+        lines.append("failures: " + ", ".join(f"{count} x {reason}" for reason, count in summary["failures"].items()))
+    if "wall_s" in summary:
+        lines.append(
+            f"{summary['env_steps']} env steps ({summary['robot_minutes']:.1f} robot minutes), "
+            f"{summary['updates']} critic updates, {summary['wall_s'] / 60:.1f} min"
+        )
+    return lines
+
+
+def _flat_lines(answer: dict[str, Any], prefix: str = "") -> list[str]:
+    lines = []
+    for key, value in answer.items():
+        if isinstance(value, dict):
+            lines += _flat_lines(value, f"{prefix}{key}.")
+        else:
+            lines.append(f"{prefix}{key}: {value:.4g}" if isinstance(value, float) else f"{prefix}{key}: {value}")
+    return lines
+
+
+def _one_thread() -> None:
+    """Two torch threads on two busy cores are slower than one."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def _natural(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"must be at least 0, got {value}")
+    return value
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
+    return value

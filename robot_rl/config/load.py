@@ -1,0 +1,216 @@
+"""Reads a configuration from a YAML file and `key=value` overrides, checks it, and writes it down again.
+
+Everything wrong is reported at once, each problem with its full dotted key, the value given and what is valid.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+import re
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
+
+import yaml
+from pydantic import ValidationError
+
+from robot_rl.config.components import TrainConfig
+from robot_rl.config.describe import describe_type, field_types, list_keys
+from robot_rl.errors import ConfigError
+from robot_rl.files import write_atomically
+
+_T = TypeVar("_T")
+
+
+def load_config(path: Path | None = None, overrides: Sequence[str] = ()) -> TrainConfig:
+    """Defaults, changed by a file, changed by overrides.
+
+    Args:
+        path: YAML file of nested keys, or None for the defaults.
+        overrides: `key.sub=value` each, with the value in YAML, e.g. `sac.hidden_sizes=[128, 128]`; the last one wins.
+
+    Raises:
+        ConfigError: if the file cannot be read, a key is unknown, or a value has the wrong type or is out of range.
+    """
+    tree = _read_file(path) if path else {}
+    sources = dict.fromkeys(_leaves(tree), str(path))
+    for override in overrides:
+        update = _read_override(override)
+        tree = _merge(tree, update)
+        sources |= dict.fromkeys(_leaves(update), "command line")
+    return _checked(tree, sources)
+
+
+def config_from_dict(tree: Mapping[str, Any]) -> TrainConfig:
+    """Configuration from nested plain values, lists for tuples; keys left out keep their default.
+
+    Raises:
+        ConfigError: if a key is unknown, or a value has the wrong type or is out of range.
+    """
+    return _checked(tree, {})
+
+
+def config_to_dict(config: TrainConfig) -> dict[str, Any]:
+    """Nested plain values, lists for tuples, which `config_from_dict` reads back to an equal configuration."""
+    return {key: _to_plain(value) for key, value in dataclasses.asdict(config).items()}
+
+
+def dump_config(config: TrainConfig, path: Path) -> None:
+    """Writes every key, set or default, to a YAML file that `load_config` reads.
+
+    Raises:
+        RunDirectoryError: if the file cannot be written.
+    """
+    write_atomically(path, yaml.safe_dump(config_to_dict(config), sort_keys=False, allow_unicode=True))
+
+
+class _Problem(NamedTuple):
+    key: str
+    text: str
+
+
+def _checked(tree: Mapping[str, Any], sources: Mapping[str, str]) -> TrainConfig:
+    problems: list[_Problem] = []
+    config = _build(TrainConfig, tree, "", problems)
+    if config is None:
+        lines = [f"{key}{_source_of(key, sources)}: {text}" for key, text in problems]
+        raise ConfigError("\n".join(["invalid configuration:", *lines] if len(lines) > 1 else lines))
+    return config
+
+
+def _build(config_type: type[_T], tree: Any, prefix: str, problems: list[_Problem]) -> _T | None:
+    """Makes a dataclass from a tree, from the inside out; appends what is wrong and then returns None."""
+    types, before = field_types(config_type), len(problems)
+    values: dict[str, Any] = {}
+    where = prefix.rstrip(".") or "configuration"
+    if not isinstance(tree, Mapping):
+        problems.append(_Problem(where, f"{tree!r} is not a section; valid keys in it: {', '.join(types)}"))
+        return None
+    for key, value in tree.items():
+        dotted = f"{prefix}{key}"
+        if key not in types:
+            problems.append(_Problem(dotted, _unknown_key(str(key), prefix, types)))
+        elif dataclasses.is_dataclass(types[key]):
+            # A section whose lines are all commented out reads as null.
+            section = _build(types[key], {} if value is None else value, f"{dotted}.", problems)
+            values |= {key: section} if section is not None else {}
+        elif refusal := _refusal(value, types[key]):
+            problems.append(_Problem(dotted, f"{value!r} {refusal}; valid: {describe_type(types[key])}"))
+        else:
+            values[key] = tuple(value) if isinstance(value, list) else value
+    try:
+        config = config_type(**values)
+        return config if len(problems) == before else None
+    except ValidationError as error:
+        for detail in error.errors():
+            name, *rest = detail["loc"] or ("",)
+            at = "".join(f"[{index}]" for index in rest)
+            valid = f"; valid: {describe_type(types[str(name)])}" if name in types else ""
+            message = detail["msg"].replace("Input should be", "should be").replace("a valid tuple", "a list")
+            key = f"{prefix}{name}{at}".rstrip(".") or where
+            problems.append(_Problem(key, f"{detail['input']!r} {message}{valid}"))
+        return None
+
+
+def _unknown_key(key: str, prefix: str, siblings: Mapping[str, Any]) -> str:
+    by_name = {known.key.rpartition(".")[2]: known.key for known in reversed(list_keys())}
+    here = {name: f"{prefix}{name}" for name in siblings}
+    close = [by_name[key]] if key in by_name else []
+    close += [here[name] for name in difflib.get_close_matches(key, here, n=1)]
+    close += [by_name[name] for name in difflib.get_close_matches(key, by_name, n=1, cutoff=0.8)]
+    hint = f"; did you mean {close[0]!r}?" if close else ";"
+    level = f"in {prefix.rstrip('.')!r}" if prefix else "at the top level"
+    return f"unknown key{hint} valid keys {level}: {', '.join(siblings)}"
+
+
+def _source_of(key: str, sources: Mapping[str, str]) -> str:
+    bare = key.partition("[")[0]
+    for known, source in sources.items():
+        if known == bare or known.startswith(f"{bare}."):
+            return f" ({source})"
+    return ""
+
+
+def _refusal(value: Any, annotation: Any) -> str:
+    """Why a value is refused that pydantic would let pass; empty if it is not."""
+    items = value if isinstance(value, list | tuple) else [value]
+    if any(isinstance(item, float) and not math.isfinite(item) for item in items):
+        return "is not a finite number"
+    if get_origin(annotation) is Literal and type(value) not in {type(choice) for choice in get_args(annotation)}:
+        return "has another type"  # to Python, True and 1.0 equal 1
+    return ""
+
+
+def _to_plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _to_plain(item) for key, item in value.items()}
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _merge(base: Mapping[str, Any], update: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in update.items():
+        old = merged.get(key)
+        merged[key] = _merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return merged
+
+
+def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for key, value in tree.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}"
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read configuration file {path}: {error}") from error
+    tree = _parse_yaml(text, f"configuration file {path}")
+    if tree is None:
+        return {}
+    if not isinstance(tree, dict):
+        raise ConfigError(f"configuration file {path}: holds {type(tree).__name__}, expected `key: value` lines")
+    return tree
+
+
+def _read_override(override: str) -> dict[str, Any]:
+    key, equals, text = override.partition("=")
+    names = key.strip().split(".")
+    if not equals or not all(names):
+        raise ConfigError(f"override {override!r}: expected key=value, e.g. sac.discount=0.98")
+    tree: Any = _parse_yaml(text, f"override {override!r}")
+    for name in reversed(names):
+        tree = {name: tree}
+    return dict(tree)
+
+
+def _parse_yaml(text: str, what: str) -> Any:
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{what}: is not YAML: {' '.join(str(error).split())}") from error
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML 1.1 with two changes: `3e-4` is a number, as in YAML 1.2, and a key given twice is an error."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        """Python dict of a YAML mapping."""
+        keys = [key_node.value for key_node, _ in node.value if isinstance(key_node, yaml.ScalarNode)]
+        if twice := {key for key in keys if keys.count(key) > 1}:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"given twice: {', '.join(sorted(twice))}", node.start_mark
+            )
+        return super().construct_mapping(node, deep)
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9_]+)[eE][-+]?[0-9]+$"),
+    list("-+0123456789."),
+)

@@ -1,0 +1,71 @@
+"""From a dict of state arrays to one float32 row of order one, which is what replay stores and networks see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from robot_rl.errors import SpecError
+from robot_rl.spec import DictSpec
+
+STATE_PREFIX = "state/"
+
+
+class ObservationPacker:
+    """Concatenates the `state/*` arrays, keys sorted, each divided by the scale of its spec. Images are left out.
+
+    Attributes:
+        keys: The keys packed, in order.
+        size: Elements of a packed row.
+    """
+
+    def __init__(self, specs: DictSpec) -> None:
+        self.keys = tuple(sorted(key for key in specs if key.startswith(STATE_PREFIX)))
+        self._shapes = {key: specs[key].shape for key in self.keys}
+        scales = [np.broadcast_to(np.asarray(specs[key].scale, np.float32), (specs[key].size,)) for key in self.keys]
+        self._scale = np.concatenate(scales, dtype=np.float32) if scales else np.zeros(0, np.float32)
+        self.size = len(self._scale)
+
+    def pack(self, observation: Mapping[str, np.ndarray]) -> np.ndarray:
+        """One observation as a row, shape (size,), float32.
+
+        Raises:
+            SpecError: if a key is missing or has another shape than its spec.
+        """
+        row = np.empty(self.size, np.float32)
+        start = 0
+        for key, shape in self._shapes.items():
+            value = self._get(observation, key)
+            if value.shape != shape:
+                raise SpecError(f"observation[{key}]: shape {value.shape}, expected {shape}")
+            row[start : start + value.size] = value.ravel()
+            start += value.size
+        row /= self._scale
+        return row
+
+    def pack_rows(self, observations: Mapping[str, np.ndarray]) -> np.ndarray:
+        """R observations, each array of shape (R, ...), as rows of shape (R, size), float32.
+
+        Raises:
+            SpecError: if a key is missing, has another shape than its spec, or another number of rows than the first.
+        """
+        columns = {key: self._get(observations, key) for key in self.keys}
+        rows = len(columns[self.keys[0]]) if self.keys else 0
+        for key, value in columns.items():
+            if value.shape != (rows, *self._shapes[key]):
+                raise SpecError(f"observations[{key}]: shape {value.shape}, expected {(rows, *self._shapes[key])}")
+        packed = np.empty((rows, self.size), np.float32)
+        start = 0
+        for value in columns.values():
+            width = int(np.prod(value.shape[1:]))
+            packed[:, start : start + width] = value.reshape(rows, width)
+            start += width
+        packed /= self._scale
+        return packed
+
+    def _get(self, observation: Mapping[str, np.ndarray], key: str) -> np.ndarray:
+        """The array under `key`, or a SpecError that lists what is there."""
+        if key not in observation:
+            raise SpecError(f"observation: missing {key}; expected {list(self.keys)}, got {sorted(observation)}")
+        return np.asarray(observation[key])

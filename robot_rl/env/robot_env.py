@@ -1,0 +1,212 @@
+"""The one environment: a gymnasium `Env` over any `Workcell`, simulated or real.
+
+It owns the loop of a control period: check the action, let the operator take over, make the command safe, send it, wait
+for the deadline, read, judge, record. It knows nothing of learning, of ROS, or of MuJoCo.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from robot_rl.clock import Rate
+from robot_rl.data.schema import Observation, Source, Step
+from robot_rl.env.robot_io import RobotState
+from robot_rl.env.safety import SafetyFilter
+from robot_rl.env.task import Workcell, WorkcellOptions
+from robot_rl.errors import RobotRLError, StepOrderError
+from robot_rl.geometry import Pose, quat_conjugate, quat_rotate
+from robot_rl.spec import ArraySpec, to_space, validate_dict
+
+PROPRIOCEPTION = {
+    "state/tcp_pose": ArraySpec((6,), unit="m, rad", scale=(0.02, 0.02, 0.02, 0.1, 0.1, 0.1)),
+    "state/tcp_twist": ArraySpec((6,), unit="m/s, rad/s", scale=(0.1, 0.1, 0.1, 0.5, 0.5, 0.5)),
+    "state/wrench": ArraySpec((6,), unit="N, Nm", scale=(5.0, 5.0, 10.0, 0.1, 0.1, 0.1)),
+}
+"""What every arm knows: the tcp's pose relative to its pose at reset, and its twist and wrench in the tcp frame."""
+GRIPPER = {"state/gripper_width": ArraySpec((1,), unit="m", scale=0.04)}
+
+
+class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
+    """A robot that does a task, one control period per step.
+
+    `step` returns gymnasium's five values. Success and failure set `terminated`; the step limit sets `truncated`; never
+    both. `info` holds `step` (the recorded `Step`), `success`, `failure` (a reason or None), `clipped`, `force_peak`
+    [N], `overruns`, and the task's metrics.
+
+    Args:
+        workcell: Robot, clock, task and operator.
+        interventions: Whether the operator may take over while the policy is in control.
+        options: What the workcell was made with: the cameras whose frames are observed, and their size.
+    """
+
+    metadata = {"render_modes": []}  # noqa: RUF012  (gymnasium declares it as a plain class attribute)
+
+    def __init__(
+        self,
+        workcell: Workcell,
+        *,
+        interventions: bool = False,
+        options: WorkcellOptions | None = None,
+    ) -> None:
+        options = options or WorkcellOptions()
+        self._cell = workcell
+        self.spec_task = workcell.task.spec
+        self.interventions = interventions
+        """Whether the operator may take over; evaluation switches it off."""
+        self._safety = SafetyFilter(self.spec_task)
+        self._rate = Rate(workcell.clock, self.spec_task.control_period)
+        self._cameras = options.cameras
+        self.observation_specs: dict[str, ArraySpec] = {
+            **PROPRIOCEPTION,
+            **(GRIPPER if self.spec_task.gripper else {}),
+            **workcell.task.observation_specs(),
+            **{
+                f"images/{name}": ArraySpec((*options.image_size, 3), "uint8", low=0, high=255)
+                for name in options.cameras
+            },
+        }
+        self.observation_space = to_space(self.observation_specs)  # type: ignore[assignment]
+        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (self.spec_task.action_size,), np.float32)
+        self._T_base_reset = Pose.identity()
+        self._state: RobotState | None = None
+        self._demonstrate = False
+        self._episode_id, self._index = "", 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Starts an episode.
+
+        Args:
+            seed: Everything random in the episode follows from it; None draws one.
+            options: `demonstrate` (bool): the operator leads the whole episode. `episode_id` (str): name to record.
+        """
+        super().reset(seed=seed)
+        options = options or {}
+        if unknown := options.keys() - {"demonstrate", "episode_id"}:
+            raise StepOrderError(f"unknown reset options {sorted(unknown)}; valid: demonstrate, episode_id")
+        episode_seed = seed if seed is not None else int(self.np_random.integers(2**31))
+        self._demonstrate = bool(options.get("demonstrate", False))
+        if self._demonstrate and self._cell.operator is None:
+            raise StepOrderError(f"task {self.spec_task.name} has no operator who could demonstrate")
+        self._episode_id = str(options.get("episode_id", f"episode-{episode_seed}"))
+        self._index = 0
+        self._cell.task.reset(episode_seed)
+        if self._cell.operator is not None:
+            self._cell.operator.reset(episode_seed, self._demonstrate)
+        self._state = self._cell.io.read()
+        self._T_base_reset = self._state.T_base_tcp
+        self._rate.restart()
+        self._observation = self._observe(self._state)
+        return self._observation, {"seed": episode_seed, "stamp_obs": self._state.stamp}
+
+    def step(
+        self, action: np.ndarray, *, last: bool = False
+    ) -> tuple[dict[str, np.ndarray], float, bool, bool, dict[str, Any]]:
+        """One control period.
+
+        Args:
+            action: What the policy wants, in [-1, 1], shape (n,).
+            last: Truncate the episode after this step, whatever the step limit.
+
+        Raises:
+            ActionError: before anything moved, if the action is not finite, in range and of the right shape.
+            StepOrderError: before `reset`, or after the end of an episode.
+            StaleStateError: if the robot's state is too old; the arm has been stopped.
+        """
+        if self._state is None:
+            raise StepOrderError("the episode has not started or is over; call reset() first")
+        wanted = self._safety.check(action)
+        try:
+            return self._step(wanted, self._state, last)
+        except RobotRLError:
+            self._cell.io.stop()
+            self._state = None
+            raise
+
+    def _step(
+        self, wanted: np.ndarray, before: RobotState, last: bool
+    ) -> tuple[dict[str, np.ndarray], float, bool, bool, dict[str, Any]]:
+        executed, source = self._choose(wanted, before)
+        stamp = self._cell.clock.now()
+        safe = self._safety.apply(executed, before, self._T_base_reset, stamp)
+        self._cell.io.command(safe.command)
+        self._rate.sleep()
+
+        state = self._cell.io.read()
+        outcome = self._cell.task.evaluate(state)
+        failure = outcome.failure
+        if not outcome.success and state.peak_force > self.spec_task.force_limit:
+            failure = "force limit"
+        terminated = outcome.success or failure is not None
+        truncated = not terminated and (last or self._index + 1 >= self.spec_task.max_steps)
+        step = Step(
+            observation=self._observation,
+            action=executed,
+            action_policy=wanted,
+            source=source,
+            reward=outcome.reward,
+            reward_source="task",
+            terminated=terminated,
+            truncated=truncated,
+            stamp_obs=before.stamp,
+            stamp_action=stamp,
+            episode_id=self._episode_id,
+            index=self._index,
+        )
+        self._observation = self._observe(state)
+        self._index += 1
+        self._state = state
+        if terminated or truncated:
+            self._cell.io.stop()
+            self._state = None
+        info = {
+            "step": step,
+            "stamp_obs": state.stamp,
+            "success": outcome.success,
+            "failure": failure,
+            "clipped": safe.clipped,
+            "force_peak": state.peak_force,
+            "overruns": self._rate.overruns,
+            **outcome.metrics,
+        }
+        return self._observation, outcome.reward, terminated, truncated, info
+
+    def _choose(self, wanted: np.ndarray, state: RobotState) -> tuple[np.ndarray, Source]:
+        """The operator's action where the operator is in control, else the policy's."""
+        operator = self._cell.operator
+        if operator is None or not (self.interventions or self._demonstrate):
+            return wanted, Source.POLICY
+        taken = operator.act(state, self._T_base_reset)
+        if taken is None:
+            return wanted, Source.POLICY
+        return self._safety.check(taken), self._cell.operator_source
+
+    def _observe(self, state: RobotState) -> dict[str, np.ndarray]:
+        """Proprioception, the task's own entries, and frames; validated."""
+        T_reset_tcp = self._T_base_reset.inverse() @ state.T_base_tcp
+        to_tcp = quat_conjugate(state.T_base_tcp.quaternion)
+        twist = np.concatenate((quat_rotate(to_tcp, state.twist[:3]), quat_rotate(to_tcp, state.twist[3:])))
+        values: dict[str, object] = {
+            "state/tcp_pose": T_reset_tcp.vector(),
+            "state/tcp_twist": twist,
+            "state/wrench": state.wrench,
+            **self._cell.task.observe(state, self._T_base_reset),
+            **{f"images/{name}": state.images[name] for name in self._cameras},
+        }
+        if self.spec_task.gripper:
+            values["state/gripper_width"] = np.array([state.gripper_width])
+        return validate_dict(self.observation_specs, values, "observation")
+
+    @property
+    def observation(self) -> Observation:
+        """The newest observation."""
+        return self._observation
+
+    def close(self) -> None:
+        """Stops the arm and releases the workcell."""
+        self._cell.io.stop()
+        self._cell.close()

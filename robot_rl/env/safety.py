@@ -1,0 +1,116 @@
+"""From a policy's action to a command that may be sent: scaling, workspace box, locked axes.
+
+The same code runs in simulation and on the robot.
+
+The set-point is the measured pose plus the action, so the reference never runs away from the arm and the static contact
+force is bounded by the stiffness times the largest displacement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from robot_rl.env.robot_io import Command, RobotState
+from robot_rl.env.task import TaskSpec
+from robot_rl.errors import ActionError, ConfigError
+from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_multiply, quat_rotate, rotvec_from_quat
+
+AXES = ("x", "y", "z", "roll", "pitch", "yaw")
+
+
+@dataclass(frozen=True, eq=False)
+class SafeCommand:
+    """A command and what it took to make it safe.
+
+    Attributes:
+        command: What to send.
+        clipped: Distance by which the workspace moved the set-point, per axis of x, y, z [m] and the rotation vector
+            [rad]. Shape (6,). Zero where the action was within the box.
+    """
+
+    command: Command
+    clipped: np.ndarray
+
+
+class SafetyFilter:
+    """Turns actions into commands within the task's limits.
+
+    Args:
+        spec: The task's limits.
+        ttl_periods: How many control periods a command is good for; then the arm holds.
+
+    Raises:
+        ConfigError: if the task names an axis that does not exist.
+    """
+
+    def __init__(self, spec: TaskSpec, ttl_periods: float = 3.0) -> None:
+        if unknown := [axis for axis in spec.action_axes if axis not in AXES]:
+            raise ConfigError(f"unknown action axes {unknown} in task {spec.name}; valid: {', '.join(AXES)}")
+        self._spec = spec
+        self._ttl = ttl_periods * spec.control_period
+        self._index = [AXES.index(axis) for axis in spec.action_axes]
+        self._locked_rotation = np.array([axis not in spec.action_axes for axis in AXES[3:]])
+        self._locked_position = np.array([axis not in spec.action_axes for axis in AXES[:3]])
+        self._scale = np.repeat([spec.action_translation, spec.action_rotation], 3)
+
+    def check(self, action: object) -> np.ndarray:
+        """Returns the action as float32, shape (n,).
+
+        Raises:
+            ActionError: if its shape is wrong, it is not finite, or it leaves [-1, 1].
+        """
+        array = np.asarray(action, dtype=np.float32)
+        if array.shape != (self._spec.action_size,):
+            raise ActionError(
+                f"action has shape {array.shape}, task {self._spec.name} takes ({self._spec.action_size},)"
+            )
+        if not np.isfinite(array).all():
+            raise ActionError(f"action has a NaN or an infinity: {array.tolist()}")
+        if np.abs(array).max() > 1.0 + 1e-6:
+            raise ActionError(f"action leaves [-1, 1]: {array.tolist()}")
+        return np.clip(array, -1.0, 1.0)
+
+    def apply(self, action: np.ndarray, state: RobotState, T_base_reset: Pose, stamp: int) -> SafeCommand:
+        """The command for a checked action.
+
+        Args:
+            action: In [-1, 1], shape (n,): tcp-frame displacement per axis, and the gripper if the task has one.
+            state: Newest state.
+            T_base_reset: Pose of the tcp at the start of the episode; the workspace is relative to it.
+            stamp: Now [ns].
+        """
+        box = self._spec.workspace
+        delta = np.zeros(6)
+        delta[self._index] = action[: len(self._index)]
+        delta *= self._scale
+        measured = state.T_base_tcp
+        position = measured.position + quat_rotate(measured.quaternion, delta[:3])
+        wanted_offset = np.where(self._locked_position, 0.0, position - T_base_reset.position)
+        offset = np.clip(wanted_offset, box.low, box.high)
+
+        turned = quat_multiply(measured.quaternion, quat_from_rotvec(delta[3:]))
+        relative = rotvec_from_quat(quat_multiply(quat_conjugate(T_base_reset.quaternion), turned))
+        wanted_rotation = np.where(self._locked_rotation, 0.0, relative)
+        rotation = wanted_rotation.copy()
+        tilt = float(np.hypot(rotation[0], rotation[1]))
+        if tilt > box.tilt:
+            rotation[:2] *= box.tilt / tilt
+        rotation[2] = np.clip(rotation[2], -box.yaw, box.yaw)
+
+        target = Pose(
+            T_base_reset.position + offset, quat_multiply(T_base_reset.quaternion, quat_from_rotvec(rotation))
+        )
+        clipped = np.concatenate((wanted_offset - offset, wanted_rotation - rotation))
+        return SafeCommand(Command(stamp, self._ttl, target, self._gripper_target(action)), clipped)
+
+    def _gripper_target(self, action: np.ndarray) -> float | None:
+        """-1 closes, +1 opens, 0 leaves it as it is; thresholds at a half."""
+        if not self._spec.gripper:
+            return None
+        if action[-1] <= -0.5:
+            return 0.0
+        if action[-1] >= 0.5:
+            return self._spec.gripper_open_width
+        return None

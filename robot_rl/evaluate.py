@@ -1,0 +1,79 @@
+"""Evaluation: a policy, left alone, on held-out resets; and what that says with what certainty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from robot_rl.learn.rollout import EpisodeResult, Rollout
+from robot_rl.seeding import Purpose, episode_seed
+from robot_rl.statistics import wilson_interval
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Results of all episodes, in the order of their seeds.
+
+    Attributes:
+        results: One per episode.
+        seed: The evaluation's seed, from which the resets follow.
+    """
+
+    results: tuple[EpisodeResult, ...]
+    seed: int
+
+    def summary(self) -> dict[str, Any]:
+        """Success with its 95 % Wilson interval; cycle time, lateral error and force; why the rest failed."""
+        successes = [result for result in self.results if result.success]
+        failures: dict[str, int] = {}
+        for result in self.results:
+            if not result.success:
+                reason = result.failure or "step limit"
+                failures[reason] = failures.get(reason, 0) + 1
+        lateral = [r.lateral_error for r in successes if r.lateral_error is not None]
+        return {
+            "episodes": len(self.results),
+            "evaluation_seed": self.seed,
+            "success_rate": len(successes) / len(self.results),
+            "success_ci95": list(wilson_interval(len(successes), len(self.results))),
+            "cycle_time_s": mean(r.cycle_time for r in successes) if successes else None,
+            "return_mean": mean(r.total_reward for r in self.results),
+            "force_peak_p95_n": float(np.percentile([r.force_peak for r in self.results], 95)),
+            "lateral_error_at_success_mm": {"mean": 1e3 * mean(lateral), "max": 1e3 * max(lateral)}
+            if lateral
+            else None,
+            "failures": failures,
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The episodes, as plain dicts."""
+        return [asdict(result) for result in self.results]
+
+
+def mean(values: Any) -> float:
+    """Mean of an iterable of numbers."""
+    return float(np.mean(list(values)))
+
+
+def evaluate(
+    rollout: Rollout, *, episodes: int, seed: int, on_episode: Callable[[EpisodeResult], None] | None = None
+) -> Evaluation:
+    """Plays held-out episodes with the deterministic policy, without an operator.
+
+    Args:
+        rollout: Environment and policy; interventions are off in it.
+        episodes: How many.
+        seed: Which resets; training never sees them, whatever its seed.
+        on_episode: Called after each.
+    """
+    results = []
+    for number in range(episodes):
+        resets = episode_seed(Purpose.EVALUATION, seed, number)
+        result = rollout.play(resets, f"evaluation-{number:04d}", deterministic=True)
+        results.append(result)
+        if on_episode is not None:
+            on_episode(result)
+    return Evaluation(tuple(results), seed)

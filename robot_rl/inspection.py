@@ -1,0 +1,68 @@
+"""Says what is in a run directory or an episode store, without changing it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robot_rl.data.schema import Source
+from robot_rl.data.store import STORE_HEAD, EpisodeStore
+from robot_rl.errors import RunDirectoryError
+from robot_rl.learn.checkpoint import describe_checkpoint
+from robot_rl.run_directory import RunDirectory
+
+
+def inspect(path: Path) -> dict[str, Any]:
+    """Facts about a run (its task, progress, result, episodes) or about a store.
+
+    Raises:
+        RunDirectoryError: if `path` is neither.
+    """
+    if (path / "provenance.json").is_file():
+        return _run(path)
+    if (path / STORE_HEAD).is_file():
+        return _store(path)
+    raise RunDirectoryError(f"{path} is neither a run directory (provenance.json) nor an episode store (store.json)")
+
+
+def _run(path: Path) -> dict[str, Any]:
+    config = RunDirectory.read_config(path)
+    facts: dict[str, Any] = {"kind": "run", "task": config.task, "seed": config.seed, "env_steps": config.env_steps}
+    checkpoint = path / "checkpoint.pt"
+    facts["checkpoint"] = describe_checkpoint(checkpoint) if checkpoint.exists() else None
+    summary = path / "summary.json"
+    if summary.exists():
+        result = json.loads(summary.read_text(encoding="utf-8"))
+        facts |= {
+            key: result.get(key) for key in ("success_rate", "success_ci95", "episodes", "cycle_time_s", "wall_s")
+        }
+    else:
+        facts["finished"] = False
+    facts["store"] = _store(path / "episodes")
+    return facts
+
+
+def _store(path: Path) -> dict[str, Any]:
+    with EpisodeStore.open(path) as store:
+        rows = store.summaries()
+        facts: dict[str, Any] = {
+            "kind": "episode store",
+            **store.metadata,
+            "episodes": len(rows),
+            "steps": sum(row.length for row in rows),
+            "successes": sum(bool(row.success) for row in rows),
+        }
+        if rows:
+            sources = np.zeros(len(Source), int)
+            for episode in store.episodes():
+                sources += np.bincount(episode.source, minlength=len(Source))
+            facts["steps_by_source"] = {source.name.lower(): int(sources[source]) for source in Source}
+            last = store.read(rows[-1].episode_id)
+            facts["observations"] = {
+                key: f"{column.dtype} {column.shape[1:]}" for key, column in last.observations.items()
+            }
+            facts["action_size"] = int(last.action.shape[1])
+        return facts

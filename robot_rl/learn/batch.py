@@ -1,0 +1,25 @@
+"""What one learner call is fed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+
+class Batch(NamedTuple):
+    """N minibatches of B transitions, all float32 on the learner's device.
+
+    Attributes:
+        observation: Scaled to about 1 and history-stacked, shape (N, B, obs).
+        action: Executed, in [-1, 1], shape (N, B, act).
+        reward: Discounted sum over the m <= n steps of the window, sum_k gamma^k r_{t+k}; shape (N, B).
+        discount: gamma^m, or 0 where the window ended in termination; shape (N, B).
+        next_observation: What the window's last step led to, shape (N, B, obs).
+    """
+
+    observation: Tensor
+    action: Tensor
+    reward: Tensor
+    discount: Tensor
+    next_observation: Tensor

@@ -1,0 +1,178 @@
+"""Checkpoints: nested plain data, arrays and tensors in one file that is whole, checked and free of pickle.
+
+A file is `MAGIC`, the size of all that follows, the size of the index, the index, the bytes of the arrays one after
+another, and the SHA-256 of everything before it. The index is msgpack and gives each array's dtype, shape and place.
+The file is written beside the old one and then renamed over it; the old one stays as `<name>.previous`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import numpy as np
+import torch
+
+from robot_rl.durable import replace_file
+from robot_rl.errors import CheckpointError
+from robot_rl.files import writing
+
+MAGIC = b"robot_rl checkpoint\n"
+VERSION = 1
+_SIZES = struct.Struct("<QQ")
+_DIGEST_SIZE = hashlib.sha256().digest_size
+_TENSOR, _ARRAY, _SCALAR, _TUPLE, _INTEGER = 1, 2, 3, 4, 5  # msgpack extension codes
+_ARRAY_KINDS = "biufcSU"
+
+
+def previous_path(path: Path) -> Path:
+    """Where the checkpoint before the one at `path` is kept."""
+    return path.with_name(f"{path.name}.previous")
+
+
+def save_checkpoint(
+    path: Path, payload: Mapping[str, Any], *, kind: str = "training", metadata: Mapping[str, Any] | None = None
+) -> None:
+    """Writes a checkpoint; when this returns it is on the disk, and until then the old one is at `path`.
+
+    Args:
+        path: The file.
+        payload: Nested dicts (keys str or int), lists and tuples of tensors, numpy arrays and scalars, int of any
+            size, float, bool, str, bytes and None. Tensors come back on the CPU, without gradient.
+        kind: What it is for; `load_checkpoint` can insist on it.
+        metadata: Small plain facts for people and for `describe_checkpoint`, e.g. the task.
+
+    Raises:
+        CheckpointError: if the payload holds anything else; the message says where.
+        RunDirectoryError: if the file cannot be written, e.g. because the disk is full. The old one is unharmed.
+    """
+    blobs: list[memoryview] = []
+    facts = _fold(dict(metadata or {}), [], "metadata")
+    index = msgpack.packb(
+        {"version": VERSION, "kind": kind, "metadata": facts, "payload": _fold(payload, blobs, "payload")}
+    )
+    rest = len(index) + sum(blob.nbytes for blob in blobs) + _DIGEST_SIZE
+    chunks: list[bytes | memoryview] = [MAGIC + _SIZES.pack(rest, len(index)), index, *blobs]
+    digest = hashlib.sha256()
+    for chunk in chunks:
+        digest.update(chunk)
+    with writing(path):
+        replace_file(path, [*chunks, digest.digest()], previous=previous_path(path))
+
+
+def load_checkpoint(path: Path, *, kind: str | None = None) -> dict[str, Any]:
+    """Reads and checks a checkpoint.
+
+    Args:
+        path: The file.
+        kind: What it must be for, or None to accept any.
+
+    Returns:
+        The payload.
+
+    Raises:
+        CheckpointError: if it is missing, cut short, altered, or of another kind or version.
+    """
+    index, blobs = _read(path)
+    if kind is not None and index["kind"] != kind:
+        raise CheckpointError(f"{path}: is a checkpoint of kind {index['kind']!r}, not {kind!r}; check the path")
+    payload: dict[str, Any] = _unfold(index["payload"], blobs)
+    return payload
+
+
+def describe_checkpoint(path: Path) -> dict[str, Any]:
+    """`version`, `kind` and `metadata` of a checkpoint; raises as `load_checkpoint` does."""
+    index, blobs = _read(path)
+    return {"version": index["version"], "kind": index["kind"], "metadata": _unfold(index["metadata"], blobs)}
+
+
+def _read(path: Path) -> tuple[dict[str, Any], memoryview]:
+    """The index and the bytes of the arrays of a checked file."""
+    try:
+        data = memoryview(path.read_bytes())
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{path}: no checkpoint there{_cure(path)}") from error
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read: {error.strerror}{_cure(path)}") from error
+    start = len(MAGIC) + _SIZES.size
+    if data[: len(MAGIC)] != MAGIC[: len(data)]:
+        raise CheckpointError(f"{path}: not a checkpoint of robot_rl{_cure(path)}")
+    if len(data) < start:
+        raise CheckpointError(f"{path}: cut short after {len(data)} bytes{_cure(path)}")
+    rest, index_size = _SIZES.unpack(data[len(MAGIC) : start])
+    if len(data) < start + rest:
+        raise CheckpointError(f"{path}: cut short: {len(data)} of {start + rest} bytes{_cure(path)}")
+    if hashlib.sha256(data[:-_DIGEST_SIZE]).digest() != data[-_DIGEST_SIZE:] or len(data) != start + rest:
+        raise CheckpointError(f"{path}: altered since it was written (checksum differs){_cure(path)}")
+    index = msgpack.unpackb(data[start : start + index_size], strict_map_key=False)
+    if index["version"] != VERSION:
+        raise CheckpointError(
+            f"{path}: version {index['version']}, this program reads {VERSION}; use the robot_rl that wrote it"
+        )
+    return index, data[start + index_size : -_DIGEST_SIZE]
+
+
+def _cure(path: Path) -> str:
+    """What to do about a checkpoint that cannot be used."""
+    previous = previous_path(path)
+    if previous.exists():
+        return f"; the one before it is kept: to go on from there, rename {previous} to {path}"
+    return "; there is no earlier one: check the path, or start a new run"
+
+
+def _fold(value: Any, blobs: list[memoryview], where: str) -> Any:
+    """`value` as msgpack takes it; the bytes of arrays are appended to `blobs`."""
+    if value is None or (isinstance(value, bool | float | str | bytes) and not isinstance(value, np.generic)):
+        return value
+    if isinstance(value, int):
+        return value if -(2**63) <= value < 2**64 else msgpack.ExtType(_INTEGER, str(value).encode())
+    if isinstance(value, torch.Tensor):
+        tensor = value.detach().cpu().contiguous()
+        name = str(tensor.dtype).removeprefix("torch.")
+        return _blob(_TENSOR, name, tensor.reshape(-1).view(torch.uint8).numpy(), tuple(tensor.shape), blobs)
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in _ARRAY_KINDS:
+        array = np.ascontiguousarray(value)
+        code = _ARRAY if isinstance(value, np.ndarray) else _SCALAR
+        return _blob(code, array.dtype.str, array.reshape(-1).view(np.uint8), value.shape, blobs)
+    if isinstance(value, Mapping):
+        if wrong := [key for key in value if not isinstance(key, str | int)]:
+            raise CheckpointError(f"{where} has the key {wrong[0]!r}; a checkpoint takes str and int keys")
+        return {key: _fold(item, blobs, f"{where}[{key!r}]") for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        items = [_fold(item, blobs, f"{where}[{i}]") for i, item in enumerate(value)]
+        return items if isinstance(value, list) else msgpack.ExtType(_TUPLE, msgpack.packb(items))
+    raise CheckpointError(f"{where} is a {type(value).__name__}; a checkpoint takes arrays, tensors and plain data")
+
+
+def _blob(code: int, dtype: str, content: np.ndarray, shape: tuple[int, ...], blobs: list[memoryview]) -> Any:
+    """Notes where the bytes of an array will be and appends them to `blobs`."""
+    start = sum(blob.nbytes for blob in blobs)
+    blobs.append(content.data)
+    return msgpack.ExtType(code, msgpack.packb([dtype, shape, start, content.nbytes]))
+
+
+def _unfold(value: Any, blobs: memoryview) -> Any:
+    """Inverse of `_fold`."""
+    if isinstance(value, dict):
+        return {key: _unfold(item, blobs) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_unfold(item, blobs) for item in value]
+    if not isinstance(value, msgpack.ExtType):
+        return value
+    if value.code == _INTEGER:
+        return int(value.data)
+    if value.code == _TUPLE:
+        return tuple(_unfold(item, blobs) for item in msgpack.unpackb(value.data, strict_map_key=False))
+    dtype, shape, start, size = msgpack.unpackb(value.data)
+    content = np.frombuffer(blobs[start : start + size], np.uint8).copy()
+    if value.code == _TENSOR:
+        tensor = torch.empty(shape, dtype=getattr(torch, dtype))
+        if size:
+            tensor.view(-1).view(torch.uint8).copy_(torch.from_numpy(content))
+        return tensor
+    array = content.view(dtype).reshape(shape)
+    return array if value.code == _ARRAY else array[()]

@@ -1,0 +1,156 @@
+"""Experience in, gradients out: the learner's memory, algorithm and counters.
+
+It knows nothing of robots or environments: it is told observations and steps, by whoever plays, and asked to catch up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from robot_rl.config.components import TrainConfig
+from robot_rl.data.mixing import DemoMixer
+from robot_rl.data.packing import ObservationPacker
+from robot_rl.data.replay import ReplayBuffer
+from robot_rl.data.schema import Episode, Observation, Step
+from robot_rl.env.task import TaskSpec
+from robot_rl.errors import DivergedError
+from robot_rl.learn.batch import Batch
+from robot_rl.learn.networks import Policy
+from robot_rl.learn.sac import SAC
+from robot_rl.spec import DictSpec
+
+LOG_INTERVAL = 100
+"""Learner calls whose logs are averaged into one record; reading them more often would stall a GPU."""
+
+
+class Learner:
+    """Replay, RLPD mixing and SAC, with an update-to-data ratio that holds.
+
+    Args:
+        task: The task's facts: action size, gripper, return range.
+        observation_specs: What observations look like.
+        config: The run's configuration.
+    """
+
+    def __init__(self, task: TaskSpec, observation_specs: DictSpec, config: TrainConfig) -> None:
+        self._config = config
+        self.packer = ObservationPacker(observation_specs)
+        sizes = self.packer.size, task.action_size
+        rows = max(2, config.demonstrations * (task.max_steps + 1))
+        self.demos = ReplayBuffer(rows, *sizes)
+        self.online = ReplayBuffer(config.replay.capacity, *sizes)
+        self._mixer = DemoMixer(self.demos, self.online, config.replay, config.sac.n_step, config.sac.discount)
+        self._rng = np.random.default_rng((config.seed, 0))
+        self.sac = SAC(
+            observation_size=self.packer.size * len(config.replay.history),
+            action_size=task.action_size,
+            gripper=task.gripper,
+            return_range=task.return_range,
+            config=config.sac,
+            seed=config.seed,
+            device=config.device,
+        )
+        self.env_steps = 0
+        """Online steps received."""
+        self._logs: list[dict[str, torch.Tensor]] = []
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that acts; it is the learner's own, so it is always the newest."""
+        return self.sac.policy
+
+    @property
+    def updates(self) -> int:
+        """Critic updates so far."""
+        return self.sac.critic_updates
+
+    @property
+    def update_to_data(self) -> float:
+        """Critic updates per online step since learning started, as measured."""
+        learning = self.env_steps - self._config.warmup_steps
+        return self.updates / learning if learning > 0 else 0.0
+
+    # What the learner is told.
+
+    def add_demonstration(self, episode: Episode) -> None:
+        """Remembers a demonstration."""
+        self.demos.add_episode(episode, self.packer)
+
+    def on_start(self, episode_id: str, observation: Observation) -> None:
+        """An online episode started."""
+        del episode_id  # replay needs no names
+        self.online.begin(self.packer.pack(observation))
+
+    def on_step(self, step: Step, next_observation: Observation) -> None:
+        """An online step was taken."""
+        self.online.append(
+            step.action,
+            step.reward,
+            step.terminated,
+            step.truncated,
+            int(step.source),
+            self.packer.pack(next_observation),
+        )
+        self.env_steps += 1
+
+    def on_end(self, episode: Episode, result: object) -> None:
+        """An online episode ended; all its steps are known already."""
+
+    # What the learner does.
+
+    def catch_up(self) -> dict[str, float] | None:
+        """Makes the updates that are owed for the steps received; every `LOG_INTERVAL` calls returns mean logs.
+
+        Raises:
+            DivergedError: if a loss is not finite.
+        """
+        owed = (self.env_steps - self._config.warmup_steps) * self._config.update_to_data - self.updates
+        logs = None
+        for _ in range(owed // self._config.update_to_data):
+            logs = self._update() or logs
+        return logs
+
+    def _update(self) -> dict[str, float] | None:
+        """One call of the algorithm: the critic updates of one env step, then one of actor and temperature."""
+        sample = self._mixer.sample(self._config.update_to_data, self._rng)
+        batch = Batch(*(torch.from_numpy(column).to(self._config.device) for column in sample))
+        self._logs.append(self.sac.update(batch))
+        if len(self._logs) < LOG_INTERVAL:
+            return None
+        return self._take_logs()
+
+    def _take_logs(self) -> dict[str, float]:
+        logs = {name: float(torch.stack([row[name] for row in self._logs]).mean()) for name in self._logs[0]}
+        self._logs.clear()
+        if bad := sorted(name for name, value in logs.items() if not np.isfinite(value)):
+            raise DivergedError(
+                f"{', '.join(bad)} left the finite numbers after {self.updates} critic updates; "
+                "lower sac.learning_rate, or keep sac.clamp_targets on"
+            )
+        return logs
+
+    # Checkpoints.
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that the next update depends on."""
+        return {
+            "sac": self.sac.state_dict(),
+            "online": self.online.state_dict(),
+            "demos": self.demos.state_dict(),
+            "rng": self._rng.bit_generator.state,
+            "env_steps": self.env_steps,
+            "logs": [dict(row) for row in self._logs],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continues from what `state_dict` gave; the next update is then the same, bit for bit on a CPU."""
+        self.sac.load_state_dict(state["sac"])
+        self.online.load_state_dict(state["online"])
+        self.demos.load_state_dict(state["demos"])
+        self._rng.bit_generator.state = state["rng"]
+        self.env_steps = int(state["env_steps"])
+        self._logs = [dict(row) for row in state["logs"]]

@@ -1,0 +1,90 @@
+"""The losses of SAC as pure functions of tensors. E critics, S of them in the target, B transitions, all batched."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def critic_target(
+    reward: Tensor, discount: Tensor, next_values: Tensor, return_range: tuple[float, float] | None
+) -> Tensor:
+    """Target y = R + gamma^m min_i Q'_i(s', a'), without entropy backup (Chen 2021, REDQ; Ball 2023, RLPD).
+
+    Args:
+        reward: R, the discounted n-step reward, shape (B,).
+        discount: gamma^m, 0 after termination, shape (B,).
+        next_values: Q' of the drawn target critics, shape (S, B).
+        return_range: Smallest and largest possible return, to which y is clamped; None leaves y as it is.
+
+    Returns:
+        y, shape (B,).
+    """
+    target = reward + discount * next_values.amin(0)
+    return target if return_range is None else target.clamp(*return_range)
+
+
+def gripper_target(
+    reward: Tensor,
+    discount: Tensor,
+    next_values: Tensor,
+    next_target_values: Tensor,
+    return_range: tuple[float, float] | None,
+) -> Tensor:
+    """Target y = R + gamma^m min_i Q'_i(s', argmax_g mean_j Q_j(s', g)), double Q-learning (van Hasselt 2016).
+
+    Args:
+        reward: Shape (B,).
+        discount: Shape (B,).
+        next_values: Online critics at s', shape (E, B, 3); they choose.
+        next_target_values: Target critics at s', shape (E, B, 3); they value.
+        return_range: As in `critic_target`.
+
+    Returns:
+        y, shape (B,).
+    """
+    best = next_values.mean(0).argmax(-1)
+    return critic_target(reward, discount, values_of(next_target_values, best), return_range)
+
+
+def gripper_index(action: Tensor) -> Tensor:
+    """The gripper entry of actions (B, act), -1 close, 0 keep, 1 open, as an index 0, 1, 2 of shape (B,)."""
+    return action[:, -1].round().long() + 1
+
+
+def values_of(values: Tensor, choice: Tensor) -> Tensor:
+    """Picks the values (E, B) of the actions `choice` (B,) from (E, B, choices)."""
+    return values.gather(-1, choice.expand(len(values), -1).unsqueeze(-1)).squeeze(-1)
+
+
+def critic_loss(values: Tensor, target: Tensor) -> Tensor:
+    """sum_i mean_b (Q_i(s, a) - y)^2.
+
+    The sum over members gives each the gradient that it would have alone.
+
+    Args:
+        values: Q of all critics, shape (E, B).
+        target: y, shape (B,).
+    """
+    return (values - target).square().mean(-1).sum()
+
+
+def actor_loss(values: Tensor, log_prob: Tensor, temperature: Tensor) -> Tensor:
+    """mean_b (alpha log pi(a|s) - mean_i Q_i(s, a)).
+
+    Args:
+        values: Q of all critics at the policy's action, shape (E, B).
+        log_prob: log pi of that action, shape (B,).
+        temperature: alpha, a scalar.
+    """
+    return (temperature * log_prob).mean() - values.mean()
+
+
+def temperature_loss(log_temperature: Tensor, entropy: Tensor, target_entropy: float) -> Tensor:
+    """Loss alpha (H - H_target), whose descent raises alpha while the entropy is too small (Haarnoja 2018, eq. 18)."""
+    return log_temperature.exp() * (entropy - target_entropy)
+
+
+def mean_of(values: list[Tensor]) -> Tensor:
+    """Mean of scalars, as a detached scalar on their device."""
+    return torch.stack([value.detach() for value in values]).mean()

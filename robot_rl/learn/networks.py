@@ -1,0 +1,178 @@
+"""The networks: a stack of independent MLPs, and the policy that an actor process holds."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import layer_norm, softplus
+
+from robot_rl.errors import CheckpointError, ConfigError
+
+LOG_STD_LOW, LOG_STD_HIGH = -5.0, 2.0
+"""Bounds of the log standard deviation before the tanh, reached smoothly."""
+
+GRIPPER_MEMBERS = 2
+GRIPPER_CHOICES = 3
+"""Gripper critics, and the gripper actions that they value: -1 close, 0 keep, 1 open."""
+
+
+class StackedLinear(nn.Module):
+    """E independent affine maps. Weights start uniform in +-1/sqrt(inputs), biases at 0."""
+
+    def __init__(self, members: int, inputs: int, outputs: int, generator: torch.Generator) -> None:
+        super().__init__()
+        bound = 1 / math.sqrt(inputs)
+        weight = torch.empty(members, inputs, outputs, device=generator.device)
+        self.weight = nn.Parameter(weight.uniform_(-bound, bound, generator=generator))
+        self.bias = nn.Parameter(torch.zeros(members, 1, outputs, device=generator.device))
+
+    def forward(self, x: Tensor, members: Tensor | None = None) -> Tensor:
+        """(E, B, inputs) -> (E, B, outputs), or the chosen `members` only."""
+        weight, bias = _choose(self.weight, members), _choose(self.bias, members)
+        if weight.shape[-1] == 1:  # a matrix product with one column wastes most of its work
+            return (x * weight.transpose(1, 2)).sum(-1, keepdim=True) + bias
+        return torch.baddbmm(bias, x, weight)
+
+
+class StackedLayerNorm(nn.Module):
+    """E layer normalisations (Ba 2016), each with its own scale and shift."""
+
+    def __init__(self, members: int, width: int, device: torch.device) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(members, 1, width, device=device))
+        self.shift = nn.Parameter(torch.zeros(members, 1, width, device=device))
+
+    def forward(self, x: Tensor, members: Tensor | None = None) -> Tensor:
+        """(E, B, width) -> (E, B, width), or the chosen `members` only."""
+        normal = layer_norm(x, x.shape[-1:])
+        return torch.addcmul(_choose(self.shift, members), normal, _choose(self.scale, members))
+
+
+class StackedMLP(nn.Module):
+    """E MLPs that share nothing: Linear -> LayerNorm -> ReLU for each hidden size, then Linear.
+
+    Their parameters are stacked, so that one batched product serves all of them.
+    """
+
+    def __init__(
+        self, members: int, inputs: int, hidden_sizes: tuple[int, ...], outputs: int, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.members = members
+        sizes = (inputs, *hidden_sizes)
+        self.hidden = nn.ModuleList(StackedLinear(members, a, b, generator) for a, b in itertools.pairwise(sizes))
+        self.norms = nn.ModuleList(StackedLayerNorm(members, width, generator.device) for width in hidden_sizes)
+        self.last = StackedLinear(members, sizes[-1], outputs, generator)
+
+    def forward(self, x: Tensor, members: Tensor | None = None) -> Tensor:
+        """(B, inputs) -> (E, B, outputs), or (S, B, outputs) for the S chosen `members`."""
+        x = x.expand(self.members if members is None else len(members), *x.shape)
+        for linear, norm in zip(self.hidden, self.norms, strict=True):
+            x = norm(linear(x, members), members).relu()
+        out: Tensor = self.last(x, members)
+        return out
+
+
+class Policy(nn.Module):
+    """A tanh-squashed Gaussian for the continuous actions and, for tasks with a gripper, critics of its 3 actions.
+
+    Args:
+        observation_size: Length of the scaled, stacked observation.
+        action_size: Length of the action; with a gripper, its last entry is the gripper's.
+        gripper: Whether there is a gripper action.
+        hidden_sizes: Widths of the hidden layers.
+        generator: Source of all randomness, from initialisation to exploration. Its device is the policy's device.
+        gripper_exploration: Chance of a random gripper action when `act` is not deterministic.
+
+    Raises:
+        ConfigError: if no continuous action is left.
+    """
+
+    def __init__(
+        self,
+        *,
+        observation_size: int,
+        action_size: int,
+        gripper: bool,
+        hidden_sizes: tuple[int, ...],
+        generator: torch.Generator,
+        gripper_exploration: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.observation_size = observation_size
+        self.action_size = action_size
+        self.continuous_size = action_size - int(gripper)
+        if self.continuous_size < 1:
+            raise ConfigError(f"action_size {action_size} with gripper={gripper} leaves no continuous action")
+        self.generator = generator
+        self.gripper_exploration = gripper_exploration
+        self.actor = StackedMLP(1, observation_size, hidden_sizes, 2 * self.continuous_size, generator)
+        self.gripper: StackedMLP | None = None
+        if gripper:
+            self.gripper = StackedMLP(GRIPPER_MEMBERS, observation_size, hidden_sizes, GRIPPER_CHOICES, generator)
+
+    def forward(self, observation: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, obs) -> mean and log standard deviation before the tanh, each (B, continuous)."""
+        mean, raw = self.actor(observation)[0].chunk(2, -1)
+        return mean, LOG_STD_LOW + (LOG_STD_HIGH - LOG_STD_LOW) * torch.sigmoid(raw)
+
+    def sample(self, observation: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, obs) -> continuous action (B, continuous) and its log-probability (B,), differentiable."""
+        mean, log_std = self(observation)
+        noise = torch.randn(mean.shape, generator=self.generator, device=mean.device, dtype=mean.dtype)
+        return squashed_sample(mean, log_std, noise)
+
+    @torch.no_grad()
+    def act(self, observation: Tensor, *, deterministic: bool) -> Tensor:
+        """(B, obs) -> (B, act) in [-1, 1]; the gripper entry is -1, 0 or 1."""
+        action: Tensor = self(observation)[0].tanh() if deterministic else self.sample(observation)[0]
+        if self.gripper is None:
+            return action
+        choice = self.gripper(observation).mean(0).argmax(-1)
+        if not deterministic:
+            g, device = self.generator, choice.device
+            anything = torch.randint(GRIPPER_CHOICES, choice.shape, generator=g, device=device)
+            explore = torch.rand(choice.shape, generator=g, device=device) < self.gripper_exploration
+            choice = torch.where(explore, anything, choice)
+        return torch.cat([action, (choice - 1).unsqueeze(-1).to(action.dtype)], -1)
+
+    def policy_state(self) -> dict[str, Tensor]:
+        """Copies of all parameters on the CPU, to be sent to an actor."""
+        return {name: value.detach().to("cpu", copy=True) for name, value in self.state_dict().items()}
+
+    def load_policy_state(self, state: dict[str, Tensor]) -> None:
+        """Takes over what `policy_state` gave.
+
+        Raises:
+            CheckpointError: if names or shapes differ.
+        """
+        try:
+            self.load_state_dict(state)
+        except RuntimeError as error:
+            raise CheckpointError(f"these parameters belong to another policy: {error}") from error
+
+
+def squashed_sample(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """Action and log-probability of a tanh-squashed Gaussian (Haarnoja 2018, appendix C).
+
+    Args:
+        mean: Of the Gaussian, shape (..., n).
+        log_std: Log of its standard deviation, shape (..., n).
+        noise: Standard normal, shape (..., n).
+
+    Returns:
+        a = tanh(u) with u = mean + std * noise, shape (..., n), and
+        log pi(a) = sum_i log N(u_i) - log(1 - tanh(u_i)^2), shape (...,).
+    """
+    u = mean + log_std.exp() * noise
+    # log(1 - tanh(u)^2) = 2 (log 2 - u - softplus(-2 u)), which neither overflows nor loses digits
+    log_slope = 2 * (math.log(2) - u - softplus(-2 * u))
+    log_normal = -0.5 * noise.square() - log_std - 0.5 * math.log(2 * math.pi)
+    return u.tanh(), (log_normal - log_slope).sum(-1)
+
+
+def _choose(parameter: Tensor, members: Tensor | None) -> Tensor:
+    return parameter if members is None else parameter.index_select(0, members)

@@ -1,0 +1,187 @@
+"""Plays episodes: asks the policy, steps the environment, tells the observers. It never learns."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+import numpy as np
+import torch
+
+from robot_rl.data.packing import ObservationPacker
+from robot_rl.data.schema import Episode, EpisodeBuilder, Observation, Source, Step
+from robot_rl.data.store import EpisodeStore
+from robot_rl.env.robot_env import RobotEnv
+from robot_rl.errors import StepOrderError
+from robot_rl.learn.networks import Policy
+
+
+class Observer(Protocol):
+    """Somebody who wants to know what happens; recording, replay and metrics are observers."""
+
+    def on_start(self, episode_id: str, observation: Observation) -> None:
+        """An episode started with this observation."""
+        ...
+
+    def on_step(self, step: Step, next_observation: Observation) -> None:
+        """A step was taken and led to `next_observation`."""
+        ...
+
+    def on_end(self, episode: Episode, result: EpisodeResult) -> None:
+        """The episode is over."""
+        ...
+
+
+@dataclass(frozen=True)
+class EpisodeResult:
+    """An episode in numbers.
+
+    Attributes:
+        success: Whether the task was done.
+        failure: Why it ended otherwise, or None.
+        steps: Length.
+        operator_steps: Steps in which the operator was in control.
+        takeovers: Times at which the operator took control from the policy.
+        total_reward: Undiscounted return.
+        cycle_time: Length [s].
+        force_peak: Largest filtered contact force [N].
+        lateral_error: Task's own measure at the end, if it has one [m].
+        overruns: Control deadlines missed by more than a period.
+    """
+
+    success: bool
+    failure: str | None
+    steps: int
+    operator_steps: int
+    takeovers: int
+    total_reward: float
+    cycle_time: float
+    force_peak: float
+    lateral_error: float | None
+    overruns: int
+
+    @property
+    def assisted(self) -> bool:
+        """Whether the operator was in control at any step."""
+        return self.operator_steps > 0
+
+
+class Rollout:
+    """Steps through episodes one control period at a time, so that a learner can take turns with it.
+
+    Args:
+        env: Where to act.
+        policy: Who acts; None before there is one (demonstrations).
+        packer: Observation to policy input.
+        history: Ages of the observations stacked for the policy [steps].
+        observers: Told of every start, step and end, in this order.
+    """
+
+    def __init__(
+        self,
+        env: RobotEnv,
+        policy: Policy | None,
+        packer: ObservationPacker,
+        history: tuple[int, ...],
+        observers: Sequence[Observer] = (),
+    ) -> None:
+        self._env, self._packer, self._history = env, packer, history
+        self.policy = policy
+        self._observers = tuple(observers)
+        self._rows: deque[np.ndarray] = deque(maxlen=max(history) + 1)
+        self._builder: EpisodeBuilder | None = None
+
+    def begin(self, seed: int, episode_id: str, *, demonstrate: bool = False) -> None:
+        """Starts an episode; everything random in the scene and the operator follows from `seed`."""
+        options = {"demonstrate": demonstrate, "episode_id": episode_id}
+        observation, _ = self._env.reset(seed=seed, options=options)
+        self._rows.clear()
+        self._rows.append(self._packer.pack(observation))
+        metadata = {"task": self._env.spec_task.name, "seed": seed, "demonstration": demonstrate}
+        self._builder = EpisodeBuilder(episode_id, metadata)
+        self._previous = Source.POLICY
+        self._operator_steps, self._takeovers, self._reward, self._force = 0, 0, 0.0, 0.0
+        for observer in self._observers:
+            observer.on_start(episode_id, observation)
+
+    def step(self, *, deterministic: bool, last: bool = False) -> EpisodeResult | None:
+        """One control period; the result when the episode ends with it.
+
+        Args:
+            deterministic: Act by the mean of the policy.
+            last: Cut the episode after this step, e.g. because the run's steps are used up; it counts as truncated.
+        """
+        if self._builder is None:
+            raise StepOrderError("no episode is running; begin() one first")
+        observation, reward, terminated, truncated, info = self._env.step(self._act(deterministic), last=last)
+        step: Step = info["step"]
+        self._builder.add(step)
+        self._rows.append(self._packer.pack(observation))
+        led = step.source != Source.POLICY
+        self._operator_steps += led
+        self._takeovers += led and self._previous == Source.POLICY
+        self._previous = step.source
+        self._reward += reward
+        self._force = max(self._force, info["force_peak"])
+        for observer in self._observers:
+            observer.on_step(step, observation)
+        if not (terminated or truncated):
+            return None
+        return self._finish(observation, info)
+
+    def play(self, seed: int, episode_id: str, *, deterministic: bool, demonstrate: bool = False) -> EpisodeResult:
+        """A whole episode."""
+        self.begin(seed, episode_id, demonstrate=demonstrate)
+        while (result := self.step(deterministic=deterministic)) is None:
+            pass
+        return result
+
+    def _act(self, deterministic: bool) -> np.ndarray:
+        if self.policy is None:
+            return np.zeros(self._env.spec_task.action_size, np.float32)
+        newest = len(self._rows) - 1
+        stacked = np.concatenate([self._rows[max(newest - age, 0)] for age in self._history])
+        observation = torch.from_numpy(stacked)[None].to(self.policy.generator.device)
+        return self.policy.act(observation, deterministic=deterministic)[0].cpu().numpy()
+
+    def _finish(self, observation: Observation, info: dict[str, Any]) -> EpisodeResult:
+        builder = cast("EpisodeBuilder", self._builder)
+        lateral = info.get("lateral_error")
+        result = EpisodeResult(
+            success=bool(info["success"]),
+            failure=None if info["failure"] is None else str(info["failure"]),
+            steps=len(builder),
+            operator_steps=self._operator_steps,
+            takeovers=self._takeovers,
+            total_reward=self._reward,
+            cycle_time=len(builder) * self._env.spec_task.control_period,
+            force_peak=self._force,
+            lateral_error=None if lateral is None else float(lateral),
+            overruns=int(info["overruns"]),
+        )
+        builder.metadata |= {"success": result.success, "failure": result.failure}
+        episode = builder.finish(observation, int(info["stamp_obs"]))
+        self._builder = None
+        for observer in self._observers:
+            observer.on_end(episode, result)
+        return result
+
+
+class StoreRecorder:
+    """An observer that writes each finished episode into a store."""
+
+    def __init__(self, store: EpisodeStore) -> None:
+        self._store = store
+
+    def on_start(self, episode_id: str, observation: Observation) -> None:
+        """Nothing to write yet."""
+
+    def on_step(self, step: Step, next_observation: Observation) -> None:
+        """Written with the episode."""
+
+    def on_end(self, episode: Episode, result: EpisodeResult) -> None:
+        """Appends the episode."""
+        del result  # its facts are in the episode
+        self._store.append(episode)

@@ -1,0 +1,231 @@
+"""Soft actor-critic as in RLPD (Haarnoja 2018; Ball 2023): many critic updates, then one of actor and temperature."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from robot_rl.config.components import SACConfig
+from robot_rl.errors import CheckpointError, ConfigError, SpecError
+from robot_rl.learn import losses
+from robot_rl.learn.batch import Batch
+from robot_rl.learn.networks import Policy, StackedMLP
+
+STATE_FORMAT = 1
+
+
+class SAC:
+    """The learner's algorithm: networks, optimizers, and one `update`.
+
+    Args:
+        observation_size: Length of the scaled, stacked observation.
+        action_size: Length of the action; with a gripper, its last entry is the gripper's.
+        gripper: Whether the last action is the discrete gripper, which a double DQN learns (HIL-SERL, Luo 2024).
+        return_range: Smallest and largest possible discounted return.
+        config: Hyper-parameters.
+        seed: All randomness follows from it.
+        device: Where to compute.
+
+    Raises:
+        ConfigError: if the settings contradict each other.
+    """
+
+    def __init__(
+        self,
+        *,
+        observation_size: int,
+        action_size: int,
+        gripper: bool,
+        return_range: tuple[float, float],
+        config: SACConfig,
+        seed: int,
+        device: str = "cpu",
+    ) -> None:
+        if config.target_subset > config.ensemble_size:
+            raise ConfigError(f"target_subset {config.target_subset} exceeds ensemble_size {config.ensemble_size}")
+        if not return_range[0] < return_range[1]:
+            raise ConfigError(f"return_range {return_range} is empty")
+        self.config = config
+        self.return_range = return_range
+        self.generator = torch.Generator(device).manual_seed(seed)
+        self.policy = Policy(
+            observation_size=observation_size,
+            action_size=action_size,
+            gripper=gripper,
+            hidden_sizes=config.hidden_sizes,
+            generator=self.generator,
+            gripper_exploration=config.gripper_exploration,
+        )
+        self._clamp = return_range if config.clamp_targets else None
+        self._target_entropy = config.target_entropy_per_action * self.policy.continuous_size
+        inputs = observation_size + self.policy.continuous_size
+        self.critic = StackedMLP(config.ensemble_size, inputs, config.hidden_sizes, 1, self.generator)
+        self.critic_target = copy.deepcopy(self.critic).requires_grad_(False)
+        self.log_temperature = torch.tensor(math.log(config.initial_temperature), device=device, requires_grad=True)
+        self.critic_updates = 0
+
+        self._optimizers = {
+            "actor": self._adam(list(self.policy.actor.parameters())),
+            "critic": self._adam(list(self.critic.parameters())),
+            "temperature": self._adam([self.log_temperature]),
+        }
+        self._modules = {"policy": self.policy, "critic": self.critic, "critic_target": self.critic_target}
+        if self.policy.gripper is not None:
+            self.gripper_target = copy.deepcopy(self.policy.gripper).requires_grad_(False)
+            self._optimizers["gripper"] = self._adam(list(self.policy.gripper.parameters()))
+            self._modules["gripper_target"] = self.gripper_target
+
+    def update(self, batch: Batch) -> dict[str, Tensor]:
+        """Updates the critics on each of the N minibatches, then actor and temperature once, on the last one.
+
+        Returns:
+            Detached scalars on the learner's device: means over the critic updates of `critic_loss`, `q_mean`,
+            `target_mean` (to be held against `return_range`) and, with a gripper, `gripper_loss`; and `actor_loss`,
+            `entropy`, `temperature`.
+
+        Raises:
+            SpecError: if the batch does not fit the networks.
+        """
+        self._check(batch)
+        logs = self.update_critics(batch)
+        return logs | self.update_actor(batch.observation[-1])
+
+    def update_critics(self, batch: Batch) -> dict[str, Tensor]:
+        """One update of critics (and gripper critics) and their targets for each minibatch."""
+        logs: dict[str, list[Tensor]] = {"critic_loss": [], "q_mean": [], "target_mean": []}
+        with torch.no_grad():  # a' ~ pi(s'); the actor rests meanwhile, so all N minibatches go through it at once
+            next_action = self.policy.sample(batch.next_observation.flatten(0, 1))[0]
+            state_action = torch.cat([batch.observation, batch.action[..., : self.policy.continuous_size]], -1)
+            next_state_action = torch.cat([batch.next_observation, next_action.view(*batch.reward.shape, -1)], -1)
+
+        for n in range(len(batch.reward)):
+            with torch.no_grad():  # y = R + gamma^m min_{i in M} Q'_i(s', a'), M a random subset of the ensemble
+                next_values = self.critic_target(next_state_action[n], self._draw_members()).squeeze(-1)
+                target = losses.critic_target(batch.reward[n], batch.discount[n], next_values, self._clamp)
+
+            # L = sum_i mean_b (Q_i(s, a) - y)^2
+            values = self.critic(state_action[n]).squeeze(-1)
+            loss = losses.critic_loss(values, target)
+            self._step("critic", loss)
+
+            # theta' <- (1 - tau) theta' + tau theta
+            _track(self.critic_target, self.critic, self.config.target_rate)
+
+            self.critic_updates += 1
+            logs["critic_loss"].append(loss)
+            logs["q_mean"].append(values.detach().mean())
+            logs["target_mean"].append(target.mean())
+            if self.policy.gripper is not None:
+                loss = self._update_gripper(self.policy.gripper, Batch(*(column[n] for column in batch)))
+                logs.setdefault("gripper_loss", []).append(loss)
+        return {name: losses.mean_of(column) for name, column in logs.items()}
+
+    def update_actor(self, observation: Tensor) -> dict[str, Tensor]:
+        """One update of actor and temperature on observations (B, obs)."""
+        # J = mean_b (alpha log pi(a|s) - mean_i Q_i(s, a)), a = tanh(mu(s) + sigma(s) eps)
+        action, log_prob = self.policy.sample(observation)
+        values = self.critic(torch.cat([observation, action], -1)).squeeze(-1)
+        temperature = self.log_temperature.detach().exp()
+        loss = losses.actor_loss(values, log_prob, temperature)
+        self._step("actor", loss)
+
+        # J_alpha = alpha (H - H_target)
+        entropy = -log_prob.detach().mean()
+        self._step("temperature", losses.temperature_loss(self.log_temperature, entropy, self._target_entropy))
+        return {"actor_loss": loss.detach(), "entropy": entropy, "temperature": temperature}
+
+    def _update_gripper(self, gripper: StackedMLP, batch: Batch) -> Tensor:
+        """One update of the gripper critics and their targets on one minibatch, without the leading N; the loss."""
+        with torch.no_grad():  # y = R + gamma^m min_i Q'_i(s', argmax_g mean_j Q_j(s', g))
+            target = losses.gripper_target(
+                batch.reward,
+                batch.discount,
+                gripper(batch.next_observation),
+                self.gripper_target(batch.next_observation),
+                self._clamp,
+            )
+
+        # L = sum_i mean_b (Q_i(s, g) - y)^2
+        values = losses.values_of(gripper(batch.observation), losses.gripper_index(batch.action))
+        loss = losses.critic_loss(values, target)
+        self._step("gripper", loss)
+        _track(self.gripper_target, gripper, self.config.target_rate)
+        return loss
+
+    def act(self, observation: Tensor, *, deterministic: bool) -> Tensor:
+        """(B, obs) -> (B, act) in [-1, 1]; the gripper entry is -1, 0 or 1."""
+        return self.policy.act(observation, deterministic=deterministic)
+
+    def policy_state(self) -> dict[str, Tensor]:
+        """Copies, on the CPU, of all that an actor's `Policy` needs."""
+        return self.policy.policy_state()
+
+    def load_policy_state(self, state: dict[str, Tensor]) -> None:
+        """Takes over a policy's parameters; critics and optimizers stay as they are."""
+        self.policy.load_policy_state(state)
+
+    def state_dict(self) -> dict[str, Any]:
+        """A copy of everything that the next update depends on; fit for `torch.load(weights_only=True)`."""
+        state = {
+            "format": STATE_FORMAT,
+            "modules": {name: module.state_dict() for name, module in self._modules.items()},
+            "log_temperature": self.log_temperature.detach(),
+            "optimizers": {name: optimizer.state_dict() for name, optimizer in self._optimizers.items()},
+            "generator": self.generator.get_state(),
+            "critic_updates": self.critic_updates,
+        }
+        return copy.deepcopy(state)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continues from what `state_dict` gave.
+
+        Raises:
+            CheckpointError: if the state has another format, other sizes, or was written on another kind of device.
+        """
+        if state.get("format") != STATE_FORMAT:
+            raise CheckpointError(f"learner state has format {state.get('format')}, this program reads {STATE_FORMAT}")
+        try:
+            for name, module in self._modules.items():
+                module.load_state_dict(state["modules"][name])
+            for name, optimizer in self._optimizers.items():
+                optimizer.load_state_dict(copy.deepcopy(state["optimizers"][name]))
+            self.generator.set_state(state["generator"].cpu())
+        except (KeyError, RuntimeError, ValueError) as error:
+            raise CheckpointError(f"this state belongs to another learner: {error}") from error
+        with torch.no_grad():
+            self.log_temperature.copy_(state["log_temperature"])
+        self.critic_updates = state["critic_updates"]
+
+    def _adam(self, parameters: list[Tensor]) -> torch.optim.Adam:
+        return torch.optim.Adam(parameters, lr=self.config.learning_rate, fused=True)
+
+    def _step(self, name: str, loss: Tensor) -> None:
+        """One optimizer step on its own parameters; nothing else receives a gradient."""
+        optimizer = self._optimizers[name]
+        parameters = optimizer.param_groups[0]["params"]
+        for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
+            parameter.grad = gradient
+        optimizer.step()
+
+    def _draw_members(self) -> Tensor | None:
+        """Indices of `target_subset` critics, drawn without replacement; None stands for all of them."""
+        if self.config.target_subset == self.config.ensemble_size:
+            return None
+        order = torch.randperm(self.config.ensemble_size, generator=self.generator, device=self.generator.device)
+        return order[: self.config.target_subset]
+
+    def _check(self, batch: Batch) -> None:
+        shape, n_obs = tuple(batch.reward.shape), self.policy.observation_size
+        ends = ((n_obs,), (self.policy.action_size,), (), (), (n_obs,))
+        for name, value, end in zip(Batch._fields, batch, ends, strict=True):
+            if len(shape) != 2 or 0 in shape or tuple(value.shape) != (*shape, *end):
+                raise SpecError(f"batch.{name}: shape {tuple(value.shape)}, expected (N, B) = {shape} and {end}")
+
+
+@torch.no_grad()
+def _track(target: StackedMLP, online: StackedMLP, rate: float) -> None:
+    torch._foreach_lerp_(list(target.parameters()), list(online.parameters()), rate)

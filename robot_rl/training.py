@@ -1,0 +1,251 @@
+"""The main job: demonstrations in, a policy out, with an operator able to intervene at every step.
+
+`Training` takes turns between the robot side (`Rollout`) and the learner (`LearnerPort`), records every episode, keeps
+the metrics, and writes checkpoints between episodes, from which `resume` continues to the same result.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from robot_rl.config.components import TrainConfig
+from robot_rl.data.packing import ObservationPacker
+from robot_rl.data.schema import Episode, Observation, Step
+from robot_rl.data.store import EpisodeStore
+from robot_rl.demonstrate import demonstration_id, record_demonstrations
+from robot_rl.env.robot_env import RobotEnv
+from robot_rl.errors import CheckpointError
+from robot_rl.evaluate import mean
+from robot_rl.learn.checkpoint import save_checkpoint
+from robot_rl.learn.networks import Policy
+from robot_rl.learn.rollout import EpisodeResult, Rollout, StoreRecorder
+from robot_rl.metrics import MetricsWriter
+from robot_rl.progress import Progress
+from robot_rl.seeding import Purpose, episode_seed
+
+CHECKPOINT_KIND = "training"
+ROLLING = 20
+"""Episodes in the rolling figures of the progress display."""
+
+
+class LearnerPort(Protocol):
+    """What training needs of a learner, in this process or in another."""
+
+    packer: ObservationPacker
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that acts; its parameters change only inside `catch_up`."""
+        ...
+
+    @property
+    def updates(self) -> int:
+        """Critic updates so far."""
+        ...
+
+    @property
+    def update_to_data(self) -> float:
+        """Critic updates per online step since learning started, as measured."""
+        ...
+
+    def add_demonstration(self, episode: Episode) -> None:
+        """Remembers a demonstration."""
+        ...
+
+    def on_start(self, episode_id: str, observation: Observation) -> None:
+        """An online episode started."""
+        ...
+
+    def on_step(self, step: Step, next_observation: Observation) -> None:
+        """An online step was taken."""
+        ...
+
+    def on_end(self, episode: Episode, result: EpisodeResult) -> None:
+        """An online episode ended."""
+        ...
+
+    def catch_up(self) -> dict[str, float] | None:
+        """Lets the learner work; returns logs now and then. Called after every step."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that the learner's next update depends on."""
+        ...
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continues from what `state_dict` gave."""
+        ...
+
+
+class Training:
+    """One training run.
+
+    Args:
+        config: What to do.
+        env: The robot, its task and its operator.
+        checkpoint: Where checkpoints go.
+        learner: Who learns.
+        store: Where episodes are recorded.
+        metrics: Where the record of the run goes.
+        progress: Tells how it goes.
+    """
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        *,
+        env: RobotEnv,
+        checkpoint: Path,
+        learner: LearnerPort,
+        store: EpisodeStore,
+        metrics: MetricsWriter,
+        progress: Progress,
+    ) -> None:
+        self._config, self._env, self._checkpoint, self._learner = config, env, checkpoint, learner
+        self._store, self._metrics, self._progress = store, metrics, progress
+        self.env_steps = 0
+        self._episodes = 0
+        self._started = time.monotonic()
+        self._earlier_wall = 0.0
+        self.demo_cycle_time: float | None = None
+        self._recent: deque[EpisodeResult] = deque(maxlen=ROLLING)
+        self._update_marks = (self._started, 0, 0)
+        self.stop_requested = False
+        """Set by a signal handler: training then ends with the running episode, and saves."""
+
+    @property
+    def wall_time(self) -> float:
+        """Time spent, earlier parts of a resumed run included [s]."""
+        return self._earlier_wall + time.monotonic() - self._started
+
+    def demonstrate(self) -> None:
+        """Lets the operator record the demonstrations, and teaches them to the learner."""
+        config = self._config
+        results = record_demonstrations(self._env, self._store, episodes=config.demonstrations, seed=config.seed)
+        for number in range(len(results)):
+            self._learner.add_demonstration(self._store.read(demonstration_id(number)))
+        successes = [result for result in results if result.success]
+        if successes:
+            self.demo_cycle_time = mean(result.cycle_time for result in successes)
+        if results:
+            rate = len(successes) / len(results)
+            facts = {"episodes": len(results), "success_rate": rate, "cycle_time_s": self.demo_cycle_time}
+            self._metrics.write("demonstrations", 0, facts)
+            self._progress.log(
+                f"{len(results)} demonstrations, {rate:.0%} successful, {self.demo_cycle_time or 0:.1f} s each"
+            )
+        self.save()
+
+    def learn(self) -> bool:
+        """Plays and learns until the configured number of env steps; True when that is reached, False when stopped."""
+        rollout = self._rollout()
+        next_checkpoint = self.env_steps + self._config.checkpoint_interval
+        while self.env_steps < self._config.env_steps and not self.stop_requested:
+            seed = episode_seed(Purpose.TRAINING, self._config.seed, self._episodes)
+            rollout.begin(seed, f"episode-{self._episodes:05d}")
+            self._episodes += 1
+            result = None
+            while result is None:
+                result = rollout.step(deterministic=False, last=self.env_steps + 1 == self._config.env_steps)
+                self.env_steps += 1
+                logs = self._learner.catch_up()
+                if logs is not None:
+                    self._record_update(logs)
+                self._progress.update(self.env_steps)
+            self._record_episode(result)
+            if self.env_steps >= next_checkpoint and self.env_steps < self._config.env_steps:
+                self.save()
+                next_checkpoint = self.env_steps + self._config.checkpoint_interval
+        self.save()
+        return self.env_steps >= self._config.env_steps
+
+    # ------------------------------------------------------------ checkpoints
+
+    def save(self) -> None:
+        """Writes a checkpoint; only between episodes, so that nothing of the environment need be saved."""
+        save_checkpoint(
+            self._checkpoint,
+            {
+                "learner": self._learner.state_dict(),
+                "env_steps": self.env_steps,
+                "episodes": self._episodes,
+                "stored": len(self._store),
+                "demo_cycle_time": self.demo_cycle_time,
+                "wall_time": self.wall_time,
+            },
+            kind=CHECKPOINT_KIND,
+            metadata={"task": self._config.task, "env_steps": self.env_steps, "updates": self._learner.updates},
+        )
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Continues from a checkpoint. Episodes that the store has beyond it are set aside and played again.
+
+        Raises:
+            CheckpointError: if the store holds fewer episodes than the checkpoint knows of.
+        """
+        self._learner.load_state_dict(state["learner"])
+        self.env_steps, self._episodes = int(state["env_steps"]), int(state["episodes"])
+        self.demo_cycle_time, self._earlier_wall = state["demo_cycle_time"], float(state["wall_time"])
+        self._update_marks = (self._started, self.env_steps, self._learner.updates)
+        if len(self._store) < state["stored"]:
+            raise CheckpointError(
+                f"the checkpoint knows {state['stored']} episodes, but {self._store.path} holds {len(self._store)}; "
+                "bring the missing files back, or start a new run"
+            )
+        moved = self._store.set_aside(state["stored"], "recorded after the checkpoint that training resumed from")
+        if moved:
+            self._progress.log(f"{moved} episodes recorded after the checkpoint were set aside and are played again")
+
+    # ---------------------------------------------------------------- records
+
+    def _rollout(self) -> Rollout:
+        """The robot side: steps go to the learner as they happen, episodes to the store when they end."""
+        learner, observers = self._learner, (self._learner, StoreRecorder(self._store))
+        return Rollout(self._env, learner.policy, learner.packer, self._config.replay.history, observers)
+
+    def _record_update(self, logs: Mapping[str, float]) -> None:
+        now, (then, steps, updates) = time.monotonic(), self._update_marks
+        seconds = max(now - then, 1e-9)
+        self._update_marks = (now, self.env_steps, self._learner.updates)
+        rates = {
+            "steps_per_s": (self.env_steps - steps) / seconds,
+            "updates_per_s": (self._learner.updates - updates) / seconds,
+        }
+        counts = {"updates": self._learner.updates, "utd": self._learner.update_to_data}
+        self._metrics.write("update", self.env_steps, {**counts, **rates, **logs})
+        bound = self._env.spec_task.return_range[1]
+        self._progress.update(
+            self.env_steps, updates_per_s=rates["updates_per_s"], q_mean=logs["q_mean"], q_bound=bound
+        )
+
+    def _record_episode(self, result: EpisodeResult) -> None:
+        self._recent.append(result)
+        self._metrics.write(
+            "episode",
+            self.env_steps,
+            {
+                "episode": self._episodes - 1,
+                "return": result.total_reward,
+                "success": result.success,
+                "assisted": result.assisted,
+                "steps": result.steps,
+                "cycle_time_s": result.cycle_time,
+                "intervention_steps": result.operator_steps,
+                "intervention_rate": result.operator_steps / result.steps,
+                "takeovers": result.takeovers,
+                "force_peak_n": result.force_peak,
+                "lateral_error_m": result.lateral_error,
+                "failure": result.failure,
+                "wall_s": self.wall_time,
+            },
+        )
+        steps = sum(r.steps for r in self._recent)
+        self._progress.update(
+            self.env_steps,
+            success=mean(r.success and not r.assisted for r in self._recent),
+            intervention_rate=sum(r.operator_steps for r in self._recent) / steps,
+        )

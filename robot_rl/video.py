@@ -1,0 +1,82 @@
+"""Writes episodes as an MP4 that browsers play (H.264)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import av
+import numpy as np
+from PIL import Image, ImageDraw
+
+from robot_rl.data.schema import Episode, Observation, Step
+from robot_rl.files import writing
+from robot_rl.learn.rollout import EpisodeResult
+
+IMAGE_PREFIX = "images/"
+
+
+class VideoRecorder:
+    """An observer that films what a camera sees, side by side if there are several; use it in a `with` block.
+
+    Args:
+        path: The file.
+        frame_rate: Frames per second; the control rate gives real time.
+        hold: How long the last frame of an episode stays [s].
+    """
+
+    def __init__(self, path: Path, frame_rate: float, hold: float = 1.0) -> None:
+        self._path, self._rate, self._hold = path, Fraction(frame_rate).limit_denominator(1000), hold
+        with writing(path):
+            self._container = av.open(str(path), "w")
+        self._stream: av.VideoStream | None = None
+        self._episodes = 0
+
+    def on_start(self, episode_id: str, observation: Observation) -> None:
+        """A new episode: its first frame."""
+        del episode_id  # episodes are numbered
+        self._episodes += 1
+        self._write(observation, "")
+
+    def on_step(self, step: Step, next_observation: Observation) -> None:
+        """The frame that the step led to."""
+        self._last = next_observation
+        self._write(next_observation, f"step {step.index + 1}")
+
+    def on_end(self, episode: Episode, result: EpisodeResult) -> None:
+        """The last frame stays, with the outcome."""
+        del episode  # was filmed step by step
+        outcome = "success" if result.success else f"failed: {result.failure or 'step limit'}"
+        for _ in range(round(self._hold * self._rate)):
+            self._write(self._last, f"{outcome}, {result.cycle_time:.1f} s")
+
+    def close(self) -> None:
+        """Finishes the file."""
+        with writing(self._path):
+            if self._stream is not None:
+                self._container.mux(self._stream.encode())
+            self._container.close()
+
+    def __enter__(self) -> Self:
+        """The recorder itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes it."""
+        self.close()
+
+    def _write(self, observation: Observation, caption: str) -> None:
+        views = [observation[key] for key in sorted(observation) if key.startswith(IMAGE_PREFIX)]
+        image = Image.fromarray(np.concatenate(views, axis=1))
+        draw = ImageDraw.Draw(image)
+        draw.text((6, 4), f"episode {self._episodes}  {caption}", fill=(20, 20, 20))
+        if self._stream is None:
+            self._stream = self._container.add_stream("libx264", rate=self._rate)
+            self._stream.width, self._stream.height = image.size
+            self._stream.pix_fmt = "yuv420p"
+        with writing(self._path):
+            self._container.mux(self._stream.encode(av.VideoFrame.from_ndarray(np.asarray(image), format="rgb24")))

@@ -1,0 +1,156 @@
+"""The Franka Research 3: published kinematics, inertias and limits as numbers, primitive shapes for its looks.
+
+Sources of the numbers: Franka Robotics' `franka_description` (FR3 joint limits, link inertials, hand inertials;
+Apache-2.0) and the Denavit-Hartenberg table of the FR3 manual. Armature and joint friction are not published; the
+values here are of the order that users identify on the arm. Links do not collide: contact happens at the tool.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+
+HALF_PI = np.pi / 2
+
+
+@dataclass(frozen=True)
+class Link:
+    """One joint and the link that it moves.
+
+    Attributes:
+        position: Joint frame in the parent link's frame [m].
+        roll: Rotation of the joint frame about the parent's x [rad]; the joint turns about its own z.
+        limits: Joint range [rad].
+        torque: Largest joint torque [Nm].
+        velocity: Largest joint velocity [rad/s].
+        mass: [kg].
+        center_of_mass: In the joint frame [m].
+        inertia: (xx, yy, zz, xy, xz, yz) about the centre of mass [kg m^2].
+    """
+
+    position: tuple[float, float, float]
+    roll: float
+    limits: tuple[float, float]
+    torque: float
+    velocity: float
+    mass: float
+    center_of_mass: tuple[float, float, float]
+    inertia: tuple[float, float, float, float, float, float]
+
+
+# fmt: off
+FR3 = (
+    Link((0, 0, 0.333), 0, (-2.7437, 2.7437), 87, 2.62, 2.927465, (4.128e-07, -0.0181251, -0.0386036),
+         (0.0239273, 0.0224821, 0.0063501, 1.33179e-05, -0.000114048, -0.00199503)),
+    Link((0, 0, 0), -HALF_PI, (-1.7837, 1.7837), 87, 2.62, 2.935537, (0.0031829, -0.0743222, 0.0088146),
+         (0.0419389, 0.0251451, 0.0617021, 0.000202573, 0.00407778, -0.0042252)),
+    Link((0, -0.316, 0), HALF_PI, (-2.9007, 2.9007), 87, 2.62, 2.244901, (0.0407016, -0.0048201, -0.028973),
+         (0.0241014, 0.0197405, 0.0190445, 0.00240469, -0.00285627, -0.00210421)),
+    Link((0.0825, 0, 0), HALF_PI, (-3.0421, -0.1518), 87, 2.62, 2.615596, (-0.0459101, 0.0630493, -0.0085188),
+         (0.03453, 0.0288816, 0.0412547, 0.0132255, 0.0101514, -0.000976283)),
+    Link((-0.0825, 0.384, 0), -HALF_PI, (-2.8065, 2.8065), 12, 5.26, 2.327121, (-0.001604, 0.0292536, -0.0972966),
+         (0.0516103, 0.0478773, 0.0164236, -0.00571517, -0.00356732, 0.010674)),
+    Link((0, 0, 0), HALF_PI, (0.5445, 4.5169), 12, 4.18, 1.817038, (0.0597131, -0.0410295, -0.0101693),
+         (0.00541233, 0.0140583, 0.0160808, 0.00619346, 0.00142193, -0.00131408)),
+    Link((0.088, 0, 0), HALF_PI, (-3.0159, 3.0159), 12, 5.26, 0.627143, (0.0045226, 0.0086262, -0.0161633),
+         (0.000210924, 0.000177186, 5.99319e-05, -2.4333e-05, 4.56448e-05, 8.74407e-05)),
+)
+# fmt: on
+
+FLANGE_OFFSET = 0.107
+"""From the last joint to the flange along z [m]."""
+HOME = np.array([0.0, -np.pi / 4, 0.0, -3 * np.pi / 4, 0.0, np.pi / 2, np.pi / 4])
+"""Franka's ready pose [rad]; the nullspace pulls towards it."""
+TORQUE_LIMITS = np.array([link.torque for link in FR3])
+JOINT_LIMITS = np.array([link.limits for link in FR3])
+ARM_DOF = len(FR3)
+
+WHITE, DARK, ORANGE, GREY = (0.93, 0.93, 0.95, 1), (0.25, 0.26, 0.28, 1), (0.93, 0.5, 0.15, 1), (0.55, 0.56, 0.6, 1)
+
+# Capsules and their ends in each joint frame, for the eye only: (from, to, radius, colour).
+_LOOKS = (
+    (((0, 0, -0.19), (0, 0, 0), 0.06, WHITE),),
+    (((0, 0, 0), (0, -0.13, 0), 0.06, WHITE),),
+    (((0, 0, -0.12), (0, 0, 0), 0.055, WHITE), ((0, 0, 0), (0.0825, 0, 0), 0.055, WHITE)),
+    (((0, 0, 0), (-0.0825, 0.0, 0), 0.055, WHITE), ((-0.0825, 0, 0), (-0.0825, 0.12, 0), 0.053, WHITE)),
+    (((0, 0, -0.25), (0, 0.05, -0.1), 0.05, WHITE), ((0, 0.05, -0.1), (0, 0, 0), 0.05, WHITE)),
+    (((0, 0, 0), (0.088, 0, 0), 0.048, WHITE),),
+    (((0, 0, -0.01), (0, 0, 0.09), 0.042, DARK),),
+)
+
+
+def visual(body: mujoco.MjsBody, kind: mujoco.mjtGeom, rgba: tuple[float, ...], **shape: object) -> mujoco.MjsGeom:
+    """Adds a shape that is seen, weighs nothing and touches nothing."""
+    return body.add_geom(type=kind, rgba=rgba, contype=0, conaffinity=0, mass=0, group=1, **shape)
+
+
+def add_arm(spec: mujoco.MjSpec) -> mujoco.MjsBody:
+    """Adds the arm at the origin of the world, base frame = world frame, with one torque motor per joint.
+
+    Returns:
+        The flange: a body whose frame is that of the Franka hand (z out of the flange, turned by -45 degrees, so that
+        x points forward in the ready pose). Tools are added to it.
+    """
+    base = spec.worldbody.add_body(name="base")
+    visual(base, mujoco.mjtGeom.mjGEOM_CYLINDER, DARK, size=(0.09, 0.07, 0), pos=(-0.02, 0, 0.07))
+    body = base
+    for number, (link, looks) in enumerate(zip(FR3, _LOOKS, strict=True), start=1):
+        body = body.add_body(name=f"link{number}", pos=link.position, quat=_roll(link.roll))
+        body.mass, body.ipos, body.fullinertia, body.explicitinertial = (
+            link.mass,
+            link.center_of_mass,
+            link.inertia,
+            True,
+        )
+        joint = body.add_joint(name=f"joint{number}", type=mujoco.mjtJoint.mjJNT_HINGE, axis=(0, 0, 1))
+        joint.range, joint.limited, joint.armature, joint.damping = link.limits, True, 0.1, (0.5, 0, 0)
+        for start, end, radius, rgba in looks:
+            visual(body, mujoco.mjtGeom.mjGEOM_CAPSULE, rgba, fromto=(*start, *end), size=(radius, 0, 0))
+        motor = spec.add_actuator(name=f"motor{number}", target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
+        motor.ctrlrange, motor.ctrllimited = (-link.torque, link.torque), True
+    angle = -np.pi / 8  # half of -45 degrees
+    flange = body.add_body(name="flange", pos=(0, 0, FLANGE_OFFSET), quat=(np.cos(angle), 0, 0, np.sin(angle)))
+    flange.add_site(name="wrist_ft", size=(0.005, 0.005, 0.005), group=4)
+    for name, kind in (("force", mujoco.mjtSensor.mjSENS_FORCE), ("torque", mujoco.mjtSensor.mjSENS_TORQUE)):
+        spec.add_sensor(name=f"wrist_{name}", type=kind, objtype=mujoco.mjtObj.mjOBJ_SITE, objname="wrist_ft")
+    return flange
+
+
+def _roll(angle: float) -> tuple[float, float, float, float]:
+    return float(np.cos(angle / 2)), float(np.sin(angle / 2)), 0.0, 0.0
+
+
+def solve_ik(
+    model: mujoco.MjModel, site: str, position: np.ndarray, quaternion: np.ndarray, tolerance: float = 1e-6
+) -> np.ndarray:
+    """Joint angles that bring a site to a pose, by damped least squares from the ready pose.
+
+    Args:
+        model: Model that holds the arm.
+        site: Name of the site, e.g. `tcp`.
+        position: Wanted position in the base frame [m], shape (3,).
+        quaternion: Wanted orientation (w, x, y, z), shape (4,).
+        tolerance: Largest error left, [m] and [rad] alike.
+
+    Raises:
+        ValueError: if the pose is out of reach.
+    """
+    data = mujoco.MjData(model)
+    data.qpos[:ARM_DOF] = HOME
+    site_id = model.site(site).id
+    jacobian, current, difference = np.zeros((6, model.nv)), np.zeros(4), np.zeros(3)
+    for _ in range(200):
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_comPos(model, data)
+        mujoco.mju_mat2Quat(current, data.site_xmat[site_id])
+        mujoco.mju_subQuat(difference, quaternion, current)  # in the site's frame
+        error = np.concatenate((position - data.site_xpos[site_id], data.site_xmat[site_id].reshape(3, 3) @ difference))
+        if np.abs(error).max() < tolerance:
+            return data.qpos[:ARM_DOF].copy()
+        mujoco.mj_jacSite(model, data, jacobian[:3], jacobian[3:], site_id)
+        J = jacobian[:, :ARM_DOF]
+        step = J.T @ np.linalg.solve(J @ J.T + 1e-6 * np.eye(6), error)
+        data.qpos[:ARM_DOF] = np.clip(data.qpos[:ARM_DOF] + step, JOINT_LIMITS[:, 0], JOINT_LIMITS[:, 1])
+    raise ValueError(f"no joint angles bring {site} to {position}, error {np.abs(error).max():.4f}")

@@ -1,0 +1,270 @@
+"""The scripted operator: demonstrates and corrects about as well as a person does.
+
+It sees the scene through its own noisy eyes (an error drawn per look), moves at about half the speed that the arm
+could, pauses, overshoots, and wiggles when the part sticks. While a policy is in control it watches, takes over when
+progress stalls or force grows, leads for a burst of steps, and hands back.
+
+It knows the true scene plus its own error, which a policy does not; that is what a person's eyes bring.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from robot_rl.env.robot_io import RobotState
+from robot_rl.env.safety import AXES
+from robot_rl.env.task import TaskSpec
+from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_multiply, quat_rotate, rotvec_from_quat
+from sim.scene import DOWNWARD
+
+
+@dataclass(frozen=True)
+class OperatorSkill:
+    """How well the operator sees and moves.
+
+    Attributes:
+        position_error: Standard deviation of where it sees things [m].
+        yaw_error: Of how it sees them turned [rad].
+        look_again: Chance per step of a fresh look.
+        speed: Fraction of the largest action that it uses; drawn per episode from this range.
+        action_noise: Standard deviation added to each action.
+        pause: Chance per step of starting a pause.
+        pause_steps: Longest pause.
+    """
+
+    position_error: float = 0.0006
+    yaw_error: float = 0.008
+    look_again: float = 0.05
+    speed: tuple[float, float] = (0.35, 0.55)
+    action_noise: float = 0.08
+    pause: float = 0.03
+    pause_steps: int = 4
+
+
+@dataclass(frozen=True)
+class InterventionHabit:
+    """When the operator takes over from a policy.
+
+    Attributes:
+        patience: Steps without progress before it considers taking over.
+        progress: What counts as progress towards the goal [m].
+        force: Force at which it considers taking over at once [N].
+        chance: Chance that it does, when it considers it.
+        burst: Shortest and longest time it stays in control [steps].
+        rest: Steps after handing back in which it does not take over again.
+    """
+
+    patience: int = 15
+    progress: float = 0.002
+    force: float = 45.0
+    chance: float = 0.6
+    burst: tuple[int, int] = (8, 30)
+    rest: int = 8
+
+
+class ScriptedOperator(ABC):
+    """Seeing, moving, pausing and intervening; a subclass says where to go next.
+
+    Args:
+        spec: The task: its action axes and scales.
+        skill: How well it sees and moves.
+        habit: When it intervenes.
+    """
+
+    def __init__(
+        self, spec: TaskSpec, skill: OperatorSkill | None = None, habit: InterventionHabit | None = None
+    ) -> None:
+        self._spec = spec
+        self._skill, self._habit = skill or OperatorSkill(), habit or InterventionHabit()
+        self._axes = [AXES.index(axis) for axis in spec.action_axes]
+        self._scale = np.repeat([spec.action_translation, spec.action_rotation], 3)
+        self._rng = np.random.default_rng(0)
+
+    # What a subclass supplies.
+
+    @abstractmethod
+    def plan(self, state: RobotState) -> tuple[Pose, float, float]:
+        """Where the tcp should go next, how fast (of its usual speed), and the gripper action."""
+
+    @abstractmethod
+    def distance(self, state: RobotState) -> float:
+        """How far the task is from done [m]; progress is that this falls."""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """A new episode or a new take-over: forget plans."""
+
+    # Operator.
+
+    def reset(self, seed: int, demonstrate: bool) -> None:
+        """A new episode starts."""
+        self._rng = np.random.default_rng([seed, 2])
+        self._demonstrate = demonstrate
+        self._speed = self._rng.uniform(*self._skill.speed)
+        self._pause = 0
+        self._burst, self._rest = 0, 0
+        self._best, self._stalled = np.inf, 0
+        self._look()
+        self.begin()
+
+    def act(self, state: RobotState, T_base_reset: Pose) -> np.ndarray | None:
+        """This step's action, or None while the policy is left in control."""
+        del T_base_reset  # acts on absolute poses
+        if not self._demonstrate and not self._in_control(state):
+            return None
+        return self._lead(state)
+
+    # Intervening.
+
+    def _in_control(self, state: RobotState) -> bool:
+        """Watches the policy, and decides who leads this step."""
+        habit, rng = self._habit, self._rng
+        if self._burst > 0:
+            self._burst -= 1
+            if self._burst == 0:
+                self._rest, self._best, self._stalled = habit.rest, np.inf, 0
+            return True
+        distance = self.distance(state)
+        if distance < self._best - habit.progress:
+            self._best, self._stalled = distance, 0
+        else:
+            self._stalled += 1
+        if self._rest > 0:
+            self._rest -= 1
+            return False
+        worried = self._stalled >= habit.patience or state.peak_force > habit.force
+        if worried and rng.uniform() < habit.chance:
+            self._burst = int(rng.integers(habit.burst[0], habit.burst[1] + 1))
+            self._look()
+            self.begin()
+            return True
+        if worried:
+            self._stalled = habit.patience // 2
+        return False
+
+    # Seeing and moving.
+
+    def _look(self) -> None:
+        """A fresh look: a new error of the eyes."""
+        self._eye_position = self._rng.normal(0.0, self._skill.position_error, 3)
+        self._eye_yaw = self._rng.normal(0.0, self._skill.yaw_error)
+
+    def seen(self, truth: Pose) -> Pose:
+        """A thing's pose as the operator sees it: turned and moved by the error of its eyes."""
+        turn = quat_from_rotvec(np.array([0.0, 0.0, self._eye_yaw]))
+        return Pose(truth.position + self._eye_position, quat_multiply(turn, truth.quaternion))
+
+    def _lead(self, state: RobotState) -> np.ndarray:
+        rng, skill = self._rng, self._skill
+        if rng.uniform() < skill.look_again:
+            self._look()
+        goal, pace, gripper = self.plan(state)
+        if self._pause == 0 and rng.uniform() < skill.pause:
+            self._pause = int(rng.integers(1, skill.pause_steps + 1))
+        if self._pause > 0:
+            self._pause -= 1
+            motion = np.zeros(6)
+        else:
+            motion = self._motion(state, goal, pace)
+        motion = motion + rng.normal(0.0, skill.action_noise, 6)
+        action = np.clip(motion[self._axes], -1.0, 1.0)
+        return np.append(action, gripper) if self._spec.gripper else action
+
+    def _motion(self, state: RobotState, goal: Pose, pace: float) -> np.ndarray:
+        """Towards the goal in the tcp frame, slower than the arm could. Shape (6,), of the largest action."""
+        here = state.T_base_tcp
+        back = quat_conjugate(here.quaternion)
+        error = np.concatenate(
+            (
+                quat_rotate(back, goal.position - here.position),
+                rotvec_from_quat(quat_multiply(back, goal.quaternion)),
+            )
+        )
+        wanted = error / self._scale
+        limit = self._speed * pace
+        # Linear and angular parts are slowed as a whole, so that the hand moves in a straight line.
+        for part in (slice(0, 3), slice(3, 6)):
+            length = float(np.linalg.norm(wanted[part]))
+            if length > limit:
+                wanted[part] *= limit / length
+        return wanted
+
+
+class InsertionOperator(ScriptedOperator):
+    """Carries a downward peg over a hole, lowers it, and searches when it does not go in.
+
+    Args:
+        spec: The task.
+        hole: Tells the true pose of the hole's mouth in the base frame, z up.
+        depth: Depth that counts as inserted [m].
+    """
+
+    hover = 0.006
+    """Height of the tip over the mouth when it starts to lower [m]."""
+    aligned = 0.0015
+    """Lateral error at which it starts to lower [m]."""
+    stuck_steps = 4
+    """Steps without sinking until it lifts and tries elsewhere."""
+    lift = 0.001
+    """How high it lifts [m]."""
+    search = 0.0006
+    """Standard deviation of where it tries next [m]."""
+    press_gain = 1.5
+    """Extra lateral push per lateral error while the tip rests on the surface."""
+
+    def __init__(self, spec: TaskSpec, hole: Callable[[], Pose], depth: float) -> None:
+        super().__init__(spec)
+        self._hole, self._depth = hole, depth
+
+    def begin(self) -> None:
+        """Not lowering, not wiggling."""
+        self._lowering = False
+        self._deepest, self._sticking = -np.inf, 0
+        self._wiggle = np.zeros(2)
+
+    def distance(self, state: RobotState) -> float:
+        """From the tip to the bottom of the insertion."""
+        return float(np.linalg.norm(self._hole_to_tip(state) + np.array([0.0, 0.0, self._depth])))
+
+    def _hole_to_tip(self, state: RobotState) -> np.ndarray:
+        return state.T_base_tcp.position - self._hole().position
+
+    def plan(self, state: RobotState) -> tuple[Pose, float, float]:
+        """Over the hole first, then down; with a wiggle where the peg sticks."""
+        seen = self.seen(self._hole())
+        offset = state.T_base_tcp.position - seen.position
+        lateral, depth = float(np.hypot(offset[0], offset[1])), float(-offset[2])
+        if not self._lowering and lateral < self.aligned and depth > -2.0 * self.hover:
+            self._lowering = True
+        if self._lowering and depth < 0.0 and lateral > 3.0 * self.aligned:
+            self._lowering = False
+        downward = quat_multiply(seen.quaternion, DOWNWARD)
+        if not self._lowering:
+            # In the hole already (a policy got it there): straight on; else keep clear of the surface while moving.
+            height = self.hover if depth < 0.003 else -self._depth
+            return Pose(seen.position + np.array([0.0, 0.0, height]), downward), 1.0, 0.0
+        if depth > self._deepest + 0.0005:
+            self._deepest, self._sticking = depth, 0
+        else:
+            self._sticking += 1
+        if self._sticking == 0:
+            self._wiggle = np.zeros(2)
+        elif self._sticking >= self.stuck_steps:
+            phase = (self._sticking - self.stuck_steps) % 5
+            if phase == 0:  # looks again, lifts the peg a little, and tries somewhere near
+                self._look()
+                self._wiggle = self._rng.normal(0.0, self.search, 2)
+            if phase < 2:
+                return Pose(self._over(seen, self.lift), downward), 1.0, 0.0
+        # Pressed against friction, a small lateral error has to be answered with a larger push.
+        push = self.press_gain * offset[:2] if depth < 0.002 else np.zeros(2)
+        target = self._over(seen, -self._depth - 0.005) - np.append(push, 0.0)
+        return Pose(target, downward), 0.9, 0.0
+
+    def _over(self, seen: Pose, height: float) -> np.ndarray:
+        """A point over the mouth as seen, moved by the present wiggle [m]."""
+        return seen.position + np.array([self._wiggle[0], self._wiggle[1], height])

@@ -1,0 +1,85 @@
+"""Camera frames by the cheap path: no shadows, reflections, sky or multisampling."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+import mujoco
+import numpy as np
+
+from robot_rl.errors import RenderError, UnknownNameError
+
+_COSTLY = (
+    mujoco.mjtRndFlag.mjRND_SHADOW,
+    mujoco.mjtRndFlag.mjRND_REFLECTION,
+    mujoco.mjtRndFlag.mjRND_SKYBOX,
+    mujoco.mjtRndFlag.mjRND_HAZE,
+)
+
+
+class MujocoCameras:
+    """Renders named cameras of a model.
+
+    Args:
+        model: Scene.
+        data: State whose mocap bodies are copied; joint positions are given with each call.
+        names: Cameras to render.
+        size: Height and width [px].
+        pixel_noise: Standard deviation added to each colour value [0-255].
+
+    Raises:
+        UnknownNameError: for a camera that the scene does not have.
+        RenderError: if no OpenGL context can be made.
+    """
+
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        data: mujoco.MjData,
+        names: tuple[str, ...],
+        size: tuple[int, int],
+        pixel_noise: float = 0.0,
+    ) -> None:
+        valid = [model.camera(i).name for i in range(model.ncam)]
+        for name in names:
+            if name not in valid:
+                raise UnknownNameError("camera", name, valid)
+        self._model, self._source, self._names, self._noise = model, data, names, pixel_noise
+        self._data = mujoco.MjData(model)
+        # The offscreen buffer has to be as large as the frames; its size hardly matters to the cost.
+        model.vis.global_.offheight = max(model.vis.global_.offheight, size[0])
+        model.vis.global_.offwidth = max(model.vis.global_.offwidth, size[1])
+        try:
+            self._renderer = mujoco.Renderer(model, height=size[0], width=size[1])
+        except (RuntimeError, ImportError, AttributeError, mujoco.FatalError) as error:
+            raise RenderError(
+                f"cannot make an OpenGL context with MUJOCO_GL={os.environ.get('MUJOCO_GL', '(unset)')}: {error}. "
+                "On a machine without a screen set MUJOCO_GL=egl and install libegl1 and libgl1-mesa-dri "
+                "(`make setup` does both)"
+            ) from error
+        for flag in _COSTLY:
+            self._renderer.scene.flags[flag] = False
+
+    def render(self, qpos: np.ndarray, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
+        """RGB frames by camera, uint8, shape (height, width, 3), with the joints at `qpos`."""
+        data = self._data
+        data.qpos[:] = qpos
+        data.mocap_pos[:], data.mocap_quat[:] = self._source.mocap_pos, self._source.mocap_quat
+        mujoco.mj_kinematics(self._model, data)
+        mujoco.mj_camlight(self._model, data)
+        frames = {}
+        for name in self._names:
+            self._renderer.update_scene(data, camera=name)
+            for flag in _COSTLY:
+                self._renderer.scene.flags[flag] = False
+            frame = self._renderer.render()
+            if self._noise:
+                noisy = frame + rng.normal(0.0, self._noise, frame.shape).astype(np.float32)
+                frame = np.clip(noisy, 0, 255).astype(np.uint8)
+            frames[name] = frame
+        return frames
+
+    def close(self) -> None:
+        """Releases the OpenGL context."""
+        self._renderer.close()

@@ -1,0 +1,185 @@
+"""Builds scenes: the arm, a tool, a table, light, and two cameras, with the physics options that contact needs."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+
+from sim.arm import DARK, GREY, ORANGE, WHITE, add_arm, visual
+
+PHYSICS_PERIOD = 0.002
+"""Physics step [s]: impedance control of this stiffness is stable at 500 Hz, not at 100 Hz."""
+CAMERAS = ("front", "wrist")
+DOWNWARD = np.array([0.0, 1.0, 0.0, 0.0])
+"""Orientation of a tcp that looks straight down, x forward."""
+SPHERE = mujoco.mjtGeom.mjGEOM_SPHERE
+PEG_HALF_WIDTH, PEG_LENGTH = 0.012, 0.07
+PEG_TOOL_LENGTH = 0.14
+"""From the flange to the tip of the peg [m]."""
+HAND_TCP = 0.1034
+"""From the flange to between the finger tips [m], as published."""
+
+
+def new_scene() -> mujoco.MjSpec:
+    """A spec with physics options, light, table and cameras; nothing else."""
+    spec = mujoco.MjSpec()
+    spec.compiler.degree = False
+    option = spec.option
+    option.timestep = PHYSICS_PERIOD
+    option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
+    option.impratio = 3
+    spec.visual.quality.shadowsize = 0
+    spec.visual.quality.offsamples = 0
+    spec.visual.headlight.ambient = (0.45, 0.45, 0.45)
+    spec.visual.headlight.diffuse = (0.45, 0.45, 0.45)
+    spec.visual.headlight.specular = (0.1, 0.1, 0.1)
+    world = spec.worldbody
+    # Shadows are 20 times the cost of the rest in software rendering, so no light casts one.
+    world.add_light(pos=(0.8, -0.6, 1.2), dir=(-0.4, 0.6, -1.0), diffuse=(0.4, 0.4, 0.4), castshadow=False)
+    visual(world, mujoco.mjtGeom.mjGEOM_BOX, (0.78, 0.80, 0.82, 1), size=(0.5, 0.5, 0.01), pos=(0.4, 0, -0.01))
+    front = world.add_camera(name="front", pos=(0.92, -0.24, 0.30), fovy=32)
+    front.alt.type = mujoco.mjtOrientation.mjORIENTATION_XYAXES
+    front.alt.xyaxes = _look_at(front.pos, (0.5, 0.0, 0.09))
+    return spec
+
+
+def add_peg_tool(spec: mujoco.MjSpec) -> None:
+    """Adds the arm with a square peg firmly held; the tcp is the middle of the peg's tip, z along the peg."""
+    flange = add_arm(spec)
+    tool = flange.add_body(name="tool")
+    visual(tool, mujoco.mjtGeom.mjGEOM_CYLINDER, GREY, fromto=(0, 0, 0, 0, 0, 0.075), size=(0.03, 0, 0))
+    tool.add_geom(
+        name="peg",
+        type=mujoco.mjtGeom.mjGEOM_BOX,
+        size=(PEG_HALF_WIDTH, PEG_HALF_WIDTH, PEG_LENGTH / 2),
+        pos=(0, 0, PEG_TOOL_LENGTH - PEG_LENGTH / 2),
+        mass=0.3,
+        rgba=ORANGE,
+        **CONTACT,
+    )
+    tool.add_site(name="tcp", pos=(0, 0, PEG_TOOL_LENGTH), size=(0.002, 0.002, 0.002), group=4)
+    _add_wrist_camera(tool, PEG_TOOL_LENGTH)
+
+
+CONTACT = {
+    "friction": (0.3, 0.005, 0.0001),
+    "condim": 4,
+    "solref": (0.006, 1.0),
+    "solimp": (0.95, 0.99, 0.0005, 0.5, 2.0),
+}
+"""Contact of machined plastic: friction 0.3, stiff enough that a peg pressed with 20 N sinks in less than 0.1 mm."""
+
+
+def _add_wrist_camera(tool: mujoco.MjsBody, tcp: float) -> None:
+    """Eight centimetres in front of the flange axis, looking at the tcp."""
+    position = np.array([0.08, 0.0, 0.02])
+    camera = tool.add_camera(name="wrist", pos=position, fovy=60)
+    camera.alt.type = mujoco.mjtOrientation.mjORIENTATION_XYAXES
+    camera.alt.xyaxes = _look_at(position, (0.0, 0.0, tcp + 0.01), up=(1.0, 0.0, 0.0))
+
+
+def _look_at(
+    eye: tuple[float, ...] | np.ndarray, target: tuple[float, ...], up: tuple[float, ...] = (0.0, 0.0, 1.0)
+) -> tuple[float, ...]:
+    """The x and y axes of a camera at `eye` that looks at `target`; a camera looks along its -z."""
+    z = np.asarray(eye) - np.asarray(target)
+    z /= np.linalg.norm(z)
+    x = np.cross(np.asarray(up), z)
+    x /= np.linalg.norm(x)
+    return (*x, *np.cross(z, x))
+
+
+def add_hole_block(spec: mujoco.MjSpec, *, half_width: float, height: float, clearance: float, chamfer: float) -> None:
+    """Adds a block with a square, chamfered blind hole, as a mocap body `block` whose frame is the hole's.
+
+    The frame lies in the middle of the hole's mouth, z up. The block is wider than the arm may reach from any reset, so
+    that there is no way past it.
+
+    Args:
+        spec: Scene.
+        half_width: Half the side of the block [m].
+        height: Height of the block [m]; the hole ends 5 mm above its bottom.
+        clearance: Gap between peg and wall on each side [m].
+        chamfer: Size of the 45 degree chamfer at the mouth [m].
+    """
+    block = spec.worldbody.add_body(name="block", mocap=True)
+    inner = PEG_HALF_WIDTH + clearance
+    mouth = inner + chamfer
+    floor = 0.005
+    box = mujoco.mjtGeom.mjGEOM_BOX
+    block.add_geom(type=box, size=(mouth, mouth, floor / 2), pos=(0, 0, -height + floor / 2), rgba=DARK, **CONTACT)
+    for quarter in range(4):
+        turn = quarter * np.pi / 2
+        quat = np.array([np.cos(turn / 2), 0, 0, np.sin(turn / 2)])
+        direction, side = np.array([np.cos(turn), np.sin(turn), 0]), np.array([-np.sin(turn), np.cos(turn), 0])
+
+        def wall(
+            near: float,
+            top: float,
+            bottom: float,
+            rgba: tuple[float, ...],
+            *,
+            direction: np.ndarray = direction,
+            side: np.ndarray = side,
+            quat: np.ndarray = quat,
+        ) -> None:
+            """From `near` outwards; the four walls interlock like a pinwheel, so that none overlaps the hole."""
+            length, across = (half_width - near) / 2, (half_width + near) / 2
+            position = direction * (near + length) + side * (across - near) + [0, 0, (top + bottom) / 2]
+            size = (length, across, (top - bottom) / 2)
+            block.add_geom(type=box, size=size, pos=position, quat=quat, rgba=rgba, **CONTACT)
+
+        # The wall of the hole, up to the chamfer; then the slab around the mouth, up to the top.
+        wall(inner, -chamfer, -height, (0.30, 0.42, 0.62, 1))
+        wall(mouth, 0.0, -0.01, (0.36, 0.50, 0.72, 1))
+        # The chamfer: a bar whose upper face is the slope between the two.
+        slope, thickness = chamfer * np.sqrt(0.5), 0.002
+        normal = -direction + [0, 0, 1]
+        middle = direction * (inner + chamfer / 2) + [0, 0, -chamfer / 2] - normal * np.sqrt(0.5) * thickness
+        tilt = np.array([np.cos(-np.pi / 8), 0, np.sin(-np.pi / 8), 0])
+        bar = np.zeros(4)
+        mujoco.mju_mulQuat(bar, quat, tilt)
+        block.add_geom(
+            type=box,
+            size=(slope, mouth, thickness),
+            pos=middle,
+            quat=bar,
+            rgba=(0.85, 0.87, 0.9, 1),
+            **CONTACT,
+        )
+
+
+FINGER_RANGE = 0.04
+"""Travel of each finger [m]."""
+GRIP = {"friction": (1.0, 0.02, 0.0005), "condim": 4, "solref": (0.01, 1.0), "solimp": (0.95, 0.99, 0.001, 0.5, 2.0)}
+"""Contact of rubber pads: friction 1."""
+
+
+def add_gripper_tool(spec: mujoco.MjSpec) -> None:
+    """Adds the arm with a gripper of the Franka Hand's mass, reach and travel; the tcp is between the finger pads."""
+    flange = add_arm(spec)
+    hand = flange.add_body(name="hand")
+    hand.mass, hand.ipos, hand.explicitinertial = 0.6544, (0.0, 0.0119, 0.0207), True
+    hand.fullinertia = (0.00186, 0.0003, 0.00174, 0.0, 0.0, -0.00002)
+    visual(hand, mujoco.mjtGeom.mjGEOM_BOX, WHITE, size=(0.025, 0.1, 0.03), pos=(0, 0, 0.03))
+    hand.add_site(name="tcp", pos=(0, 0, HAND_TCP), size=(0.002, 0.002, 0.002), group=4)
+    for side, sign in (("left", 1.0), ("right", -1.0)):
+        finger = hand.add_body(name=f"{side}_finger", pos=(0, 0, 0.0584))
+        finger.mass, finger.ipos, finger.explicitinertial = 0.0291, (0, 0.0153 * sign, 0.022), True
+        finger.inertia = (8.5e-06, 8.5e-06, 1.8e-06)
+        joint = finger.add_joint(name=f"{side}_finger", type=mujoco.mjtJoint.mjJNT_SLIDE, axis=(0, sign, 0))
+        joint.range, joint.limited, joint.armature, joint.damping = (0, FINGER_RANGE), True, 0.1, (10.0, 0, 0)
+        length = HAND_TCP - 0.0584 + 0.008
+        finger.add_geom(
+            type=mujoco.mjtGeom.mjGEOM_BOX,
+            size=(0.01, 0.006, length / 2),
+            pos=(0, sign * 0.006, length / 2),
+            rgba=DARK,
+            **GRIP,
+        )
+        motor = spec.add_actuator(name=f"{side}_finger", target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
+        motor.set_to_position(kp=800.0, kv=40.0)
+        motor.forcerange, motor.forcelimited = (-30.0, 30.0), True
+        motor.ctrlrange, motor.ctrllimited = (0.0, FINGER_RANGE), True
+    _add_wrist_camera(hand, HAND_TCP)

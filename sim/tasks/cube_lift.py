@@ -1,0 +1,165 @@
+"""Grasp a cube on the table and lift it: a task with a gripper, whose action is discrete.
+
+The cube lies anywhere within 3 cm, turned by up to 30 degrees; the policy is told where it lay at reset, with an error
+of up to 4 mm. Success means lifted: its lowest point 6 cm over the table, held between the fingers for two steps.
+"""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+
+from robot_rl.env.robot_io import RobotState
+from robot_rl.env.task import Outcome, TaskSpec, Workcell, WorkcellOptions, Workspace
+from robot_rl.geometry import Pose, quat_multiply, swing_twist_z, yaw_pose
+from robot_rl.spec import ArraySpec
+from sim.arm import ARM_DOF, ORANGE, solve_ik
+from sim.controller import ImpedanceGains
+from sim.mujoco_robot_io import MujocoRobotIO
+from sim.operator import ScriptedOperator
+from sim.scene import CAMERAS, DOWNWARD, FINGER_RANGE, GRIP, add_gripper_tool, new_scene
+from sim.workcell import simulated_workcell
+
+SPEC = TaskSpec(
+    name="cube_lift",
+    instruction="grasp the orange cube and lift it",
+    max_steps=80,
+    control_period=0.1,
+    workspace=Workspace(low=(-0.07, -0.07, -0.09), high=(0.07, 0.07, 0.08), yaw=0.7, tilt=0.2),
+    action_axes=("x", "y", "z", "yaw"),
+    action_translation=0.02,
+    gripper=True,
+    gripper_open_width=2 * FINGER_RANGE,
+    cameras=CAMERAS,
+)
+CUBE = 0.02
+"""Half the side of the cube [m]."""
+START = np.array([0.5, 0.0, 0.10])
+CUBE_RANGE, CUBE_YAW_RANGE = 0.03, float(np.deg2rad(30.0))
+ESTIMATE_ERROR, ESTIMATE_ERROR_YAW = 0.004, float(np.deg2rad(3.0))
+LIFT_HEIGHT = 0.06
+"""Height of the cube's underside that counts as lifted [m]."""
+HOLD_STEPS = 2
+
+
+class CubeLift:
+    """Scene, reset, estimate and judgement.
+
+    Args:
+        io: The simulated arm with the gripper; the cube's free joint comes after the fingers.
+        q_start: Joint angles of the start pose [rad].
+    """
+
+    spec = SPEC
+
+    def __init__(self, io: MujocoRobotIO, q_start: np.ndarray) -> None:
+        self._io, self._q_start = io, q_start
+        self._cube = io.model.body("cube").id
+        self._T_base_estimate = Pose.identity()
+        self._held = 0
+
+    def observation_specs(self) -> dict[str, ArraySpec]:
+        """Where the cube lay at reset, in the tcp frame, and the turn that lines the fingers up with it."""
+        return {"state/cube_estimate": ArraySpec((4,), unit="m, rad", scale=(0.02, 0.02, 0.02, 0.2))}
+
+    def reset(self, seed: int) -> None:
+        """Draws the cube's pose and the error of its estimate; the arm starts at the same pose, fingers open."""
+        rng = np.random.default_rng([seed, 1])
+        x, y = START[:2] + rng.uniform(-CUBE_RANGE, CUBE_RANGE, 2)
+        yaw = rng.uniform(-CUBE_YAW_RANGE, CUBE_YAW_RANGE)
+        cube = yaw_pose(x, y, CUBE, yaw)
+        radius, angle = ESTIMATE_ERROR * np.sqrt(rng.uniform()), rng.uniform(0.0, 2.0 * np.pi)
+        self._T_base_estimate = yaw_pose(
+            x + radius * np.cos(angle),
+            y + radius * np.sin(angle),
+            CUBE,
+            yaw + rng.uniform(-ESTIMATE_ERROR_YAW, ESTIMATE_ERROR_YAW),
+        )
+        fingers = [FINGER_RANGE, FINGER_RANGE]
+        self._io.reset(np.concatenate((self._q_start, fingers, cube.position, cube.quaternion)), seed)
+        self._held = 0
+
+    def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
+        """The cube's estimated pose in the tcp frame: position [m], turn [rad]."""
+        del T_base_reset  # the estimate is relative to the tcp itself
+        T_tcp_estimate = state.T_base_tcp.inverse() @ self._T_base_estimate
+        turn, _ = swing_twist_z((T_tcp_estimate @ Pose(np.zeros(3), DOWNWARD)).quaternion)
+        return {"state/cube_estimate": np.append(T_tcp_estimate.position, turn)}
+
+    def evaluate(self, state: RobotState) -> Outcome:
+        """Lifted and between the fingers, by the true scene, for two steps running."""
+        height = float(self.cube_pose().position[2])
+        between = float(np.linalg.norm(self.cube_pose().position - self._io.controller.pose().position)) < 1.5 * CUBE
+        lifted = height - CUBE >= LIFT_HEIGHT
+        self._held = self._held + 1 if lifted and between and state.gripper_width > CUBE else 0
+        success = self._held >= HOLD_STEPS
+        return Outcome(success, float(success), metrics={"height": height})
+
+    def cube_pose(self) -> Pose:
+        """The cube in the base frame; the truth."""
+        data = self._io.data
+        return Pose(data.xpos[self._cube].copy(), data.xquat[self._cube].copy())
+
+
+class LiftOperator(ScriptedOperator):
+    """Hovers over the cube with open fingers, descends, closes, waits for the grip, lifts."""
+
+    hover = 0.05
+    """Height of the tcp over the cube's centre while it lines up [m]."""
+    aligned = 0.006
+    """Lateral error at which it descends [m]."""
+    low_enough = 0.006
+    """Height of the tcp over the cube's centre at which it closes the fingers [m]."""
+    grip_steps = 4
+    """How long it waits for the fingers."""
+
+    def __init__(self, task: CubeLift) -> None:
+        super().__init__(SPEC)
+        self._task = task
+
+    def begin(self) -> None:
+        """Starts from wherever things stand."""
+        self._closing, self._waited = False, 0
+
+    def distance(self, state: RobotState) -> float:
+        """Way of the fingers to the cube and of the cube to its height."""
+        cube = self._task.cube_pose().position
+        lift = max(0.0, LIFT_HEIGHT + CUBE - cube[2])
+        return float(np.linalg.norm(state.T_base_tcp.position - cube)) + lift
+
+    def plan(self, state: RobotState) -> tuple[Pose, float, float]:
+        """Where to, how fast, and what the fingers do."""
+        seen = self.seen(self._task.cube_pose())
+        offset = state.T_base_tcp.position - seen.position
+        lateral = float(np.hypot(offset[0], offset[1]))
+        downward = quat_multiply(seen.quaternion, DOWNWARD)
+        if self._closing and (lateral > CUBE or abs(offset[2]) > CUBE):
+            self._closing = False  # lost it
+        if not self._closing and lateral < self.aligned and abs(offset[2]) < self.low_enough:
+            self._closing, self._waited = True, 0
+        if self._closing:
+            self._waited += 1
+            up = 0.05 if self._waited > self.grip_steps else 0.0
+            return Pose(state.T_base_tcp.position + np.array([0.0, 0.0, up]), downward), 1.0, -1.0
+        # Beside the cube: up first, so as not to push it; over it: down.
+        height = 0.0 if lateral < self.aligned else self.hover
+        return Pose(seen.position + np.array([0.0, 0.0, height]), downward), 1.0, 1.0
+
+
+def make(options: WorkcellOptions) -> Workcell:
+    """The simulated workcell of this task; the entry point `cube_lift`."""
+    spec = new_scene()
+    add_gripper_tool(spec)
+    box = mujoco.mjtGeom.mjGEOM_BOX
+    spec.worldbody.add_geom(
+        name="table", type=box, size=(0.3, 0.3, 0.01), pos=(0.5, 0, -0.01), rgba=(0, 0, 0, 0), **GRIP
+    )
+    cube = spec.worldbody.add_body(name="cube", pos=(0.5, 0, CUBE))
+    cube.add_freejoint(name="cube")
+    cube.add_geom(type=box, size=(CUBE, CUBE, CUBE), mass=0.1, rgba=ORANGE, **GRIP)
+    model = spec.compile()
+    gains = ImpedanceGains(translation=1500.0, max_translation_error=SPEC.action_translation)
+    io = MujocoRobotIO(model, gains=gains, finger_open_width=2 * FINGER_RANGE)
+    q_start = solve_ik(model, "tcp", START, DOWNWARD)[:ARM_DOF]
+    task = CubeLift(io, q_start)
+    return simulated_workcell(io, task, LiftOperator(task), options)

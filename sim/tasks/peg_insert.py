@@ -1,0 +1,151 @@
+"""Insert a square peg into a hole whose pose is known only roughly.
+
+The hole lies anywhere within 2 cm and 10 degrees. The policy is told where, with an error of up to 2 mm drawn once per
+episode: more than clearance and chamfer together, so that going straight down at the estimate mostly fails and contact
+has to tell the rest.
+
+Success means in the hole: depth, lateral error, yaw and tilt in the hole's own frame, held for two steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from robot_rl.env.robot_io import RobotState
+from robot_rl.env.task import Outcome, TaskSpec, Workcell, WorkcellOptions, Workspace
+from robot_rl.geometry import Pose, swing_twist_z, yaw_pose
+from robot_rl.spec import ArraySpec
+from sim.arm import solve_ik
+from sim.mujoco_robot_io import MujocoRobotIO
+from sim.operator import InsertionOperator
+from sim.scene import CAMERAS, DOWNWARD, add_hole_block, add_peg_tool, new_scene
+from sim.workcell import simulated_workcell
+
+
+@dataclass(frozen=True)
+class PegInsertParameters:
+    """The dimensions that decide how hard the task is. [m], [rad]."""
+
+    clearance: float = 0.0005
+    chamfer: float = 0.0005
+    block_half_width: float = 0.1
+    block_height: float = 0.06
+    hole_range: float = 0.02
+    hole_yaw_range: float = float(np.deg2rad(10.0))
+    start_height: float = 0.034
+    estimate_error: float = 0.002
+    """Largest lateral error of the estimate; uniform over the disc."""
+    estimate_error_z: float = 0.0005
+    estimate_error_yaw: float = float(np.deg2rad(1.0))
+    success_depth: float = 0.025
+    success_yaw: float = float(np.deg2rad(4.0))
+    success_tilt: float = float(np.deg2rad(4.0))
+    success_steps: int = 2
+
+    @property
+    def success_lateral(self) -> float:
+        """Largest distance of the tip from the hole's axis: the clearance and half a millimetre."""
+        return self.clearance + 0.0005
+
+
+SPEC = TaskSpec(
+    name="peg_insert",
+    instruction="insert the square peg into the hole of the block",
+    max_steps=100,
+    control_period=0.1,
+    workspace=Workspace(low=(-0.05, -0.05, -0.09), high=(0.05, 0.05, 0.02), yaw=0.35, tilt=0.2),
+    action_axes=("x", "y", "z", "yaw"),
+    cameras=CAMERAS,
+)
+
+
+class PegInsert:
+    """Scene, reset, estimate and judgement.
+
+    Args:
+        io: The simulated arm with the peg.
+        q_start: Joint angles of the start pose [rad].
+        parameters: Dimensions.
+    """
+
+    spec = SPEC
+
+    def __init__(self, io: MujocoRobotIO, q_start: np.ndarray, parameters: PegInsertParameters) -> None:
+        self._io, self._q_start, self.parameters = io, q_start, parameters
+        self._x, self._y = 0.5, 0.0
+        self.T_base_hole = Pose.identity()
+        self._T_base_estimate = Pose.identity()
+        self._held = 0
+
+    def observation_specs(self) -> dict[str, ArraySpec]:
+        """The estimate of the hole in the tcp frame."""
+        return {"state/hole_estimate": ArraySpec((4,), unit="m, rad", scale=(0.005, 0.005, 0.01, 0.05))}
+
+    def reset(self, seed: int) -> None:
+        """Draws the hole's pose and the error of its estimate; the arm starts at the same pose every time."""
+        p, rng = self.parameters, np.random.default_rng([seed, 1])
+        dx, dy = rng.uniform(-p.hole_range, p.hole_range, 2)
+        yaw = rng.uniform(-p.hole_yaw_range, p.hole_yaw_range)
+        self.T_base_hole = yaw_pose(self._x + dx, self._y + dy, p.block_height, yaw)
+        radius, angle = p.estimate_error * np.sqrt(rng.uniform()), rng.uniform(0.0, 2.0 * np.pi)
+        self._T_base_estimate = yaw_pose(
+            self._x + dx + radius * np.cos(angle),
+            self._y + dy + radius * np.sin(angle),
+            p.block_height + rng.uniform(-p.estimate_error_z, p.estimate_error_z),
+            yaw + rng.uniform(-p.estimate_error_yaw, p.estimate_error_yaw),
+        )
+        self._io.data.mocap_pos[0] = self.T_base_hole.position
+        self._io.data.mocap_quat[0] = self.T_base_hole.quaternion
+        self._io.reset(self._q_start, seed)
+        self._held = 0
+
+    def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
+        """Where the hole is believed to be: its mouth in the tcp frame [m], and how far the peg has to turn [rad]."""
+        del T_base_reset  # the estimate is relative to the tcp itself
+        T_tcp_estimate = state.T_base_tcp.inverse() @ self._T_base_estimate
+        turn, _ = swing_twist_z((T_tcp_estimate @ Pose(np.zeros(3), DOWNWARD)).quaternion)
+        return {"state/hole_estimate": np.append(T_tcp_estimate.position, turn)}
+
+    def evaluate(self, state: RobotState) -> Outcome:
+        """In the hole, by the true scene: depth, lateral error, yaw and tilt, for two steps running."""
+        del state  # judged by the truth, not by the sensors
+        p = self.parameters
+        depth, lateral, yaw, tilt = self.insertion()
+        inside = (
+            depth >= p.success_depth
+            and lateral <= p.success_lateral
+            and abs(yaw) <= p.success_yaw
+            and tilt <= p.success_tilt
+        )
+        self._held = self._held + 1 if inside else 0
+        success = self._held >= p.success_steps
+        return Outcome(success, float(success), metrics={"depth": depth, "lateral_error": lateral})
+
+    def insertion(self) -> tuple[float, float, float, float]:
+        """The tip in the hole's frame: depth [m], lateral error [m], yaw [rad] and tilt [rad]; the truth."""
+        T_hole_tcp = self.T_base_hole.inverse() @ self._io.controller.pose()
+        position = T_hole_tcp.position
+        yaw, tilt = swing_twist_z((T_hole_tcp @ Pose(np.zeros(3), DOWNWARD)).quaternion)
+        return float(-position[2]), float(np.hypot(position[0], position[1])), yaw, tilt
+
+
+def make(options: WorkcellOptions, parameters: PegInsertParameters | None = None) -> Workcell:
+    """The simulated workcell of this task; the entry point `peg_insert`."""
+    parameters = parameters or PegInsertParameters()
+    spec = new_scene()
+    add_peg_tool(spec)
+    add_hole_block(
+        spec,
+        half_width=parameters.block_half_width,
+        height=parameters.block_height,
+        clearance=parameters.clearance,
+        chamfer=parameters.chamfer,
+    )
+    model = spec.compile()
+    io = MujocoRobotIO(model)
+    start = np.array([0.5, 0.0, parameters.block_height + parameters.start_height])
+    task = PegInsert(io, solve_ik(model, "tcp", start, DOWNWARD), parameters)
+    operator = InsertionOperator(SPEC, lambda: task.T_base_hole, parameters.success_depth)
+    return simulated_workcell(io, task, operator, options)

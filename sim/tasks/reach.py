@@ -1,0 +1,97 @@
+"""Bring the tcp to a point in free space and keep it there: the smallest task, for tests and first steps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from robot_rl.env.robot_io import RobotState
+from robot_rl.env.task import Outcome, TaskSpec, Workcell, WorkcellOptions, Workspace
+from robot_rl.geometry import Pose, quat_conjugate, quat_rotate
+from robot_rl.spec import ArraySpec
+from sim.arm import ORANGE, solve_ik, visual
+from sim.mujoco_robot_io import MujocoRobotIO
+from sim.operator import ScriptedOperator
+from sim.scene import CAMERAS, DOWNWARD, SPHERE, add_peg_tool, new_scene
+from sim.workcell import simulated_workcell
+
+SPEC = TaskSpec(
+    name="reach",
+    instruction="move the tip of the tool to the orange ball and keep it there",
+    max_steps=40,
+    control_period=0.1,
+    workspace=Workspace(low=(-0.06, -0.06, -0.06), high=(0.06, 0.06, 0.06), yaw=0.1, tilt=0.1),
+    action_axes=("x", "y", "z"),
+    cameras=CAMERAS,
+)
+START = np.array([0.5, 0.0, 0.2])
+TARGET_RANGE = 0.05
+TOLERANCE = 0.004
+"""Distance at which the tip counts as there [m]."""
+HOLD_STEPS = 2
+
+
+class Reach:
+    """A random target in a cube around the start; success is to be within 4 mm of it for two steps."""
+
+    spec = SPEC
+
+    def __init__(self, io: MujocoRobotIO, q_start: np.ndarray) -> None:
+        self._io, self._q_start = io, q_start
+        self.target = START.copy()
+        self._held = 0
+
+    def observation_specs(self) -> dict[str, ArraySpec]:
+        """The target in the tcp frame."""
+        return {"state/target": ArraySpec((3,), unit="m", scale=0.02)}
+
+    def reset(self, seed: int) -> None:
+        """Draws the target; the arm starts at the same pose every time."""
+        self.target = START + np.random.default_rng([seed, 1]).uniform(-TARGET_RANGE, TARGET_RANGE, 3)
+        self._io.data.mocap_pos[0] = self.target
+        self._io.reset(self._q_start, seed)
+        self._held = 0
+
+    def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
+        """The target relative to the tcp."""
+        del T_base_reset  # the target is relative to the tcp itself
+        here = state.T_base_tcp
+        return {"state/target": quat_rotate(quat_conjugate(here.quaternion), self.target - here.position)}
+
+    def evaluate(self, state: RobotState) -> Outcome:
+        """Near enough, by the true scene, for two steps running."""
+        del state  # judged by the truth, not by the sensors
+        distance = float(np.linalg.norm(self._io.controller.pose().position - self.target))
+        self._held = self._held + 1 if distance <= TOLERANCE else 0
+        success = self._held >= HOLD_STEPS
+        return Outcome(success, float(success), metrics={"distance": distance})
+
+
+class ReachOperator(ScriptedOperator):
+    """Goes straight to where it sees the target."""
+
+    def __init__(self, task: Reach) -> None:
+        super().__init__(SPEC)
+        self._task = task
+
+    def begin(self) -> None:
+        """Has no plan to forget."""
+
+    def distance(self, state: RobotState) -> float:
+        """From the tip to the target."""
+        return float(np.linalg.norm(state.T_base_tcp.position - self._task.target))
+
+    def plan(self, state: RobotState) -> tuple[Pose, float, float]:
+        """To the target."""
+        del state  # it goes there from anywhere
+        return self.seen(Pose(self._task.target, DOWNWARD)), 1.0, 0.0
+
+
+def make(options: WorkcellOptions) -> Workcell:
+    """The simulated workcell of this task; the entry point `reach`."""
+    spec = new_scene()
+    add_peg_tool(spec)
+    visual(spec.worldbody.add_body(name="target", mocap=True), SPHERE, ORANGE, size=(0.006, 0, 0))
+    model = spec.compile()
+    io = MujocoRobotIO(model)
+    task = Reach(io, solve_ik(model, "tcp", START, DOWNWARD))
+    return simulated_workcell(io, task, ReachOperator(task), options)

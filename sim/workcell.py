@@ -1,0 +1,27 @@
+"""Puts simulated robot, task, operator and cameras together."""
+
+from __future__ import annotations
+
+from robot_rl.data.schema import Source
+from robot_rl.env.task import Operator, Task, Workcell, WorkcellOptions
+from sim.mujoco_robot_io import MujocoRobotIO
+from sim.render import MujocoCameras
+
+
+def simulated_workcell(io: MujocoRobotIO, task: Task, operator: Operator, options: WorkcellOptions) -> Workcell:
+    """The workcell, with cameras if the options name any.
+
+    Raises:
+        UnknownNameError: for a camera that the scene does not have.
+        RenderError: if this machine cannot render.
+    """
+    close = _nothing_to_close
+    if options.cameras:
+        cameras = MujocoCameras(io.model, io.data, options.cameras, options.image_size, io.sensing.pixel_noise)
+        io.attach_cameras(cameras)
+        close = cameras.close
+    return Workcell(io=io, clock=io, task=task, operator=operator, operator_source=Source.SCRIPT, close=close)
+
+
+def _nothing_to_close() -> None:
+    """A simulation without cameras holds no resources."""
