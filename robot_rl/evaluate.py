@@ -59,7 +59,12 @@ def mean(values: Any) -> float:
 
 
 def evaluate(
-    rollout: Rollout, *, episodes: int, seed: int, on_episode: Callable[[EpisodeResult], None] | None = None
+    rollout: Rollout,
+    *,
+    episodes: int,
+    seed: int,
+    purpose: Purpose = Purpose.EVALUATION,
+    on_episode: Callable[[EpisodeResult], None] | None = None,
 ) -> Evaluation:
     """Plays held-out episodes with the deterministic policy, without an operator.
 
@@ -67,11 +72,12 @@ def evaluate(
         rollout: Environment and policy; interventions are off in it.
         episodes: How many.
         seed: Which resets; training never sees them, whatever its seed.
+        purpose: Whether this is the final evaluation or a point of the learning curve; their resets differ.
         on_episode: Called after each.
     """
     results = []
     for number in range(episodes):
-        resets = episode_seed(Purpose.EVALUATION, seed, number)
+        resets = episode_seed(purpose, seed, number)
         result = rollout.play(resets, f"evaluation-{number:04d}", deterministic=True)
         results.append(result)
         if on_episode is not None:

@@ -29,6 +29,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
         "wall_s",  # since the run was started
     ),
     "update": ("updates", "critic_loss", "q_mean", "steps_per_s", "updates_per_s", "utd"),
+    "curve": ("episodes", "success_rate", "cycle_time_s"),  # a short evaluation while training
     "evaluation": ("episodes", "success_rate", "cycle_time_s"),
 }
 """Kinds of record and the values that each must hold; it may hold more."""

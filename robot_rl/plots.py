@@ -53,8 +53,12 @@ def learning_curve(
     figure.suptitle(title, fontweight="bold")
     success, returns, intervention, cycle = figure.subplots(2, 2, sharex=True).flat
 
+    curve = [record for record in metrics if record["kind"] == "curve"]
     _rolling_line(success, alone, "success", BLUE, "without help")
     _rolling_line(success, assisted, "success", ORANGE, "operator helped", linestyle="--")
+    for axes, name in ((success, "success_rate"), (cycle, "cycle_time_s")):
+        if curve:
+            axes.plot(*_series(curve, name), ".-", color=GREEN, linewidth=1.4, label="on held-out resets, without help")
     _style(success, "Success", "share of episodes", limits=(-0.03, 1.03))
     _rolling_line(returns, episodes, "return", BLUE, "all episodes", raw=True)
     _style(returns, "Return", "sum of rewards")
@@ -90,9 +94,9 @@ def compare_curves(
 ) -> None:
     """Writes a PNG that compares settings over several seeds: each seed thin, their mean thick.
 
-    The left panel shows the success of the episodes in which nobody helped, the right one the cycle time of those that
-    succeeded. The band is the 95 % bootstrap interval of the mean over seeds; where a seed has no value yet, none is
-    drawn. Diamonds are the evaluations of the seeds.
+    The left panel shows the success on held-out resets without help (the `curve` records), the right one the cycle time
+    of the successes. The band is the 95 % bootstrap interval of the mean over seeds; where a seed has no value yet,
+    none is drawn. Diamonds are the evaluations of the seeds.
 
     Args:
         groups: Runs by label; a run is the list of its records.
@@ -108,17 +112,16 @@ def compare_curves(
     success, cycle = figure.subplots(1, 2)
     for index, (label, runs) in enumerate(groups.items()):
         colour, dash = _CYCLE[index % len(_CYCLE)], _DASHES[index % len(_DASHES)]
-        alone = [[r for r in run if r["kind"] == "episode" and not r["assisted"]] for run in runs]
-        _group_lines(success, [_series(run, "success") for run in alone], label, colour, dash)
-        successes = [[record for record in run if record["success"]] for run in alone]
-        _group_lines(cycle, [_series(run, "cycle_time_s") for run in successes], label, colour, dash)
+        curves = [[record for record in run if record["kind"] == "curve"] for run in runs]
+        _group_lines(success, [_series(run, "success_rate") for run in curves], label, colour, dash)
+        _group_lines(cycle, [_series(run, "cycle_time_s") for run in curves], label, colour, dash)
         evaluations = [record for run in runs for record in run if record["kind"] == "evaluation"]
         for axes, name in ((success, "success_rate"), (cycle, "cycle_time_s")):
             axes.plot(*_series(evaluations, name), "D", color=colour, markersize=4, alpha=0.7)
     for index, (label, rate) in enumerate((references or {}).items()):
         pattern = ((1, 1), (5, 2), (6, 2, 1, 2), (2, 4))[index % 4]
         success.axhline(rate, color="#666666", linewidth=1.3, linestyle=(0, pattern), label=label)
-    _style(success, f"Success without help (last {WINDOW} episodes)", "share of episodes", limits=(-0.03, 1.03))
+    _style(success, "Success on held-out resets, without help", "share of episodes", limits=(-0.03, 1.03))
     _style(cycle, "Cycle time of successes without help", "cycle time [s]")
     cycle.set_ylim(bottom=0)
     for axes in (success, cycle):
@@ -169,15 +172,13 @@ def _evaluation_point(axes: Axes, step: int, evaluation: Record) -> None:
 
 
 def _group_lines(axes: Axes, runs: Sequence[tuple[np.ndarray, np.ndarray]], label: str, colour: str, dash: str) -> None:
-    """Draws the runs of one setting, each given as env steps and values, both of shape (episodes,)."""
+    """Draws the runs of one setting, each given as env steps and values, both of shape (points,)."""
     grid = np.linspace(0, max((steps[-1] for steps, _ in runs if steps.size), default=0), 101)
     curves = []
     for steps, values in runs:
         if values.size:
-            means = rolling_mean(values)
-            axes.plot(steps, means, color=colour, linewidth=0.7, alpha=0.4)
-            newest = np.searchsorted(steps, grid, side="right") - 1
-            curves.append(np.where(newest >= 0, means[np.maximum(newest, 0)], np.nan))
+            axes.plot(steps, values, color=colour, linewidth=0.7, alpha=0.4)
+            curves.append(np.interp(grid, steps, values, left=np.nan, right=np.nan))
     if not curves:
         return
     table = np.stack(curves)

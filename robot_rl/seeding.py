@@ -1,7 +1,8 @@
 """One place where every random stream gets its seed, so that streams never meet.
 
 An episode's seed follows from what the episode is for, the run's seed and its number, by numpy's `SeedSequence`
-(O'Neill's hash). Demonstrations, training and evaluation therefore never share a reset, whatever the seeds are.
+(O'Neill's hash). Demonstrations, training, the points of the learning curve and the final evaluation therefore never
+share a reset, whatever the seeds are.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ class Purpose(IntEnum):
     DEMONSTRATION = 0
     TRAINING = 1
     EVALUATION = 2
+    CURVE = 3
 
 
 def episode_seed(purpose: Purpose, seed: int, number: int) -> int:

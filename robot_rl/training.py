@@ -19,7 +19,7 @@ from robot_rl.data.store import EpisodeStore
 from robot_rl.demonstrate import demonstration_id, record_demonstrations
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.errors import CheckpointError
-from robot_rl.evaluate import mean
+from robot_rl.evaluate import evaluate, mean
 from robot_rl.learn.checkpoint import save_checkpoint
 from robot_rl.learn.networks import Policy
 from robot_rl.learn.rollout import EpisodeResult, Rollout, StoreRecorder
@@ -143,25 +143,27 @@ class Training:
     def learn(self) -> bool:
         """Plays and learns until the configured number of env steps; True when that is reached, False when stopped."""
         rollout = self._rollout()
-        next_checkpoint = self.env_steps + self._config.checkpoint_interval
-        while self.env_steps < self._config.env_steps and not self.stop_requested:
-            seed = episode_seed(Purpose.TRAINING, self._config.seed, self._episodes)
+        config = self._config
+        while self.env_steps < config.env_steps and not self.stop_requested:
+            seed = episode_seed(Purpose.TRAINING, config.seed, self._episodes)
             rollout.begin(seed, f"episode-{self._episodes:05d}")
             self._episodes += 1
             result = None
             while result is None:
-                result = rollout.step(deterministic=False, last=self.env_steps + 1 == self._config.env_steps)
+                result = rollout.step(deterministic=False, last=self.env_steps + 1 == config.env_steps)
                 self.env_steps += 1
                 logs = self._learner.catch_up()
                 if logs is not None:
                     self._record_update(logs)
                 self._progress.update(self.env_steps)
             self._record_episode(result)
-            if self.env_steps >= next_checkpoint and self.env_steps < self._config.env_steps:
+            before = self.env_steps - result.steps
+            if _passed(config.evaluation.curve_interval, before, self.env_steps):
+                self._record_curve_point()
+            if _passed(config.checkpoint_interval, before, self.env_steps) and self.env_steps < config.env_steps:
                 self.save()
-                next_checkpoint = self.env_steps + self._config.checkpoint_interval
         self.save()
-        return self.env_steps >= self._config.env_steps
+        return self.env_steps >= config.env_steps
 
     # ------------------------------------------------------------ checkpoints
 
@@ -222,6 +224,19 @@ class Training:
             self.env_steps, updates_per_s=rates["updates_per_s"], q_mean=logs["q_mean"], q_bound=bound
         )
 
+    def _record_curve_point(self) -> None:
+        """A short evaluation without help. It draws nothing from the learner's random streams."""
+        config, learner, helped = self._config, self._learner, self._env.interventions
+        self._env.interventions = False
+        rollout = Rollout(self._env, learner.policy, learner.packer, config.replay.history)
+        settings = config.evaluation
+        point = evaluate(rollout, episodes=settings.curve_episodes, seed=settings.seed, purpose=Purpose.CURVE).summary()
+        self._env.interventions = helped
+        self._metrics.write("curve", self.env_steps, point)
+        self._progress.log(
+            f"{self.env_steps} steps: {point['success_rate']:.0%} of {point['episodes']} resets without help"
+        )
+
     def _record_episode(self, result: EpisodeResult) -> None:
         self._recent.append(result)
         self._metrics.write(
@@ -249,3 +264,8 @@ class Training:
             success=mean(r.success and not r.assisted for r in self._recent),
             intervention_rate=sum(r.operator_steps for r in self._recent) / steps,
         )
+
+
+def _passed(interval: int, before: int, now: int) -> bool:
+    """Whether a multiple of `interval` lies in (before, now]; never for an interval of 0."""
+    return interval > 0 and now // interval > before // interval

@@ -76,7 +76,11 @@ class EvaluationConfig:
     episodes: Positive = 100
     """Held-out resets."""
     seed: NonNegative = 1_000_000
-    """First evaluation seed; training seeds stay below it."""
+    """Which held-out resets; the same for runs of all seeds, and never those of training."""
+    curve_interval: NonNegative = 1_000
+    """Env steps between the points of the learning curve, each a short evaluation without help; 0 makes none."""
+    curve_episodes: Positive = 20
+    """Resets for each point of the learning curve; the same for every point, and apart from the final ones."""
     video_episodes: NonNegative = 4
     """Episodes shown in `evaluation.mp4`; 0 writes none."""
 

@@ -27,13 +27,13 @@ class KeyDescription:
         key: Dotted key, e.g. `sac.discount`.
         type: What it may be, in words, e.g. `float > 0 and < 1`.
         default: Value if it is not set.
-        help: What it means, from the docstring below the field.
+        doc: What it means, from the docstring below the field.
     """
 
     key: str
     type: str
     default: Any
-    help: str
+    doc: str
 
 
 def list_keys(config_type: type = TrainConfig) -> list[KeyDescription]:

@@ -21,7 +21,7 @@ from robot_rl.geometry import Pose, quat_conjugate, quat_rotate
 from robot_rl.spec import ArraySpec, to_space, validate_dict
 
 PROPRIOCEPTION = {
-    "state/tcp_pose": ArraySpec((6,), unit="m, rad", scale=(0.02, 0.02, 0.02, 0.1, 0.1, 0.1)),
+    "state/tcp_pose": ArraySpec((6,), unit="m, rad", scale=(0.02, 0.02, 0.02, 0.02, 0.02, 0.1)),
     "state/tcp_twist": ArraySpec((6,), unit="m/s, rad/s", scale=(0.1, 0.1, 0.1, 0.5, 0.5, 0.5)),
     "state/wrench": ArraySpec((6,), unit="N, Nm", scale=(5.0, 5.0, 10.0, 0.1, 0.1, 0.1)),
 }

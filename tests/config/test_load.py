@@ -139,8 +139,8 @@ def test_list_keys_describes_every_key():
     assert keys["sac.discount"].type == "float > 0 and < 1"
     assert keys["sac.hidden_sizes"].default == (256, 256)
     assert keys["device"].type == "'cpu' or 'cuda'"
-    assert keys["seed"].help == "Everything random follows from it."
-    assert [key for key, described in keys.items() if not described.help] == []
+    assert keys["seed"].doc == "Everything random follows from it."
+    assert [key for key, described in keys.items() if not described.doc] == []
 
 
 def test_configurations_cannot_be_changed_by_accident():

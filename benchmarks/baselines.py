@@ -1,0 +1,116 @@
+"""What `peg_insert` yields without learning: is the task honest? Run: python benchmarks/baselines.py [--episodes 300]
+
+Scripted policies and behaviour cloning from the same 20 demonstrations, on the evaluation's held-out resets.
+
+Behaviour cloning's stopping rule: of up to 3,000 gradient steps, the parameters of least validation loss on four
+held-out demonstrations.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from robot_rl.config.components import ReplayConfig, TrainConfig
+from robot_rl.data.packing import ObservationPacker
+from robot_rl.data.store import EpisodeStore
+from robot_rl.demonstrate import record_demonstrations
+from robot_rl.env.robot_env import RobotEnv
+from robot_rl.evaluate import evaluate, mean
+from robot_rl.learn.cloning import clone
+from robot_rl.learn.learner import Learner
+from robot_rl.learn.networks import Policy
+from robot_rl.learn.rollout import Rollout
+from robot_rl.registry import make_workcell
+
+ESTIMATE = "state/hole_estimate"
+
+
+class Scripted(Policy):
+    """A policy that is written down; it reads the unscaled observation of the environment."""
+
+    def __init__(self, env: RobotEnv, rule: str) -> None:
+        torch.nn.Module.__init__(self)
+        self._env, self._rule = env, rule
+        self.generator = torch.Generator()
+
+    def act(self, observation: Tensor, *, deterministic: bool) -> Tensor:
+        """The action of the rule, whatever the packed observation says."""
+        del observation, deterministic
+        action = np.zeros(self._env.spec_task.action_size, np.float32)
+        if self._rule == "push down":
+            action[2] = 1.0
+        if self._rule == "straight to the estimate and down":
+            x, y, z, turn = self._env.observation[ESTIMATE]
+            spec = self._env.spec_task
+            there = np.hypot(x, y) < 0.0007 and abs(turn) < 0.012
+            down = 1.0 if there else (z - 0.006) / spec.action_translation
+            action[:] = x / spec.action_translation, y / spec.action_translation, down, turn / spec.action_rotation
+        return torch.from_numpy(np.clip(action, -1.0, 1.0))[None]
+
+
+def cloned(env: RobotEnv, seed: int, history: tuple[int, ...]) -> Policy:
+    """Behaviour cloning from the 20 demonstrations that a training run of this seed would get."""
+    config = TrainConfig(seed=seed, replay=ReplayConfig(history=history))
+    learner = Learner(env.spec_task, env.observation_specs, config)
+    with tempfile.TemporaryDirectory() as folder, EpisodeStore.create(Path(folder) / "demos") as store:
+        record_demonstrations(env, store, episodes=config.demonstrations, seed=seed)
+        lengths = [row.length for row in store.summaries()]
+        for episode in store.episodes():
+            learner.add_demonstration(episode)
+    rows = learner.demos.gather(
+        np.arange(len(learner.demos)), n_step=1, discount=config.sac.discount, history=history
+    )
+    policy, info = clone(
+        torch.from_numpy(rows.observation),
+        torch.from_numpy(rows.action),
+        episode=np.repeat(np.arange(len(lengths)), lengths),
+        action_size=env.spec_task.action_size,
+        gripper=env.spec_task.gripper,
+        hidden_sizes=config.sac.hidden_sizes,
+        steps=3000,
+        batch_size=config.replay.batch_size,
+        learning_rate=config.sac.learning_rate,
+        seed=seed,
+    )
+    print(f"  cloning stopped at step {info.best_step}, validation loss {info.validation_loss:.4f}")
+    return policy
+
+
+def main() -> None:
+    """Prints one JSON line per baseline."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--task", default="peg_insert")
+    parser.add_argument("--episodes", type=int, default=300)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="seeds of behaviour cloning")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    env = RobotEnv(make_workcell(arguments.task))
+    packer = ObservationPacker(env.observation_specs)
+    history = ReplayConfig().history
+
+    def report(name: str, policy: Policy, ages: tuple[int, ...], episodes: int) -> float:
+        rollout = Rollout(env, policy, packer, ages)
+        summary = evaluate(rollout, episodes=episodes, seed=TrainConfig().evaluation.seed).summary()
+        kept = ("episodes", "success_rate", "success_ci95", "cycle_time_s", "force_peak_p95_n", "failures")
+        print(json.dumps({"baseline": name, **{key: summary[key] for key in kept}}), flush=True)
+        return float(summary["success_rate"])
+
+    if arguments.task == "peg_insert":
+        for rule in ("do nothing", "push down", "straight to the estimate and down"):
+            report(rule, Scripted(env, rule), (0,), arguments.episodes)
+    rates = [
+        report(f"behaviour cloning, seed {seed}", cloned(env, seed, history), history, arguments.episodes)
+        for seed in arguments.seeds
+    ]
+    print(json.dumps({"baseline": "behaviour cloning, mean", "success_rate": mean(rates)}))
+
+
+if __name__ == "__main__":
+    main()
