@@ -1,4 +1,6 @@
-"""What `peg_insert` yields without learning: is the task honest? Run: python benchmarks/baselines.py [--episodes 300]
+"""What `peg_insert` yields without learning: is the task honest?
+
+    python benchmarks/baselines.py [--episodes 300]
 
 Scripted policies and behaviour cloning from the same 20 demonstrations, on the evaluation's held-out resets.
 
@@ -64,9 +66,7 @@ def cloned(env: RobotEnv, seed: int, history: tuple[int, ...]) -> Policy:
         lengths = [row.length for row in store.summaries()]
         for episode in store.episodes():
             learner.add_demonstration(episode)
-    rows = learner.demos.gather(
-        np.arange(len(learner.demos)), n_step=1, discount=config.sac.discount, history=history
-    )
+    rows = learner.demos.gather(np.arange(len(learner.demos)), n_step=1, discount=config.sac.discount, history=history)
     policy, info = clone(
         torch.from_numpy(rows.observation),
         torch.from_numpy(rows.action),

@@ -29,7 +29,7 @@ class SACConfig:
     """Number of independent critics."""
     target_subset: Positive = 2
     """Critics drawn at random for each target; the target is their minimum (REDQ)."""
-    discount: Annotated[float, Field(gt=0, lt=1)] = 0.97
+    discount: Annotated[float, Field(gt=0, lt=1)] = 0.96
     """Discount per control step."""
     n_step: Positive = 3
     """Steps summed before the bootstrap. A window ends early where the episode ends or control changes hands."""
@@ -53,7 +53,7 @@ class ReplayConfig:
 
     capacity: Positive = 100_000
     """Steps kept online; the oldest episodes go first. Demonstrations are never dropped."""
-    batch_size: Positive = 256
+    batch_size: Positive = 128
     """Transitions in each critic update."""
     demo_fraction: Fraction = 0.5
     """Share of each batch drawn from demonstrations and interventions."""
@@ -101,7 +101,7 @@ class TrainConfig:
     """Online steps, interventions included, demonstrations not."""
     warmup_steps: NonNegative = 100
     """Online steps before the first update."""
-    update_to_data: Positive = 4
+    update_to_data: Positive = 8
     """Critic updates per env step; actor and temperature are updated once per env step."""
     processes: Literal[1, 2] = 1
     """1: actor and learner take turns, deterministic. 2: they run side by side."""

@@ -50,6 +50,15 @@ def save_checkpoint(
         CheckpointError: if the payload holds anything else; the message says where.
         RunDirectoryError: if the file cannot be written, e.g. because the disk is full. The old one is unharmed.
     """
+    chunks = encode_checkpoint(payload, kind=kind, metadata=metadata)
+    with writing(path):
+        replace_file(path, chunks, previous=previous_path(path))
+
+
+def encode_checkpoint(
+    payload: Mapping[str, Any], *, kind: str = "training", metadata: Mapping[str, Any] | None = None
+) -> list[bytes | memoryview]:
+    """The content of a checkpoint file, in pieces that share memory with the payload; see `save_checkpoint`."""
     blobs: list[memoryview] = []
     facts = _fold(dict(metadata or {}), [], "metadata")
     index = msgpack.packb(
@@ -60,8 +69,7 @@ def save_checkpoint(
     digest = hashlib.sha256()
     for chunk in chunks:
         digest.update(chunk)
-    with writing(path):
-        replace_file(path, [*chunks, digest.digest()], previous=previous_path(path))
+    return [*chunks, digest.digest()]
 
 
 def load_checkpoint(path: Path, *, kind: str | None = None) -> dict[str, Any]:
@@ -77,11 +85,12 @@ def load_checkpoint(path: Path, *, kind: str | None = None) -> dict[str, Any]:
     Raises:
         CheckpointError: if it is missing, cut short, altered, or of another kind or version.
     """
-    index, blobs = _read(path)
-    if kind is not None and index["kind"] != kind:
-        raise CheckpointError(f"{path}: is a checkpoint of kind {index['kind']!r}, not {kind!r}; check the path")
-    payload: dict[str, Any] = _unfold(index["payload"], blobs)
-    return payload
+    return _payload(*_read(path), kind=kind, name=str(path))
+
+
+def decode_checkpoint(content: bytes, *, kind: str | None = None, name: str = "checkpoint") -> dict[str, Any]:
+    """The payload of what `encode_checkpoint` gave, called `name` in errors; raises as `load_checkpoint` does."""
+    return _payload(*_parse(memoryview(content), name, ""), kind=kind, name=name)
 
 
 def describe_checkpoint(path: Path) -> dict[str, Any]:
@@ -93,27 +102,40 @@ def describe_checkpoint(path: Path) -> dict[str, Any]:
 def _read(path: Path) -> tuple[dict[str, Any], memoryview]:
     """The index and the bytes of the arrays of a checked file."""
     try:
-        data = memoryview(path.read_bytes())
+        content = path.read_bytes()
     except FileNotFoundError as error:
         raise CheckpointError(f"{path}: no checkpoint there{_cure(path)}") from error
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read: {error.strerror}{_cure(path)}") from error
+    return _parse(memoryview(content), str(path), _cure(path))
+
+
+def _parse(data: memoryview, name: str, cure: str) -> tuple[dict[str, Any], memoryview]:
+    """The index and the bytes of the arrays, checked."""
     start = len(MAGIC) + _SIZES.size
     if data[: len(MAGIC)] != MAGIC[: len(data)]:
-        raise CheckpointError(f"{path}: not a checkpoint of robot_rl{_cure(path)}")
+        raise CheckpointError(f"{name}: not a checkpoint of robot_rl{cure}")
     if len(data) < start:
-        raise CheckpointError(f"{path}: cut short after {len(data)} bytes{_cure(path)}")
+        raise CheckpointError(f"{name}: cut short after {len(data)} bytes{cure}")
     rest, index_size = _SIZES.unpack(data[len(MAGIC) : start])
     if len(data) < start + rest:
-        raise CheckpointError(f"{path}: cut short: {len(data)} of {start + rest} bytes{_cure(path)}")
+        raise CheckpointError(f"{name}: cut short: {len(data)} of {start + rest} bytes{cure}")
     if hashlib.sha256(data[:-_DIGEST_SIZE]).digest() != data[-_DIGEST_SIZE:] or len(data) != start + rest:
-        raise CheckpointError(f"{path}: altered since it was written (checksum differs){_cure(path)}")
+        raise CheckpointError(f"{name}: altered since it was written (checksum differs){cure}")
     index = msgpack.unpackb(data[start : start + index_size], strict_map_key=False)
     if index["version"] != VERSION:
         raise CheckpointError(
-            f"{path}: version {index['version']}, this program reads {VERSION}; use the robot_rl that wrote it"
+            f"{name}: version {index['version']}, this program reads {VERSION}; use the robot_rl that wrote it"
         )
     return index, data[start + index_size : -_DIGEST_SIZE]
+
+
+def _payload(index: dict[str, Any], blobs: memoryview, *, kind: str | None, name: str) -> dict[str, Any]:
+    """The payload of a checked checkpoint, if it is of the kind that is wanted."""
+    if kind is not None and index["kind"] != kind:
+        raise CheckpointError(f"{name}: is a checkpoint of kind {index['kind']!r}, not {kind!r}; check the path")
+    payload: dict[str, Any] = _unfold(index["payload"], blobs)
+    return payload
 
 
 def _cure(path: Path) -> str:

@@ -29,7 +29,7 @@ class PegInsertParameters:
     """The dimensions that decide how hard the task is. [m], [rad]."""
 
     clearance: float = 0.0005
-    chamfer: float = 0.001
+    chamfer: float = 0.00075
     block_half_width: float = 0.1
     block_height: float = 0.06
     hole_range: float = 0.02

@@ -1,0 +1,118 @@
+"""Learning curves over seeds, and what each ingredient brings.
+
+    python benchmarks/learning.py run peg_insert --seeds 0 1 2 3 4 --jobs 2 --out runs/benchmark
+    python benchmarks/learning.py report peg_insert --out runs/benchmark --plot docs/peg_insert.png
+
+`run` trains every arm with every seed, each in a process of its own, and skips what is already there, so it can be
+stopped and continued. `report` prints a table and draws the curves. Seeds 0 to 4 are for testing only; settings were
+chosen on seeds from 100 on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from robot_rl.metrics import read_metrics
+from robot_rl.plots import compare_curves
+from robot_rl.statistics import bootstrap_interval, interquartile_mean
+
+ARMS = {
+    "full": [],
+    "without interventions": ["--set", "intervention.enabled=false"],
+    "without demonstrations": ["--set", "demonstrations=0"],
+}
+"""What is changed against the defaults, by the label of the curve."""
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Trains what is missing, a few at a time."""
+    jobs = [(arm, seed) for arm in arguments.arms for seed in arguments.seeds]
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        for line in pool.map(lambda job: _train(arguments, *job), jobs):
+            print(line, flush=True)
+
+
+def _train(arguments: argparse.Namespace, arm: str, seed: int) -> str:
+    path = _path(arguments, arm, seed)
+    if not (path / "summary.json").exists():
+        command = [sys.executable, "-m", "robot_rl", "train", arguments.task, "--seed", str(seed), "--out", str(path)]
+        command += ["--episodes", str(arguments.episodes), "--set", "evaluation.video_episodes=0", *ARMS[arm]]
+        command += ["--resume"] if (path / "provenance.json").exists() else []
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.with_suffix(".log").open("a") as log:
+            done = subprocess.run(command, stdout=log, stderr=log, check=False)
+        if done.returncode:
+            return f"{arm}, seed {seed}: failed with exit code {done.returncode}, see {path.with_suffix('.log')}"
+    summary = json.loads((path / "summary.json").read_text())
+    return f"{arm}, seed {seed}: success {summary['success_rate']:.3f}, cycle {summary['cycle_time_s']} s"
+
+
+def report(arguments: argparse.Namespace) -> None:
+    """Prints one row per run and per arm, and draws the curves."""
+    groups: dict[str, list[list[dict[str, Any]]]] = {}
+    print("| arm | seed | env steps | success (95 % CI) | cycle / demos [s] | ratio | operator first -> last | min |")
+    print("|---|---|---|---|---|---|---|---|")
+    for arm in ARMS:
+        rates, ratios = [], []
+        for seed, path in _finished(arguments, arm):
+            s = json.loads((path / "summary.json").read_text())
+            groups.setdefault(arm, []).append(read_metrics(path / "metrics.jsonl"))
+            low, high = s["success_ci95"]
+            demo, cycle = s["demo_cycle_time_s"], s["cycle_time_s"]
+            ratio = cycle / demo if cycle and demo else None
+            rates.append(s["success_rate"])
+            ratios += [ratio] if ratio else []
+            first, last = s["intervention_rate"]["first_tenth"], s["intervention_rate"]["last_tenth"]
+            print(
+                f"| {arm} | {seed} | {s['env_steps']} | {s['success_rate']:.3f} ({low:.3f}-{high:.3f}) "
+                f"| {cycle or 0:.2f} / {demo or 0:.2f} | {ratio or 0:.2f} | {first or 0:.2f} -> {last or 0:.2f} "
+                f"| {s['wall_s'] / 60:.1f} |"
+            )
+        if len(rates) > 1:
+            low, high = bootstrap_interval([rates], interquartile_mean)
+            print(f"| {arm} | IQM of {len(rates)} | | {interquartile_mean(rates):.3f} ({low:.3f}-{high:.3f}) | | | | |")
+    if arguments.plot and groups:
+        references = dict(pair.split("=") for pair in arguments.reference)
+        compare_curves(
+            groups,
+            arguments.plot,
+            title=f"{arguments.task}: success without help",
+            references={label: float(rate) for label, rate in references.items()},
+        )
+
+
+def _finished(arguments: argparse.Namespace, arm: str) -> Iterator[tuple[int, Path]]:
+    for path in sorted((arguments.out / arguments.task).glob(f"{arm.replace(' ', '-')}-seed*/summary.json")):
+        yield int(path.parent.name.rpartition("seed")[2]), path.parent
+
+
+def _path(arguments: argparse.Namespace, arm: str, seed: int) -> Path:
+    out: Path = arguments.out
+    return out / arguments.task / f"{arm.replace(' ', '-')}-seed{seed}"
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("run", "report"))
+    parser.add_argument("task")
+    parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS), metavar="ARM")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
+    parser.add_argument("--episodes", type=int, default=300, help="held-out resets at the end")
+    parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
+    parser.add_argument("--out", type=Path, default=Path("runs/benchmark"))
+    parser.add_argument("--plot", type=Path, help="PNG of the curves")
+    parser.add_argument("--reference", nargs="*", default=[], metavar="LABEL=RATE", help="level lines in the plot")
+    arguments = parser.parse_args()
+    {"run": run, "report": report}[arguments.what](arguments)
+
+
+if __name__ == "__main__":
+    main()

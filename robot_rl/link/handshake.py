@@ -1,0 +1,73 @@
+"""The first words of actor and learner: what the learner shall be, and that both understand it alike."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
+
+from robot_rl import __version__
+from robot_rl.config.components import TrainConfig
+from robot_rl.config.load import config_from_dict, config_to_dict
+from robot_rl.env.task import TaskSpec
+from robot_rl.errors import LinkError
+from robot_rl.link.messages import Hello
+from robot_rl.spec import ArraySpec, DictSpec
+
+_TASK = TypeAdapter(TaskSpec)
+_SPECS = TypeAdapter(dict[str, ArraySpec])
+
+
+class Agreement(NamedTuple):
+    """What a learner is made of."""
+
+    task: TaskSpec
+    observation_specs: DictSpec
+    config: TrainConfig
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal on both sides if they run the same version and read the same values."""
+        text = json.dumps([__version__, *self._plain()], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def hello(self) -> Hello:
+        """The message that proposes it."""
+        task, specs, config = self._plain()
+        return Hello(config=config, task=task, observation_specs=specs, fingerprint=self.fingerprint)
+
+    @classmethod
+    def of(cls, hello: Hello) -> Agreement:
+        """What a message proposes.
+
+        Raises:
+            LinkError: if this program does not understand it, or understands it differently than the sender.
+            ConfigError: if the configuration is invalid.
+        """
+        try:
+            task, specs = _TASK.validate_python(hello.task), _SPECS.validate_python(hello.observation_specs)
+        except ValidationError as error:
+            raise LinkError(f"the actor's hello is not understood: {error}") from error
+        agreement = cls(task, specs, config_from_dict(hello.config))
+        agreement.check(hello.fingerprint)
+        return agreement
+
+    def check(self, fingerprint: str) -> None:
+        """Refuses a peer that has understood something else.
+
+        Raises:
+            LinkError: naming both fingerprints.
+        """
+        if fingerprint != self.fingerprint:
+            raise LinkError(
+                f"actor and learner read the configuration differently (fingerprints {fingerprint} and "
+                f"{self.fingerprint}); run the same version of robot_rl on both"
+            )
+
+    def _plain(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+        task: dict[str, Any] = _TASK.dump_python(self.task)
+        specs = {key: dataclasses.asdict(spec) for key, spec in self.observation_specs.items()}
+        return task, specs, config_to_dict(self.config)

@@ -1,0 +1,159 @@
+"""The learner's process: `python -m robot_rl.link.learner_process FD`, where FD is a socket inherited from the actor.
+
+It is told steps and learns from each before it looks at the next, so that it makes the same updates as a learner in the
+actor's process would for the same steps. It ends when it is told to, and when the actor is gone.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+
+import torch
+
+from robot_rl.errors import LinkError, RobotRLError
+from robot_rl.learn.learner import Learner
+from robot_rl.link.connection import Connection, PeerGoneError
+from robot_rl.link.handshake import Agreement
+from robot_rl.link.messages import (
+    Demonstration,
+    Failure,
+    Hello,
+    Logs,
+    Message,
+    Parameters,
+    Progress,
+    Ready,
+    Start,
+    StatePart,
+    StateRequest,
+    StepTaken,
+    Stop,
+)
+from robot_rl.link.state_parts import StateAssembler, cut
+
+PUBLISH_INTERVAL = 5
+"""Learner calls between two sets of parameters; 0.3 MB each, which take about a twentieth of one call of 8 ms."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Serves the actor at the other end of the socket; returns the exit code."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # they reach the actor too, who saves and then ends this process
+    (descriptor,) = sys.argv[1:] if argv is None else argv
+    torch.set_num_threads(1)
+    connection = Connection(socket.socket(fileno=int(descriptor)), "actor")
+    try:
+        LearnerServer(connection).run()
+    except PeerGoneError:
+        return 1  # nobody is left to be told
+    except RobotRLError as error:
+        connection.send(Failure(error=type(error).__name__, text=str(error)))
+        return 1
+    finally:
+        connection.close()
+    return 0
+
+
+class LearnerServer:
+    """A learner that is told of steps, and tells of parameters, by messages.
+
+    Args:
+        connection: To the actor.
+
+    Raises:
+        RobotRLError: for whatever the actor shall hear of.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._parts = StateAssembler()
+        hello = self._receive()
+        if not isinstance(hello, Hello):
+            raise LinkError(f"the first message is {type(hello).__name__}, expected Hello")
+        self._agreement = Agreement.of(hello)
+        self._learner = Learner(*self._agreement)
+        self._published = 0
+        self._say_ready()
+
+    def run(self) -> None:
+        """Serves until the actor says stop.
+
+        Raises:
+            RobotRLError: for whatever the actor shall hear of.
+        """
+        while not isinstance(message := self._receive(), Stop):
+            self._handle(message)
+
+    def _receive(self) -> Message:
+        message = self._connection.receive()
+        if message is None:
+            raise PeerGoneError("the actor is gone")
+        return message
+
+    def _handle(self, message: Message) -> None:
+        match message:
+            case Start():
+                self._learner.begin_packed(message.row)
+            case StepTaken():
+                self._learn_from(message)
+            case Demonstration():
+                self._remember(message)
+            case StateRequest():
+                self._publish()
+                for part in cut(self._learner.state_dict()):
+                    self._connection.send(part)
+            case StatePart():
+                if (state := self._parts.add(message)) is not None:
+                    self._learner.load_state_dict(state)
+                    self._say_ready()
+            case _:
+                raise LinkError(f"a learner does not take the message {type(message).__name__}")
+
+    def _learn_from(self, message: StepTaken) -> None:
+        """Adds the step, makes the updates that it is worth, and says so."""
+        learner = self._learner
+        if message.number != learner.env_steps:
+            raise LinkError(f"step {message.number} arrived after {learner.env_steps} steps; one is lost or came twice")
+        learner.append_packed(
+            message.action, message.reward, message.terminated, message.truncated, message.source, message.row
+        )
+        logs = learner.catch_up()
+        if logs is not None:
+            self._connection.send(Logs(values=logs))
+        calls = (learner.updates - self._published) // self._agreement.config.update_to_data
+        if calls >= PUBLISH_INTERVAL:
+            self._publish()
+        self._say_progress()
+
+    def _remember(self, message: Demonstration) -> None:
+        columns = (message.action, message.reward, message.terminated, message.truncated, message.source)
+        if {len(message.rows) - 1} != {len(column) for column in columns}:
+            raise LinkError(f"a demonstration has {len(message.rows)} rows and columns of {list(map(len, columns))}")
+        demos = self._learner.demos
+        demos.begin(message.rows[0])
+        for t, (action, reward, terminated, truncated, source) in enumerate(zip(*columns, strict=True)):
+            demos.append(action, float(reward), bool(terminated), bool(truncated), int(source), message.rows[t + 1])
+
+    def _say_ready(self) -> None:
+        self._publish()
+        self._say_progress()
+        self._connection.send(Ready(fingerprint=self._agreement.fingerprint))
+
+    def _publish(self) -> None:
+        """Sends the newest parameters."""
+        arrays = {name: value.numpy() for name, value in self._learner.policy.policy_state().items()}
+        self._published = self._learner.updates
+        self._connection.send(Parameters(updates=self._learner.updates, arrays=arrays))
+
+    def _say_progress(self) -> None:
+        learner = self._learner
+        self._connection.send(
+            Progress(env_steps=learner.env_steps, updates=learner.updates, update_to_data=learner.update_to_data)
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
