@@ -11,7 +11,6 @@ An episode belongs to the store from the moment its file is renamed into `episod
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -25,6 +24,7 @@ from robot_rl.data.schema import Episode
 from robot_rl.durable import replace_file, sync_directory, write_synced
 from robot_rl.errors import DataError, RunDirectoryError
 from robot_rl.files import writing
+from robot_rl.lock import take_lock
 
 STORE_HEAD = "store.json"
 """The file by which a store is known."""
@@ -89,7 +89,7 @@ class EpisodeStore:
             raise DataError(f"{path}: metadata must be JSON values: {error}") from error
         with writing(path):
             path.mkdir(parents=True, exist_ok=True)
-            lock = _take_lock(path)
+            lock = take_lock(path / _LOCK)
             try:
                 names = {entry.name for entry in path.iterdir()}
                 if _HEAD in names:
@@ -122,7 +122,7 @@ class EpisodeStore:
             found = f"{attributes.get('format')!r} version {attributes.get('version')!r}"
             raise DataError(f"{path}: is {found}, this program reads {FORMAT!r} version {VERSION}")
         with writing(path / _LOCK):
-            lock = _take_lock(path) if write else None
+            lock = take_lock(path / _LOCK) if write else None
         store = cls(path, attributes["metadata"], lock)
         try:
             store._scan()
@@ -293,21 +293,3 @@ def _summary(file: Path) -> EpisodeSummary:
         return EpisodeSummary(position, facts["episode_id"], facts["length"], facts["metadata"])
     except (OSError, ValueError, DataError) as error:
         raise DataError(f"{file}: cannot be read: {error}; {_MOVE_OUT}") from error
-
-
-def _take_lock(path: Path) -> int:
-    """The descriptor of the writer's lock; closing it, or the end of the process, gives it back."""
-    lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.truncate(lock, 0)
-        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
-    except BlockingIOError as error:
-        owner = os.read(lock, 32).decode(errors="replace").strip() or "unknown"
-        os.close(lock)
-        cure = "wait until it ends, or choose another directory"
-        raise RunDirectoryError(f"{path}: process {owner} is writing to it; {cure}") from error
-    except OSError:
-        os.close(lock)
-        raise
-    return lock

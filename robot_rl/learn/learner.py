@@ -83,22 +83,26 @@ class Learner:
     def on_start(self, episode_id: str, observation: Observation) -> None:
         """An online episode started."""
         del episode_id  # replay needs no names
-        self.online.begin(self.packer.pack(observation))
+        self.begin_packed(self.packer.pack(observation))
 
     def on_step(self, step: Step, next_observation: Observation) -> None:
         """An online step was taken."""
-        self.online.append(
-            step.action,
-            step.reward,
-            step.terminated,
-            step.truncated,
-            int(step.source),
-            self.packer.pack(next_observation),
-        )
-        self.env_steps += 1
+        row = self.packer.pack(next_observation)
+        self.append_packed(step.action, step.reward, step.terminated, step.truncated, int(step.source), row)
 
     def on_end(self, episode: Episode, result: object) -> None:
         """An online episode ended; all its steps are known already."""
+
+    def begin_packed(self, row: np.ndarray) -> None:
+        """As `on_start`, with a packed observation."""
+        self.online.begin(row)
+
+    def append_packed(
+        self, action: np.ndarray, reward: float, terminated: bool, truncated: bool, source: int, next_row: np.ndarray
+    ) -> None:
+        """As `on_step`, with a packed observation."""
+        self.online.append(action, reward, terminated, truncated, source, next_row)
+        self.env_steps += 1
 
     # What the learner does.
 

@@ -54,15 +54,14 @@ class Connection:
         except OSError as error:
             raise self._gone(error) from error
 
-    def receive(self, timeout: float | None = None) -> Message | None:
-        """The next message; None if none has begun to arrive within `timeout` [s]. Without one it waits for ever.
+    def receive(self) -> Message:
+        """The next message, however long it takes until it begins to arrive.
 
         Raises:
             PeerGoneError: if nobody is there any more.
             LinkError: if what arrives is not a message, or stops in the middle of one.
         """
-        if not self._readable(timeout):
-            return None
+        self._wait()
         (size,) = _SIZE.unpack(self._read(_SIZE.size, "between two messages"))
         check_size(size, f"a message of the {self._peer}")
         return decode(self._read(size, "in the middle of a message"))
@@ -79,11 +78,11 @@ class Connection:
         self.hang_up()
         self._stream.close()
 
-    def _readable(self, timeout: float | None) -> bool:
-        """Waits until there is something to read, if only the end of the stream."""
+    def _wait(self) -> None:
+        """Returns when there is something to read, if only the end of the stream."""
         poll = select.poll()
         poll.register(self._stream, select.POLLIN)
-        return bool(poll.poll(None if timeout is None else 1e3 * timeout))
+        poll.poll()
 
     def _read(self, size: int, where: str) -> bytes:
         content = bytearray(size)

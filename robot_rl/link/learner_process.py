@@ -6,6 +6,7 @@ actor's process would for the same steps. It ends when it is told to, and when t
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import socket
 import sys
@@ -50,7 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except PeerGoneError:
         return 1  # nobody is left to be told
     except RobotRLError as error:
-        connection.send(Failure(error=type(error).__name__, text=str(error)))
+        with contextlib.suppress(PeerGoneError):
+            connection.send(Failure(error=type(error).__name__, text=str(error)))
         return 1
     finally:
         connection.close()
@@ -70,7 +72,7 @@ class LearnerServer:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._parts = StateAssembler()
-        hello = self._receive()
+        hello = connection.receive()
         if not isinstance(hello, Hello):
             raise LinkError(f"the first message is {type(hello).__name__}, expected Hello")
         self._agreement = Agreement.of(hello)
@@ -84,14 +86,8 @@ class LearnerServer:
         Raises:
             RobotRLError: for whatever the actor shall hear of.
         """
-        while not isinstance(message := self._receive(), Stop):
+        while not isinstance(message := self._connection.receive(), Stop):
             self._handle(message)
-
-    def _receive(self) -> Message:
-        message = self._connection.receive()
-        if message is None:
-            raise PeerGoneError("the actor is gone")
-        return message
 
     def _handle(self, message: Message) -> None:
         match message:
@@ -129,13 +125,15 @@ class LearnerServer:
         self._say_progress()
 
     def _remember(self, message: Demonstration) -> None:
+        rows = message.rows
         columns = (message.action, message.reward, message.terminated, message.truncated, message.source)
-        if {len(message.rows) - 1} != {len(column) for column in columns}:
-            raise LinkError(f"a demonstration has {len(message.rows)} rows and columns of {list(map(len, columns))}")
+        shapes = [rows.shape, *(column.shape for column in columns)]
+        if {shape[:1] for shape in shapes[1:]} != {(len(rows) - 1 if rows.ndim else 0,)}:
+            raise LinkError(f"a demonstration has {shapes} as shapes of its columns")
         demos = self._learner.demos
-        demos.begin(message.rows[0])
+        demos.begin(rows[0])
         for t, (action, reward, terminated, truncated, source) in enumerate(zip(*columns, strict=True)):
-            demos.append(action, float(reward), bool(terminated), bool(truncated), int(source), message.rows[t + 1])
+            demos.append(action, float(reward), bool(terminated), bool(truncated), int(source), rows[t + 1])
 
     def _say_ready(self) -> None:
         self._publish()

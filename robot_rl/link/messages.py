@@ -34,6 +34,7 @@ _HEAD = struct.Struct("<BB")  # place in _DTYPES, number of dimensions; then the
 _STRICT = ConfigDict(strict=True, extra="forbid", arbitrary_types_allowed=True)
 
 Count = Annotated[int, Field(ge=0)]
+SourceCode = Annotated[int, Field(ge=0, le=127)]
 
 
 @dataclass(frozen=True, eq=False, config=_STRICT)
@@ -106,7 +107,7 @@ class StepTaken:
         reward: Of the step.
         terminated: Success or failure.
         truncated: Cut here.
-        source: Who chose the action.
+        source: Who chose the action, a `Source`.
         row: Packed observation that it led to, shape (n,).
     """
 
@@ -115,7 +116,7 @@ class StepTaken:
     reward: float
     terminated: bool
     truncated: bool
-    source: int
+    source: SourceCode
     row: np.ndarray
 
 

@@ -105,7 +105,7 @@ def test_any_zarr_reader_can_look_into_an_episode(store):
 
 
 def test_only_new_directories_and_only_stores(store, tmp_path):
-    with pytest.raises(RunDirectoryError, match="is writing to it"):
+    with pytest.raises(RunDirectoryError, match="is in use by process"):
         EpisodeStore.create(store.path)
     store.close()
     with pytest.raises(RunDirectoryError, match="already holds an episode store"):
@@ -256,7 +256,7 @@ def test_a_second_writer_is_refused_by_the_name_of_the_first_and_readers_are_fre
     store.close()
     process = start_writer(store.path)
     try:
-        with pytest.raises(RunDirectoryError, match=f"process {process.pid} is writing to it"):
+        with pytest.raises(RunDirectoryError, match=f"is in use by process {process.pid}"):
             EpisodeStore.open(store.path, write=True)
         for _ in range(20):  # while it writes
             for read in EpisodeStore.open(store.path).episodes():
