@@ -26,14 +26,13 @@ class Evaluation:
     seed: int
 
     def summary(self) -> dict[str, Any]:
-        """Success with its 95 % Wilson interval; cycle time, lateral error and force; why the rest failed."""
+        """Success with its 95 % Wilson interval; cycle time, force and the task's metrics; why the rest failed."""
         successes = [result for result in self.results if result.success]
         failures: dict[str, int] = {}
         for result in self.results:
             if not result.success:
                 reason = result.failure or "step limit"
                 failures[reason] = failures.get(reason, 0) + 1
-        lateral = [r.lateral_error for r in successes if r.lateral_error is not None]
         return {
             "episodes": len(self.results),
             "evaluation_seed": self.seed,
@@ -42,9 +41,10 @@ class Evaluation:
             "cycle_time_s": mean(r.cycle_time for r in successes) if successes else None,
             "return_mean": mean(r.total_reward for r in self.results),
             "force_peak_p95_n": float(np.percentile([r.force_peak for r in self.results], 95)),
-            "lateral_error_at_success_mm": {"mean": 1e3 * mean(lateral), "max": 1e3 * max(lateral)}
-            if lateral
-            else None,
+            "metrics_at_success": {
+                name: {"mean": mean(r.metrics[name] for r in successes), "max": max(r.metrics[name] for r in successes)}
+                for name in (successes[0].metrics if successes else ())
+            },
             "failures": failures,
         }
 

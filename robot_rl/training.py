@@ -253,7 +253,7 @@ class Training:
                 "intervention_rate": result.operator_steps / result.steps,
                 "takeovers": result.takeovers,
                 "force_peak_n": result.force_peak,
-                "lateral_error_m": result.lateral_error,
+                **result.metrics,
                 "failure": result.failure,
                 "wall_s": self.wall_time,
             },

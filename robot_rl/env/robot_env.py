@@ -171,7 +171,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
             "clipped": safe.clipped,
             "force_peak": state.peak_force,
             "overruns": self._rate.overruns,
-            **outcome.metrics,
+            "metrics": outcome.metrics,
         }
         return self._observation, outcome.reward, terminated, truncated, info
 

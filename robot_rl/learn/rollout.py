@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
@@ -47,7 +47,7 @@ class EpisodeResult:
         total_reward: Undiscounted return.
         cycle_time: Length [s].
         force_peak: Largest filtered contact force [N].
-        lateral_error: Task's own measure at the end, if it has one [m].
+        metrics: The task's own measures after the last step, e.g. the lateral error of a peg.
         overruns: Control deadlines missed by more than a period.
     """
 
@@ -59,7 +59,7 @@ class EpisodeResult:
     total_reward: float
     cycle_time: float
     force_peak: float
-    lateral_error: float | None
+    metrics: Mapping[str, float]
     overruns: int
 
     @property
@@ -148,7 +148,6 @@ class Rollout:
 
     def _finish(self, observation: Observation, info: dict[str, Any]) -> EpisodeResult:
         builder = cast("EpisodeBuilder", self._builder)
-        lateral = info.get("lateral_error")
         result = EpisodeResult(
             success=bool(info["success"]),
             failure=None if info["failure"] is None else str(info["failure"]),
@@ -158,7 +157,7 @@ class Rollout:
             total_reward=self._reward,
             cycle_time=len(builder) * self._env.spec_task.control_period,
             force_peak=self._force,
-            lateral_error=None if lateral is None else float(lateral),
+            metrics=dict(info["metrics"]),
             overruns=int(info["overruns"]),
         )
         builder.metadata |= {"success": result.success, "failure": result.failure}
