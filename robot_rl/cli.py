@@ -7,84 +7,109 @@ Answers go to standard output (as JSON with `--json`), progress and errors to st
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from robot_rl import __version__
 from robot_rl.config.describe import list_keys
 from robot_rl.config.load import load_config
-from robot_rl.errors import RobotRLError, UnknownNameError
-
-BENCHMARK_GROUP = "robot_rl.benchmarks"
+from robot_rl.errors import InterruptedRunError, RobotRLError
+from robot_rl.registry import benchmark_names
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `robot-rl`; returns the exit code."""
-    arguments = _parser().parse_args(argv)
+    arguments, unknown = _parser().parse_known_args(argv)
+    if unknown:
+        arguments.parser.error(f"unknown argument {' '.join(unknown)}; the valid ones are above")
     try:
-        code: int = arguments.run(arguments)
+        code: int = arguments.command(arguments)
+        sys.stdout.flush()
+    except InterruptedRunError as error:
+        print(f"robot-rl: {error}", file=sys.stderr)
+        return 130
     except RobotRLError as error:
         print(f"robot-rl: {error}", file=sys.stderr)
-        return 130 if type(error).__name__ == "InterruptedRunError" else 1
+        return 1
     except KeyboardInterrupt:
         print("robot-rl: stopped", file=sys.stderr)
         return 130
+    except BrokenPipeError:  # the reader of the answer, e.g. `head`, has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     return code
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="robot-rl", description="Teach a robot arm a manipulation skill.")
+    parser = argparse.ArgumentParser(
+        prog="robot-rl", description="Teach a robot arm a manipulation skill.", allow_abbrev=False
+    )
     parser.add_argument("--version", action="version", version=f"robot-rl {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     _command(commands, "tasks", _tasks, "list the tasks that are installed")
 
     demo = _command(commands, "demo", _demo, "record demonstrations by the task's operator into an episode store")
-    demo.add_argument("task", help="name of the task; `robot-rl tasks` lists them")
-    demo.add_argument("--episodes", type=_positive, default=20, help="how many (default: 20)")
-    demo.add_argument("--seed", type=_natural, default=0, help="seed of the resets and of the operator (default: 0)")
-    demo.add_argument("--out", type=Path, required=True, help="directory of the new episode store")
+    demo.add_argument("task", metavar="TASK", help="name of the task; `robot-rl tasks` lists them")
+    demo.add_argument("--episodes", type=_positive, default=20, metavar="N", help="how many (default: 20)")
+    demo.add_argument(
+        "--seed", type=_natural, default=0, metavar="N", help="seed of the resets and of the operator (default: 0)"
+    )
+    demo.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the new episode store")
 
     train = _command(commands, "train", _train, "the main job: demonstrate, learn with interventions, evaluate")
-    train.add_argument("task", nargs="?", help="name of the task (default: peg_insert)")
-    train.add_argument("--config", type=Path, help="YAML file with settings")
+    train.add_argument("task", nargs="?", metavar="TASK", help="name of the task (default: peg_insert)")
+    train.add_argument("--config", type=Path, metavar="FILE", help="YAML file with settings")
     train.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="override one setting; repeatable"
     )
     train.add_argument("--list-settings", action="store_true", help="print every setting with its default, and exit")
-    train.add_argument("--out", type=Path, help="run directory (default: runs/<task>-seed<seed>-<time>)")
+    train.add_argument("--out", type=Path, metavar="DIR", help="run directory (default: runs/<task>-seed<seed>-<time>)")
     train.add_argument("--resume", action="store_true", help="continue the run in --out; its own config is the default")
-    train.add_argument("--seed", type=_natural, help="everything random follows from it (default: 0)")
-    train.add_argument("--steps", type=_positive, help="online env steps, interventions included")
+    train.add_argument("--seed", type=_natural, metavar="N", help="everything random follows from it (default: 0)")
+    train.add_argument("--steps", type=_positive, metavar="N", help="online env steps, interventions included")
     train.add_argument("--device", choices=("cpu", "cuda"), help="where the learner computes (default: cpu)")
-    train.add_argument("--episodes", type=_positive, help="held-out evaluation episodes at the end")
-    train.add_argument("--min-success", type=float, default=0.0, help="exit with 1 if the success rate is below this")
+    train.add_argument("--episodes", type=_positive, metavar="N", help="held-out evaluation episodes at the end")
+    train.add_argument(
+        "--min-success", type=_share, default=0.0, metavar="RATE", help="exit with 1 if the success rate is below this"
+    )
 
     evaluate = _command(commands, "eval", _eval, "evaluate a trained policy on held-out resets")
-    evaluate.add_argument("run", type=Path, help="run directory")
-    evaluate.add_argument("--episodes", type=_positive, help="how many (default: as the run was configured)")
-    evaluate.add_argument("--seed", type=_natural, help="which resets (default: as the run was configured)")
-    evaluate.add_argument("--device", choices=("cpu", "cuda"), help="where to compute (default: as the run did)")
-    evaluate.add_argument("--video", type=Path, help="film the first episodes into this MP4")
+    evaluate.add_argument("run", type=Path, metavar="RUN", help="run directory")
     evaluate.add_argument(
-        "--min-success", type=float, default=0.0, help="exit with 1 if the success rate is below this"
+        "--episodes", type=_positive, metavar="N", help="how many (default: as the run was configured)"
+    )
+    evaluate.add_argument(
+        "--seed", type=_natural, metavar="N", help="which resets (default: as the run was configured)"
+    )
+    evaluate.add_argument("--device", choices=("cpu", "cuda"), help="where to compute (default: as the run did)")
+    evaluate.add_argument("--video", type=Path, metavar="FILE", help="film the first episodes into this MP4")
+    evaluate.add_argument(
+        "--camera", action="append", default=[], metavar="NAME", help="film from this camera; repeatable (default: all)"
+    )
+    evaluate.add_argument(
+        "--min-success", type=_share, default=0.0, metavar="RATE", help="exit with 1 if the success rate is below this"
     )
 
     inspect = _command(commands, "inspect", _inspect, "say what is in a run directory or an episode store")
-    inspect.add_argument("path", type=Path, help="run directory, or directory of an episode store")
+    inspect.add_argument("path", type=Path, metavar="PATH", help="run directory, or directory of an episode store")
 
     bench = _command(commands, "bench", _bench, "time a part against what this machine can do")
-    bench.add_argument("what", help=f"one of: {', '.join(_benchmarks())}")
+    bench.add_argument("what", metavar="WHAT", help=f"one of: {', '.join(benchmark_names())}")
     return parser
 
 
-def _command(commands: Any, name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=f"{text.capitalize()}.")
+def _command(
+    commands: Any, name: str, command: Callable[[argparse.Namespace], int], text: str
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False
+    )
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")
-    parser.set_defaults(run=run)
+    parser.set_defaults(command=command, parser=parser)
     return parser
 
 
@@ -110,7 +135,7 @@ def _demo(arguments: argparse.Namespace) -> int:
     from robot_rl.demonstrate import demonstrate
 
     answer = demonstrate(arguments.task, arguments.out, episodes=arguments.episodes, seed=arguments.seed)
-    _answer(arguments, answer, [f"{key}: {value}" for key, value in answer.items()])
+    _answer(arguments, answer, _flat_lines(answer))
     return 0
 
 
@@ -135,7 +160,7 @@ def _train(arguments: argparse.Namespace) -> int:
     overrides = [*arguments.set, *(f"{key}={value}" for key, value in given.items() if value is not None)]
     if arguments.resume:
         if arguments.out is None:
-            raise RobotRLError("--resume needs --out DIR, the directory of the run to continue")
+            arguments.parser.error("--resume needs --out DIR, the directory of the run to continue")
         RunDirectory.read_config(arguments.out)  # says what is wrong before anything else happens
         config = load_config(arguments.config or arguments.out / "config.yaml", overrides)
     else:
@@ -143,49 +168,47 @@ def _train(arguments: argparse.Namespace) -> int:
     path = arguments.out or default_run_path(config.task, config.seed)
     summary = train(config, path, resume=arguments.resume)
     _answer(arguments, summary, [*_in_words(summary), f"run directory: {path}"])
-    return 0 if summary["success_rate"] >= arguments.min_success else 1
+    return _judge(summary["success_rate"], arguments.min_success)
 
 
 def _eval(arguments: argparse.Namespace) -> int:
     _one_thread()
     from robot_rl.main_job import evaluate_run
 
-    config, evaluation = evaluate_run(
+    if arguments.camera and arguments.video is None:
+        arguments.parser.error("--camera needs --video FILE, the film to make from it")
+    answer = evaluate_run(
         arguments.run,
         episodes=arguments.episodes,
         seed=arguments.seed,
-        video=arguments.video,
         device=arguments.device,
+        video=arguments.video,
+        cameras=tuple(arguments.camera),
     )
-    answer = {"task": config.task, **evaluation.summary()}
-    _answer(arguments, {**answer, "results": evaluation.rows()}, _in_words(answer))
-    return 0 if answer["success_rate"] >= arguments.min_success else 1
+    _answer(arguments, answer, _in_words(answer))
+    if arguments.video is not None and answer["video"] is None:
+        return 1  # what was asked for is not there; evaluate_run has said why
+    return _judge(answer["success_rate"], arguments.min_success)
 
 
 def _inspect(arguments: argparse.Namespace) -> int:
     from robot_rl.inspection import inspect
 
     answer = inspect(arguments.path)
-    _answer(arguments, answer, [f"{key}: {value}" for key, value in answer.items()])
+    _answer(arguments, answer, _flat_lines(answer))
     return 0
 
 
 def _bench(arguments: argparse.Namespace) -> int:
     _one_thread()
-    names = _benchmarks()
-    if arguments.what not in names:
-        raise UnknownNameError("benchmark", arguments.what, names)
-    (point,) = entry_points(group=BENCHMARK_GROUP, name=arguments.what)
-    answer: dict[str, Any] = point.load()()
+    from robot_rl.registry import run_benchmark
+
+    answer = run_benchmark(arguments.what)
     _answer(arguments, answer, _flat_lines(answer))
     return 0
 
 
 # ---------------------------------------------------------------------- helpers
-
-
-def _benchmarks() -> list[str]:
-    return sorted({point.name for point in entry_points(group=BENCHMARK_GROUP)})
 
 
 def _answer(arguments: argparse.Namespace, answer: Any, lines: Sequence[str]) -> None:
@@ -210,12 +233,22 @@ def _in_words(summary: dict[str, Any]) -> list[str]:
         )
     if summary["failures"]:
         lines.append("failures: " + ", ".join(f"{count} x {reason}" for reason, count in summary["failures"].items()))
+    if summary["video"] is not None:
+        lines.append(f"video: {summary['video']}")
     if "wall_s" in summary:
         lines.append(
             f"{summary['env_steps']} env steps ({summary['robot_minutes']:.1f} robot minutes), "
             f"{summary['updates']} critic updates, {summary['wall_s'] / 60:.1f} min"
         )
     return lines
+
+
+def _judge(rate: float, wanted: float) -> int:
+    """The exit code for a success rate."""
+    if rate >= wanted:
+        return 0
+    print(f"robot-rl: success {rate:.3f} is below --min-success {wanted:g}", file=sys.stderr)
+    return 1
 
 
 def _flat_lines(answer: dict[str, Any], prefix: str = "") -> list[str]:
@@ -236,14 +269,24 @@ def _one_thread() -> None:
 
 
 def _natural(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"must be at least 0, got {value}")
-    return value
+    return _whole(text, 0)
 
 
 def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
+    return _whole(text, 1)
+
+
+def _whole(text: str, least: int) -> int:
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least {least}, got {text!r}")
+    return int(text)
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value <= 1.0:
+        raise argparse.ArgumentTypeError(f"must be a number from 0 to 1, got {text!r}")
     return value

@@ -49,6 +49,13 @@ class FakeClock:
         self._now = max(self._now, stamp)
 
 
+def stands_still(clock: Clock, probe: float = 0.05) -> bool:
+    """Whether time stops while nobody sleeps on the clock, as in a simulator; found out by waiting `probe` [s]."""
+    before = clock.now()
+    time.sleep(probe)
+    return clock.now() == before
+
+
 class Rate:
     """Keeps a loop on absolute deadlines, so that a slow step does not make every later step late.
 

@@ -78,5 +78,13 @@ class RunDirectoryError(RobotRLError):
     """The run directory cannot be used: in use by another process, not empty, not writable, or full."""
 
 
+class InterruptedRunError(RobotRLError):
+    """The user stopped a run, which can be resumed."""
+
+
+class PluginError(RobotRLError):
+    """A task or benchmark is registered but cannot be loaded."""
+
+
 class LinkError(RobotRLError):
     """Actor and learner cannot talk to each other: version, size, or a broken connection."""

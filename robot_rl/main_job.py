@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -13,16 +14,25 @@ from typing import Any, Literal
 
 import torch
 
-from robot_rl.config.components import TrainConfig
-from robot_rl.config.load import config_to_dict
+from robot_rl.clock import Clock, stands_still
+from robot_rl.config.components import EvaluationConfig, TrainConfig
+from robot_rl.config.load import config_to_dict, dump_config
 from robot_rl.data.store import STORE_HEAD, EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
-from robot_rl.errors import CheckpointError, ConfigError, RobotRLError
+from robot_rl.errors import (
+    CheckpointError,
+    ConfigError,
+    InterruptedRunError,
+    RenderError,
+    RunDirectoryError,
+    UnknownNameError,
+)
 from robot_rl.evaluate import Evaluation, evaluate, mean
 from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.learn.learner import Learner
 from robot_rl.learn.rollout import EpisodeResult, Rollout
+from robot_rl.link.remote_learner import RemoteLearner
 from robot_rl.metrics import MetricsWriter, read_metrics
 from robot_rl.plots import learning_curve
 from robot_rl.progress import Progress
@@ -31,19 +41,16 @@ from robot_rl.run_directory import RunDirectory
 from robot_rl.training import CHECKPOINT_KIND, LearnerPort, Training
 from robot_rl.video import VideoRecorder
 
-FILM = WorkcellOptions(cameras=("front", "wrist"), image_size=(240, 320))
-
-
-class InterruptedRunError(RobotRLError):
-    """Training was stopped by the user; its checkpoint is saved."""
+FILM_SIZE = (240, 320)
+"""Height and width of each camera's picture in a video [px]."""
 
 
 def train(config: TrainConfig, path: Path, *, resume: bool) -> dict[str, Any]:
     """Runs the main job and returns its summary, which is also written to `summary.json`.
 
     Args:
-        config: What to do; a resumed run must have the same, but for `env_steps`, `checkpoint_interval` and
-            `evaluation`, which may be extended.
+        config: What to do; a resumed run must have the same, but for `env_steps`, `processes`, `max_lead_steps`,
+            `checkpoint_interval` and `evaluation`, which may change.
         path: The run directory.
         resume: Continue the run in that directory.
 
@@ -52,22 +59,22 @@ def train(config: TrainConfig, path: Path, *, resume: bool) -> dict[str, Any]:
         RobotRLError: for whatever a user can cause or cure.
     """
     _check_device(config.device)
-    opened = RunDirectory.resume(path, config.task) if resume else RunDirectory.create(path, config)
     with contextlib.ExitStack() as stack:
-        run = stack.enter_context(opened)
-        checkpoint = _checkpoint_to_resume(run) if resume else None
-        if resume:
-            _check_same(run.config, config)
+        run = stack.enter_context(RunDirectory.resume(path, config.task)) if resume else None
+        checkpoint = _checkpoint_to_resume(run, config) if run is not None else None
         workcell = make_workcell(config.task)
         env = RobotEnv(workcell, interventions=config.intervention.enabled)
         stack.callback(env.close)
-        learner = stack.enter_context(_learner(config, env))
+        learner = stack.enter_context(_learner(config, env, workcell.clock))
+        if run is None:  # made last, so that a task or setting that does not work leaves no directory behind
+            run = stack.enter_context(RunDirectory.create(path, config))
+        stack.enter_context(_say_how_to_resume(path))
         store = stack.enter_context(_store(run, config))
         for message in store.recovered:
             print(message, file=sys.stderr)
-        resume_step = int(checkpoint["env_steps"]) if checkpoint else (0 if resume else None)
-        metrics = stack.enter_context(MetricsWriter(run.metrics_path, run.tensorboard_path, resume_step))
-        start = resume_step or 0
+        start = int(checkpoint["env_steps"]) if checkpoint else 0
+        kept = start if checkpoint else -1  # without a checkpoint nothing was kept, not even what stands at step 0
+        metrics = stack.enter_context(MetricsWriter(run.metrics_path, run.tensorboard_path, kept if resume else None))
         with Progress(config.env_steps, f"train {config.task}", start=start) as progress:
             training = Training(
                 config,
@@ -81,29 +88,40 @@ def train(config: TrainConfig, path: Path, *, resume: bool) -> dict[str, Any]:
             if checkpoint:
                 training.load(checkpoint)
             with _stop_on_signal(training, progress):
-                if not checkpoint:
-                    store.set_aside(0, "recorded before the first checkpoint of a run that was started again")
-                    training.demonstrate()
-                finished = training.learn()
+                finished = (bool(checkpoint) or training.demonstrate()) and training.learn()
         if not finished:
             raise InterruptedRunError(
-                f"stopped after {training.env_steps} of {config.env_steps} env steps and saved; "
-                f"continue with: robot-rl train --resume --out {path}"
+                f"stopped after {len(store)} episodes and {training.env_steps} of {config.env_steps} env steps, "
+                f"and saved; {_how_to_resume(path)}"
             )
         return _conclude(config, run, env, learner, training, metrics)
 
 
 def evaluate_run(
-    path: Path, *, episodes: int | None, seed: int | None, video: Path | None, device: Literal["cpu", "cuda"] | None
-) -> tuple[TrainConfig, Evaluation]:
+    path: Path,
+    *,
+    episodes: int | None = None,
+    seed: int | None = None,
+    device: Literal["cpu", "cuda"] | None = None,
+    video: Path | None = None,
+    cameras: tuple[str, ...] = (),
+) -> dict[str, Any]:
     """Evaluates the policy in a run's checkpoint on held-out resets; reads the run, writes nothing into it.
 
     Args:
         path: The run directory.
         episodes: How many; None takes the run's configuration, like `seed`.
         seed: Which resets.
-        video: Where to film `evaluation.video_episodes` of them; None films none.
         device: Where to compute; None takes the run's.
+        video: Where to film the first of them; None films none.
+        cameras: From which cameras; none takes all of the scene.
+
+    Returns:
+        The summary of the evaluation, `task`, the episodes' `results`, and `video`: its path, or None if there is none.
+
+    Raises:
+        UnknownNameError: if the scene has no such camera.
+        RobotRLError: if the run cannot be read.
     """
     config = RunDirectory.read_config(path)
     if device is not None:
@@ -114,22 +132,36 @@ def evaluate_run(
     checkpoint = load_checkpoint(path / "checkpoint.pt", kind=CHECKPOINT_KIND)
     env = RobotEnv(make_workcell(config.task))
     with contextlib.closing(env):
+        for camera in cameras:
+            if camera not in env.spec_task.cameras:
+                raise UnknownNameError("camera", camera, env.spec_task.cameras)
         learner = Learner(env.spec_task, env.observation_specs, config)
         learner.policy.load_policy_state(
             {name: value.to(config.device) for name, value in checkpoint["learner"]["sac"]["modules"]["policy"].items()}
         )
         evaluation = _evaluate(replace(config, evaluation=settings), env, learner)
-        if video is not None:
-            film(config, learner, video, settings.video_episodes, settings.seed)
-    return config, evaluation
+    answer = {"task": config.task, **evaluation.summary(), "video": None, "results": evaluation.rows()}
+    if video is not None:
+        filmed = min(settings.video_episodes or EvaluationConfig().video_episodes, settings.episodes)
+        if _film(config, learner, video, cameras or env.spec_task.cameras, filmed, settings.seed):
+            answer["video"] = str(video)
+    return answer
 
 
-def film(config: TrainConfig, learner: LearnerPort, path: Path, episodes: int, seed: int) -> None:
-    """Films the first evaluation episodes, from the cameras of the scene."""
-    env = RobotEnv(make_workcell(config.task, FILM), options=FILM)
-    with contextlib.closing(env), VideoRecorder(path, 1.0 / env.spec_task.control_period) as recorder:
-        rollout = Rollout(env, learner.policy, learner.packer, config.replay.history, [recorder])
-        evaluate(rollout, episodes=episodes, seed=seed)
+def _film(
+    config: TrainConfig, learner: LearnerPort, path: Path, cameras: tuple[str, ...], episodes: int, seed: int
+) -> bool:
+    """Films the first evaluation episodes. If that fails, warns and returns False: a result is worth more than a film."""
+    options = WorkcellOptions(cameras=cameras, image_size=FILM_SIZE)
+    try:
+        env = RobotEnv(make_workcell(config.task, options), options=options)
+        with contextlib.closing(env), VideoRecorder(path, 1.0 / env.spec_task.control_period) as recorder:
+            rollout = Rollout(env, learner.policy, learner.packer, config.replay.history, [recorder])
+            evaluate(rollout, episodes=episodes, seed=seed)
+    except (RenderError, RunDirectoryError) as error:
+        print(f"warning: no video: {error}", file=sys.stderr)
+        return False
+    return True
 
 
 def _conclude(
@@ -145,17 +177,6 @@ def _conclude(
     evaluation = _evaluate(config, env, learner).summary()
     metrics.write("evaluation", training.env_steps, evaluation)
     records = read_metrics(run.metrics_path)
-    learning_curve(
-        records,
-        run.learning_curve_path,
-        title=f"{config.task}, seed {config.seed}",
-        evaluation=evaluation,
-        demo_cycle_time_s=training.demo_cycle_time,
-    )
-    if config.evaluation.video_episodes:
-        film(config, learner, run.video_path, config.evaluation.video_episodes, config.evaluation.seed)
-    rates = [(r["intervention_steps"], r["steps"], r["env_step"]) for r in records if r["kind"] == "episode"]
-    tenth = training.env_steps / 10
     summary = {
         "task": config.task,
         "seed": config.seed,
@@ -165,25 +186,46 @@ def _conclude(
         "utd": learner.update_to_data,
         **evaluation,
         "demo_cycle_time_s": training.demo_cycle_time,
-        "intervention_rate": {
-            "first_tenth": _rate([r for r in rates if r[2] <= tenth]),
-            "last_tenth": _rate([r for r in rates if r[2] > 9 * tenth]),
-        },
+        "intervention_rate": _intervention_rate([r for r in records if r["kind"] == "episode"], training.env_steps),
         "wall_s": training.wall_time,
         "learning_wall_s": learned,
         "device": config.device,
         "processes": config.processes,
+        "versions": run.provenance["versions"],
+        "git_revision": run.provenance["git"]["revision"],
+        "video": None,
         "config": config_to_dict(config),
         "provenance": run.provenance,
     }
+    run.write_json(run.summary_path, summary)  # before the pictures, which may fail
+    learning_curve(
+        records,
+        run.learning_curve_path,
+        title=f"{config.task}, seed {config.seed}",
+        evaluation=evaluation,
+        demo_cycle_time_s=training.demo_cycle_time,
+    )
+    settings = config.evaluation
+    filmed = min(settings.video_episodes, settings.episodes)
+    if filmed and _film(config, learner, run.video_path, env.spec_task.cameras, filmed, settings.seed):
+        summary["video"] = run.video_path.name
+    summary["wall_s"] = training.wall_time
     run.write_json(run.summary_path, summary)
     return summary
 
 
-def _rate(rows: list[tuple[int, int, int]]) -> float | None:
-    """Share of the steps in which the operator was in control."""
-    steps = sum(row[1] for row in rows)
-    return sum(row[0] for row in rows) / steps if steps else None
+def _intervention_rate(episodes: list[dict[str, Any]], env_steps: int) -> dict[str, float | None]:
+    """Share of steps led by the operator, in the episodes that lie in, or reach into, the first and last tenth."""
+    tenth = env_steps / 10
+    return {
+        "first_tenth": _rate([row for row in episodes if row["env_step"] - row["steps"] < tenth]),
+        "last_tenth": _rate([row for row in episodes if row["env_step"] > 9 * tenth]),
+    }
+
+
+def _rate(episodes: list[dict[str, Any]]) -> float | None:
+    steps = sum(row["steps"] for row in episodes)
+    return sum(row["intervention_steps"] for row in episodes) / steps if steps else None
 
 
 def _evaluate(config: TrainConfig, env: RobotEnv, learner: LearnerPort) -> Evaluation:
@@ -200,12 +242,14 @@ def _evaluate(config: TrainConfig, env: RobotEnv, learner: LearnerPort) -> Evalu
 
 
 @contextlib.contextmanager
-def _learner(config: TrainConfig, env: RobotEnv) -> Iterator[LearnerPort]:
+def _learner(config: TrainConfig, env: RobotEnv, clock: Clock) -> Iterator[LearnerPort]:
     """The learner, in this process or in another."""
+    parts = env.spec_task, env.observation_specs, config
     if config.processes == 1:
-        yield Learner(env.spec_task, env.observation_specs, config)
+        yield Learner(*parts)
         return
-    raise ConfigError("processes=2 is not there yet")
+    with RemoteLearner(*parts, wait_between_steps=stands_still(clock)) as learner:
+        yield learner
 
 
 def _store(run: RunDirectory, config: TrainConfig) -> EpisodeStore:
@@ -214,11 +258,22 @@ def _store(run: RunDirectory, config: TrainConfig) -> EpisodeStore:
     return EpisodeStore.create(run.episodes_path, {"task": config.task, "seed": config.seed})
 
 
-def _checkpoint_to_resume(run: RunDirectory) -> dict[str, Any] | None:
-    """The checkpoint, or None if the run had not come to write one."""
-    if not run.checkpoint_path.exists():
-        return None
-    return load_checkpoint(run.checkpoint_path, kind=CHECKPOINT_KIND)
+def _checkpoint_to_resume(run: RunDirectory, config: TrainConfig) -> dict[str, Any] | None:
+    """The checkpoint, or None if the run had not come to write one. What was extended becomes the run's configuration.
+
+    Raises:
+        CheckpointError: if it cannot be read, or does not go with the configuration.
+    """
+    started = run.config
+    _check_same(started, config)
+    checkpoint = load_checkpoint(run.checkpoint_path, kind=CHECKPOINT_KIND) if run.checkpoint_path.exists() else None
+    if checkpoint and checkpoint["env_steps"] > config.env_steps:
+        raise CheckpointError(
+            f"the run has taken {checkpoint['env_steps']} env steps already, more than the {config.env_steps} asked for"
+        )
+    if config != started:
+        dump_config(config, run.config_path)
+    return checkpoint
 
 
 def _check_same(old: TrainConfig, new: TrainConfig) -> None:
@@ -228,7 +283,12 @@ def _check_same(old: TrainConfig, new: TrainConfig) -> None:
         CheckpointError: naming what differs.
     """
     extended = replace(
-        old, env_steps=new.env_steps, checkpoint_interval=new.checkpoint_interval, evaluation=new.evaluation
+        old,
+        env_steps=new.env_steps,
+        processes=new.processes,
+        max_lead_steps=new.max_lead_steps,
+        checkpoint_interval=new.checkpoint_interval,
+        evaluation=new.evaluation,
     )
     if extended == new:
         return
@@ -245,6 +305,19 @@ def _check_device(device: str) -> None:
         raise ConfigError(
             "device=cuda, but torch sees no CUDA device; use device=cpu, or install a CUDA build of torch"
         )
+
+
+def _how_to_resume(path: Path) -> str:
+    return f"continue with: robot-rl train --resume --out {shlex.quote(str(path))}"
+
+
+@contextlib.contextmanager
+def _say_how_to_resume(path: Path) -> Iterator[None]:
+    """Ctrl-C at a moment when nothing is saved for it: what the last checkpoint holds is still there."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        raise InterruptedRunError(f"stopped at once; what was saved before is kept; {_how_to_resume(path)}") from error
 
 
 @contextlib.contextmanager

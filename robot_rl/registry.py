@@ -1,24 +1,29 @@
-"""Finds tasks by name among the entry points of installed packages, so that nothing here imports a simulator or ROS."""
+"""Finds tasks and benchmarks by name among the entry points of installed packages.
+
+So nothing here imports a simulator or ROS, and another package can add its own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from importlib.metadata import entry_points
-from typing import cast
+from typing import Any, cast
 
 from robot_rl.env.task import Workcell, WorkcellOptions
-from robot_rl.errors import RobotRLError, UnknownNameError
+from robot_rl.errors import PluginError, UnknownNameError
 
 TASK_GROUP = "robot_rl.tasks"
-
-
-class PluginError(RobotRLError):
-    """A task is registered but cannot be loaded."""
+BENCHMARK_GROUP = "robot_rl.benchmarks"
 
 
 def task_names() -> list[str]:
     """Names of all registered tasks."""
-    return sorted({point.name for point in entry_points(group=TASK_GROUP)})
+    return _names(TASK_GROUP)
+
+
+def benchmark_names() -> list[str]:
+    """Names of all registered benchmarks."""
+    return _names(BENCHMARK_GROUP)
 
 
 def make_workcell(task: str, options: WorkcellOptions | None = None) -> Workcell:
@@ -29,11 +34,34 @@ def make_workcell(task: str, options: WorkcellOptions | None = None) -> Workcell
         PluginError: if the package behind it cannot be imported.
         RenderError: if cameras are wanted and this machine cannot render.
     """
-    found = list(entry_points(group=TASK_GROUP, name=task))
-    if not found:
-        raise UnknownNameError("task", task, task_names())
-    try:
-        make = cast("Callable[[WorkcellOptions], Workcell]", found[0].load())
-    except ImportError as error:
-        raise PluginError(f"task {task} is registered as {found[0].value} but cannot be imported: {error}") from error
+    make = cast("Callable[[WorkcellOptions], Workcell]", _load("task", TASK_GROUP, task))
     return make(options or WorkcellOptions())
+
+
+def run_benchmark(name: str) -> dict[str, Any]:
+    """The figures of a benchmark.
+
+    Raises:
+        UnknownNameError: if no benchmark of that name exists.
+        PluginError: if the package behind it cannot be imported.
+    """
+    run = cast("Callable[[], dict[str, Any]]", _load("benchmark", BENCHMARK_GROUP, name))
+    return run()
+
+
+def _names(group: str) -> list[str]:
+    return sorted({point.name for point in entry_points(group=group)})
+
+
+def _load(kind: str, group: str, name: str) -> object:
+    """What is registered under a name."""
+    found = {point.value: point for point in entry_points(group=group, name=name)}
+    if not found:
+        raise UnknownNameError(kind, name, _names(group))
+    if len(found) > 1:
+        raise PluginError(f"{kind} {name} is registered more than once: {', '.join(sorted(found))}; uninstall one")
+    ((value, point),) = found.items()
+    try:
+        return point.load()
+    except (ImportError, AttributeError) as error:  # the latter: the module lacks the name, or OpenGL its library
+        raise PluginError(f"{kind} {name} is registered as {value} but cannot be imported: {error}") from error

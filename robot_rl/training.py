@@ -163,6 +163,8 @@ class Training:
             if _passed(config.checkpoint_interval, before, self.env_steps) and self.env_steps < config.env_steps:
                 self.save()
         self.save()
+        if (logs := self._learner.catch_up()) is not None:  # the last words of a learner in another process
+            self._record_update(logs)
         return self.env_steps >= config.env_steps
 
     # ------------------------------------------------------------ checkpoints

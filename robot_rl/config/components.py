@@ -97,7 +97,7 @@ class TrainConfig:
     """Where the learner computes."""
     demonstrations: NonNegative = 20
     """Episodes that the operator demonstrates before learning starts."""
-    env_steps: Positive = 15_000
+    env_steps: Positive = 12_000
     """Online steps, interventions included, demonstrations not."""
     warmup_steps: NonNegative = 100
     """Online steps before the first update."""
@@ -105,6 +105,9 @@ class TrainConfig:
     """Critic updates per env step; actor and temperature are updated once per env step."""
     processes: Literal[1, 2] = 1
     """1: actor and learner take turns, deterministic. 2: they run side by side."""
+    max_lead_steps: NonNegative = 10
+    """Steps that an actor with a process of its own may be ahead of the learner. On a simulated clock it then waits
+    between steps; on a robot, whose control must not pause, after the episode."""
     checkpoint_interval: Positive = 1_000
     """Env steps between checkpoints."""
     sac: SACConfig = Field(default_factory=SACConfig)

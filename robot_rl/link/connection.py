@@ -2,20 +2,18 @@
 
 One thread may send while another receives. Whoever holds the other end of the socket is trusted to be the peer: the
 learner's process inherits it and nobody else can reach it. A socket that others can connect to needs authentication
-before it becomes a `Connection`.
+before it becomes a `Connection`. There is no time limit here, because a peer that is stopped and continued (Ctrl-Z, a
+debugger) is as good as before, and one that dies ends the stream; who waits for an answer sets the limit.
 """
 
 from __future__ import annotations
 
-import select
+import contextlib
 import socket
 import struct
 
 from robot_rl.errors import LinkError
 from robot_rl.link.messages import Message, check_size, decode, encode
-
-STALL_LIMIT = 120.0
-"""Longest time that one message may take to get through [s]."""
 
 _SIZE = struct.Struct("<I")
 
@@ -34,14 +32,13 @@ class Connection:
 
     def __init__(self, stream: socket.socket, peer: str) -> None:
         self._stream, self._peer = stream, peer
-        stream.settimeout(STALL_LIMIT)
 
     def send(self, message: Message) -> None:
-        """Sends a message.
+        """Sends a message; waits while the peer does not take it.
 
         Raises:
             PeerGoneError: if nobody is there any more.
-            LinkError: if the message may not cross, or the peer takes nothing for `STALL_LIMIT`.
+            LinkError: if the message may not cross.
         """
         self.send_encoded(encode(message))
 
@@ -49,40 +46,29 @@ class Connection:
         """Sends the bytes of a message; raises as `send` does."""
         try:
             self._stream.sendall(_SIZE.pack(len(content)) + content)
-        except TimeoutError as error:
-            raise LinkError(f"the {self._peer} has taken no data for {STALL_LIMIT:.0f} s") from error
         except OSError as error:
             raise self._gone(error) from error
 
     def receive(self) -> Message:
-        """The next message, however long it takes until it begins to arrive.
+        """The next message, however long it takes to arrive.
 
         Raises:
             PeerGoneError: if nobody is there any more.
-            LinkError: if what arrives is not a message, or stops in the middle of one.
+            LinkError: if what arrives is not a message.
         """
-        self._wait()
         (size,) = _SIZE.unpack(self._read(_SIZE.size, "between two messages"))
         check_size(size, f"a message of the {self._peer}")
         return decode(self._read(size, "in the middle of a message"))
 
     def hang_up(self) -> None:
         """Ends the connection for both sides and wakes a thread that waits in `receive` or `send`."""
-        try:
+        with contextlib.suppress(OSError):  # it had ended before
             self._stream.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            return  # it had ended before
 
     def close(self) -> None:
         """Gives the socket back, once no thread uses it any more."""
         self.hang_up()
         self._stream.close()
-
-    def _wait(self) -> None:
-        """Returns when there is something to read, if only the end of the stream."""
-        poll = select.poll()
-        poll.register(self._stream, select.POLLIN)
-        poll.poll()
 
     def _read(self, size: int, where: str) -> bytes:
         content = bytearray(size)
@@ -90,8 +76,6 @@ class Connection:
         while left:
             try:
                 count = self._stream.recv_into(left)
-            except TimeoutError as error:
-                raise LinkError(f"the {self._peer} has stopped {where} for {STALL_LIMIT:.0f} s") from error
             except OSError as error:
                 raise self._gone(error) from error
             if count == 0:

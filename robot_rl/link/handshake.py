@@ -68,6 +68,7 @@ class Agreement(NamedTuple):
             )
 
     def _plain(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-        task: dict[str, Any] = _TASK.dump_python(self.task)
-        specs = {key: dataclasses.asdict(spec) for key, spec in self.observation_specs.items()}
-        return task, specs, config_to_dict(self.config)
+        """Task, specs and configuration as a receiver would have them: 1 where a float is due becomes 1.0."""
+        task = _TASK.validate_python(dataclasses.asdict(self.task))
+        specs = _SPECS.validate_python({key: dataclasses.asdict(spec) for key, spec in self.observation_specs.items()})
+        return _TASK.dump_python(task), _SPECS.dump_python(specs), config_to_dict(self.config)

@@ -18,18 +18,18 @@ MAX_PARTS = 2048
 STATE_KIND = "learner"
 
 
-def cut(state: Mapping[str, Any]) -> Iterator[StatePart]:
+def cut(state: Mapping[str, Any], part_size: int = PART_SIZE) -> Iterator[StatePart]:
     """The parts of a state.
 
     Raises:
         LinkError: if it is too large.
     """
     content = memoryview(b"".join(encode_checkpoint(state, kind=STATE_KIND)))
-    count = -(-len(content) // PART_SIZE)
+    count = -(-len(content) // part_size)
     if count > MAX_PARTS:
-        raise LinkError(f"the learner's state has {len(content)} bytes, allowed are {MAX_PARTS * PART_SIZE}")
+        raise LinkError(f"the learner's state has {len(content)} bytes, allowed are {MAX_PARTS * part_size}")
     for index in range(count):
-        piece = content[index * PART_SIZE : (index + 1) * PART_SIZE]
+        piece = content[index * part_size : (index + 1) * part_size]
         yield StatePart(index=index, count=count, content=bytes(piece))
 
 

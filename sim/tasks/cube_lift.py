@@ -16,14 +16,14 @@ from robot_rl.spec import ArraySpec
 from sim.arm import ARM_DOF, ORANGE, solve_ik
 from sim.controller import ImpedanceGains
 from sim.mujoco_robot_io import MujocoRobotIO
-from sim.operator import ScriptedOperator
+from sim.operator import InterventionHabit, ScriptedOperator
 from sim.scene import CAMERAS, DOWNWARD, FINGER_RANGE, GRIP, add_gripper_tool, new_scene
 from sim.workcell import simulated_workcell
 
 SPEC = TaskSpec(
     name="cube_lift",
     instruction="grasp the orange cube and lift it",
-    max_steps=80,
+    max_steps=100,
     control_period=0.1,
     workspace=Workspace(low=(-0.07, -0.07, -0.09), high=(0.07, 0.07, 0.08), yaw=0.7, tilt=0.2),
     action_axes=("x", "y", "z", "yaw"),
@@ -114,7 +114,7 @@ class LiftOperator(ScriptedOperator):
     """How long it waits for the fingers."""
 
     def __init__(self, task: CubeLift) -> None:
-        super().__init__(SPEC)
+        super().__init__(SPEC, habit=InterventionHabit(patience=8, progress=0.004))
         self._task = task
 
     def begin(self) -> None:

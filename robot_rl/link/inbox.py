@@ -1,0 +1,117 @@
+"""What the learner has said, kept until the actor looks: the receiving thread puts it in, the actor's takes it out."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from robot_rl.errors import (
+    CheckpointError,
+    ConfigError,
+    DataError,
+    DivergedError,
+    LinkError,
+    RobotRLError,
+    SpecError,
+)
+from robot_rl.link.messages import Failure, Logs, Message, Parameters, Progress, Ready, StatePart
+from robot_rl.link.state_parts import StateAssembler
+
+SILENCE_LIMIT = 120
+"""Longest time without any message while one is awaited [s]; a first update that is compiled may take a minute."""
+
+_ERRORS: dict[str, type[RobotRLError]] = {
+    error.__name__: error for error in (CheckpointError, ConfigError, DataError, DivergedError, SpecError)
+}
+
+
+class Inbox:
+    """The newest of everything.
+
+    Attributes:
+        progress: How far the learner is, as it said last.
+        error: Why nothing more will arrive, or None.
+    """
+
+    def __init__(self) -> None:
+        self.progress = Progress(env_steps=0, updates=0, update_to_data=0.0)
+        self.error: RobotRLError | None = None
+        self._changed = threading.Condition()
+        self._parts = StateAssembler()
+        self._ready: Ready | None = None
+        self._parameters: Parameters | None = None
+        self._state: dict[str, Any] | None = None
+        self._logs: deque[dict[str, float]] = deque()
+
+    # For the receiving thread.
+
+    def put(self, message: Message) -> None:
+        """Keeps what a message says.
+
+        Raises:
+            LinkError: if a learner may not say that.
+            CheckpointError: if a state has arrived damaged.
+        """
+        with self._changed:
+            match message:
+                case Parameters():
+                    self._parameters = message
+                case Progress():
+                    self.progress = message
+                case Logs():
+                    self._logs.append(message.values)
+                case Ready():
+                    self._ready = message
+                case StatePart():
+                    self._state = self._parts.add(message)
+                case Failure():
+                    raise _ERRORS.get(message.error, LinkError)(message.text)
+                case _:
+                    raise LinkError(f"an actor does not take the message {type(message).__name__}")
+            self._changed.notify_all()
+
+    def fail(self, error: RobotRLError) -> None:
+        """Nothing more will arrive; the first reason counts."""
+        with self._changed:
+            self.error = self.error or error
+            self._changed.notify_all()
+
+    # For the actor's thread.
+
+    def wait_for(self, done: Callable[[], bool]) -> bool:
+        """Waits until `done()`. False: nothing more will arrive, or nothing has for `SILENCE_LIMIT`."""
+        silent = 0
+        with self._changed:
+            while not done():
+                if self.error is not None or silent >= SILENCE_LIMIT:
+                    return False
+                # In short waits, so that the time in which this process was stopped (Ctrl-Z) does not count.
+                silent = 0 if self._changed.wait(1.0) else silent + 1
+        return True
+
+    def take_parameters(self) -> Parameters | None:
+        """The newest parameters, unless they were taken before."""
+        with self._changed:
+            parameters, self._parameters = self._parameters, None
+        return parameters
+
+    def take_logs(self) -> dict[str, float] | None:
+        """The oldest logs not yet taken."""
+        with self._changed:
+            return self._logs.popleft() if self._logs else None
+
+    def wait_for_ready(self) -> Ready | None:
+        """The answer of a learner that is ready; None if none came, as for `wait_for`."""
+        self.wait_for(lambda: self._ready is not None)
+        with self._changed:
+            ready, self._ready = self._ready, None
+        return ready
+
+    def wait_for_state(self) -> dict[str, Any] | None:
+        """The state that was asked for; None if none came, as for `wait_for`."""
+        self.wait_for(lambda: self._state is not None)
+        with self._changed:
+            state, self._state = self._state, None
+        return state

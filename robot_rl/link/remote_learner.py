@@ -1,0 +1,257 @@
+"""The learner, in a process of its own, as the actor sees it: steps go out as they are taken, parameters come back."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, NoReturn, Self
+
+import numpy as np
+import torch
+
+from robot_rl.config.components import TrainConfig
+from robot_rl.data.packing import ObservationPacker
+from robot_rl.data.schema import Episode, Observation, Step
+from robot_rl.env.task import TaskSpec
+from robot_rl.errors import LinkError
+from robot_rl.learn.networks import Policy
+from robot_rl.link import child
+from robot_rl.link.connection import PeerGoneError
+from robot_rl.link.courier import Courier
+from robot_rl.link.handshake import Agreement
+from robot_rl.link.inbox import SILENCE_LIMIT, Inbox
+from robot_rl.link.messages import Demonstration, Message, Start, StateRequest, StepTaken, Stop
+from robot_rl.link.state_parts import cut
+from robot_rl.spec import DictSpec
+
+EXPLORATION = "exploration"
+"""Entry of a state that is the actor's own: the random state of its exploration. A learner in one process has none."""
+
+
+@dataclass
+class _Since:
+    """What happened since the last logs."""
+
+    started: float = field(default_factory=time.monotonic)
+    waited: float = 0.0
+    steps: int = 0
+    lag: int = 0
+
+    def figures(self) -> dict[str, float]:
+        """As shares and means."""
+        elapsed = max(time.monotonic() - self.started, 1e-9)
+        return {"actor_waited": self.waited / elapsed, "policy_lag": self.lag / self.steps}
+
+
+class RemoteLearner:
+    """A `LearnerPort` whose learner works in another process, side by side with the actor.
+
+    Nothing but `catch_up`, `state_dict` and `load_state_dict` ever waits. `catch_up` is called between two steps: it
+    takes over the newest parameters, and waits while the actor is more than `max_lead_steps` ahead of the learner. On a
+    clock that goes on meanwhile (`wait_between_steps` is false) it waits between episodes only, because an arm must not
+    be left without commands. The learner never runs ahead: it makes the updates that each step is worth, then waits for
+    the next. So the update-to-data ratio holds, and the actor's policy is at most the lead and one publication old.
+
+    Args:
+        task: The task's facts.
+        observation_specs: What observations look like.
+        config: The run's configuration.
+        wait_between_steps: Whether it does no harm to wait inside an episode.
+
+    Raises:
+        LinkError: from any method, if the learner's process is gone, silent, or says what it should not. What ended
+            the learner, e.g. a `DivergedError`, is raised here by its own name.
+    """
+
+    def __init__(
+        self, task: TaskSpec, observation_specs: DictSpec, config: TrainConfig, *, wait_between_steps: bool
+    ) -> None:
+        self._max_lead, self._wait_between_steps = config.max_lead_steps, wait_between_steps
+        self.packer = ObservationPacker(observation_specs)
+        seed = int(np.random.SeedSequence((config.seed, 1)).generate_state(1)[0])  # not the learner's own
+        self._policy = Policy(
+            observation_size=self.packer.size * len(config.replay.history),
+            action_size=task.action_size,
+            gripper=task.gripper,
+            hidden_sizes=config.sac.hidden_sizes,
+            generator=torch.Generator().manual_seed(seed),
+            gripper_exploration=config.sac.gripper_exploration,
+        )
+        self._policy_updates = 0  # that the policy has seen
+        self._sent = 0  # online steps
+        self._in_episode = False
+        self._since = _Since()
+        self._inbox = Inbox()
+        self._agreement = Agreement(task, observation_specs, config)
+        connection, self._process = child.start_learner()
+        self._courier = Courier(connection, self._inbox.put, self._inbox.fail)
+        with contextlib.ExitStack() as on_error:
+            on_error.callback(self.close)
+            self._post(self._agreement.hello())
+            self._wait_until_ready()
+            on_error.pop_all()
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that acts, on the CPU; its parameters change only inside `catch_up` and the state methods."""
+        return self._policy
+
+    @property
+    def updates(self) -> int:
+        """Critic updates so far, as the learner said last."""
+        return self._inbox.progress.updates
+
+    @property
+    def update_to_data(self) -> float:
+        """Critic updates per online step since learning started, as the learner measured last."""
+        return self._inbox.progress.update_to_data
+
+    @property
+    def lead(self) -> int:
+        """Steps taken that the learner has not learned from."""
+        return self._sent - self._inbox.progress.env_steps
+
+    # What the learner is told.
+
+    def add_demonstration(self, episode: Episode) -> None:
+        """Sends a demonstration."""
+        ends = episode.terminated | episode.truncated
+        self._post(
+            Demonstration(
+                rows=self.packer.pack_rows(episode.observations),
+                action=episode.action,
+                reward=episode.reward,
+                terminated=episode.terminated,
+                truncated=episode.truncated if ends[-1] else np.arange(len(episode)) == len(episode) - 1,
+                source=episode.source,
+            )
+        )
+
+    def on_start(self, episode_id: str, observation: Observation) -> None:
+        """An online episode started."""
+        del episode_id  # replay needs no names
+        self._in_episode = True
+        if not self._since.steps:
+            self._since = _Since()  # what came before the first step does not count
+        self._post(Start(row=self.packer.pack(observation)))
+
+    def on_step(self, step: Step, next_observation: Observation) -> None:
+        """Sends an online step."""
+        self._post(
+            StepTaken(
+                number=self._sent,
+                action=step.action,
+                reward=float(step.reward),
+                terminated=bool(step.terminated),
+                truncated=bool(step.truncated),
+                source=int(step.source),
+                row=self.packer.pack(next_observation),
+            )
+        )
+        self._sent += 1
+
+    def on_end(self, episode: Episode, result: object) -> None:
+        """An online episode ended; all its steps are sent already."""
+        self._in_episode = False
+
+    # What the learner says.
+
+    def catch_up(self) -> dict[str, float] | None:
+        """Takes over the newest parameters, and waits where the actor is too far ahead; returns logs now and then.
+
+        The logs also hold `actor_waited`, a share of the time since the last ones, and `policy_lag`, the critic updates
+        made that the policy had not seen yet, as a mean.
+        """
+        if self._wait_between_steps or not self._in_episode:
+            started = time.monotonic()
+            self._wait_until(lambda: self.lead <= self._max_lead, "learning from the last steps")
+            self._since.waited += time.monotonic() - started
+        self._raise_failure()
+        self._take_parameters()
+        self._since.steps += 1
+        self._since.lag += self.updates - self._policy_updates
+        logs = self._inbox.take_logs()
+        if logs is None:
+            return None
+        since, self._since = self._since, _Since()
+        return {**logs, **since.figures()}
+
+    def state_dict(self) -> dict[str, Any]:
+        """The learner's state when it has learned from all steps; its policy acts from then on."""
+        self._post(StateRequest())
+        state = self._inbox.wait_for_state()
+        if state is None:
+            self._give_up("sending its state")
+        self._take_parameters()
+        return {**state, EXPLORATION: self._policy.generator.get_state()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continues from what `state_dict` gave, here or in a run of one process."""
+        for part in cut({key: value for key, value in state.items() if key != EXPLORATION}):
+            self._post(part)
+        self._wait_until_ready()
+        self._sent = self._inbox.progress.env_steps
+        if EXPLORATION in state:
+            self._policy.generator.set_state(state[EXPLORATION])
+
+    def close(self) -> None:
+        """Ends the learner's process; doing it twice is fine."""
+        if self._inbox.error is None and self.lead <= self._max_lead:
+            with contextlib.suppress(LinkError):
+                self._courier.post(Stop())
+        else:
+            self._courier.close()  # it has much to do, or the link is broken: it need not be told politely
+        child.end(self._process)
+        self._courier.close()
+
+    def __enter__(self) -> Self:
+        """The learner itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes it."""
+        self.close()
+
+    # How.
+
+    def _post(self, message: Message) -> None:
+        self._raise_failure()
+        self._courier.post(message)
+
+    def _take_parameters(self) -> None:
+        parameters = self._inbox.take_parameters()
+        if parameters is not None:
+            state = {name: torch.from_numpy(array) for name, array in parameters.arrays.items()}
+            self._policy.load_policy_state(state)
+            self._policy_updates = parameters.updates
+
+    def _wait_until_ready(self) -> None:
+        """Waits for a learner that is as agreed, and takes over its policy."""
+        ready = self._inbox.wait_for_ready()
+        if ready is None:
+            self._give_up("getting ready")
+        self._agreement.check(ready.fingerprint)
+        self._take_parameters()
+
+    def _wait_until(self, done: Callable[[], bool], doing: str) -> None:
+        if not self._inbox.wait_for(done):
+            self._give_up(doing)
+
+    def _raise_failure(self) -> None:
+        """Raises what has ended the link, if anything has."""
+        error = self._inbox.error
+        if isinstance(error, PeerGoneError):
+            raise LinkError(
+                f"{child.describe_end(self._process)}; the run continues from its last checkpoint with --resume"
+            ) from error
+        if error is not None:
+            raise error
+
+    def _give_up(self, doing: str) -> NoReturn:
+        self._raise_failure()
+        raise LinkError(f"the learner has said nothing for {SILENCE_LIMIT} s while {doing}; is its process stopped?")

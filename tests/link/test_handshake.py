@@ -1,0 +1,45 @@
+import dataclasses
+from math import inf
+
+import pytest
+
+from robot_rl.config.components import SACConfig, TrainConfig
+from robot_rl.env.task import TaskSpec, Workspace
+from robot_rl.errors import ConfigError, LinkError
+from robot_rl.link.handshake import Agreement
+from robot_rl.link.messages import decode, encode
+from robot_rl.spec import ArraySpec
+
+BOX = Workspace(low=(-0.1, -0.2, 0.0), high=(0.1, 0.2, 0.3), yaw=0.1, tilt=0.0)
+TASK = TaskSpec("t", "do it", 40, 0.1, BOX, action_axes=("x", "yaw"), gripper=True, return_range=(-1.0, 2.0))
+SPECS = {"state/a": ArraySpec((2,), scale=(0.1, 0.2)), "images/c": ArraySpec((8, 8, 3), "uint8", low=0, high=255)}
+AGREEMENT = Agreement(TASK, SPECS, TrainConfig(processes=2, sac=SACConfig(hidden_sizes=(8, 8))))
+
+
+def test_both_sides_understand_it_alike():
+    received = Agreement.of(decode(encode(AGREEMENT.hello())))
+    assert received == AGREEMENT
+    assert received.observation_specs["state/a"].low == -inf
+    received.check(AGREEMENT.fingerprint)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        AGREEMENT._replace(task=dataclasses.replace(TASK, gripper=False)),
+        AGREEMENT._replace(observation_specs={"state/a": SPECS["state/a"]}),
+        AGREEMENT._replace(config=TrainConfig()),
+    ],
+)
+def test_any_difference_is_noticed(other):
+    assert other.fingerprint != AGREEMENT.fingerprint
+    with pytest.raises(LinkError, match=r"read the configuration differently .*; run the same version"):
+        Agreement.of(dataclasses.replace(AGREEMENT.hello(), fingerprint=other.fingerprint))
+
+
+def test_a_field_that_this_version_does_not_have_is_noticed():
+    hello = AGREEMENT.hello()
+    with pytest.raises(ConfigError, match="unknown key"):
+        Agreement.of(dataclasses.replace(hello, config={**hello.config, "future": 1}))
+    with pytest.raises(LinkError, match="is not understood"):
+        Agreement.of(dataclasses.replace(hello, task={}))

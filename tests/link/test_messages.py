@@ -1,0 +1,208 @@
+import contextlib
+import pickle
+import struct
+
+import msgpack
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from robot_rl.errors import LinkError
+from robot_rl.link.messages import (
+    KINDS,
+    MAX_MESSAGE,
+    PROTOCOL,
+    Demonstration,
+    Failure,
+    Hello,
+    Logs,
+    Parameters,
+    Progress,
+    Ready,
+    Start,
+    StatePart,
+    StateRequest,
+    StepTaken,
+    Stop,
+    decode,
+    encode,
+)
+
+DTYPES = st.sampled_from(["?", "<i1", "<u1", "<i4", "<i8", "<f4", "<f8"]).map(np.dtype)
+ARRAYS = DTYPES.flatmap(lambda dtype: hnp.arrays(dtype, hnp.array_shapes(min_dims=0, max_dims=4, min_side=0)))
+COUNTS = st.integers(0, 2**63 - 1)
+FLOATS = st.floats()
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | FLOATS | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+SECTIONS = st.dictionaries(st.text(), PLAIN)
+
+ONE_OF_EACH = st.one_of(
+    st.builds(Hello, config=SECTIONS, task=SECTIONS, observation_specs=SECTIONS, fingerprint=st.text()),
+    st.builds(Ready, fingerprint=st.text()),
+    st.builds(
+        Demonstration, rows=ARRAYS, action=ARRAYS, reward=ARRAYS, terminated=ARRAYS, truncated=ARRAYS, source=ARRAYS
+    ),
+    st.builds(Start, row=ARRAYS),
+    st.builds(
+        StepTaken,
+        number=COUNTS,
+        action=ARRAYS,
+        reward=FLOATS,
+        terminated=st.booleans(),
+        truncated=st.booleans(),
+        source=st.integers(0, 127),
+        row=ARRAYS,
+    ),
+    st.builds(Parameters, updates=COUNTS, arrays=st.dictionaries(st.text(), ARRAYS)),
+    st.builds(Progress, env_steps=COUNTS, updates=COUNTS, update_to_data=FLOATS),
+    st.builds(Logs, values=st.dictionaries(st.text(), FLOATS)),
+    st.builds(StateRequest),
+    st.builds(StatePart, index=COUNTS, count=st.integers(1, 2**63 - 1), content=st.binary()),
+    st.builds(Stop),
+    st.builds(Failure, error=st.text(), text=st.text()),
+)
+
+STEP = StepTaken(
+    number=7,
+    action=np.array([0.5, -0.5], np.float32),
+    reward=1.0,
+    terminated=True,
+    truncated=False,
+    source=1,
+    row=np.arange(3, dtype=np.float32),
+)
+
+
+def same(one, other):
+    if isinstance(one, np.ndarray):
+        return (one.dtype, one.shape, one.tobytes()) == (other.dtype, other.shape, other.tobytes())
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return type(one) is type(other) and (one == other or one != one)
+
+
+def envelope(kind="StepTaken", version=PROTOCOL, **fields):
+    return msgpack.packb([version, kind, fields])
+
+
+def array(dtype=5, shape=(2,), content=bytes(8)):
+    """The extension of an array, with anything in its head."""
+    head = struct.pack("<BB", dtype, len(shape)) + struct.pack(f"<{len(shape)}Q", *shape)
+    return msgpack.ExtType(1, head + content)
+
+
+@given(ONE_OF_EACH)
+def test_a_message_comes_out_as_it_went_in(message):
+    received = decode(encode(message))
+    assert type(received) is type(message)
+    assert same(vars(received), vars(message))
+
+
+def test_each_kind_is_tried():
+    assert {cls.__name__ for cls in (type(STEP), Hello, Ready, Demonstration, Start, Parameters, Progress)} | {
+        cls.__name__ for cls in (Logs, StateRequest, StatePart, Stop, Failure)
+    } == set(KINDS)
+
+
+@pytest.mark.parametrize("layout", ["big-endian", "strided", "read-only"])
+def test_arrays_cross_whatever_their_layout_and_can_be_written_to(layout):
+    values = np.arange(6, dtype=">f4").astype(">f4").reshape(2, 3)
+    sent = {
+        "big-endian": values,
+        "strided": values.astype("<f4").T,
+        "read-only": np.frombuffer(values.tobytes(), ">f4"),
+    }[layout]
+    row = decode(encode(Start(row=sent))).row
+    assert row.dtype == np.float32
+    np.testing.assert_array_equal(row, sent)
+    row[...] = 0
+
+
+@given(st.binary(max_size=300))
+@example(b"")
+@example(pickle.dumps({"a": 1}))
+@example(b"\xdd\xff\xff\xff\xff")  # a list of four thousand million entries
+@example(b"\x91" * 5000)  # lists in lists
+def test_garbage_is_refused(content):
+    with pytest.raises(LinkError, match=r"malformed message|protocol version"):
+        decode(content)
+
+
+@given(ONE_OF_EACH, st.data())
+def test_a_message_cut_short_is_refused(message, data):
+    content = encode(message)
+    end = data.draw(st.integers(0, len(content) - 1))
+    with pytest.raises(LinkError, match="malformed message"):
+        decode(content[:end])
+
+
+@given(ONE_OF_EACH, st.data())
+def test_altered_bytes_make_another_message_or_a_link_error(message, data):
+    content = bytearray(encode(message))
+    content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(LinkError):  # and nothing else is raised
+        decode(bytes(content))
+
+
+@pytest.mark.parametrize("version", [0, PROTOCOL + 1])
+def test_another_protocol_version_is_named_even_if_the_rest_is_unknown(version):
+    with pytest.raises(LinkError, match=rf"version {version}, this program {PROTOCOL}; run the same robot_rl"):
+        decode(msgpack.packb([version, {"something": "else"}]))
+
+
+def test_an_unknown_kind_lists_the_known_ones():
+    with pytest.raises(LinkError, match=r"unknown message 'Reboot'; valid: Hello, Ready, .*, Failure"):
+        decode(envelope("Reboot"))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (envelope("Ready"), "message Ready: fingerprint: Field required"),
+        (envelope("Stop", now=True), "message Stop: now: Unexpected"),
+        (envelope("Ready", fingerprint=1), "fingerprint: .* valid string"),
+        (envelope("Progress", env_steps=-1, updates=0, update_to_data=0.0), "env_steps: .* greater"),
+        (envelope("Progress", env_steps=True, updates=0, update_to_data=0.0), "env_steps: .* valid integer"),
+        (envelope("Logs", values={"q": "high"}), "values.q: .* valid number"),
+        (envelope("Start", row=[1.0, 2.0]), "row: .* ndarray"),
+        (envelope("Start", row=msgpack.ExtType(2, b"")), "extension 2 is unknown"),
+        (envelope("Start", row=msgpack.ExtType(1, b"\x05")), "cut short"),
+        (envelope("Start", row=array(dtype=99)), "dtype number 99"),
+        (envelope("Start", row=array(shape=(1,) * 9, content=bytes(4))), "9 dimensions"),
+        (envelope("Start", row=array(shape=(3,))), r"an array \(3,\) of float32 in 8 bytes"),
+        (envelope("Start", row=array(shape=(2**62, 2**62))), "in 8 bytes"),
+        (envelope("Start", row=array(shape=(0, 2**63), content=b"")), "malformed message: an array"),
+        (msgpack.packb([PROTOCOL, "Stop"]), "expected version, kind and fields"),
+        (msgpack.packb({"kind": "Stop"}), "does not start with a protocol version"),
+    ],
+)
+def test_what_is_malformed_is_said(content, words):
+    with pytest.raises(LinkError, match=words):
+        decode(content)
+
+
+@pytest.mark.parametrize(
+    "bad", [np.array([object()]), np.array([1j]), np.array(["x"]), np.zeros(2, np.float16), np.zeros((1,) * 9)]
+)
+def test_arrays_that_may_not_cross_are_refused_by_the_sender(bad):
+    with pytest.raises(LinkError, match="message Start cannot be sent: an array of"):
+        encode(Start(row=bad))
+
+
+def test_objects_may_not_cross():
+    with pytest.raises(LinkError, match="message Hello cannot be sent: a type may not cross"):
+        encode(Hello(config={"x": type}, task={}, observation_specs={}, fingerprint=""))
+
+
+def test_neither_side_takes_a_message_that_is_too_large():
+    with pytest.raises(LinkError, match=rf"message StatePart has \d+ bytes, allowed are {MAX_MESSAGE}"):
+        encode(StatePart(index=0, count=1, content=bytes(MAX_MESSAGE)))
+    with pytest.raises(LinkError, match=rf"has {MAX_MESSAGE + 1} bytes, allowed are {MAX_MESSAGE}"):
+        decode(bytes(MAX_MESSAGE + 1))

@@ -1,0 +1,301 @@
+"""The learner in a real process of its own, fed with steps that say which they are."""
+
+import contextlib
+import dataclasses
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from robot_rl.config.components import ReplayConfig, SACConfig, TrainConfig
+from robot_rl.data.schema import EpisodeBuilder, Source, Step
+from robot_rl.env.task import TaskSpec, Workspace
+from robot_rl.errors import ConfigError, DataError, DivergedError, LinkError
+from robot_rl.learn.learner import Learner
+from robot_rl.link.remote_learner import EXPLORATION, RemoteLearner
+from robot_rl.spec import ArraySpec
+
+BOX = Workspace(low=(-0.1, -0.1, -0.1), high=(0.1, 0.1, 0.1), yaw=0.1, tilt=0.1)
+TASK = TaskSpec("tagged", "count", 10, 0.1, BOX, action_axes=("x", "y"))
+SPECS = {"state/tag": ArraySpec((2,), scale=1000.0)}
+CONFIG = TrainConfig(
+    seed=3,
+    demonstrations=2,
+    warmup_steps=10,
+    update_to_data=3,
+    processes=2,
+    sac=SACConfig(hidden_sizes=(8, 8)),
+    replay=ReplayConfig(capacity=500, batch_size=8),
+)
+EPISODE = 10
+
+
+def observation(number):
+    return {"state/tag": np.array([number, -number], np.float32)}
+
+
+def step(number, **changes):
+    """The online step of that number; every tenth ends its episode, by success and time-out in turn."""
+    index, last = number % EPISODE, number % EPISODE == EPISODE - 1
+    success = number // EPISODE % 2 == 0
+    action = np.array([np.sin(number), np.cos(number)], np.float32)
+    fields = {
+        "observation": observation(number),
+        "action": action,
+        "action_policy": action,
+        "source": Source.SCRIPT if index < 3 else Source.POLICY,
+        "reward": float(last and success),
+        "reward_source": "task",
+        "terminated": last and success,
+        "truncated": last and not success,
+        "stamp_obs": number,
+        "stamp_action": number,
+        "episode_id": str(number // EPISODE),
+        "index": index,
+    }
+    return Step(**{**fields, **changes})
+
+
+def demonstration(number):
+    builder = EpisodeBuilder(str(number))
+    for t in range(number * EPISODE, (number + 1) * EPISODE):
+        builder.add(step(t))
+    return builder.finish(observation((number + 1) * EPISODE), 0)
+
+
+def take_steps(learner, start, stop):
+    """The robot side: tells the learner of steps and lets it catch up after each; returns the logs."""
+    logs = []
+    for number in range(start, stop):
+        if number % EPISODE == 0:
+            learner.on_start(str(number // EPISODE), observation(number))
+        now = step(number)
+        learner.on_step(now, observation(number + 1))
+        if now.terminated or now.truncated:
+            learner.on_end(None, None)
+        logs.append(learner.catch_up())
+    return [log for log in logs if log is not None]
+
+
+def demonstrate(learner):
+    for number in range(CONFIG.demonstrations):
+        learner.add_demonstration(demonstration(number))
+
+
+def start(config=CONFIG, *, wait_between_steps=True):
+    return RemoteLearner(TASK, SPECS, config, wait_between_steps=wait_between_steps)
+
+
+def flat(state):
+    """Leaves of a state, arrays as bytes, by their path."""
+    leaves = {}
+
+    def walk(value, path):
+        if isinstance(value, dict):
+            for key, item in value.items():
+                walk(item, f"{path}/{key}")
+        elif isinstance(value, list | tuple):
+            for index, item in enumerate(value):
+                walk(item, f"{path}/{index}")
+        elif isinstance(value, np.ndarray | torch.Tensor):
+            leaves[path] = np.asarray(value).tobytes()
+        else:
+            leaves[path] = repr(value)
+
+    walk(state, "")
+    return leaves
+
+
+def assert_same(remote_state, local_state):
+    one, other = flat({k: v for k, v in remote_state.items() if k != EXPLORATION}), flat(local_state)
+    assert one.keys() == other.keys()
+    assert [path for path in one if one[path] != other[path]] == []
+
+
+@pytest.fixture
+def one_thread():
+    """The learner's process computes with one thread; bit for bit the same needs the same here."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """A learner that was told of 57 steps; its state and policy then, and the logs."""
+    with start() as learner:
+        first = learner.policy.policy_state()
+        demonstrate(learner)
+        logs = take_steps(learner, 0, 57)
+        state = learner.state_dict()
+        yield {
+            "state": state,
+            "first": first,
+            "logs": logs,
+            "policy": learner.policy.policy_state(),
+            "updates": learner.updates,
+            "update_to_data": learner.update_to_data,
+            "lead": learner.lead,
+        }
+
+
+def test_it_learns_what_a_learner_in_this_process_does_from_the_same_steps_bit_for_bit(trained, one_thread):
+    local = Learner(TASK, SPECS, CONFIG)
+    demonstrate(local)
+    take_steps(local, 0, 57)
+    assert_same(trained["state"], local.state_dict())
+
+
+def test_every_step_arrives_once_and_in_order(trained):
+    online = trained["state"]["online"]
+    is_step = np.ones(len(online["state"]), bool)
+    is_step[np.cumsum(online["episode_rows"]) - 1] = False
+    np.testing.assert_array_equal(online["state"][is_step, 0] * 1000, np.arange(57))
+    np.testing.assert_allclose(online["action"][is_step, 0], np.sin(np.arange(57)), rtol=1e-6)
+    assert trained["state"]["env_steps"] == 57
+
+
+def test_the_update_to_data_ratio_holds(trained):
+    assert trained["updates"] == 3 * (57 - CONFIG.warmup_steps)
+    assert trained["update_to_data"] == 3.0
+    assert trained["lead"] == 0
+
+
+def test_the_actor_starts_and_ends_with_the_policy_of_the_learner(trained, one_thread):
+    learned = trained["state"]["sac"]["modules"]["policy"]
+    assert all(torch.equal(trained["policy"][name], learned[name]) for name in learned)
+    fresh = Learner(TASK, SPECS, CONFIG).policy.policy_state()
+    assert all(torch.equal(trained["first"][name], fresh[name]) for name in fresh)
+    assert any(not torch.equal(trained["first"][name], learned[name]) for name in learned)
+
+
+def test_a_run_goes_on_in_either_number_of_processes(trained, one_thread):
+    local = Learner(TASK, SPECS, CONFIG)
+    local.load_state_dict(trained["state"])
+    logs = take_steps(local, 57, 150)
+    with start() as remote:
+        remote.load_state_dict(trained["state"])
+        assert (remote.updates, remote.lead) == (3 * 47, 0)
+        assert torch.equal(remote.policy.generator.get_state(), trained["state"][EXPLORATION])
+        remote_logs = take_steps(remote, 57, 150)
+        assert_same(remote.state_dict(), local.state_dict())
+        remote_logs += [log for log in [remote.catch_up()] if log]
+        (log,), (remote_log,) = logs, remote_logs  # the 100th call since the start
+        assert {name: remote_log[name] for name in log} == log
+        assert 0 <= remote_log["actor_waited"] <= 1
+        assert 0 <= remote_log["policy_lag"] <= 3 * (CONFIG.max_lead_steps + 5)
+        assert remote.catch_up() is None
+        remote.load_state_dict(local.state_dict())  # of a run in one process
+        assert_same(remote.state_dict(), local.state_dict())
+
+
+@pytest.mark.parametrize("max_lead", [0, 7])
+def test_the_actor_waits_between_steps_when_it_is_too_far_ahead(max_lead):
+    leads = []
+    with start(dataclasses.replace(CONFIG, max_lead_steps=max_lead)) as learner:
+        demonstrate(learner)
+        for number in range(60):
+            take_steps(learner, number, number + 1)
+            leads.append(learner.lead)
+    assert max(leads) <= max_lead
+
+
+def test_on_a_robot_it_waits_only_between_episodes():
+    busy = dataclasses.replace(CONFIG, update_to_data=400, warmup_steps=0, max_lead_steps=0)
+    with start(busy, wait_between_steps=False) as learner:
+        demonstrate(learner)
+        started = time.monotonic()
+        take_steps(learner, 0, EPISODE - 1)
+        control = time.monotonic() - started
+        lead = learner.lead
+        take_steps(learner, EPISODE - 1, EPISODE)
+        total = time.monotonic() - started
+        assert learner.lead == 0
+        assert learner.update_to_data == 400
+    assert lead > 0, "the learner kept up; the test needs more work for it"
+    assert control < total / 2
+
+
+def test_what_ends_the_learner_is_raised_by_its_own_name():
+    with start() as learner, pytest.raises(DataError, match="replay: reward is nan"):
+        demonstrate(learner)
+        learner.on_start("0", observation(0))
+        learner.on_step(step(0, reward=float("nan")), observation(1))
+        learner.state_dict()
+
+
+def test_a_learner_that_diverges_says_so():
+    diverging = dataclasses.replace(CONFIG, sac=SACConfig(hidden_sizes=(8, 8), learning_rate=1e30))
+    with start(diverging) as learner, pytest.raises(DivergedError, match=r"left the finite numbers after .* lower sac"):
+        demonstrate(learner)
+        take_steps(learner, 0, 200)
+
+
+def test_a_step_that_is_lost_is_noticed():
+    with start() as learner, pytest.raises(LinkError, match="step 1 arrived after 0 steps; one is lost or came twice"):
+        demonstrate(learner)
+        learner.on_start("0", observation(0))
+        learner._sent += 1
+        learner.on_step(step(0), observation(1))
+        learner.state_dict()
+
+
+def pid_of(learner):
+    return learner._process.pid
+
+
+def is_running(pid):
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{pid}/stat") as stat:
+        return stat.read().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def test_a_killed_learner_is_noticed_at_once_and_leaves_nothing_behind():
+    with start() as learner:
+        demonstrate(learner)
+        take_steps(learner, 0, 20)
+        os.kill(pid_of(learner), signal.SIGKILL)
+        killed = time.monotonic()
+        with pytest.raises(LinkError, match=r"was killed \(SIGKILL.*; the run continues from its last checkpoint"):
+            take_steps(learner, 20, 10_000)
+        with pytest.raises(LinkError, match="was killed"):
+            learner.state_dict()
+    assert time.monotonic() - killed < 5
+    assert not is_running(pid_of(learner))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_learner_follows_the_actor_and_not_signals(number):
+    with start() as learner:
+        os.kill(pid_of(learner), number)
+        demonstrate(learner)
+        take_steps(learner, 0, 15)
+        assert learner.state_dict()["env_steps"] == 15
+        assert os.getpgid(pid_of(learner)) != os.getpgid(0)  # Ctrl-C in a terminal does not reach it
+    assert learner._process.returncode == 0
+
+
+def test_a_learner_that_hangs_does_not_keep_the_actor():
+    with start() as learner:
+        os.kill(pid_of(learner), signal.SIGSTOP)
+        closing = time.monotonic()
+    assert time.monotonic() - closing < 10
+    assert not is_running(pid_of(learner))
+
+
+def test_closing_twice_is_fine():
+    learner = start()
+    learner.close()
+    learner.close()
+    with pytest.raises(LinkError, match="ended with exit code 0"):
+        learner.catch_up()
+
+
+def test_settings_that_no_learner_can_have_are_an_error_at_once():
+    empty = dataclasses.replace(TASK, return_range=(1.0, 1.0))
+    with pytest.raises(ConfigError, match=r"return_range \(1.0, 1.0\) is empty"):
+        RemoteLearner(empty, SPECS, CONFIG, wait_between_steps=True)
