@@ -1,16 +1,17 @@
-"""Records demonstrations without training: the operator leads, every episode is stored, failures too."""
+"""Records demonstrations: the operator leads, every episode is stored, failures too."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from robot_rl.data.packing import ObservationPacker
-from robot_rl.data.store import EpisodeStore
+from robot_rl.data.store import EpisodeStore, EpisodeSummary
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.evaluate import mean
-from robot_rl.learn.rollout import EpisodeResult, Rollout, StoreRecorder
+from robot_rl.learn.rollout import Rollout, StoreRecorder
 from robot_rl.progress import Progress
 from robot_rl.registry import make_workcell
 from robot_rl.seeding import Purpose, episode_seed
@@ -31,29 +32,46 @@ def demonstrate(task: str, path: Path, *, episodes: int, seed: int) -> dict[str,
         EpisodeStore.create(path, {"task": task, "seed": seed}) as store,
         Progress(episodes, f"demonstrate {task}", unit="episodes") as progress,
     ):
-        results = record_demonstrations(env, store, episodes=episodes, seed=seed, progress=progress)
-    successes = [result for result in results if result.success]
-    return {
-        "task": task,
-        "episodes": len(results),
-        "success_rate": len(successes) / len(results),
-        "cycle_time_s": mean(result.cycle_time for result in successes) if successes else None,
-        "store": str(path),
-    }
+        record_demonstrations(env, store, episodes=episodes, seed=seed, on_episode=progress.update)
+        facts = demonstration_facts(store.summaries(), env.spec_task.control_period)
+    return {"task": task, **facts, "store": str(path)}
 
 
 def record_demonstrations(
-    env: RobotEnv, store: EpisodeStore, *, episodes: int, seed: int, progress: Progress | None = None
-) -> list[EpisodeResult]:
-    """Lets the operator lead episodes named `demonstration-0000` and so on, into the store."""
+    env: RobotEnv,
+    store: EpisodeStore,
+    *,
+    episodes: int,
+    seed: int,
+    on_episode: Callable[[int], object] = lambda _: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> None:
+    """Lets the operator lead episodes named `demonstration-0000` and so on, until the store holds them all.
+
+    Args:
+        env: Where.
+        store: Where they go; those that it holds already are not made again.
+        episodes: How many there shall be.
+        seed: Resets and the scripted operator follow from it.
+        on_episode: Told after each how many there are.
+        stop: Asked before each whether to leave it at that.
+    """
     rollout = Rollout(env, None, ObservationPacker(env.observation_specs), (0,), [StoreRecorder(store)])
-    results = []
-    for number in range(episodes):
+    while len(store) < episodes and not stop():
+        number = len(store)
         reset = episode_seed(Purpose.DEMONSTRATION, seed, number)
-        results.append(rollout.play(reset, demonstration_id(number), deterministic=True, demonstrate=True))
-        if progress is not None:
-            progress.update(len(results), success=mean(result.success for result in results))
-    return results
+        rollout.play(reset, demonstration_id(number), deterministic=True, demonstrate=True)
+        on_episode(len(store))
+
+
+def demonstration_facts(rows: Sequence[EpisodeSummary], control_period: float) -> dict[str, Any]:
+    """How many there are, how many of them succeeded, and how long those took on average [s] (None if none did)."""
+    successes = [row for row in rows if row.success]
+    return {
+        "episodes": len(rows),
+        "success_rate": len(successes) / len(rows),
+        "cycle_time_s": mean(row.length * control_period for row in successes) if successes else None,
+    }
 
 
 def demonstration_id(number: int) -> str:

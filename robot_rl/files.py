@@ -18,6 +18,7 @@ from robot_rl.errors import RunDirectoryError
 _CURES = {
     errno.ENOSPC: "the disk is full; make room, or choose a directory on another disk",
     errno.EDQUOT: "the disk quota is used up; make room, or choose a directory on another disk",
+    errno.EFBIG: "larger than files may be here; raise the limit (`ulimit -f`), or choose another disk",
     errno.EACCES: "not allowed; choose a directory that you may write to",
     errno.EPERM: "not allowed; choose a directory that you may write to",
     errno.EEXIST: "a file is in the way; choose another directory",

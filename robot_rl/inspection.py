@@ -10,9 +10,12 @@ import numpy as np
 
 from robot_rl.data.schema import Source
 from robot_rl.data.store import STORE_HEAD, EpisodeStore
-from robot_rl.errors import RunDirectoryError
+from robot_rl.errors import CheckpointError, RunDirectoryError
 from robot_rl.learn.checkpoint import describe_checkpoint
 from robot_rl.run_directory import RunDirectory
+
+RESULTS = ("env_steps", "success_rate", "success_ci95", "episodes", "cycle_time_s", "wall_s")
+"""What is shown of a run's summary."""
 
 
 def inspect(path: Path) -> dict[str, Any]:
@@ -30,18 +33,27 @@ def inspect(path: Path) -> dict[str, Any]:
 
 def _run(path: Path) -> dict[str, Any]:
     config = RunDirectory.read_config(path)
-    facts: dict[str, Any] = {"kind": "run", "task": config.task, "seed": config.seed, "env_steps": config.env_steps}
-    checkpoint = path / "checkpoint.pt"
-    facts["checkpoint"] = describe_checkpoint(checkpoint) if checkpoint.exists() else None
-    summary = path / "summary.json"
+    summary, checkpoint, store = path / "summary.json", path / "checkpoint.pt", path / "episodes"
+    facts: dict[str, Any] = {
+        "kind": "run",
+        "task": config.task,
+        "seed": config.seed,
+        "finished": summary.exists(),
+        "env_steps_configured": config.env_steps,
+    }
     if summary.exists():
-        result = json.loads(summary.read_text(encoding="utf-8"))
-        facts |= {
-            key: result.get(key) for key in ("success_rate", "success_ci95", "episodes", "cycle_time_s", "wall_s")
-        }
-    else:
-        facts["finished"] = False
-    facts["store"] = _store(path / "episodes")
+        try:
+            result = json.loads(summary.read_text(encoding="utf-8"))
+            facts |= {key: result[key] for key in RESULTS}
+        except (OSError, ValueError, KeyError) as error:
+            raise RunDirectoryError(
+                f"{summary} cannot be used: {error}; `robot-rl train --resume` makes it anew"
+            ) from error
+    try:
+        facts["checkpoint"] = describe_checkpoint(checkpoint)["metadata"] if checkpoint.exists() else None
+    except CheckpointError as error:
+        facts["checkpoint"] = {"error": str(error)}
+    facts["store"] = _store(store) if (store / STORE_HEAD).exists() else None
     return facts
 
 

@@ -151,7 +151,7 @@ def evaluate_run(
 def _film(
     config: TrainConfig, learner: LearnerPort, path: Path, cameras: tuple[str, ...], episodes: int, seed: int
 ) -> bool:
-    """Films the first evaluation episodes. If that fails, warns and returns False: a result is worth more than a film."""
+    """Films the first evaluation episodes; if that fails, warns and returns False, as the result is what matters."""
     options = WorkcellOptions(cameras=cameras, image_size=FILM_SIZE)
     try:
         env = RobotEnv(make_workcell(config.task, options), options=options)

@@ -86,6 +86,11 @@ class Progress:
         """Writes a line that stays, above the bar where there is one."""
         self._console.print(text, markup=False)
 
+    def restart(self) -> None:
+        """Measures the rate from now on, e.g. after work that is not counted."""
+        self._history.clear()
+        self._history.append((self._now(), self._done))
+
     @property
     def rate(self) -> float:
         """Units per second over the last half minute; 0 while unknown."""

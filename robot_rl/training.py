@@ -16,7 +16,7 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.data.packing import ObservationPacker
 from robot_rl.data.schema import Episode, Observation, Step
 from robot_rl.data.store import EpisodeStore
-from robot_rl.demonstrate import demonstration_id, record_demonstrations
+from robot_rl.demonstrate import demonstration_facts, demonstration_id, record_demonstrations
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.errors import CheckpointError
 from robot_rl.evaluate import evaluate, mean
@@ -115,30 +115,45 @@ class Training:
         self._recent: deque[EpisodeResult] = deque(maxlen=ROLLING)
         self._update_marks = (self._started, 0, 0)
         self.stop_requested = False
-        """Set by a signal handler: training then ends with the running episode, and saves."""
+        """Set by a signal handler: demonstrating or training then ends with the running episode, and saves."""
+        self._saved = -1  # env steps at the newest checkpoint
 
     @property
     def wall_time(self) -> float:
         """Time spent, earlier parts of a resumed run included [s]."""
         return self._earlier_wall + time.monotonic() - self._started
 
-    def demonstrate(self) -> None:
-        """Lets the operator record the demonstrations, and teaches them to the learner."""
-        config = self._config
-        results = record_demonstrations(self._env, self._store, episodes=config.demonstrations, seed=config.seed)
-        for number in range(len(results)):
-            self._learner.add_demonstration(self._store.read(demonstration_id(number)))
-        successes = [result for result in results if result.success]
-        if successes:
-            self.demo_cycle_time = mean(result.cycle_time for result in successes)
-        if results:
-            rate = len(successes) / len(results)
-            facts = {"episodes": len(results), "success_rate": rate, "cycle_time_s": self.demo_cycle_time}
+    def demonstrate(self) -> bool:
+        """Lets the operator record the demonstrations that are missing, and teaches all of them to the learner.
+
+        Returns:
+            True when they are all there, False when stopped before.
+        """
+        store, total = self._store, self._config.demonstrations
+        if moved := store.set_aside(total, "recorded after the demonstrations, in a run whose checkpoint is gone"):
+            self._progress.log(f"{moved} episodes recorded without a checkpoint were set aside and are played again")
+        record_demonstrations(
+            self._env,
+            store,
+            episodes=total,
+            seed=self._config.seed,
+            on_episode=lambda number: self._progress.update(0, demonstrations=f"{number}/{total}"),
+            stop=lambda: self.stop_requested,
+        )
+        self._progress.update(0, demonstrations=None)
+        if len(store) < total:
+            return False
+        for number in range(total):
+            self._learner.add_demonstration(store.read(demonstration_id(number)))
+        if total:
+            facts = demonstration_facts(store.summaries(), self._env.spec_task.control_period)
+            self.demo_cycle_time = facts["cycle_time_s"]
             self._metrics.write("demonstrations", 0, facts)
-            self._progress.log(
-                f"{len(results)} demonstrations, {rate:.0%} successful, {self.demo_cycle_time or 0:.1f} s each"
-            )
+            success, seconds = facts["success_rate"], self.demo_cycle_time or 0
+            self._progress.log(f"{total} demonstrations, {success:.0%} successful, {seconds:.1f} s each")
         self.save()
+        self._progress.restart()
+        return True
 
     def learn(self) -> bool:
         """Plays and learns until the configured number of env steps; True when that is reached, False when stopped."""
@@ -171,6 +186,8 @@ class Training:
 
     def save(self) -> None:
         """Writes a checkpoint; only between episodes, so that nothing of the environment need be saved."""
+        if self._saved == self.env_steps:
+            return  # it is there; another would only push out the one before it
         save_checkpoint(
             self._checkpoint,
             {
@@ -184,6 +201,7 @@ class Training:
             kind=CHECKPOINT_KIND,
             metadata={"task": self._config.task, "env_steps": self.env_steps, "updates": self._learner.updates},
         )
+        self._saved = self.env_steps
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Continues from a checkpoint. Episodes that the store has beyond it are set aside and played again.
@@ -195,6 +213,7 @@ class Training:
         self.env_steps, self._episodes = int(state["env_steps"]), int(state["episodes"])
         self.demo_cycle_time, self._earlier_wall = state["demo_cycle_time"], float(state["wall_time"])
         self._update_marks = (self._started, self.env_steps, self._learner.updates)
+        self._saved = self.env_steps
         if len(self._store) < state["stored"]:
             raise CheckpointError(
                 f"the checkpoint knows {state['stored']} episodes, but {self._store.path} holds {len(self._store)}; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +22,8 @@ IMAGE_PREFIX = "images/"
 class VideoRecorder:
     """An observer that films what a camera sees, side by side if there are several; use it in a `with` block.
 
+    A film that cannot be finished is removed.
+
     Args:
         path: The file.
         frame_rate: Frames per second; the control rate gives real time.
@@ -30,7 +33,8 @@ class VideoRecorder:
     def __init__(self, path: Path, frame_rate: float, hold: float = 1.0) -> None:
         self._path, self._rate, self._hold = path, Fraction(frame_rate).limit_denominator(1000), hold
         with writing(path):
-            self._container = av.open(str(path), "w")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._container = av.open(str(path), "w", format="mp4")
         self._stream: av.VideoStream | None = None
         self._episodes = 0
 
@@ -66,8 +70,17 @@ class VideoRecorder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Closes it."""
-        self.close()
+        """Finishes the file, or after an error removes it."""
+        whole = False
+        try:
+            if error is None:
+                self.close()
+                whole = True
+        finally:
+            if not whole:
+                with contextlib.suppress(OSError):  # the error under way is the one to tell
+                    self._container.close()
+                self._path.unlink(missing_ok=True)
 
     def _write(self, observation: Observation, caption: str) -> None:
         views = [observation[key] for key in sorted(observation) if key.startswith(IMAGE_PREFIX)]

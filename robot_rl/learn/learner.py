@@ -24,7 +24,7 @@ from robot_rl.learn.sac import SAC
 from robot_rl.spec import DictSpec
 
 LOG_INTERVAL = 100
-"""Learner calls whose logs are averaged into one record; reading them more often would stall a GPU."""
+"""Learner calls whose logs are averaged into one record."""
 
 
 class Learner:
@@ -122,7 +122,9 @@ class Learner:
         """One call of the algorithm: the critic updates of one env step, then one of actor and temperature."""
         sample = self._mixer.sample(self._config.update_to_data, self._rng)
         batch = Batch(*(torch.from_numpy(column).to(self._config.device) for column in sample))
-        self._logs.append(self.sac.update(batch))
+        logs = self.sac.update(batch)
+        self._check_finite(logs)
+        self._logs.append(logs)
         if len(self._logs) < LOG_INTERVAL:
             return None
         return self._take_logs()
@@ -130,12 +132,17 @@ class Learner:
     def _take_logs(self) -> dict[str, float]:
         logs = {name: float(torch.stack([row[name] for row in self._logs]).mean()) for name in self._logs[0]}
         self._logs.clear()
-        if bad := sorted(name for name, value in logs.items() if not np.isfinite(value)):
-            raise DivergedError(
-                f"{', '.join(bad)} left the finite numbers after {self.updates} critic updates; "
-                "lower sac.learning_rate, or keep sac.clamp_targets on"
-            )
         return logs
+
+    def _check_finite(self, logs: Mapping[str, torch.Tensor]) -> None:
+        """At every call, so that no checkpoint is ever written after learning went astray."""
+        if torch.stack(list(logs.values())).isfinite().all():
+            return
+        bad = sorted(name for name, value in logs.items() if not value.isfinite())
+        raise DivergedError(
+            f"{', '.join(bad)} left the finite numbers after {self.updates} critic updates; "
+            "lower sac.learning_rate, or keep sac.clamp_targets on"
+        )
 
     # Checkpoints.
 

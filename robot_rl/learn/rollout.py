@@ -14,7 +14,7 @@ from robot_rl.data.packing import ObservationPacker
 from robot_rl.data.schema import Episode, EpisodeBuilder, Observation, Source, Step
 from robot_rl.data.store import EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
-from robot_rl.errors import StepOrderError
+from robot_rl.errors import DivergedError, StepOrderError
 from robot_rl.learn.networks import Policy
 
 
@@ -144,7 +144,13 @@ class Rollout:
         newest = len(self._rows) - 1
         stacked = np.concatenate([self._rows[max(newest - age, 0)] for age in self._history])
         observation = torch.from_numpy(stacked)[None].to(self.policy.generator.device)
-        return self.policy.act(observation, deterministic=deterministic)[0].cpu().numpy()
+        action = self.policy.act(observation, deterministic=deterministic)[0].cpu().numpy()
+        if not np.isfinite(action).all():
+            raise DivergedError(
+                f"the policy's action is {action.tolist()}: learning left the finite numbers; "
+                "lower sac.learning_rate, or keep sac.clamp_targets on"
+            )
+        return action
 
     def _finish(self, observation: Observation, info: dict[str, Any]) -> EpisodeResult:
         builder = cast("EpisodeBuilder", self._builder)

@@ -10,7 +10,7 @@ import sys
 from robot_rl.errors import LinkError
 from robot_rl.link.connection import Connection
 
-EXIT_LIMIT = 5.0
+EXIT_LIMIT = 3.0
 """Longest time that an orderly end of the process may take [s]."""
 
 
