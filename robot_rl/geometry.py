@@ -7,10 +7,13 @@ Conventions, stated once for the whole project:
 - `T_a_b` is the pose of frame `b` in frame `a`; it maps coordinates in `b` to coordinates in `a`, and
   `T_a_c = T_a_b @ T_b_c`: inner letters cancel.
 - A rotation vector is axis times angle [rad]. A twist or wrench is `(linear, angular)`, `(force, torque)`.
+
+The arithmetic is done on plain floats: on three or four numbers, numpy's own is several times slower.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,75 +23,88 @@ Array = np.ndarray
 
 def quat_multiply(a: Array, b: Array) -> Array:
     """Hamilton product `a * b` of two quaternions, shape (4,)."""
-    aw, ax, ay, az = a
-    bw, bx, by, bz = b
+    aw, ax, ay, az = a.tolist()
+    bw, bx, by, bz = b.tolist()
     return np.array(
-        [
+        (
             aw * bw - ax * bx - ay * by - az * bz,
             aw * bx + ax * bw + ay * bz - az * by,
             aw * by - ax * bz + ay * bw + az * bx,
             aw * bz + ax * by - ay * bx + az * bw,
-        ]
+        )
     )
 
 
 def quat_conjugate(q: Array) -> Array:
     """Inverse of a unit quaternion, shape (4,)."""
-    return np.array([q[0], -q[1], -q[2], -q[3]])
+    w, x, y, z = q.tolist()
+    return np.array((w, -x, -y, -z))
 
 
 def quat_rotate(q: Array, v: Array) -> Array:
-    """Rotates vector `v`, shape (3,), by quaternion `q`, shape (4,)."""
-    return quat_to_matrix(q) @ v
+    """Rotates vector `v`, shape (3,), by unit quaternion `q`, shape (4,): `v + w t + u x t` with `t = 2 u x v`."""
+    w, x, y, z = q.tolist()
+    vx, vy, vz = v.tolist()
+    tx, ty, tz = 2.0 * (y * vz - z * vy), 2.0 * (z * vx - x * vz), 2.0 * (x * vy - y * vx)
+    return np.array(
+        (
+            vx + w * tx + y * tz - z * ty,
+            vy + w * ty + z * tx - x * tz,
+            vz + w * tz + x * ty - y * tx,
+        )
+    )
 
 
 def quat_to_matrix(q: Array) -> Array:
     """Rotation matrix of a unit quaternion. Shape (3, 3)."""
-    w, x, y, z = q
+    w, x, y, z = q.tolist()
     return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ]
+        (
+            (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
+            (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
+            (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
+        )
     )
 
 
 def quat_from_matrix(R: Array) -> Array:
     """Unit quaternion of a rotation matrix, by the largest of the four components (Shepperd 1978). Shape (4,)."""
-    trace = R[0, 0] + R[1, 1] + R[2, 2]
-    squares = np.array([trace, R[0, 0], R[1, 1], R[2, 2]])
-    largest = int(np.argmax(squares))
-    s = np.sqrt(max(1.0 + 2.0 * squares[largest] - trace, 0.0))
-    q = np.empty(4)
-    if largest == 0:
-        s = np.sqrt(1.0 + trace)
-        q[:] = s, (R[2, 1] - R[1, 2]) / s, (R[0, 2] - R[2, 0]) / s, (R[1, 0] - R[0, 1]) / s
+    (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = R.tolist()
+    trace = xx + yy + zz
+    largest = max(trace, xx, yy, zz)
+    if largest == trace:
+        q = (1.0 + trace, zy - yz, xz - zx, yx - xy)
+    elif largest == xx:
+        q = (zy - yz, 1.0 + xx - yy - zz, yx + xy, zx + xz)
+    elif largest == yy:
+        q = (xz - zx, yx + xy, 1.0 + yy - zz - xx, zy + yz)
     else:
-        i = largest - 1
-        j, k = (i + 1) % 3, (i + 2) % 3
-        q[0] = (R[k, j] - R[j, k]) / s
-        q[1 + i] = s
-        q[1 + j] = (R[j, i] + R[i, j]) / s
-        q[1 + k] = (R[k, i] + R[i, k]) / s
-    return q / np.linalg.norm(q)
+        q = (yx - xy, zx + xz, zy + yz, 1.0 + zz - xx - yy)
+    return _unit(*q)
 
 
 def quat_from_rotvec(rotvec: Array) -> Array:
     """Quaternion of a rotation vector [rad], the exponential map. Shape (4,)."""
-    angle = float(np.linalg.norm(rotvec))
+    x, y, z = rotvec.tolist()
+    angle = math.sqrt(x * x + y * y + z * z)
     # sin(a/2)/a -> 1/2 - a^2/48 for small a.
-    factor = np.sin(0.5 * angle) / angle if angle > 1e-6 else 0.5 - angle * angle / 48.0
-    return np.concatenate(([np.cos(0.5 * angle)], factor * np.asarray(rotvec)))
+    factor = math.sin(0.5 * angle) / angle if angle > 1e-6 else 0.5 - angle * angle / 48.0
+    return np.array((math.cos(0.5 * angle), factor * x, factor * y, factor * z))
 
 
 def rotvec_from_quat(q: Array) -> Array:
     """Rotation vector of a quaternion, the logarithm, with angle in [0, pi]. Shape (3,) [rad]."""
-    w, xyz = (q[0], q[1:]) if q[0] >= 0 else (-q[0], -q[1:])
-    sine = float(np.linalg.norm(xyz))
-    if sine < 1e-9:
-        return 2.0 * xyz
-    return (2.0 * np.arctan2(sine, w) / sine) * xyz
+    w, x, y, z = q.tolist()
+    sine = math.sqrt(x * x + y * y + z * z)
+    factor = 2.0 * math.atan2(sine, abs(w)) / sine if sine > 1e-9 else 2.0
+    factor = math.copysign(factor, w)
+    return np.array((factor * x, factor * y, factor * z))
+
+
+def _unit(w: float, x: float, y: float, z: float) -> Array:
+    """Quaternion scaled to unit length."""
+    scale = 1.0 / math.sqrt(w * w + x * x + y * y + z * z)
+    return np.array((scale * w, scale * x, scale * y, scale * z))
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,8 +127,7 @@ class Pose:
     def __matmul__(self, other: Pose) -> Pose:
         """Composition: `T_a_c = T_a_b @ T_b_c`."""
         position = self.position + quat_rotate(self.quaternion, other.position)
-        quaternion = quat_multiply(self.quaternion, other.quaternion)
-        return Pose(position, quaternion / np.linalg.norm(quaternion))
+        return Pose(position, _unit(*quat_multiply(self.quaternion, other.quaternion).tolist()))
 
     def inverse(self) -> Pose:
         """`T_b_a` from `T_a_b`."""
@@ -143,9 +158,8 @@ def swing_twist_z(q: Array) -> tuple[float, float]:
     """Splits a rotation into a turn about its own z axis and a tilt of that axis.
 
     Returns:
-        `(yaw, tilt)` [rad]: the twist about z, in (-pi, pi], and the angle between the two z axes, in [0, pi].
+        `(yaw, tilt)` [rad]: the twist about z, in [-pi, pi), and the angle between the two z axes, in [0, pi].
     """
-    yaw = 2.0 * np.arctan2(q[3], q[0])
-    yaw = (yaw + np.pi) % (2.0 * np.pi) - np.pi
-    tilt = 2.0 * np.arctan2(np.hypot(q[1], q[2]), np.hypot(q[0], q[3]))
-    return float(yaw), float(tilt)
+    w, x, y, z = q.tolist()
+    yaw = (2.0 * math.atan2(z, w) + math.pi) % (2.0 * math.pi) - math.pi
+    return yaw, 2.0 * math.atan2(math.hypot(x, y), math.hypot(w, z))

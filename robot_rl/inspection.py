@@ -38,13 +38,13 @@ def _run(path: Path) -> dict[str, Any]:
         "kind": "run",
         "task": config.task,
         "seed": config.seed,
-        "finished": summary.exists(),
+        "finished": False,
         "env_steps_configured": config.env_steps,
     }
     if summary.exists():
         try:
             result = json.loads(summary.read_text(encoding="utf-8"))
-            facts |= {key: result[key] for key in RESULTS}
+            facts |= {"finished": result["env_steps"] >= config.env_steps} | {key: result[key] for key in RESULTS}
         except (OSError, ValueError, KeyError) as error:
             raise RunDirectoryError(
                 f"{summary} cannot be used: {error}; `robot-rl train --resume` makes it anew"

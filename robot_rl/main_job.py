@@ -89,7 +89,7 @@ def train(config: TrainConfig, path: Path, *, resume: bool) -> dict[str, Any]:
                 training.load(checkpoint)
             with _stop_on_signal(training, progress):
                 finished = (bool(checkpoint) or training.demonstrate()) and training.learn()
-        if not finished:
+        if not finished or training.stop_requested:
             raise InterruptedRunError(
                 f"stopped after {len(store)} episodes and {training.env_steps} of {config.env_steps} env steps, "
                 f"and saved; {_how_to_resume(path)}"

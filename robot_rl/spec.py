@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -36,6 +38,18 @@ class ArraySpec:
         """Number of elements."""
         return int(np.prod(self.shape))
 
+    @cached_property
+    def _numpy_dtype(self) -> np.dtype[Any]:
+        return np.dtype(self.dtype)
+
+    @cached_property
+    def _bounded(self) -> bool:
+        """Whether a finite value of this dtype can leave the bounds at all."""
+        if self._numpy_dtype.kind == "f":
+            return self.low > -np.inf or self.high < np.inf
+        limits = np.iinfo(self._numpy_dtype)
+        return self.low > limits.min or self.high < limits.max
+
     def validate(self, value: object, name: str) -> np.ndarray:
         """Returns `value` as an array of this spec.
 
@@ -45,12 +59,14 @@ class ArraySpec:
         array = np.asarray(value)
         if array.shape != self.shape:
             raise SpecError(f"{name}: shape {array.shape}, expected {self.shape}")
-        if not np.can_cast(array.dtype, self.dtype, casting="same_kind"):
-            raise SpecError(f"{name}: dtype {array.dtype} cannot become {self.dtype} without loss of kind")
-        array = array.astype(self.dtype, copy=False)
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
+        dtype = self._numpy_dtype
+        if array.dtype != dtype:
+            if not np.can_cast(array.dtype, dtype, casting="same_kind"):
+                raise SpecError(f"{name}: dtype {array.dtype} cannot become {dtype} without loss of kind")
+            array = array.astype(dtype)
+        if dtype.kind == "f" and not np.isfinite(array).all():
             raise SpecError(f"{name}: has a NaN or an infinity: {array.tolist()}")
-        if array.size and (array.min() < self.low or array.max() > self.high):
+        if self._bounded and array.size and (array.min() < self.low or array.max() > self.high):
             found, allowed = f"[{array.min():.4g}, {array.max():.4g}]", f"[{self.low:.4g}, {self.high:.4g}]"
             raise SpecError(f"{name}: values in {found}, allowed {allowed} {self.unit}".rstrip())
         return array
@@ -70,10 +86,9 @@ def validate_dict(specs: DictSpec, values: Mapping[str, object], what: str) -> d
     Raises:
         SpecError: if a key is missing or unknown, or an entry does not fit its spec.
     """
-    if missing := specs.keys() - values.keys():
-        raise SpecError(f"{what}: missing {sorted(missing)}; expected {sorted(specs)}")
-    if unknown := values.keys() - specs.keys():
-        raise SpecError(f"{what}: unknown {sorted(unknown)}; expected {sorted(specs)}")
+    if specs.keys() != values.keys():
+        missing, unknown = sorted(specs.keys() - values.keys()), sorted(values.keys() - specs.keys())
+        raise SpecError(f"{what}: missing {missing}, unknown {unknown}; expected {sorted(specs)}")
     return {key: spec.validate(values[key], f"{what}[{key}]") for key, spec in specs.items()}
 
 

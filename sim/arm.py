@@ -67,7 +67,8 @@ TORQUE_LIMITS = np.array([link.torque for link in FR3])
 JOINT_LIMITS = np.array([link.limits for link in FR3])
 ARM_DOF = len(FR3)
 
-WHITE, DARK, ORANGE, GREY = (0.93, 0.93, 0.95, 1), (0.25, 0.26, 0.28, 1), (0.93, 0.5, 0.15, 1), (0.55, 0.56, 0.6, 1)
+WHITE, GREY, DARK = (0.93, 0.93, 0.95, 1), (0.55, 0.56, 0.6, 1), (0.25, 0.26, 0.28, 1)
+ORANGE, GREEN = (0.93, 0.5, 0.15, 1), (0.2, 0.7, 0.35, 1)
 
 # Capsules and their ends in each joint frame, for the eye only: (from, to, radius, colour).
 _LOOKS = (

@@ -6,18 +6,23 @@ forces. Damping is critical per axis: `D = 2 sqrt(K / diag(J M^-1 J^T))`.
 
 The static contact force is bounded by the stiffness times the clipped reference error. The controller runs at the
 physics rate because impedance of this stiffness is unstable at 100 Hz. What depends on the pose alone and changes
-slowly (joint-space damping `J^T D J`, nullspace projector) is refreshed every few steps.
+slowly (joint-space damping `J^T D J`, nullspace projector, posture torque) is refreshed every few steps.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import mujoco
 import numpy as np
+from scipy.linalg.lapack import dposv
 
-from robot_rl.geometry import Pose
+from robot_rl.errors import DivergedError
+from robot_rl.geometry import Pose, quat_conjugate, quat_multiply
 from sim.arm import ARM_DOF, HOME
+
+EYE = np.eye(ARM_DOF)
 
 
 @dataclass(frozen=True)
@@ -53,45 +58,44 @@ class ImpedanceController:
 
     def __init__(self, model: mujoco.MjModel, data: mujoco.MjData, gains: ImpedanceGains, refresh: int = 10) -> None:
         self._model, self._data, self._gains, self._refresh = model, data, gains, refresh
-        self._site = model.site("tcp").id
+        site = model.site("tcp")
+        self._site = site.id
         self._stiffness = np.repeat([gains.translation, gains.rotation], 3)
-        self._error_limit = np.repeat([gains.max_translation_error, gains.max_rotation_error], 3)
-        ramp_steps = max(1, round(gains.ramp / model.opt.timestep))
-        self._ramp = np.arange(1, ramp_steps + 1) / ramp_steps
-        # The law is linear in `inputs` = (K e, qd, home - q): torque = inputs @ law, and the first rows of `law` are J.
-        self._inputs, self._law = np.zeros(6 + 2 * ARM_DOF), np.zeros((6 + 2 * ARM_DOF, model.nv))
-        self._torque = np.zeros(model.nv)
+        self._posture_damping = 2.0 * math.sqrt(gains.posture)
+        self._ramp_steps = max(1, round(gains.ramp / model.opt.timestep))
+        # The law is linear in `inputs` = (K e, qd, 1): torque = inputs @ law, and the first rows of `law` are J.
+        self._inputs, self._law = np.zeros(6 + ARM_DOF + 1), np.zeros((6 + ARM_DOF + 1, model.nv))
+        self._inputs[-1] = 1.0
+        self._torque, self._minv_jt = np.zeros(model.nv), np.zeros((6, model.nv))
         # Views made once: at this rate, slicing costs as much as computing.
         self._J, self._J_position, self._J_rotation = self._law[:6], self._law[:3], self._law[3:6]
-        self._error, self._position_error, self._rotation_error = self._inputs[:6], self._inputs[:3], self._inputs[3:6]
-        self._velocity_input, self._posture_error = self._inputs[6 : 6 + ARM_DOF], self._inputs[6 + ARM_DOF :]
+        self._joint_damping, self._posture = self._law[6:-1, :ARM_DOF], self._law[-1, :ARM_DOF]
+        self._spring, self._velocity_input = self._inputs[:6], self._inputs[6:-1]
         self._arm_torque, self._ctrl = self._torque[:ARM_DOF], data.ctrl[:ARM_DOF]
         self._q, self._velocity, self._bias = data.qpos[:ARM_DOF], data.qvel[:ARM_DOF], data.qfrc_bias[:ARM_DOF]
-        self._tcp_position = data.site_xpos[self._site]
-        self._tcp_flat, self._tcp_matrix = data.site_xmat[self._site], data.site_xmat[self._site].reshape(3, 3)
-        self._quaternion, self._difference = np.zeros(4), np.zeros(3)
+        self._tcp_position, self._tcp_matrix = data.site_xpos[self._site], data.site_xmat[self._site]
+        # The rotation error is taken at the tool's body, whose quaternion MuJoCo keeps, not at the tcp site.
+        self._tool_quaternion, self._q_tcp_tool = data.xquat[site.bodyid[0]], quat_conjugate(site.quat)
         self.reset()
 
     def reset(self) -> None:
         """Holds the present pose, without a ramp."""
-        pose = self.pose()
-        self._goal, self._target_quaternion = pose.position, pose.quaternion
-        self._goals = np.zeros((0, 3))
-        self._age = 0
+        self.set_target(self.pose())
+        self._age = self._ramp_steps
         self._countdown = 0
 
     def pose(self) -> Pose:
         """Pose of the tcp in the base frame, as of the last kinematics."""
         quaternion = np.zeros(4)
-        mujoco.mju_mat2Quat(quaternion, self._tcp_flat)
+        mujoco.mju_mat2Quat(quaternion, self._tcp_matrix)
         return Pose(self._tcp_position.copy(), quaternion)
 
     def set_target(self, T_base_target: Pose) -> None:
-        """Moves the set-point from where it is now to `T_base_target` over the ramp."""
-        start = self._tcp_position.copy()
-        self._goals = start + self._ramp[:, None] * (T_base_target.position - start)
-        self._goal, self._target_quaternion = T_base_target.position, T_base_target.quaternion
-        self._age = 0
+        """Moves the set-point from where the tcp is now to `T_base_target` over the ramp."""
+        self._start, self._goal, self._age = self._tcp_position.tolist(), T_base_target.position.tolist(), 0
+        w, x, y, z = quat_multiply(T_base_target.quaternion, self._q_tcp_tool).tolist()
+        # Times a quaternion q this is `target * q^-1`, the rotation from q to the target in the base frame.
+        self._target_times_inverse = np.array(((w, x, y, z), (x, -w, z, -y), (y, -z, -w, x), (z, y, -x, -w)))
 
     def step(self) -> None:
         """Computes the torques for the next physics step from derived quantities that are up to date (`mj_step1`)."""
@@ -100,37 +104,52 @@ class ImpedanceController:
             self._update_dynamics()
             self._countdown = self._refresh
         self._countdown -= 1
-        self._update_error()
-        np.multiply(self._error, self._stiffness, out=self._error)
+        self._update_spring()
         self._velocity_input[:] = self._velocity
-        np.subtract(HOME, self._q, out=self._posture_error)
-        np.dot(self._inputs, self._law, out=self._torque)
+        self._inputs.dot(self._law, self._torque)
         # MuJoCo clamps to the motors' torque limits.
         np.add(self._arm_torque, self._bias, out=self._ctrl)
 
-    def _update_dynamics(self) -> None:
-        """Damping and posture torque at this pose: the rows of the law below J."""
-        J, posture = self._J[:, :ARM_DOF], self._gains.posture
-        minv_jt = np.zeros((6, self._model.nv))
-        mujoco.mj_solveM(self._model, self._data, minv_jt, self._J)
-        minv_jt = minv_jt[:, :ARM_DOF]
-        inverse_inertia = J @ minv_jt.T  # (6, 6), Lambda^-1
-        damping = 2.0 * np.sqrt(self._stiffness / np.diag(inverse_inertia))
-        projector = np.eye(ARM_DOF) - J.T @ np.linalg.solve(inverse_inertia, minv_jt)  # N^T
-        joint_damping = (J.T * damping) @ J + 2.0 * np.sqrt(posture) * projector
-        self._law[6 : 6 + ARM_DOF, :ARM_DOF] = -joint_damping.T
-        self._law[6 + ARM_DOF :, :ARM_DOF] = posture * projector.T
-
-    def _update_error(self) -> None:
-        """Error of the tcp against the ramped set-point, base frame, clipped, into `inputs`."""
-        mujoco.mju_mat2Quat(self._quaternion, self._tcp_flat)
-        mujoco.mju_subQuat(self._difference, self._target_quaternion, self._quaternion)  # in the tcp frame
-        goal = self._goal
-        if self._age < len(self._goals):
-            goal = self._goals[self._age]
-            np.multiply(self._difference, self._ramp[self._age], out=self._difference)
+    def _update_spring(self) -> None:
+        """`K e`, with `e` the error of the tcp against the ramped set-point, base frame, clipped per axis."""
+        blend = 1.0
+        if self._age < self._ramp_steps:
             self._age += 1
-        np.subtract(goal, self._tcp_position, out=self._position_error)
-        np.dot(self._tcp_matrix, self._difference, out=self._rotation_error)
-        np.minimum(self._error, self._error_limit, out=self._error)
-        np.maximum(self._error, -self._error_limit, out=self._error)
+            blend = self._age / self._ramp_steps
+        sx, sy, sz = self._start
+        gx, gy, gz = self._goal
+        px, py, pz = self._tcp_position.tolist()
+        w, x, y, z = self._target_times_inverse.dot(self._tool_quaternion).tolist()
+        # The logarithm, by the shorter way round.
+        sine = math.sqrt(x * x + y * y + z * z)
+        turn = math.copysign(blend * (2.0 * math.atan2(sine, abs(w)) / sine if sine > 1e-9 else 2.0), w)
+        gains = self._gains
+        stiffness, limit = gains.translation, gains.max_translation_error
+        rotation_stiffness, rotation_limit = gains.rotation, gains.max_rotation_error
+        self._spring[:] = (
+            stiffness * _clip(sx + blend * (gx - sx) - px, limit),
+            stiffness * _clip(sy + blend * (gy - sy) - py, limit),
+            stiffness * _clip(sz + blend * (gz - sz) - pz, limit),
+            rotation_stiffness * _clip(turn * x, rotation_limit),
+            rotation_stiffness * _clip(turn * y, rotation_limit),
+            rotation_stiffness * _clip(turn * z, rotation_limit),
+        )
+
+    def _update_dynamics(self) -> None:
+        """The rows of the law below J, at this pose: damping and posture torque."""
+        J, minv_jt = self._J, self._minv_jt
+        mujoco.mj_solveM(self._model, self._data, minv_jt, J)
+        inverse_inertia = J @ minv_jt.T  # (6, 6), Lambda^-1
+        damping = 2.0 * np.sqrt(self._stiffness / inverse_inertia.diagonal())
+        J = J[:, :ARM_DOF]
+        _, jbar_t, singular = dposv(inverse_inertia, minv_jt[:, :ARM_DOF])  # Lambda J M^-1, so that N = I - jbar J
+        if singular:
+            raise DivergedError("the arm is in a singular pose, where its inertia at the tcp is not defined")
+        d = self._posture_damping
+        self._joint_damping[:] = (d * jbar_t - damping[:, None] * J).T @ J - d * EYE  # -(J^T D J + d N^T)^T
+        posture = self._gains.posture * (HOME - self._q)
+        np.subtract(posture, (jbar_t @ posture) @ J, out=self._posture)
+
+
+def _clip(value: float, limit: float) -> float:
+    return limit if value > limit else -limit if value < -limit else value

@@ -6,6 +6,7 @@ simulation is its own clock: sleeping until a time is what makes the physics adv
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Mapping
 from typing import Protocol
@@ -14,12 +15,16 @@ import mujoco
 import numpy as np
 
 from robot_rl.clock import NS_PER_S
-from robot_rl.env.robot_io import Command, RobotState
-from robot_rl.errors import ActionError, DivergedError, StaleStateError
+from robot_rl.env.robot_io import Command, RobotState, check_command
+from robot_rl.errors import DivergedError, StaleStateError
 from robot_rl.geometry import Pose, quat_from_matrix, quat_from_rotvec, quat_multiply
 from sim.arm import ARM_DOF
 from sim.controller import ImpedanceController, ImpedanceGains
-from sim.sensing import Sample, SampleHistory, Sensing, seconds_to_ns
+from sim.sensing import Sample, SampleHistory, Sensing, WrenchFilter, seconds_to_ns
+
+NEVER = 2**63 - 1  # [ns]
+SETTLE_STEPS = 50
+"""Physics steps between putting the scene into its start state and the first observation."""
 
 
 class Cameras(Protocol):
@@ -52,21 +57,25 @@ class MujocoRobotIO:
         self.sensing = sensing or Sensing()
         self._cameras: Cameras | None = None
         self._finger_open_width = finger_open_width
-        self._rng = np.random.default_rng(0)
+        self._rng, self._pixel_rng = np.random.default_rng(0), np.random.default_rng(0)
         mujoco.mj_forward(model, self.data)
         self.controller = ImpedanceController(model, self.data, gains or ImpedanceGains())
         self._dt = seconds_to_ns(model.opt.timestep)
         self._steps = 0
-        self._expires: int | None = None
+        self._expires = NEVER
         self._stop = threading.Event()
-        self._tcp, self._wrist = model.site("tcp").id, model.site("wrist_ft").id
-        span = max(self.sensing.delay, self.sensing.camera_delay)
-        self.history = SampleHistory(span, self.sensing.period)
+        self._delay, self._camera_delay = seconds_to_ns(self.sensing.delay), seconds_to_ns(self.sensing.camera_delay)
         self._sample_every = max(1, round(self.sensing.period / model.opt.timestep))
-        self._filter = 1.0 - np.exp(-2.0 * np.pi * self.sensing.wrench_cutoff * model.opt.timestep)
-        self._wrench, self._tare = np.zeros(6), np.zeros(6)
-        self._twist = np.zeros(6)
+        self._filter = WrenchFilter(self.sensing.wrench_cutoff, model.opt.timestep, self._sample_every)
+        self._tare = np.zeros(6)
         self._peak_force = 0.0
+        self._tcp = model.site("tcp").id
+        # Views made once: at the physics rate, slicing costs as much as computing.
+        self._wrist_sensor = self.data.sensordata[:6]
+        self._tcp_position, self._tcp_matrix = self.data.site_xpos[self._tcp], self.data.site_xmat[self._tcp]
+        self._wrist_to_tcp = self._wrench_transform(model.site("wrist_ft").id)
+        self.history = SampleHistory(max(self.sensing.delay, self.sensing.camera_delay), self.sensing.period)
+        self._take_sample(keep=True)
 
     def attach_cameras(self, cameras: Cameras) -> None:
         """From now on `read` brings frames."""
@@ -84,48 +93,61 @@ class MujocoRobotIO:
         Raises:
             DivergedError: if the state is not finite any more.
         """
-        while self.now() < stamp:
-            self._advance()
+        steps = -(-(stamp - self.now()) // self._dt)
+        # What is measured earlier than this, nobody can read once the sleep is over; it only counts for the peak force.
+        self._advance(steps, samples_from=stamp - self.history.span)
         if not np.isfinite(self.data.qpos).all():
             raise DivergedError("the simulation left the finite numbers; see the last commands of the episode")
 
-    def _advance(self) -> None:
-        """One physics step, with control and sensing."""
-        if self._stop.is_set() or (self._expires is not None and self.now() >= self._expires):
-            self._stop.clear()
-            self._expires = None
-            self.controller.reset()
-        mujoco.mj_step1(self.model, self.data)
-        self.controller.step()
-        mujoco.mj_step2(self.model, self.data)
-        self._steps += 1
-        self._wrench += self._filter * (self.data.sensordata[:6] - self._wrench)
-        if self._steps % self._sample_every == 0:
-            self._take_sample()
+    def _advance(self, steps: int, samples_from: int) -> None:
+        """Physics steps, each with control and sensing; samples are kept from time `samples_from` [ns] on.
+
+        Before and after each step, what MuJoCo derives from positions and velocities is up to date.
+        """
+        model, data, dt, sample_every = self.model, self.data, self._dt, self._sample_every
+        control, stopped, step1, step2 = self.controller.step, self._stop.is_set, mujoco.mj_step1, mujoco.mj_step2
+        wrist, raw_wrenches = self._wrist_sensor, self._filter.inputs
+        for _ in range(steps):
+            if stopped() or self._steps * dt >= self._expires:
+                self._stop.clear()
+                self._expires = NEVER
+                self.controller.reset()
+            control()
+            step2(model, data)
+            step1(model, data)
+            raw_wrenches[self._steps % sample_every] = wrist
+            self._steps += 1
+            if self._steps % sample_every == 0:
+                self._filter.update()
+                self._take_sample(keep=self._steps * dt >= samples_from)
 
     # ---------------------------------------------------------------- RobotIO
 
     def read(self) -> RobotState:
         """The newest state that the sensors' delay allows."""
-        sensing, rng = self.sensing, self._rng
-        sample = self.history.at(self.now() - seconds_to_ns(sensing.delay))
+        sensing = self.sensing
+        sample = self.history.at(self.now() - self._delay)
         age = (self.now() - sample.stamp) / NS_PER_S
         if age > sensing.max_age:
             raise StaleStateError(age, sensing.max_age)
-        quaternion = quat_multiply(
-            quat_from_matrix(sample.tcp_matrix), quat_from_rotvec(rng.normal(0.0, sensing.rotation_noise, 3))
-        )
-        noise = np.concatenate((rng.normal(0.0, sensing.force_noise, 3), rng.normal(0.0, sensing.torque_noise, 3)))
+        noise = self._rng.standard_normal(12)
+        turn = quat_from_rotvec(sensing.rotation_noise * noise[:3])
+        wrench = self._wrist_to_tcp @ sample.wrench
+        wrench[:3] += sensing.force_noise * noise[3:6]
+        wrench[3:] += sensing.torque_noise * noise[6:9]
         images: Mapping[str, np.ndarray] = {}
         if self._cameras is not None:
-            frame = self.history.at(self.now() - seconds_to_ns(sensing.camera_delay))
-            images = self._cameras.render(frame.qpos, rng)
+            frame = self.history.at(self.now() - self._camera_delay)
+            images = self._cameras.render(frame.qpos, self._pixel_rng)
         peak_force, self._peak_force = self._peak_force, 0.0
         return RobotState(
             stamp=sample.stamp,
-            T_base_tcp=Pose(sample.tcp_position + rng.normal(0.0, sensing.position_noise, 3), quaternion),
-            twist=sample.tcp_twist.copy(),
-            wrench=sample.wrench + noise,
+            T_base_tcp=Pose(
+                sample.tcp_position + sensing.position_noise * noise[9:],
+                quat_multiply(quat_from_matrix(sample.tcp_matrix.reshape(3, 3)), turn),
+            ),
+            twist=np.concatenate((sample.tcp_velocity[3:], sample.tcp_velocity[:3])),
+            wrench=wrench,
             joint_position=sample.qpos[:ARM_DOF].copy(),
             joint_velocity=sample.qvel[:ARM_DOF].copy(),
             gripper_width=float(sample.qpos[ARM_DOF] + sample.qpos[ARM_DOF + 1]) if self._finger_open_width else 0.0,
@@ -135,19 +157,12 @@ class MujocoRobotIO:
 
     def command(self, command: Command) -> None:
         """Follows `command` until it expires or is replaced; a stop that comes later wins."""
-        target = command.T_base_target
-        if not (np.isfinite(target.position).all() and np.isfinite(target.quaternion).all()):
-            raise ActionError(f"set-point has a NaN or an infinity: {target}")
-        if command.ttl <= 0:
-            raise ActionError(f"ttl must be positive, got {command.ttl} s")
-        expires = command.stamp + seconds_to_ns(command.ttl)
-        if expires <= self.now():
-            raise ActionError(f"command expired {(self.now() - expires) / NS_PER_S:.3f} s before it arrived")
+        expires = check_command(command, self.now())
+        self._stop.clear()
         self._expires = expires
-        self.controller.set_target(target)
+        self.controller.set_target(command.T_base_target)
         if command.gripper_width is not None and self._finger_open_width:
-            width = float(np.clip(command.gripper_width, 0.0, self._finger_open_width))
-            self.data.ctrl[ARM_DOF:] = 0.5 * width
+            self.data.ctrl[ARM_DOF:] = 0.5 * min(max(command.gripper_width, 0.0), self._finger_open_width)
 
     def stop(self) -> None:
         """Holds the arm where it is from the next physics step on."""
@@ -162,54 +177,51 @@ class MujocoRobotIO:
             qpos: All joint positions, shape (nq,).
             seed: Seeds the sensor noise.
         """
-        self._rng = np.random.default_rng(seed)
+        self._rng, self._pixel_rng = np.random.default_rng(seed), np.random.default_rng([seed, 3])
         mocap = self.data.mocap_pos.copy(), self.data.mocap_quat.copy()
         mujoco.mj_resetData(self.model, self.data)
         self.data.mocap_pos[:], self.data.mocap_quat[:] = mocap
         self.data.qpos[:] = qpos
         self.data.ctrl[ARM_DOF:] = 0.5 * self._finger_open_width
         mujoco.mj_forward(self.model, self.data)
-        self._expires = None
+        self._steps += -self._steps % self._sample_every  # so that an episode does not depend on what came before
+        self._expires = NEVER
         self._stop.clear()
         self.controller.reset()
-        self._wrench[:] = self.data.sensordata[:6]
-        self._tare = np.zeros(6)
+        self._advance(SETTLE_STEPS, samples_from=NEVER)
+        self._tare[:] = self._wrist_sensor
+        self._filter.restart(self._tare)
         self.history.clear()
-        for _ in range(50):
-            self._advance()
-        self._tare = self.data.sensordata[:6].copy()
-        self._wrench[:] = self._tare
-        self.history.clear()
-        self._take_sample()
+        self._take_sample(keep=True)
         self._peak_force = 0.0
 
-    def _take_sample(self) -> None:
-        data = self.data
-        mujoco.mj_objectVelocity(self.model, data, mujoco.mjtObj.mjOBJ_SITE, self._tcp, self._twist, 0)
-        wrench = self._wrench_at_tcp()
-        self._peak_force = max(self._peak_force, float(np.sqrt(wrench[:3] @ wrench[:3])))
+    def _take_sample(self, *, keep: bool) -> None:
+        """Looks at the contact force and, if the sample is to be kept, adds what the sensors measure now."""
+        # The sensor gives what the parent exerts on the child; in equilibrium that is minus the contact force.
+        wrench = self._tare - self._filter.value
+        x, y, z = wrench[:3].tolist()
+        self._peak_force = max(self._peak_force, math.sqrt(x * x + y * y + z * z))
+        if not keep:
+            return
+        data, velocity = self.data, np.empty(6)
+        mujoco.mj_objectVelocity(self.model, data, mujoco.mjtObj.mjOBJ_SITE, self._tcp, velocity, 0)
         self.history.add(
             Sample(
                 stamp=self.now(),
                 qpos=data.qpos.copy(),
                 qvel=data.qvel.copy(),
-                tcp_position=data.site_xpos[self._tcp].copy(),
-                tcp_matrix=data.site_xmat[self._tcp].reshape(3, 3).copy(),
-                tcp_twist=np.concatenate((self._twist[3:], self._twist[:3])),
+                tcp_position=self._tcp_position.copy(),
+                tcp_matrix=self._tcp_matrix.copy(),
+                tcp_velocity=velocity,
                 wrench=wrench,
             )
         )
 
-    def _wrench_at_tcp(self) -> np.ndarray:
-        """Filtered, tared wrench on the tool, moved from the wrist sensor to the tcp, in the tcp frame. Shape (6,).
-
-        MuJoCo's sensor gives what the parent exerts on the child; in equilibrium that is minus the contact force.
-        """
+    def _wrench_transform(self, wrist: int) -> np.ndarray:
+        """Moves a wrench from the wrist sensor to the tcp, which is rigidly connected to it. Shape (6, 6)."""
         data = self.data
-        R_base_wrist = data.site_xmat[self._wrist].reshape(3, 3)
-        R_base_tcp = data.site_xmat[self._tcp].reshape(3, 3)
-        wrench = self._tare - self._wrench
-        force, torque = R_base_wrist @ wrench[:3], R_base_wrist @ wrench[3:]
-        lever = data.site_xpos[self._wrist] - data.site_xpos[self._tcp]
-        torque = torque + np.cross(lever, force)
-        return np.concatenate((R_base_tcp.T @ force, R_base_tcp.T @ torque))
+        R_base_tcp = self._tcp_matrix.reshape(3, 3)
+        R_tcp_wrist = R_base_tcp.T @ data.site_xmat[wrist].reshape(3, 3)
+        x, y, z = R_base_tcp.T @ (data.site_xpos[wrist] - self._tcp_position)
+        lever = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+        return np.block([[R_tcp_wrist, np.zeros((3, 3))], [lever @ R_tcp_wrist, R_tcp_wrist]])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 
 import mujoco
 import numpy as np
 
 from robot_rl.errors import RenderError, UnknownNameError
+from sim import GL_FAILURE, GL_PLATFORM
 
 _COSTLY = (
     mujoco.mjtRndFlag.mjRND_SHADOW,
@@ -45,7 +45,11 @@ class MujocoCameras:
         for name in names:
             if name not in valid:
                 raise UnknownNameError("camera", name, valid)
-        self._model, self._source, self._names, self._noise = model, data, names, pixel_noise
+        self._model, self._source, self._names = model, data, names
+        pixels = size[0] * size[1] * 3
+        # Drawing fresh noise would cost half as much as rendering: it is drawn once, and every frame starts elsewhere.
+        self._noise = np.rint(np.random.default_rng(0).normal(0.0, pixel_noise, 4 * pixels)).astype(np.int16)
+        self._noisy = np.empty((*size, 3), np.int16)
         self._data = mujoco.MjData(model)
         # The offscreen buffer has to be as large as the frames; its size hardly matters to the cost.
         model.vis.global_.offheight = max(model.vis.global_.offheight, size[0])
@@ -54,7 +58,7 @@ class MujocoCameras:
             self._renderer = mujoco.Renderer(model, height=size[0], width=size[1])
         except (RuntimeError, ImportError, AttributeError, mujoco.FatalError) as error:
             raise RenderError(
-                f"cannot make an OpenGL context with MUJOCO_GL={os.environ.get('MUJOCO_GL', '(unset)')}: {error}. "
+                f"cannot make an OpenGL context with MUJOCO_GL={GL_PLATFORM}: {GL_FAILURE or error}. "
                 "On a machine without a screen set MUJOCO_GL=egl and install libegl1 and libgl1-mesa-dri "
                 "(`make setup` does both)"
             ) from error
@@ -71,12 +75,11 @@ class MujocoCameras:
         frames = {}
         for name in self._names:
             self._renderer.update_scene(data, camera=name)
-            for flag in _COSTLY:
-                self._renderer.scene.flags[flag] = False
-            frame = self._renderer.render()
-            if self._noise:
-                noisy = frame + rng.normal(0.0, self._noise, frame.shape).astype(np.float32)
-                frame = np.clip(noisy, 0, 255).astype(np.uint8)
+            frame, noisy = self._renderer.render(), self._noisy
+            start = int(rng.integers(len(self._noise) - noisy.size))
+            np.add(frame, self._noise[start : start + noisy.size].reshape(noisy.shape), out=noisy)
+            np.clip(noisy, 0, 255, out=noisy)
+            frame[:] = noisy
             frames[name] = frame
         return frames
 

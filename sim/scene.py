@@ -12,6 +12,7 @@ PHYSICS_PERIOD = 0.002
 CAMERAS = ("front", "wrist")
 DOWNWARD = np.array([0.0, 1.0, 0.0, 0.0])
 """Orientation of a tcp that looks straight down, x forward."""
+TABLE, WALL = (0.82, 0.80, 0.76, 1), (0.58, 0.66, 0.72, 1)
 SPHERE = mujoco.mjtGeom.mjGEOM_SPHERE
 PEG_HALF_WIDTH, PEG_LENGTH = 0.012, 0.07
 PEG_TOOL_LENGTH = 0.14
@@ -20,8 +21,12 @@ HAND_TCP = 0.1034
 """From the flange to between the finger tips [m], as published."""
 
 
-def new_scene() -> mujoco.MjSpec:
-    """A spec with physics options, light, table and cameras; nothing else."""
+def new_scene(look_at: tuple[float, float, float] = (0.5, 0.0, 0.09)) -> mujoco.MjSpec:
+    """A spec with physics options, light, table, backdrop and front camera; nothing else.
+
+    Args:
+        look_at: What the front camera has in the middle of its frame, in the base frame [m].
+    """
     spec = mujoco.MjSpec()
     spec.compiler.degree = False
     option = spec.option
@@ -29,18 +34,24 @@ def new_scene() -> mujoco.MjSpec:
     option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
     option.impratio = 3
+    # A diverged simulation shall be noticed (`DivergedError`), not put back to its start unasked.
+    option.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
     spec.visual.quality.shadowsize = 0
     spec.visual.quality.offsamples = 0
-    spec.visual.headlight.ambient = (0.45, 0.45, 0.45)
-    spec.visual.headlight.diffuse = (0.45, 0.45, 0.45)
+    spec.visual.headlight.ambient = (0.42, 0.42, 0.42)
+    spec.visual.headlight.diffuse = (0.38, 0.38, 0.38)
     spec.visual.headlight.specular = (0.1, 0.1, 0.1)
+    spec.stat.extent = 1.0  # [m]; clipping planes are multiples of it
+    spec.visual.map.znear = 0.005
     world = spec.worldbody
     # Shadows are 20 times the cost of the rest in software rendering, so no light casts one.
     world.add_light(pos=(0.8, -0.6, 1.2), dir=(-0.4, 0.6, -1.0), diffuse=(0.4, 0.4, 0.4), castshadow=False)
-    visual(world, mujoco.mjtGeom.mjGEOM_BOX, (0.78, 0.80, 0.82, 1), size=(0.5, 0.5, 0.01), pos=(0.4, 0, -0.01))
-    front = world.add_camera(name="front", pos=(0.92, -0.24, 0.30), fovy=32)
+    visual(world, mujoco.mjtGeom.mjGEOM_BOX, TABLE, size=(0.8, 1.0, 0.01), pos=(0.3, 0, -0.01))
+    # A wall behind the arm, because what nothing covers is black.
+    visual(world, mujoco.mjtGeom.mjGEOM_BOX, WALL, size=(0.01, 3.0, 3.0), pos=(-0.6, 0, 0))
+    front = world.add_camera(name="front", pos=np.add(look_at, (0.42, -0.24, 0.21)), fovy=32)
     front.alt.type = mujoco.mjtOrientation.mjORIENTATION_XYAXES
-    front.alt.xyaxes = _look_at(front.pos, (0.5, 0.0, 0.09))
+    front.alt.xyaxes = _look_at(front.pos, look_at)
     return spec
 
 
@@ -59,7 +70,8 @@ def add_peg_tool(spec: mujoco.MjSpec) -> None:
         **CONTACT,
     )
     tool.add_site(name="tcp", pos=(0, 0, PEG_TOOL_LENGTH), size=(0.002, 0.002, 0.002), group=4)
-    _add_wrist_camera(tool, PEG_TOOL_LENGTH)
+    # From the side, for in front of the peg it would not see the hole behind it.
+    _add_wrist_camera(tool, PEG_TOOL_LENGTH, (0.075, 0.045, 0.05), fovy=55)
 
 
 CONTACT = {
@@ -71,12 +83,11 @@ CONTACT = {
 """Contact of machined plastic: friction 0.3, stiff enough that a peg pressed with 20 N sinks in less than 0.1 mm."""
 
 
-def _add_wrist_camera(tool: mujoco.MjsBody, tcp: float) -> None:
-    """Eight centimetres in front of the flange axis, looking at the tcp."""
-    position = np.array([0.08, 0.0, 0.02])
-    camera = tool.add_camera(name="wrist", pos=position, fovy=60)
+def _add_wrist_camera(tool: mujoco.MjsBody, tcp: float, eye: tuple[float, float, float], fovy: float) -> None:
+    """A camera on the tool at `eye`, in the tool's frame, that has the tcp a little below the middle of its frame."""
+    camera = tool.add_camera(name="wrist", pos=eye, fovy=fovy)
     camera.alt.type = mujoco.mjtOrientation.mjORIENTATION_XYAXES
-    camera.alt.xyaxes = _look_at(position, (0.0, 0.0, tcp + 0.01), up=(1.0, 0.0, 0.0))
+    camera.alt.xyaxes = _look_at(eye, (0.005, 0.0, tcp), up=(1.0, 0.0, 0.0))
 
 
 def _look_at(
@@ -116,6 +127,7 @@ def add_hole_block(spec: mujoco.MjSpec, *, half_width: float, height: float, cle
 
         def wall(
             near: float,
+            far: float,
             top: float,
             bottom: float,
             rgba: tuple[float, ...],
@@ -124,15 +136,16 @@ def add_hole_block(spec: mujoco.MjSpec, *, half_width: float, height: float, cle
             side: np.ndarray = side,
             quat: np.ndarray = quat,
         ) -> None:
-            """From `near` outwards; the four walls interlock like a pinwheel, so that none overlaps the hole."""
-            length, across = (half_width - near) / 2, (half_width + near) / 2
+            """From `near` to `far`; the four walls interlock like a pinwheel, so that none overlaps the hole."""
+            length, across = (far - near) / 2, (far + near) / 2
             position = direction * (near + length) + side * (across - near) + [0, 0, (top + bottom) / 2]
             size = (length, across, (top - bottom) / 2)
             block.add_geom(type=box, size=size, pos=position, quat=quat, rgba=rgba, **CONTACT)
 
         # The wall of the hole, up to the chamfer; then the slab around the mouth, up to the top.
-        wall(inner, -chamfer, -height, (0.30, 0.42, 0.62, 1))
-        wall(mouth, 0.0, -0.01, (0.36, 0.50, 0.72, 1))
+        # The latter stands out by half a millimetre, for two faces in one plane flicker.
+        wall(inner, half_width - 0.0005, -chamfer, -height, (0.16, 0.24, 0.38, 1))
+        wall(mouth, half_width, 0.0, -0.01, (0.36, 0.50, 0.72, 1))
         # The chamfer: a bar whose upper face is the slope between the two.
         slope, thickness = chamfer * np.sqrt(0.5), 0.002
         normal = -direction + [0, 0, 1]
@@ -182,4 +195,4 @@ def add_gripper_tool(spec: mujoco.MjSpec) -> None:
         motor.set_to_position(kp=800.0, kv=40.0)
         motor.forcerange, motor.forcelimited = (-30.0, 30.0), True
         motor.ctrlrange, motor.ctrllimited = (0.0, FINGER_RANGE), True
-    _add_wrist_camera(hand, HAND_TCP)
+    _add_wrist_camera(hand, HAND_TCP, (0.08, 0.0, 0.045), fovy=68)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,30 +44,68 @@ class Sensing:
     max_age: float = 0.2
 
 
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """What the sensors measured at `stamp` [ns]; wrench at the wrist sensor, filtered, not yet tared."""
+class Sample(NamedTuple):
+    """What the sensors measured at `stamp` [ns]."""
 
     stamp: int
     qpos: np.ndarray
+    """All joint positions. Shape (nq,)."""
     qvel: np.ndarray
     tcp_position: np.ndarray
+    """[m], base frame. Shape (3,)."""
     tcp_matrix: np.ndarray
-    tcp_twist: np.ndarray
+    """Rotation matrix, base frame, by rows. Shape (9,)."""
+    tcp_velocity: np.ndarray
+    """Angular [rad/s] and linear [m/s], base frame. Shape (6,)."""
     wrench: np.ndarray
+    """On the tool, at the wrist sensor and in its frame, filtered and tared. Shape (6,)."""
+
+
+class WrenchFilter:
+    """First-order low-pass of the wrist sensor: fed at the physics rate, evaluated once per sample.
+
+    `y <- y + a (x - y)` for each of the `batch` inputs in turn, written as one product.
+
+    Args:
+        cutoff: Corner frequency [Hz].
+        period: Time between inputs [s].
+        batch: Inputs per update.
+    """
+
+    def __init__(self, cutoff: float, period: float, batch: int) -> None:
+        decay = np.exp(-2.0 * np.pi * cutoff * period)
+        self._carry = float(decay**batch)
+        self._weights = (1.0 - decay) * decay ** np.arange(batch - 1, -1, -1)
+        self.inputs = np.zeros((batch, 6))
+        """The newest raw wrenches, oldest first; the caller fills it."""
+        self.value = np.zeros(6)
+        """The filtered wrench, updated in place."""
+
+    def restart(self, value: np.ndarray) -> None:
+        """Starts from a steady wrench."""
+        self.value[:] = value
+        self.inputs[:] = value
+
+    def update(self) -> None:
+        """Takes all inputs in."""
+        np.multiply(self.value, self._carry, out=self.value)
+        np.add(self.value, self._weights @ self.inputs, out=self.value)
 
 
 class SampleHistory:
     """The last few samples, looked up by age."""
 
     def __init__(self, span: float, period: float) -> None:
+        self.span = seconds_to_ns(span + period)
+        """How far back samples are of use [ns]."""
         self._samples: deque[Sample] = deque(maxlen=int(np.ceil(span / period)) + 2)
         self.frozen = False
         """Fault injection: while true, no new sample arrives, as when a driver dies."""
 
     def clear(self) -> None:
-        """Forgets everything, at reset."""
-        self._samples.clear()
+        """Forgets everything, at reset; a dead driver's last sample stays."""
+        if not self.frozen:
+            self._samples.clear()
 
     def add(self, sample: Sample) -> None:
         """Appends the newest sample."""

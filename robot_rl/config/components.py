@@ -43,7 +43,7 @@ class SACConfig:
     """Target entropy of the policy, times the number of continuous actions."""
     clamp_targets: bool = True
     """Clamp critic targets to the return range that the task declares."""
-    gripper_exploration: Fraction = 0.05
+    gripper_exploration: Fraction = 0.02
     """Chance of a random gripper action while training, for tasks that have one."""
 
 

@@ -16,7 +16,7 @@ from robot_rl.data.schema import Observation, Source, Step
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.safety import SafetyFilter
 from robot_rl.env.task import Workcell, WorkcellOptions
-from robot_rl.errors import RobotRLError, StepOrderError
+from robot_rl.errors import StepOrderError
 from robot_rl.geometry import Pose, quat_conjugate, quat_rotate
 from robot_rl.spec import ArraySpec, to_space, validate_dict
 
@@ -94,6 +94,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
             raise StepOrderError(f"task {self.spec_task.name} has no operator who could demonstrate")
         self._episode_id = str(options.get("episode_id", f"episode-{episode_seed}"))
         self._index = 0
+        self._state = None  # there is no episode until all of this has worked
         self._cell.task.reset(episode_seed)
         if self._cell.operator is not None:
             self._cell.operator.reset(episode_seed, self._demonstrate)
@@ -122,7 +123,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         wanted = self._safety.check(action)
         try:
             return self._step(wanted, self._state, last)
-        except RobotRLError:
+        except BaseException:  # Ctrl-C and bugs too: whatever it is, the arm does not go on
             self._cell.io.stop()
             self._state = None
             raise

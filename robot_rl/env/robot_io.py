@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 
+from robot_rl.clock import NS_PER_S
+from robot_rl.errors import ActionError
 from robot_rl.geometry import Pose
 
 
@@ -59,6 +62,33 @@ class Command:
     gripper_width: float | None = None
 
 
+def check_command(command: Command, now: int) -> int:
+    """What every robot checks of a command before it follows it.
+
+    Args:
+        command: The command.
+        now: Time on the robot's clock [ns].
+
+    Returns:
+        When the command expires [ns].
+
+    Raises:
+        ActionError: if the set-point is not a finite pose with a unit quaternion, the gripper's width is not finite,
+            `ttl` is not positive and finite, or the command had expired on arrival.
+    """
+    position, quaternion = command.T_base_target.position, command.T_base_target.quaternion
+    if not (np.isfinite(position).all() and abs(float(quaternion @ quaternion) - 1.0) < 1e-3):
+        raise ActionError(f"set-point is no pose: position {position.tolist()}, quaternion {quaternion.tolist()}")
+    if command.gripper_width is not None and not math.isfinite(command.gripper_width):
+        raise ActionError(f"gripper width must be finite, got {command.gripper_width} m")
+    if not (math.isfinite(command.ttl) and command.ttl > 0):
+        raise ActionError(f"ttl must be positive and finite, got {command.ttl} s")
+    expires = command.stamp + round(command.ttl * NS_PER_S)
+    if expires <= now:
+        raise ActionError(f"command expired {(now - expires) / NS_PER_S:.3f} s before it arrived")
+    return expires
+
+
 class RobotIO(Protocol):
     """A robot, real or simulated."""
 
@@ -74,10 +104,13 @@ class RobotIO(Protocol):
         """Makes `command` the one that is followed until it expires or is replaced.
 
         Raises:
-            ActionError: if the set-point is not finite, `ttl` is not positive, or the command had expired on arrival.
+            ActionError: as `check_command` says.
         """
         ...
 
     def stop(self) -> None:
-        """Holds the arm where it is and drops the current command. Safe from any thread; doing it twice is fine."""
+        """Holds the arm where it is and drops the current command; a later command is followed again.
+
+        Safe from any thread; doing it twice is fine.
+        """
         ...

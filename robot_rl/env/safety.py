@@ -8,6 +8,7 @@ force is bounded by the stiffness times the largest displacement.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,10 +51,13 @@ class SafetyFilter:
             raise ConfigError(f"unknown action axes {unknown} in task {spec.name}; valid: {', '.join(AXES)}")
         self._spec = spec
         self._ttl = ttl_periods * spec.control_period
-        self._index = [AXES.index(axis) for axis in spec.action_axes]
-        self._locked_rotation = np.array([axis not in spec.action_axes for axis in AXES[3:]])
-        self._locked_position = np.array([axis not in spec.action_axes for axis in AXES[:3]])
-        self._scale = np.repeat([spec.action_translation, spec.action_rotation], 3)
+        scale = np.repeat([spec.action_translation, spec.action_rotation], 3)
+        index = [AXES.index(axis) for axis in spec.action_axes]
+        self._to_displacement = np.zeros((6, len(index)))  # action to displacement of the tcp [m, rad]
+        self._to_displacement[index, range(len(index))] = scale[index]
+        free = np.array([axis in spec.action_axes for axis in AXES], dtype=float)
+        self._free_position, self._free_rotation = free[:3], free[3:]
+        self._low, self._high = np.array(spec.workspace.low), np.array(spec.workspace.high)
 
     def check(self, action: object) -> np.ndarray:
         """Returns the action as float32, shape (n,).
@@ -61,16 +65,18 @@ class SafetyFilter:
         Raises:
             ActionError: if its shape is wrong, it is not finite, or it leaves [-1, 1].
         """
-        array = np.asarray(action, dtype=np.float32)
+        try:
+            array = np.asarray(action, dtype=np.float32)
+        except (TypeError, ValueError) as error:
+            raise ActionError(f"action is not an array of numbers: {error}") from error
         if array.shape != (self._spec.action_size,):
             raise ActionError(
                 f"action has shape {array.shape}, task {self._spec.name} takes ({self._spec.action_size},)"
             )
-        if not np.isfinite(array).all():
-            raise ActionError(f"action has a NaN or an infinity: {array.tolist()}")
-        if np.abs(array).max() > 1.0 + 1e-6:
-            raise ActionError(f"action leaves [-1, 1]: {array.tolist()}")
-        return np.clip(array, -1.0, 1.0)
+        if not np.abs(array).max() <= 1.0 + 1e-6:  # a NaN, too, is not
+            wrong = "leaves [-1, 1]" if np.isfinite(array).all() else "has a NaN or an infinity"
+            raise ActionError(f"action {wrong}: {array.tolist()}")
+        return np.minimum(np.maximum(array, -1.0), 1.0)
 
     def apply(self, action: np.ndarray, state: RobotState, T_base_reset: Pose, stamp: int) -> SafeCommand:
         """The command for a checked action.
@@ -81,23 +87,19 @@ class SafetyFilter:
             T_base_reset: Pose of the tcp at the start of the episode; the workspace is relative to it.
             stamp: Now [ns].
         """
-        box = self._spec.workspace
-        delta = np.zeros(6)
-        delta[self._index] = action[: len(self._index)]
-        delta *= self._scale
-        measured = state.T_base_tcp
-        position = measured.position + quat_rotate(measured.quaternion, delta[:3])
-        wanted_offset = np.where(self._locked_position, 0.0, position - T_base_reset.position)
-        offset = np.clip(wanted_offset, box.low, box.high)
+        box, measured = self._spec.workspace, state.T_base_tcp
+        displacement = self._to_displacement @ action[: self._to_displacement.shape[1]]
+        position = measured.position + quat_rotate(measured.quaternion, displacement[:3])
+        wanted_offset = self._free_position * (position - T_base_reset.position)
+        offset = np.minimum(np.maximum(wanted_offset, self._low), self._high)
 
-        turned = quat_multiply(measured.quaternion, quat_from_rotvec(delta[3:]))
+        turned = quat_multiply(measured.quaternion, quat_from_rotvec(displacement[3:]))
         relative = rotvec_from_quat(quat_multiply(quat_conjugate(T_base_reset.quaternion), turned))
-        wanted_rotation = np.where(self._locked_rotation, 0.0, relative)
-        rotation = wanted_rotation.copy()
-        tilt = float(np.hypot(rotation[0], rotation[1]))
-        if tilt > box.tilt:
-            rotation[:2] *= box.tilt / tilt
-        rotation[2] = np.clip(rotation[2], -box.yaw, box.yaw)
+        wanted_rotation = self._free_rotation * relative
+        rx, ry, rz = wanted_rotation.tolist()
+        tilt = math.hypot(rx, ry)
+        shrink = min(1.0, box.tilt / tilt) if tilt > 0.0 else 1.0
+        rotation = np.array((shrink * rx, shrink * ry, min(max(rz, -box.yaw), box.yaw)))
 
         target = Pose(
             T_base_reset.position + offset, quat_multiply(T_base_reset.quaternion, quat_from_rotvec(rotation))

@@ -33,9 +33,13 @@ class Inbox:
     Attributes:
         progress: How far the learner is, as it said last.
         error: Why nothing more will arrive, or None.
+
+    Args:
+        silence_limit: How long to wait while nothing arrives [s].
     """
 
-    def __init__(self) -> None:
+    def __init__(self, silence_limit: int = SILENCE_LIMIT) -> None:
+        self._silence_limit = silence_limit
         self.progress = Progress(env_steps=0, updates=0, update_to_data=0.0)
         self.error: RobotRLError | None = None
         self._changed = threading.Condition()
@@ -81,11 +85,11 @@ class Inbox:
     # For the actor's thread.
 
     def wait_for(self, done: Callable[[], bool]) -> bool:
-        """Waits until `done()`. False: nothing more will arrive, or nothing has for `SILENCE_LIMIT`."""
+        """Waits until `done()`. False: nothing more will arrive, or nothing has for too long."""
         silent = 0
         with self._changed:
             while not done():
-                if self.error is not None or silent >= SILENCE_LIMIT:
+                if self.error is not None or silent >= self._silence_limit:
                     return False
                 # In short waits, so that the time in which this process was stopped (Ctrl-Z) does not count.
                 silent = 0 if self._changed.wait(1.0) else silent + 1

@@ -148,7 +148,7 @@ def test_it_can_be_resumed_in_one_process_and_again_in_two(run):
 def test_a_killed_learner_ends_the_run_with_a_sentence(tmp_path):
     with training(tmp_path / "run") as (actor, learner, log):
         held = {os.readlink(f"/proc/{learner}/fd/{fd}") for fd in os.listdir(f"/proc/{learner}/fd")}
-        assert not [name for name in held if str(tmp_path / "run") in name], "a lock or a file has leaked"
+        assert not [name for name in held if name.startswith(f"{tmp_path}/run/")], "a lock or a file has leaked"
         os.kill(learner, signal.SIGKILL)
         assert actor.wait(20) == 1
     assert re.search(
@@ -174,4 +174,4 @@ def test_control_c_stops_both_and_saves(tmp_path):
         assert not is_running(learner)
     state = load_checkpoint(tmp_path / "run" / "checkpoint.pt")
     assert state["learner"]["env_steps"] == state["env_steps"] > 100
-    assert f"stopped after {state['env_steps']} of 100000 env steps and saved" in log.read_text()
+    assert f"{state['env_steps']} of 100000 env steps, and saved" in log.read_text()

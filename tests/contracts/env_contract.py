@@ -1,0 +1,263 @@
+"""What `RobotEnv` has to do over every workcell. Subclass `EnvContract`, give it a `cell` fixture, and run it.
+
+    class TestMyTask(EnvContract):
+        @pytest.fixture
+        def make_cell(self): return lambda: ...  # a new workcell each time
+"""
+
+import warnings
+from dataclasses import replace
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from robot_rl.data.schema import EpisodeBuilder, Source
+from robot_rl.env.robot_env import RobotEnv
+from robot_rl.errors import ActionError, RobotRLError, StepOrderError
+
+
+class Delegate:
+    """Another object with some attributes replaced."""
+
+    def __init__(self, other, **changes):
+        self._other = other
+        self.__dict__ |= changes
+
+    def __getattr__(self, name):
+        return getattr(self._other, name)
+
+
+class WithoutInfo(RobotEnv):
+    """`info` holds times, which differ between two episodes, and gymnasium wants them equal."""
+
+    def reset(self, *, seed=None, options=None):
+        observation, _ = super().reset(seed=seed, options=options)
+        return observation, {}
+
+    def step(self, action):
+        *values, _ = super().step(action)
+        return (*values, {})
+
+
+def idle(env):
+    return np.zeros(env.action_space.shape, np.float32)
+
+
+def play(env, actions, *, seed=0, **options):
+    """First observation, and the five values of every step until the episode or the actions end."""
+    observation, _ = env.reset(seed=seed, options=options)
+    rows = []
+    for action in actions:
+        rows.append(env.step(action))
+        if rows[-1][2] or rows[-1][3]:
+            break
+    return observation, rows
+
+
+def until_the_end(env):
+    return [idle(env)] * env.spec_task.max_steps
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(np.array_equal(a[key], b[key]) for key in a)
+
+
+class EnvContract:
+    """The tests."""
+
+    @pytest.fixture
+    def env(self, make_cell):
+        with_interventions = RobotEnv(make_cell(), interventions=True)
+        yield with_interventions
+        with_interventions.close()
+
+    @pytest.fixture
+    def alone(self, make_cell):
+        unassisted = RobotEnv(make_cell())
+        yield unassisted
+        unassisted.close()
+
+    def test_gymnasium_finds_nothing_to_complain_about(self, make_cell):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            # Physical quantities have no natural bounds, and the environment is used as it is, without `gymnasium.make`.
+            for harmless in (".*Box observation space (minimum|maximum) value.*", ".*not having a spec.*"):
+                warnings.filterwarnings("ignore", message=harmless)
+            check_env(WithoutInfo(make_cell()), skip_render_check=True)
+
+    def test_observations_lie_in_their_space_and_are_chained(self, env):
+        rng = np.random.default_rng(0)
+        observation, _ = env.reset(seed=1)
+        for _ in range(20):
+            assert env.observation_space.contains(observation)
+            after, reward, terminated, truncated, info = env.step(rng.uniform(-1, 1, env.action_space.shape))
+            assert same(info["step"].observation, observation)
+            assert isinstance(reward, float)
+            assert type(terminated) is type(truncated) is bool
+            observation = after
+            if terminated or truncated:
+                break
+        assert env.observation_space.contains(observation)
+
+    def test_success_terminates_and_does_not_truncate(self, alone):
+        for seed in range(10):
+            _, rows = play(alone, until_the_end(alone), seed=seed, demonstrate=True)
+            _, reward, terminated, truncated, info = rows[-1]
+            if info["success"]:
+                break
+        assert info["success"], "the operator failed on ten resets"
+        assert (terminated, truncated, reward, info["failure"]) == (True, False, 1.0, None)
+        assert not any(row[2] or row[3] or row[1] or row[4]["success"] for row in rows[:-1])
+
+    def test_the_step_limit_truncates_and_does_not_terminate(self, alone):
+        _, rows = play(alone, until_the_end(alone))
+        assert len(rows) == alone.spec_task.max_steps
+        _, reward, terminated, truncated, info = rows[-1]
+        assert (terminated, truncated, reward, info["success"], info["failure"]) == (False, True, 0.0, False, None)
+        assert not any(row[2] or row[3] for row in rows[:-1])
+
+    def test_success_at_the_step_limit_terminates(self, make_cell):
+        def at_the_limit(success):
+            cell = make_cell()
+            task = Delegate(cell.task, spec=replace(cell.task.spec, max_steps=3))
+            task.evaluate = lambda state: replace(cell.task.evaluate(state), success=success and env._index == 2)
+            env = RobotEnv(replace(cell, task=task))
+            _, rows = play(env, [idle(env)] * 3)
+            return [row[2:4] for row in rows]
+
+        assert at_the_limit(success=True) == [(False, False), (False, False), (True, False)]
+        assert at_the_limit(success=False) == [(False, False), (False, False), (False, True)]
+
+    def test_too_much_force_ends_as_a_failure_without_success(self, make_cell):
+        cell = make_cell()
+        env = RobotEnv(replace(cell, task=Delegate(cell.task, spec=replace(cell.task.spec, force_limit=-1.0))))
+        _, ((_, reward, terminated, truncated, info),) = play(env, until_the_end(env))
+        assert (terminated, truncated, reward, info["success"]) == (True, False, 0.0, False)
+        assert info["failure"] == "force limit"
+
+    def test_steps_only_between_reset_and_end(self, make_cell):
+        env = RobotEnv(make_cell())
+        with pytest.raises(StepOrderError):
+            env.step(idle(env))
+        play(env, until_the_end(env))
+        with pytest.raises(StepOrderError):
+            env.step(idle(env))
+        env.reset(seed=1)
+        env.step(idle(env))
+        env.close()
+        env.close()
+
+    def test_unknown_reset_options_are_named(self, alone):
+        with pytest.raises(RobotRLError, match="demo_nstrate.*valid"):
+            alone.reset(options={"demo_nstrate": True})
+
+    @pytest.mark.parametrize("wrong", ["nan", "infinite", "too large", "shape", "scalar", "text", "none"])
+    def test_a_bad_action_is_refused_before_anything_moved(self, make_cell, wrong):
+        cell = make_cell()
+        sent = []
+        io = Delegate(cell.io, command=lambda command: (sent.append(command), cell.io.command(command)))
+        env = RobotEnv(replace(cell, io=io))
+        env.reset(seed=0)
+        size = env.spec_task.action_size
+        bad = {
+            "nan": np.full(size, np.nan, np.float32),
+            "infinite": np.full(size, -np.inf, np.float32),
+            "too large": np.full(size, 1.01, np.float32),
+            "shape": np.zeros(size + 1, np.float32),
+            "scalar": 0.0,
+            "text": "up",
+            "none": None,
+        }
+        before = cell.clock.now()
+        with pytest.raises(ActionError):
+            env.step(bad[wrong])
+        assert cell.clock.now() == before
+        assert not sent
+        _, _, _, _, info = env.step(idle(env))  # the episode goes on
+        assert info["step"].index == 0
+        assert len(sent) == 1
+
+    def test_an_intervention_is_recorded_with_both_actions_and_its_source(self, env, make_cell):
+        wanted = np.full(env.action_space.shape, 0.01, np.float32)
+        _, rows = play(env, [wanted] * env.spec_task.max_steps, seed=3)
+        steps = [row[4]["step"] for row in rows]
+        led = [step for step in steps if step.source != Source.POLICY]
+        assert led, "the operator never took over from a policy that does nothing"
+        assert {step.source for step in led} == {make_cell().operator_source}
+        assert all(np.array_equal(step.action_policy, wanted) for step in steps)
+        assert not any(np.array_equal(step.action, wanted) for step in led)
+        assert all(np.array_equal(step.action, wanted) for step in steps if step.source == Source.POLICY)
+        assert len(led) < len(steps), "the operator never let the policy act"
+
+    def test_without_interventions_the_policy_is_left_alone(self, alone):
+        wanted = np.full(alone.action_space.shape, 0.01, np.float32)
+        _, rows = play(alone, [wanted] * alone.spec_task.max_steps, seed=3)
+        assert all(row[4]["step"].source == Source.POLICY for row in rows)
+        assert all(np.array_equal(row[4]["step"].action, wanted) for row in rows)
+
+    def test_a_demonstration_is_led_from_the_first_step_to_the_last(self, alone, make_cell):
+        _, rows = play(alone, until_the_end(alone), demonstrate=True)
+        assert {row[4]["step"].source for row in rows} == {make_cell().operator_source}
+
+    def test_the_same_seed_gives_the_same_episode_bit_for_bit(self, make_cell):
+        def episode(env, seed):
+            rng = np.random.default_rng(7)
+            actions = [rng.uniform(-1, 1, env.action_space.shape).astype(np.float32) for _ in range(25)]
+            first, rows = play(env, actions, seed=seed)
+            columns = [first, *(row[0] for row in rows)]
+            extra = [(row[1], *row[2:4], row[4]["force_peak"], row[4]["step"].action.tolist()) for row in rows]
+            return columns, extra
+
+        one, other = RobotEnv(make_cell(), interventions=True), RobotEnv(make_cell(), interventions=True)
+        columns, extra = episode(one, seed=5)
+        different, _ = episode(one, seed=6)
+        for env in (one, other):  # after another episode, and in another process's place
+            again, extra_again = episode(env, seed=5)
+            assert extra_again == extra
+            assert all(same(a, b) for a, b in zip(columns, again, strict=True))
+        assert not same(columns[0], different[0])
+
+    def test_unseeded_resets_differ_and_follow_from_the_first_seed(self, alone):
+        def three():
+            first, _ = alone.reset(seed=1)
+            return [first, alone.reset()[0], alone.reset()[0]]
+
+        one, other = three(), three()
+        assert all(same(a, b) for a, b in zip(one, other, strict=True))
+        assert not same(one[1], one[2])
+
+    def test_steps_make_an_episode_whose_stamps_are_in_order(self, alone):
+        env = alone
+        _, info = env.reset(seed=0, options={"episode_id": "e7"})
+        builder, period = EpisodeBuilder("e7"), env.spec_task.control_period
+        for _ in range(10):
+            observation, _, _, _, info = env.step(idle(env))
+            builder.add(info["step"])
+        episode = builder.finish(observation, info["stamp_obs"])
+        assert (np.diff(episode.stamp_obs) > 0).all()
+        assert (episode.stamp_obs[:-1] <= episode.stamp_action).all()
+        assert np.diff(episode.stamp_action) == pytest.approx(period * 1e9)
+        assert info["overruns"] == 0
+
+    @pytest.mark.parametrize("fault", [RobotRLError("sensor lost"), KeyboardInterrupt(), ZeroDivisionError()], ids=repr)
+    def test_whatever_goes_wrong_the_arm_is_stopped_and_the_episode_over(self, make_cell, fault):
+        cell, stops = make_cell(), []
+
+        def fail(state):
+            raise fault
+
+        io = Delegate(cell.io, stop=lambda: (stops.append(1), cell.io.stop()))
+        env = RobotEnv(replace(cell, io=io, task=Delegate(cell.task, evaluate=fail)))
+        env.reset(seed=0)
+        with pytest.raises(type(fault)):
+            env.step(idle(env))
+        assert stops
+        with pytest.raises(StepOrderError):
+            env.step(idle(env))
+
+    def test_the_spaces_are_those_of_the_specs(self, alone):
+        assert isinstance(alone.action_space, gymnasium.spaces.Box)
+        assert alone.action_space.shape == (alone.spec_task.action_size,)
+        assert set(alone.observation_space.spaces) == set(alone.observation_specs)

@@ -1,0 +1,209 @@
+"""What every `RobotIO` has to do. Subclass `RobotIOContract`, give it a `robot` fixture, and run it.
+
+    class TestMyRobot(RobotIOContract):
+        @pytest.fixture
+        def robot(self): return RobotUnderTest(io=..., clock=..., freeze=...)
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from robot_rl.clock import NS_PER_S, Clock
+from robot_rl.env.robot_io import Command, RobotIO
+from robot_rl.errors import ActionError, StaleStateError
+from robot_rl.geometry import Pose
+
+ARRAYS = ("twist", "wrench", "joint_position", "joint_velocity")
+
+
+@dataclass(frozen=True)
+class RobotUnderTest:
+    """A robot at rest with 10 cm of free space above it.
+
+    Attributes:
+        io: The robot.
+        clock: Its clock.
+        freeze: Injects a fault: from now on nothing new is measured.
+        max_age: Age at which its state is stale [s].
+        joints: Number of its joints.
+        gripper_width: Width to which its gripper opens [m]; 0 without a gripper.
+        reach: Distance that it may stay away from a set-point [m].
+        settle: Time that it takes to come to rest [s].
+    """
+
+    io: RobotIO
+    clock: Clock
+    freeze: Callable[[], None]
+    max_age: float
+    joints: int
+    gripper_width: float = 0.0
+    reach: float = 0.002
+    settle: float = 1.0
+
+    def sleep(self, seconds: float) -> None:
+        self.clock.sleep_until(self.clock.now() + round(seconds * NS_PER_S))
+
+    def position(self) -> np.ndarray:
+        """Mean of a few measurements, since each is noisy."""
+        return np.mean([self.io.read().T_base_tcp.position for _ in range(20)], axis=0)
+
+    def up(self, distance: float, ttl: float = 1.0) -> Command:
+        here = self.io.read().T_base_tcp
+        return Command(self.clock.now(), ttl, Pose(here.position + [0.0, 0.0, distance], here.quaternion))
+
+    def moves(self) -> float:
+        """How far it gets within 0.3 s [m]."""
+        before = self.position()
+        self.sleep(0.3)
+        return float(np.linalg.norm(self.position() - before))
+
+
+class RobotIOContract:
+    """The tests."""
+
+    def test_stamps_rise_with_time_and_are_never_in_the_future(self, robot):
+        stamps, ages = [], []
+        for _ in range(5):
+            robot.sleep(0.1)
+            stamps.append(robot.io.read().stamp)
+            ages.append(robot.clock.now() - stamps[-1])
+        assert all(np.diff(stamps) > 0)
+        assert min(ages) >= 0
+        assert max(ages) <= robot.max_age * NS_PER_S
+
+    def test_a_state_has_the_stated_shapes_and_is_finite(self, robot):
+        state = robot.io.read()
+        shapes = {"twist": (6,), "wrench": (6,), "joint_position": (robot.joints,), "joint_velocity": (robot.joints,)}
+        assert {name: getattr(state, name).shape for name in ARRAYS} == shapes
+        assert state.T_base_tcp.position.shape == (3,)
+        assert np.linalg.norm(state.T_base_tcp.quaternion) == pytest.approx(1.0, abs=1e-9)
+        values = [getattr(state, name) for name in ARRAYS] + [state.T_base_tcp.position, [state.peak_force]]
+        assert np.isfinite(np.concatenate(values)).all()
+        assert isinstance(state.stamp, int)
+
+    def test_states_belong_to_the_reader(self, robot):
+        first = robot.io.read()
+        mine = [getattr(first, name) for name in ARRAYS] + [first.T_base_tcp.position, first.T_base_tcp.quaternion]
+        kept = [array.copy() for array in mine]
+        robot.io.command(robot.up(0.02))
+        robot.sleep(0.3)
+        robot.io.read()
+        assert all(np.array_equal(a, b) for a, b in zip(mine, kept, strict=True)), "a later read changed an earlier state"
+        for array in mine:
+            array[:] = np.nan
+        assert np.isfinite(robot.position()).all()
+
+    def test_it_goes_to_the_set_point(self, robot):
+        command = robot.up(0.02)
+        robot.io.command(command)
+        robot.sleep(0.9)
+        assert robot.position() == pytest.approx(command.T_base_target.position, abs=robot.reach)
+
+    def test_an_expired_command_is_not_followed_any_more(self, robot):
+        start = robot.position()
+        robot.io.command(robot.up(0.1, ttl=0.1))
+        robot.sleep(0.1 + robot.settle)
+        assert 0.001 < np.linalg.norm(robot.position() - start) < 0.08
+        assert robot.moves() < 0.0005
+
+    def test_a_new_command_replaces_the_old_one_and_its_expiry(self, robot):
+        command = replace(robot.up(0.02), ttl=2.0)
+        robot.io.command(robot.up(-0.02, ttl=0.1))
+        robot.io.command(command)
+        robot.sleep(0.9)
+        assert robot.position() == pytest.approx(command.T_base_target.position, abs=robot.reach)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"ttl": 0.0},
+            {"ttl": -1.0},
+            {"ttl": np.nan},
+            {"ttl": np.inf},
+            {"stamp": -10 * NS_PER_S},
+            {"position": np.array([0.5, np.nan, 0.1])},
+            {"position": np.array([0.5, np.inf, 0.1])},
+            {"quaternion": np.array([np.nan, 1.0, 0.0, 0.0])},
+            {"quaternion": np.zeros(4)},
+            {"quaternion": np.array([0.0, 2.0, 0.0, 0.0])},
+            {"gripper_width": np.nan},
+        ],
+        ids=str,
+    )
+    def test_a_bad_command_is_refused_and_nothing_moves(self, robot, change):
+        good = robot.up(0.05)
+        pose = {"position": good.T_base_target.position, "quaternion": good.T_base_target.quaternion}
+        command = {"stamp": good.stamp, "ttl": good.ttl, "gripper_width": None}
+        for key, value in change.items():
+            (pose if key in pose else command)[key] = value
+        with pytest.raises(ActionError):
+            robot.io.command(Command(T_base_target=Pose(**pose), **command))
+        assert robot.moves() < 0.0005
+
+    def test_a_refused_command_leaves_the_present_one_in_force(self, robot):
+        command = robot.up(0.02)
+        robot.io.command(command)
+        with pytest.raises(ActionError):
+            robot.io.command(replace(robot.up(-0.02), ttl=0.0))
+        robot.sleep(0.9)
+        assert robot.position() == pytest.approx(command.T_base_target.position, abs=robot.reach)
+
+    def test_stop_holds_and_may_come_twice(self, robot):
+        start = robot.position()
+        robot.io.command(robot.up(0.1, ttl=3.0))
+        robot.sleep(0.1)
+        robot.io.stop()
+        robot.io.stop()
+        robot.sleep(robot.settle)
+        assert np.linalg.norm(robot.position() - start) < 0.08
+        assert robot.moves() < 0.0005
+
+    def test_stop_works_from_another_thread_while_the_loop_sleeps(self, robot):
+        start, stopped = robot.position(), threading.Event()
+
+        def stop_often():
+            while not stopped.is_set():
+                robot.io.stop()
+
+        robot.io.command(robot.up(0.1, ttl=3.0))
+        robot.sleep(0.05)
+        thread = threading.Thread(target=stop_often)
+        thread.start()
+        try:
+            robot.sleep(robot.settle)
+        finally:
+            stopped.set()
+            thread.join()
+        assert np.linalg.norm(robot.position() - start) < 0.08
+        assert robot.moves() < 0.0005
+
+    def test_a_command_after_stop_is_followed(self, robot):
+        robot.io.stop()
+        command = robot.up(0.02)
+        robot.io.command(command)
+        robot.sleep(0.9)
+        assert robot.position() == pytest.approx(command.T_base_target.position, abs=robot.reach)
+
+    def test_a_stale_state_is_an_error_and_not_an_answer(self, robot):
+        robot.sleep(0.1)
+        robot.freeze()
+        robot.io.read()  # not stale yet
+        robot.sleep(robot.max_age + 0.05)
+        with pytest.raises(StaleStateError) as caught:
+            robot.io.read()
+        assert caught.value.age > caught.value.max_age == robot.max_age
+
+    def test_the_gripper_opens_and_closes_and_is_left_alone(self, robot):
+        if not robot.gripper_width:
+            assert robot.io.read().gripper_width == 0.0
+            return
+        for wanted in (0.0, robot.gripper_width):
+            robot.io.command(replace(robot.up(0.0, ttl=2.0), gripper_width=wanted))
+            robot.sleep(1.0)
+            robot.io.command(robot.up(0.0, ttl=2.0))
+            robot.sleep(0.5)
+            assert robot.io.read().gripper_width == pytest.approx(wanted, abs=0.003)

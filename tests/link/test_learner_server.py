@@ -1,0 +1,172 @@
+"""What the learner's process makes of messages, and the actor of the answers; both in this process, over a socket."""
+
+import dataclasses
+import socket
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from robot_rl.config.components import ReplayConfig, SACConfig, TrainConfig
+from robot_rl.env.task import TaskSpec, Workspace
+from robot_rl.errors import ConfigError, DataError, DivergedError, LinkError
+from robot_rl.link.connection import Connection, PeerGoneError
+from robot_rl.link.handshake import Agreement
+from robot_rl.link.inbox import Inbox
+from robot_rl.link.learner_process import LearnerServer
+from robot_rl.link.messages import (
+    Demonstration,
+    Failure,
+    Logs,
+    Parameters,
+    Progress,
+    Ready,
+    Start,
+    StateRequest,
+    StepTaken,
+    Stop,
+)
+from robot_rl.link.state_parts import StateAssembler, cut
+from robot_rl.spec import ArraySpec
+
+BOX = Workspace(low=(-0.1, -0.1, -0.1), high=(0.1, 0.1, 0.1), yaw=0.1, tilt=0.1)
+TASK = TaskSpec("t", "do it", 10, 0.1, BOX, action_axes=("x", "y"))
+CONFIG = TrainConfig(
+    demonstrations=1,
+    warmup_steps=0,
+    update_to_data=2,
+    sac=SACConfig(hidden_sizes=(4,)),
+    replay=ReplayConfig(capacity=50, batch_size=4),
+)
+AGREEMENT = Agreement(TASK, {"state/s": ArraySpec((3,))}, CONFIG)
+ROW, ACTION = np.ones(3, np.float32), np.zeros(2, np.float32)
+DEMONSTRATION = Demonstration(
+    rows=np.ones((3, 3), np.float32),
+    action=np.zeros((2, 2), np.float32),
+    reward=np.zeros(2, np.float32),
+    terminated=np.array([False, True]),
+    truncated=np.zeros(2, bool),
+    source=np.ones(2, np.int8),
+)
+
+
+def step(number, **changes):
+    fields = {"number": number, "action": ACTION, "reward": 0.0, "terminated": False, "truncated": False, "source": 0}
+    return StepTaken(**{**fields, "row": ROW, **changes})
+
+
+def serve(*messages):
+    """All answers to these messages, from a learner that then runs until it is told to stop."""
+    ours, theirs = socket.socketpair()
+    actor, learner = Connection(ours, "learner"), Connection(theirs, "actor")
+    try:
+        for message in messages:
+            actor.send(message)
+        actor.send(Stop())
+        LearnerServer(learner).run()
+        learner.hang_up()
+        answers = []
+        with pytest.raises(PeerGoneError):
+            while True:
+                answers.append(actor.receive())
+        return answers
+    finally:
+        actor.close()
+        learner.close()
+
+
+def test_it_says_what_it_does():
+    hello = AGREEMENT.hello()
+    answers = serve(hello, DEMONSTRATION, Start(row=ROW), *(step(n) for n in range(7)), StateRequest())
+    kinds = [type(answer).__name__ for answer in answers]
+    assert kinds == [
+        *("Parameters", "Progress", "Ready"),
+        *["Progress"] * 4,
+        *("Parameters", "Progress"),  # after the fifth call
+        *["Progress"] * 2,
+        *("Parameters", "StatePart"),
+    ]
+    progress = [(a.env_steps, a.updates, a.update_to_data) for a in answers if isinstance(a, Progress)]
+    assert progress == [(0, 0, 0.0), *((n, 2 * n, 2.0) for n in range(1, 8))]
+    assert [a.updates for a in answers if isinstance(a, Parameters)] == [0, 10, 14]
+    assert answers[2].fingerprint == AGREEMENT.fingerprint
+    state = StateAssembler().add(answers[-1])
+    assert (state["env_steps"], state["demos"]["episode_rows"].tolist()) == (7, [3])
+    again = serve(hello, *cut(state), StateRequest())
+    assert [type(answer).__name__ for answer in again[3:6]] == ["Parameters", "Progress", "Ready"]
+    assert again[4].env_steps == 7
+    assert again[-1].content == answers[-1].content
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "messages"),
+    [
+        (LinkError, "the first message is Start, expected Hello", [Start(row=ROW)]),
+        (LinkError, "a learner does not take the message Hello", [AGREEMENT.hello(), AGREEMENT.hello()]),
+        (LinkError, "a learner does not take the message Logs", [AGREEMENT.hello(), Logs(values={})]),
+        (LinkError, "step 1 arrived after 0 steps; one is lost", [AGREEMENT.hello(), Start(row=ROW), step(1)]),
+        (LinkError, "step 0 arrived after 1 steps; .* twice", [AGREEMENT.hello(), Start(row=ROW), step(0), step(0)]),
+        (DataError, "append without begin", [AGREEMENT.hello(), step(0)]),
+        (DataError, r"shape \(2,\), expected \(3,\)", [AGREEMENT.hello(), Start(row=ACTION)]),
+        (DataError, "reward is nan", [AGREEMENT.hello(), Start(row=ROW), step(0, reward=float("nan"))]),
+        (
+            LinkError,
+            "shapes of its columns",
+            [AGREEMENT.hello(), dataclasses.replace(DEMONSTRATION, reward=np.zeros(3, np.float32))],
+        ),
+        (
+            LinkError,
+            "shapes of its columns",
+            [AGREEMENT.hello(), dataclasses.replace(DEMONSTRATION, rows=np.zeros(()))],
+        ),
+        (
+            ConfigError,
+            r"return_range \(1.0, 1.0\) is empty",
+            [AGREEMENT._replace(task=dataclasses.replace(TASK, return_range=(1.0, 1.0))).hello()],
+        ),
+    ],
+)
+def test_it_refuses_what_makes_no_sense(error, words, messages):
+    with pytest.raises(error, match=words):
+        serve(*messages)
+
+
+@pytest.mark.parametrize("error", [DataError, DivergedError, ConfigError])
+def test_what_ended_the_learner_keeps_its_name(error):
+    with pytest.raises(error, match="a sentence"):
+        Inbox().put(Failure(error=error.__name__, text="a sentence"))
+
+
+def test_an_unknown_error_of_the_learner_is_a_link_error():
+    with pytest.raises(LinkError, match="a sentence"):
+        Inbox().put(Failure(error="SystemExit", text="a sentence"))
+
+
+def test_an_actor_takes_only_what_a_learner_says():
+    with pytest.raises(LinkError, match="an actor does not take the message Stop"):
+        Inbox().put(Stop())
+
+
+def test_the_newest_parameters_are_taken_once_and_logs_in_order():
+    inbox = Inbox()
+    for updates in (1, 2):
+        inbox.put(Parameters(updates=updates, arrays={}))
+        inbox.put(Logs(values={"updates": float(updates)}))
+    assert inbox.take_parameters().updates == 2
+    assert inbox.take_parameters() is None
+    assert [inbox.take_logs(), inbox.take_logs(), inbox.take_logs()] == [{"updates": 1.0}, {"updates": 2.0}, None]
+
+
+def test_waiting_ends_by_the_answer_by_an_error_or_by_silence():
+    inbox = Inbox(silence_limit=1)
+    started = time.monotonic()
+    assert inbox.wait_for_ready() is None
+    assert 0.5 < time.monotonic() - started < 10
+    patient = Inbox()
+    threading.Timer(0.1, patient.put, [Ready(fingerprint="x")]).start()
+    assert patient.wait_for_ready().fingerprint == "x"
+    threading.Timer(0.1, patient.fail, [LinkError("over")]).start()
+    assert patient.wait_for_state() is None
+    patient.fail(LinkError("later"))
+    assert str(patient.error) == "over"

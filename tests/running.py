@@ -1,0 +1,61 @@
+"""Starts `robot-rl` as a user does, on runs so small that they end within seconds."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+
+from robot_rl.learn.checkpoint import load_checkpoint
+
+ROBOT_RL = str(Path(sys.executable).with_name("robot-rl"))
+
+SMALL = (
+    *("--steps", "120", "--episodes", "3"),
+    *("--set", "demonstrations=2", "--set", "warmup_steps=20", "--set", "checkpoint_interval=60"),
+    *("--set", "update_to_data=2", "--set", "replay.batch_size=16", "--set", "sac.hidden_sizes=[32, 32]"),
+    *("--set", "evaluation.curve_interval=80", "--set", "evaluation.curve_episodes=2"),
+    *("--set", "evaluation.video_episodes=0"),
+)
+"""Flags of a training that learns nothing, but does everything else."""
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """One thread: more would wait for each other on a busy machine."""
+    return {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100", **variables}
+
+
+def robot_rl(*arguments: object, **options) -> subprocess.CompletedProcess[str]:
+    """Runs a command to its end, with standard output and standard error apart."""
+    command = [ROBOT_RL, *map(str, arguments)]
+    options = {"env": environment()} | options
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=200, **options)
+
+
+def start(*arguments: object) -> subprocess.Popen[str]:
+    """Starts a command; its standard error can be read line by line."""
+    command = [ROBOT_RL, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder and what is in it."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def learned(run: Path) -> dict[str, torch.Tensor]:
+    """All parameters in a run's checkpoint."""
+    modules = load_checkpoint(run / "checkpoint.pt")["learner"]["sac"]["modules"]
+    return {f"{name}.{key}": value for name, module in modules.items() for key, value in module.items()}
+
+
+def same(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -> bool:
+    """Whether two sets of parameters are equal bit for bit."""
+    return left.keys() == right.keys() and all(torch.equal(left[key], right[key]) for key in left)
+
+
+def timeless(record: dict) -> dict:
+    """A record without what depends on the machine's speed, on when and from where it was made."""
+    vary = {"wall_s", "learning_wall_s", "steps_per_s", "updates_per_s", "provenance"}
+    return {key: value for key, value in record.items() if key not in vary}
