@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib.metadata import entry_points
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import PluginError, UnknownNameError
+
+if TYPE_CHECKING:
+    from robot_rl.env.task import Workcell, WorkcellOptions
 
 TASK_GROUP = "robot_rl.tasks"
 BENCHMARK_GROUP = "robot_rl.benchmarks"
@@ -34,6 +36,8 @@ def make_workcell(task: str, options: WorkcellOptions | None = None) -> Workcell
         PluginError: if the package behind it cannot be imported.
         RenderError: if cameras are wanted and this machine cannot render.
     """
+    from robot_rl.env.task import WorkcellOptions  # here, as gymnasium comes with it and `--help` should not wait
+
     make = cast("Callable[[WorkcellOptions], Workcell]", _load("task", TASK_GROUP, task))
     return make(options or WorkcellOptions())
 

@@ -3,13 +3,15 @@
 import os
 import sys
 
-# MuJoCo picks its OpenGL platform when it is imported. On a machine without a screen only EGL can render.
-if sys.platform == "linux" and not os.environ.get("DISPLAY"):
-    os.environ.setdefault("MUJOCO_GL", "egl")
-
-GL_PLATFORM = os.environ.get("MUJOCO_GL", "(unset)")
 GL_FAILURE = ""
-"""Why the OpenGL platform cannot be loaded, or empty. Physics does without it; cameras raise `RenderError`."""
+"""Why this process cannot render, or empty. Everything else works without; cameras raise `RenderError`."""
+
+# MuJoCo picks its OpenGL platform when it is imported. On a machine without a screen only EGL can render.
+if sys.platform == "linux" and not os.environ.get("DISPLAY") and "MUJOCO_GL" not in os.environ:
+    if "mujoco" in sys.modules:
+        GL_FAILURE = "mujoco was imported before sim, when MUJOCO_GL was not set"
+    os.environ["MUJOCO_GL"] = "egl"
+GL_PLATFORM = os.environ.get("MUJOCO_GL", "(unset)")
 try:
     import mujoco
 except (AttributeError, ImportError, OSError, RuntimeError) as error:

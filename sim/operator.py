@@ -122,12 +122,16 @@ class ScriptedOperator(ABC):
 
     def _in_control(self, state: RobotState) -> bool:
         """Watches the policy, and decides who leads this step."""
+        if self._burst == 0 and not self._takes_over(state):
+            return False
+        self._burst -= 1
+        if self._burst == 0:
+            self._rest, self._best, self._stalled = self._habit.rest, np.inf, 0
+        return True
+
+    def _takes_over(self, state: RobotState) -> bool:
+        """Starts a burst if things look bad, most of the time."""
         habit, rng = self._habit, self._rng
-        if self._burst > 0:
-            self._burst -= 1
-            if self._burst == 0:
-                self._rest, self._best, self._stalled = habit.rest, np.inf, 0
-            return True
         distance = self.distance(state)
         if distance < self._best - habit.progress:
             self._best, self._stalled = distance, 0
@@ -137,14 +141,15 @@ class ScriptedOperator(ABC):
             self._rest -= 1
             return False
         worried = self._stalled >= habit.patience or state.peak_force > habit.force
-        if worried and rng.uniform() < habit.chance:
-            self._burst = int(rng.integers(habit.burst[0], habit.burst[1] + 1))
-            self._look()
-            self.begin()
-            return True
-        if worried:
+        if not worried:
+            return False
+        if rng.uniform() >= habit.chance:
             self._stalled = habit.patience // 2
-        return False
+            return False
+        self._burst = int(rng.integers(habit.burst[0], habit.burst[1] + 1))
+        self._look()
+        self.begin()
+        return True
 
     # Seeing and moving.
 

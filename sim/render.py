@@ -54,14 +54,12 @@ class MujocoCameras:
         # The offscreen buffer has to be as large as the frames; its size hardly matters to the cost.
         model.vis.global_.offheight = max(model.vis.global_.offheight, size[0])
         model.vis.global_.offwidth = max(model.vis.global_.offwidth, size[1])
+        if GL_FAILURE:
+            raise _render_error(GL_FAILURE)
         try:
             self._renderer = mujoco.Renderer(model, height=size[0], width=size[1])
         except (RuntimeError, ImportError, AttributeError, mujoco.FatalError) as error:
-            raise RenderError(
-                f"cannot make an OpenGL context with MUJOCO_GL={GL_PLATFORM}: {GL_FAILURE or error}. "
-                "On a machine without a screen set MUJOCO_GL=egl and install libegl1 and libgl1-mesa-dri "
-                "(`make setup` does both)"
-            ) from error
+            raise _render_error(error) from error
         for flag in _COSTLY:
             self._renderer.scene.flags[flag] = False
 
@@ -86,3 +84,10 @@ class MujocoCameras:
     def close(self) -> None:
         """Releases the OpenGL context."""
         self._renderer.close()
+
+
+def _render_error(reason: object) -> RenderError:
+    return RenderError(
+        f"cannot make an OpenGL context with MUJOCO_GL={GL_PLATFORM}: {reason}. On a machine without a screen set "
+        "MUJOCO_GL=egl and install libegl1 and libgl1-mesa-dri (`make setup` does both)"
+    )

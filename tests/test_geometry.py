@@ -27,7 +27,9 @@ quaternions = (
 poses = st.builds(Pose, vectors, quaternions)
 # Angles of all sizes, and those where the logarithm is delicate: near 0 and near pi.
 angles = st.one_of(
-    st.floats(0.0, np.pi), st.floats(-14.0, -3.0).map(lambda e: 10.0**e), st.floats(-14.0, -3.0).map(lambda e: np.pi - 10.0**e)
+    st.floats(0.0, np.pi),
+    st.floats(-14.0, -3.0).map(lambda e: 10.0**e),
+    st.floats(-14.0, -3.0).map(lambda e: np.pi - 10.0**e),
 )
 MIRROR = np.array([0.0, 1.0, 0.0, 0.0])
 

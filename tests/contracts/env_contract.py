@@ -1,8 +1,8 @@
 """What `RobotEnv` has to do over every workcell. Subclass `EnvContract`, give it a `cell` fixture, and run it.
 
-    class TestMyTask(EnvContract):
-        @pytest.fixture
-        def make_cell(self): return lambda: ...  # a new workcell each time
+class TestMyTask(EnvContract):
+    @pytest.fixture
+    def make_cell(self): return lambda: ...  # a new workcell each time
 """
 
 import warnings
@@ -82,7 +82,7 @@ class EnvContract:
     def test_gymnasium_finds_nothing_to_complain_about(self, make_cell):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            # Physical quantities have no natural bounds, and the environment is used as it is, without `gymnasium.make`.
+            # Physical quantities have no natural bounds, and the environment is used without `gymnasium.make`.
             for harmless in (".*Box observation space (minimum|maximum) value.*", ".*not having a spec.*"):
                 warnings.filterwarnings("ignore", message=harmless)
             check_env(WithoutInfo(make_cell()), skip_render_check=True)
@@ -150,7 +150,7 @@ class EnvContract:
         env.close()
 
     def test_unknown_reset_options_are_named(self, alone):
-        with pytest.raises(RobotRLError, match="demo_nstrate.*valid"):
+        with pytest.raises(RobotRLError, match=r"demo_nstrate.*valid"):
             alone.reset(options={"demo_nstrate": True})
 
     @pytest.mark.parametrize("wrong", ["nan", "infinite", "too large", "shape", "scalar", "text", "none"])

@@ -1,8 +1,8 @@
 """What every `RobotIO` has to do. Subclass `RobotIOContract`, give it a `robot` fixture, and run it.
 
-    class TestMyRobot(RobotIOContract):
-        @pytest.fixture
-        def robot(self): return RobotUnderTest(io=..., clock=..., freeze=...)
+class TestMyRobot(RobotIOContract):
+    @pytest.fixture
+    def robot(self): return RobotUnderTest(io=..., clock=..., freeze=...)
 """
 
 import threading
@@ -92,7 +92,9 @@ class RobotIOContract:
         robot.io.command(robot.up(0.02))
         robot.sleep(0.3)
         robot.io.read()
-        assert all(np.array_equal(a, b) for a, b in zip(mine, kept, strict=True)), "a later read changed an earlier state"
+        assert all(np.array_equal(a, b) for a, b in zip(mine, kept, strict=True)), (
+            "a later read changed an earlier state"
+        )
         for array in mine:
             array[:] = np.nan
         assert np.isfinite(robot.position()).all()

@@ -100,7 +100,9 @@ def test_locked_axes_go_back_to_their_reset_value():
 def test_a_command_expires_after_some_control_periods():
     assert apply(SPEC, np.zeros(6)).command.ttl == pytest.approx(0.3)
     assert apply(SPEC, np.zeros(6)).command.stamp == 5
-    assert SafetyFilter(SPEC, ttl_periods=1.5).apply(np.zeros(6), state(RESET), RESET, 0).command.ttl == pytest.approx(0.15)
+    assert SafetyFilter(SPEC, ttl_periods=1.5).apply(np.zeros(6), state(RESET), RESET, 0).command.ttl == pytest.approx(
+        0.15
+    )
 
 
 @pytest.mark.parametrize(
@@ -118,7 +120,8 @@ def test_an_axis_that_does_not_exist_is_named():
 
 
 @pytest.mark.parametrize(
-    "action", [np.zeros(5), np.zeros((1, 6)), axis("x", np.nan), axis("x", np.inf), axis("x", 1.001), "x", None, [[0], 1]]
+    "action",
+    [np.zeros(5), np.zeros((1, 6)), axis("x", np.nan), axis("x", np.inf), axis("x", 1.001), "x", None, [[0], 1]],
 )
 def test_a_bad_action_is_refused(action):
     with pytest.raises(ActionError):

@@ -52,7 +52,8 @@ def test_noise_has_the_stated_size_and_no_bias():
     rig.sleep(0.1)
     states, truth = [rig.io.read() for _ in range(1500)], rig.pose()
     turns = [
-        rotvec_from_quat(quat_multiply(quat_conjugate(truth.quaternion), state.T_base_tcp.quaternion)) for state in states
+        rotvec_from_quat(quat_multiply(quat_conjugate(truth.quaternion), state.T_base_tcp.quaternion))
+        for state in states
     ]
     wrenches = np.array([state.wrench for state in states])
     for samples, sigma in (

@@ -1,0 +1,56 @@
+"""Plays simulated tasks without a learner."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from robot_rl.data.schema import Step
+from robot_rl.env.robot_env import RobotEnv
+from robot_rl.env.task import Workcell
+from robot_rl.registry import make_workcell
+
+Policy = Callable[[dict[str, np.ndarray]], np.ndarray]
+
+
+class Played(NamedTuple):
+    """An episode: its steps, whether it succeeded, why it failed, and the largest force in it [N]."""
+
+    steps: list[Step]
+    success: bool
+    failure: str | None
+    force: float
+
+
+def stage(task: str, *, interventions: bool = False) -> tuple[RobotEnv, Workcell]:
+    cell = make_workcell(task)
+    return RobotEnv(cell, interventions=interventions), cell
+
+
+def always(env: RobotEnv, *action: float) -> Policy:
+    """The same action every step; missing components are 0."""
+    full = np.zeros(env.spec_task.action_size, np.float32)
+    full[: len(action)] = action
+    return lambda observation: full
+
+
+def at_random(env: RobotEnv, seed: int) -> Policy:
+    rng = np.random.default_rng(seed)
+    return lambda observation: rng.uniform(-1.0, 1.0, env.spec_task.action_size).astype(np.float32)
+
+
+def steps(env: RobotEnv, seed: int, policy: Policy, **options) -> Iterator[dict]:
+    """`info` of each step, while the scene still stands as the step left it."""
+    observation, _ = env.reset(seed=seed, options=options)
+    ended = False
+    while not ended:
+        observation, _, terminated, truncated, info = env.step(policy(observation))
+        ended = terminated or truncated
+        yield info
+
+
+def play(env: RobotEnv, seed: int, policy: Policy | None = None, **options) -> Played:
+    infos = list(steps(env, seed, policy or always(env), **options))
+    last = infos[-1]
+    force = max(info["force_peak"] for info in infos)
+    return Played([info["step"] for info in infos], last["success"], last["failure"], force)
