@@ -60,6 +60,7 @@ class ImpedanceController:
         self._model, self._data, self._gains, self._refresh = model, data, gains, refresh
         site = model.site("tcp")
         self._site = site.id
+        self._springs = gains.translation, gains.max_translation_error, gains.rotation, gains.max_rotation_error
         self._stiffness = np.repeat([gains.translation, gains.rotation], 3)
         self._posture_damping = 2.0 * math.sqrt(gains.posture)
         self._ramp_steps = max(1, round(gains.ramp / model.opt.timestep))
@@ -123,9 +124,7 @@ class ImpedanceController:
         # The logarithm, by the shorter way round.
         sine = math.sqrt(x * x + y * y + z * z)
         turn = math.copysign(blend * (2.0 * math.atan2(sine, abs(w)) / sine if sine > 1e-9 else 2.0), w)
-        gains = self._gains
-        stiffness, limit = gains.translation, gains.max_translation_error
-        rotation_stiffness, rotation_limit = gains.rotation, gains.max_rotation_error
+        stiffness, limit, rotation_stiffness, rotation_limit = self._springs
         self._spring[:] = (
             stiffness * _clip(sx + blend * (gx - sx) - px, limit),
             stiffness * _clip(sy + blend * (gy - sy) - py, limit),
@@ -139,16 +138,16 @@ class ImpedanceController:
         """The rows of the law below J, at this pose: damping and posture torque."""
         J, minv_jt = self._J, self._minv_jt
         mujoco.mj_solveM(self._model, self._data, minv_jt, J)
-        inverse_inertia = J @ minv_jt.T  # (6, 6), Lambda^-1
+        inverse_inertia = J.dot(minv_jt.T)  # (6, 6), Lambda^-1
         damping = 2.0 * np.sqrt(self._stiffness / inverse_inertia.diagonal())
         J = J[:, :ARM_DOF]
         _, jbar_t, singular = dposv(inverse_inertia, minv_jt[:, :ARM_DOF])  # Lambda J M^-1, so that N = I - jbar J
         if singular:
             raise DivergedError("the arm is in a singular pose, where its inertia at the tcp is not defined")
         d = self._posture_damping
-        self._joint_damping[:] = (d * jbar_t - damping[:, None] * J).T @ J - d * EYE  # -(J^T D J + d N^T)^T
+        self._joint_damping[:] = (d * jbar_t - damping[:, None] * J).T.dot(J) - d * EYE  # -(J^T D J + d N^T)^T
         posture = self._gains.posture * (HOME - self._q)
-        np.subtract(posture, (jbar_t @ posture) @ J, out=self._posture)
+        np.subtract(posture, jbar_t.dot(posture).dot(J), out=self._posture)
 
 
 def _clip(value: float, limit: float) -> float:

@@ -89,7 +89,7 @@ class WrenchFilter:
     def update(self) -> None:
         """Takes all inputs in."""
         np.multiply(self.value, self._carry, out=self.value)
-        np.add(self.value, self._weights @ self.inputs, out=self.value)
+        np.add(self.value, self._weights.dot(self.inputs), out=self.value)
 
 
 class SampleHistory:

@@ -70,7 +70,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         }
         self.observation_space = to_space(self.observation_specs)  # type: ignore[assignment]
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (self.spec_task.action_size,), np.float32)
-        self._T_base_reset = Pose.identity()
+        self._T_base_reset = self._T_reset_base = Pose.identity()
         self._state: RobotState | None = None
         self._demonstrate = False
         self._episode_id, self._index = "", 0
@@ -100,6 +100,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
             self._cell.operator.reset(episode_seed, self._demonstrate)
         self._state = self._cell.io.read()
         self._T_base_reset = self._state.T_base_tcp
+        self._T_reset_base = self._T_base_reset.inverse()
         self._rate.restart()
         self._observation = self._observe(self._state)
         return self._observation, {"seed": episode_seed, "stamp_obs": self._state.stamp}
@@ -188,7 +189,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
 
     def _observe(self, state: RobotState) -> dict[str, np.ndarray]:
         """Proprioception, the task's own entries, and frames; validated."""
-        T_reset_tcp = self._T_base_reset.inverse() @ state.T_base_tcp
+        T_reset_tcp = self._T_reset_base @ state.T_base_tcp
         to_tcp = quat_conjugate(state.T_base_tcp.quaternion)
         twist = np.concatenate((quat_rotate(to_tcp, state.twist[:3]), quat_rotate(to_tcp, state.twist[3:])))
         values: dict[str, object] = {

@@ -83,7 +83,7 @@ class CubeLift:
         """The cube's estimated pose in the tcp frame: position [m], turn [rad]."""
         del T_base_reset  # the estimate is relative to the tcp itself
         T_tcp_estimate = state.T_base_tcp.inverse() @ self._T_base_estimate
-        turn, _ = swing_twist_z((T_tcp_estimate @ Pose(np.zeros(3), DOWNWARD)).quaternion)
+        turn, _ = swing_twist_z(quat_multiply(T_tcp_estimate.quaternion, DOWNWARD))
         return {"state/cube_estimate": np.append(T_tcp_estimate.position, turn)}
 
     def evaluate(self, state: RobotState) -> Outcome:

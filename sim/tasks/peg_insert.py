@@ -9,13 +9,14 @@ Success means in the hole: depth, lateral error, yaw and tilt in the hole's own 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import Outcome, TaskSpec, Workcell, WorkcellOptions, Workspace
-from robot_rl.geometry import Pose, swing_twist_z, yaw_pose
+from robot_rl.geometry import Pose, quat_multiply, swing_twist_z, yaw_pose
 from robot_rl.spec import ArraySpec
 from sim.arm import solve_ik
 from sim.mujoco_robot_io import MujocoRobotIO
@@ -105,7 +106,7 @@ class PegInsert:
         """Where the hole is believed to be: its mouth in the tcp frame [m], and how far the peg has to turn [rad]."""
         del T_base_reset  # the estimate is relative to the tcp itself
         T_tcp_estimate = state.T_base_tcp.inverse() @ self._T_base_estimate
-        turn, _ = swing_twist_z((T_tcp_estimate @ Pose(np.zeros(3), DOWNWARD)).quaternion)
+        turn, _ = swing_twist_z(quat_multiply(T_tcp_estimate.quaternion, DOWNWARD))
         return {"state/hole_estimate": np.append(T_tcp_estimate.position, turn)}
 
     def evaluate(self, state: RobotState) -> Outcome:
@@ -126,9 +127,9 @@ class PegInsert:
     def insertion(self) -> tuple[float, float, float, float]:
         """The tip in the hole's frame: depth [m], lateral error [m], yaw [rad] and tilt [rad]; the truth."""
         T_hole_tcp = self.T_base_hole.inverse() @ self._io.controller.pose()
-        position = T_hole_tcp.position
-        yaw, tilt = swing_twist_z((T_hole_tcp @ Pose(np.zeros(3), DOWNWARD)).quaternion)
-        return float(-position[2]), float(np.hypot(position[0], position[1])), yaw, tilt
+        x, y, z = T_hole_tcp.position.tolist()
+        yaw, tilt = swing_twist_z(quat_multiply(T_hole_tcp.quaternion, DOWNWARD))
+        return -z, math.hypot(x, y), yaw, tilt
 
 
 def make(options: WorkcellOptions, parameters: PegInsertParameters | None = None) -> Workcell:

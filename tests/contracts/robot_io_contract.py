@@ -53,7 +53,7 @@ class RobotUnderTest:
 
     def up(self, distance: float, ttl: float = 1.0) -> Command:
         here = self.io.read().T_base_tcp
-        return Command(self.clock.now(), ttl, Pose(here.position + [0.0, 0.0, distance], here.quaternion))
+        return Command(self.clock.now(), ttl, Pose(np.add(here.position, (0.0, 0.0, distance)), here.quaternion))
 
     def moves(self) -> float:
         """How far it gets within 0.3 s [m]."""

@@ -53,7 +53,7 @@ def test_an_action_of_one_is_one_step_in_the_tcp_frame():
 def test_the_set_point_starts_from_where_the_arm_is_not_from_where_it_should_be():
     here = near_reset(offset=(0.02, 0.0, 0.0))
     target = apply(SPEC, axis("x"), here).command.T_base_target
-    assert target.position == pytest.approx(here.position + [0.01, 0.0, 0.0])
+    assert target.position == pytest.approx(np.add(here.position, (0.01, 0.0, 0.0)))
 
 
 @pytest.mark.parametrize(("axis_name", "sign"), [(a, s) for a in ("x", "y", "z") for s in (1, -1)])
@@ -115,7 +115,7 @@ def test_the_gripper_closes_keeps_or_opens(wish, width):
 
 
 def test_an_axis_that_does_not_exist_is_named():
-    with pytest.raises(ConfigError, match="rol.*roll"):
+    with pytest.raises(ConfigError, match=r"rol.*roll"):
         SafetyFilter(replace(SPEC, action_axes=("x", "rol")))
 
 

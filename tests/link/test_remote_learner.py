@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from robot_rl.clock import FakeClock, SystemClock, stands_still
 from robot_rl.config.components import ReplayConfig, SACConfig, TrainConfig
 from robot_rl.data.schema import EpisodeBuilder, Source, Step
 from robot_rl.env.task import TaskSpec, Workspace
@@ -201,6 +202,11 @@ def test_the_actor_waits_between_steps_when_it_is_too_far_ahead():
             take_steps(learner, number, number + 1)
             leads.append(learner.lead)
     assert 0 < max(leads) <= 4
+
+
+def test_a_simulated_clock_stands_still_and_a_robots_does_not():
+    assert stands_still(FakeClock())
+    assert not stands_still(SystemClock())
 
 
 def test_on_a_robot_it_waits_only_between_episodes():

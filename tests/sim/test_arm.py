@@ -82,8 +82,8 @@ def test_joint_and_torque_limits_are_the_published_ones(arm):
     limits = np.array([87, 87, 87, 87, 12, 12, 12])
     assert pytest.approx(limits) == TORQUE_LIMITS
     assert arm.actuator_ctrlrange == pytest.approx(np.column_stack((-limits, limits)))
-    assert (HOME > JOINT_LIMITS[:, 0]).all()
-    assert (HOME < JOINT_LIMITS[:, 1]).all()
+    assert (JOINT_LIMITS[:, 0] < HOME).all()
+    assert (JOINT_LIMITS[:, 1] > HOME).all()
 
 
 def test_motors_give_no_more_than_their_limit_and_joints_stop_at_theirs(arm):

@@ -135,7 +135,7 @@ def test_the_law_is_the_one_that_is_written():
     rig.sleep(0.1)  # the ramp is over and the arm still moves
     model, data = rig.model, rig.data
     controller = ImpedanceController(model, data, GAINS)
-    target = Pose(rig.start.position + [0.01, 0.0, 0.05], rig.start.quaternion)
+    target = Pose(np.add(rig.start.position, (0.01, 0.0, 0.05)), rig.start.quaternion)
     controller.set_target(target)
     controller._age = controller._ramp_steps
     controller.step()

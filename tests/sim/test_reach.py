@@ -39,7 +39,7 @@ def test_doing_nothing_and_running_into_a_corner_seldom_succeed(reach):
 
 
 def test_targets_fill_their_range_and_lie_in_the_workspace(reach):
-    env, cell = reach
+    _, cell = reach
     offsets = []
     for seed in range(100):
         cell.task.reset(seed)

@@ -72,7 +72,7 @@ def pixel_of(cell, camera, point):
 
 
 def test_the_hole_is_seen_where_geometry_says(peg):
-    """A few pixels at the hole are dark, those of the block's top around it are not: in both cameras, on most resets."""
+    """A few pixels at the hole are dark, the block's top beside it is not: in both cameras, on most resets."""
     seen = {"front": 0, "wrist": 0}
     for seed in range(10):
         peg.task.reset(seed)
@@ -80,7 +80,7 @@ def test_the_hole_is_seen_where_geometry_says(peg):
         for camera in seen:
             row, column = (round(float(value)) for value in pixel_of(peg, camera, peg.task.T_base_hole.position))
             around = frames[camera][row - 3 : row + 4, column - 3 : column + 4].mean(axis=2)
-            top = peg.task.T_base_hole.position + [0.0, 0.05, 0.0]
+            top = np.add(peg.task.T_base_hole.position, (0.0, 0.05, 0.0))
             row, column = (round(float(value)) for value in pixel_of(peg, camera, top))
             if not (0 <= row < 128 and 0 <= column < 128):
                 continue
