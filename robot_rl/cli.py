@@ -17,7 +17,7 @@ from robot_rl import __version__
 from robot_rl.config.describe import list_keys
 from robot_rl.config.load import load_config
 from robot_rl.errors import InterruptedRunError, RobotRLError
-from robot_rl.registry import benchmark_names
+from robot_rl.registry import benchmark_names, check_task
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -132,6 +132,7 @@ def _tasks(arguments: argparse.Namespace) -> int:
 
 
 def _demo(arguments: argparse.Namespace) -> int:
+    check_task(arguments.task)
     from robot_rl.demonstrate import demonstrate
 
     answer = demonstrate(arguments.task, arguments.out, episodes=arguments.episodes, seed=arguments.seed)
@@ -145,8 +146,6 @@ def _train(arguments: argparse.Namespace) -> int:
         rows = [{"key": k.key, "type": k.type, "default": k.default, "help": k.doc} for k in keys]
         _answer(arguments, rows, [f"{k.key} = {k.default}  ({k.type})\n    {k.doc}" for k in keys])
         return 0
-    _one_thread()
-    from robot_rl.main_job import train
     from robot_rl.run_directory import RunDirectory, default_run_path
 
     flags = {
@@ -161,22 +160,28 @@ def _train(arguments: argparse.Namespace) -> int:
     if arguments.resume:
         if arguments.out is None:
             arguments.parser.error("--resume needs --out DIR, the directory of the run to continue")
-        RunDirectory.read_config(arguments.out)  # says what is wrong before anything else happens
+        RunDirectory.read_config(arguments.out)  # says what is wrong with it, if there is no run
         config = load_config(arguments.config or arguments.out / "config.yaml", overrides)
     else:
         config = load_config(arguments.config, overrides)
     path = arguments.out or default_run_path(config.task, config.seed)
+    check_task(config.task)
+    if not arguments.resume:
+        RunDirectory.check_free(path)
+    _one_thread()  # and whatever takes seconds to import, after what a user may have got wrong
+    from robot_rl.main_job import train
+
     summary = train(config, path, resume=arguments.resume)
     _answer(arguments, summary, [*_in_words(summary), f"run directory: {path}"])
     return _judge(summary["success_rate"], arguments.min_success)
 
 
 def _eval(arguments: argparse.Namespace) -> int:
+    if arguments.camera and arguments.video is None:
+        arguments.parser.error("--camera needs --video FILE, the film to make from it")
     _one_thread()
     from robot_rl.main_job import evaluate_run
 
-    if arguments.camera and arguments.video is None:
-        arguments.parser.error("--camera needs --video FILE, the film to make from it")
     answer = evaluate_run(
         arguments.run,
         episodes=arguments.episodes,

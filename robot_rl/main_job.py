@@ -17,6 +17,7 @@ import torch
 from robot_rl.clock import Clock, stands_still
 from robot_rl.config.components import EvaluationConfig, TrainConfig
 from robot_rl.config.load import config_to_dict, dump_config
+from robot_rl.data.packing import ObservationPacker
 from robot_rl.data.store import STORE_HEAD, EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
@@ -31,10 +32,10 @@ from robot_rl.errors import (
 from robot_rl.evaluate import Evaluation, evaluate, mean
 from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.learn.learner import Learner
+from robot_rl.learn.networks import Policy
 from robot_rl.learn.rollout import EpisodeResult, Rollout
 from robot_rl.link.remote_learner import RemoteLearner
 from robot_rl.metrics import MetricsWriter, read_metrics
-from robot_rl.plots import learning_curve
 from robot_rl.progress import Progress
 from robot_rl.registry import make_workcell
 from robot_rl.run_directory import RunDirectory
@@ -135,28 +136,32 @@ def evaluate_run(
         for camera in cameras:
             if camera not in env.spec_task.cameras:
                 raise UnknownNameError("camera", camera, env.spec_task.cameras)
-        learner = Learner(env.spec_task, env.observation_specs, config)
-        learner.policy.load_policy_state(
-            {name: value.to(config.device) for name, value in checkpoint["learner"]["sac"]["modules"]["policy"].items()}
+        policy = Policy(
+            observation_size=ObservationPacker(env.observation_specs).size * len(config.replay.history),
+            action_size=env.spec_task.action_size,
+            gripper=env.spec_task.gripper,
+            hidden_sizes=config.sac.hidden_sizes,
+            generator=torch.Generator(config.device),
         )
-        evaluation = _evaluate(replace(config, evaluation=settings), env, learner)
+        parameters = checkpoint["learner"]["sac"]["modules"]["policy"]
+        policy.load_policy_state({name: value.to(config.device) for name, value in parameters.items()})
+        evaluation = _evaluate(replace(config, evaluation=settings), env, policy)
     answer = {"task": config.task, **evaluation.summary(), "video": None, "results": evaluation.rows()}
     if video is not None:
         filmed = min(settings.video_episodes or EvaluationConfig().video_episodes, settings.episodes)
-        if _film(config, learner, video, cameras or env.spec_task.cameras, filmed, settings.seed):
+        if _film(config, policy, video, cameras or env.spec_task.cameras, filmed, settings.seed):
             answer["video"] = str(video)
     return answer
 
 
-def _film(
-    config: TrainConfig, learner: LearnerPort, path: Path, cameras: tuple[str, ...], episodes: int, seed: int
-) -> bool:
-    """Films the first evaluation episodes; if that fails, warns and returns False, as the result is what matters."""
+def _film(config: TrainConfig, policy: Policy, path: Path, cameras: tuple[str, ...], episodes: int, seed: int) -> bool:
+    """Films the first evaluation episodes; failing that, warns and returns False: the result is what matters."""
     options = WorkcellOptions(cameras=cameras, image_size=FILM_SIZE)
     try:
         env = RobotEnv(make_workcell(config.task, options), options=options)
         with contextlib.closing(env), VideoRecorder(path, 1.0 / env.spec_task.control_period) as recorder:
-            rollout = Rollout(env, learner.policy, learner.packer, config.replay.history, [recorder])
+            packer = ObservationPacker(env.observation_specs)
+            rollout = Rollout(env, policy, packer, config.replay.history, [recorder])
             evaluate(rollout, episodes=episodes, seed=seed)
     except (RenderError, RunDirectoryError) as error:
         print(f"warning: no video: {error}", file=sys.stderr)
@@ -174,7 +179,7 @@ def _conclude(
 ) -> dict[str, Any]:
     """Evaluates, draws, films and sums up."""
     learned = training.wall_time
-    evaluation = _evaluate(config, env, learner).summary()
+    evaluation = _evaluate(config, env, learner.policy).summary()
     metrics.write("evaluation", training.env_steps, evaluation)
     records = read_metrics(run.metrics_path)
     summary = {
@@ -198,6 +203,8 @@ def _conclude(
         "provenance": run.provenance,
     }
     run.write_json(run.summary_path, summary)  # before the pictures, which may fail
+    from robot_rl.plots import learning_curve  # here, as matplotlib takes half a second to import
+
     learning_curve(
         records,
         run.learning_curve_path,
@@ -207,7 +214,7 @@ def _conclude(
     )
     settings = config.evaluation
     filmed = min(settings.video_episodes, settings.episodes)
-    if filmed and _film(config, learner, run.video_path, env.spec_task.cameras, filmed, settings.seed):
+    if filmed and _film(config, learner.policy, run.video_path, env.spec_task.cameras, filmed, settings.seed):
         summary["video"] = run.video_path.name
     summary["wall_s"] = training.wall_time
     run.write_json(run.summary_path, summary)
@@ -228,9 +235,9 @@ def _rate(episodes: list[dict[str, Any]]) -> float | None:
     return sum(row["intervention_steps"] for row in episodes) / steps if steps else None
 
 
-def _evaluate(config: TrainConfig, env: RobotEnv, learner: LearnerPort) -> Evaluation:
+def _evaluate(config: TrainConfig, env: RobotEnv, policy: Policy) -> Evaluation:
     env.interventions = False
-    rollout = Rollout(env, learner.policy, learner.packer, config.replay.history)
+    rollout = Rollout(env, policy, ObservationPacker(env.observation_specs), config.replay.history)
     outcomes: list[bool] = []
     with Progress(config.evaluation.episodes, "evaluate", unit="episodes") as progress:
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import sys
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from typing import TextIO
 
 from rich.console import Console, Group
@@ -64,6 +66,8 @@ class Progress:
         self._fields: dict[str, Field] = {}
         self._history: deque[tuple[float, int]] = deque([(self._now(), start)])
         self._shown = float("-inf")
+        self._waiting: deque[Callable[[], object]] = deque()
+        self._writing = False
 
     def update(self, done: int, **fields: Field) -> None:
         """Tells how much is done; cheap enough to call at every step.
@@ -83,8 +87,8 @@ class Progress:
             self._show(now)
 
     def log(self, text: str) -> None:
-        """Writes a line that stays, above the bar where there is one."""
-        self._console.print(text, markup=False)
+        """Writes a line that stays, above the bar where there is one. A signal handler may call it, at any moment."""
+        self._in_turn(lambda: self._console.print(text, markup=False))
 
     def restart(self) -> None:
         """Measures the rate from now on, e.g. after work that is not counted."""
@@ -100,14 +104,26 @@ class Progress:
     def __enter__(self) -> Progress:
         """Starts the display."""
         if self._live:
-            self._live.start()
+            self._in_turn(self._live.start)
         return self
 
     def __exit__(self, *exception: object) -> None:
         """Shows the last state and leaves the terminal in order."""
         self._show(self._now())
         if self._live:
-            self._live.stop()
+            self._in_turn(self._live.stop)
+
+    def _in_turn(self, write: Callable[[], object]) -> None:
+        """Writes now, or, when a signal handler interrupts something being written, as soon as that is finished."""
+        self._waiting.append(write)
+        if self._writing:
+            return
+        self._writing = True
+        try:
+            while self._waiting:
+                self._waiting.popleft()()
+        finally:
+            self._writing = False
 
     def _now(self) -> float:
         return self._clock.now() / NS_PER_S
@@ -120,9 +136,10 @@ class Progress:
         if self._live:
             bar = ProgressBar(total=max(self._total, 1), completed=self._done, width=40)
             head = Text.assemble((self._what, "bold"), "  ", count)
-            self._live.update(Group(head, bar, Text(", ".join(facts), style="dim")), refresh=True)
+            shown = Group(head, bar, Text(", ".join(facts), style="dim"))
+            self._in_turn(partial(self._live.update, shown, refresh=True))
         else:
-            self._console.print(", ".join([f"{self._what}: {count}", *facts]), markup=False)
+            self.log(", ".join([f"{self._what}: {count}", *facts]))
 
     def _facts(self) -> list[str]:
         facts = [f"{self.rate:.{1 if self.rate < 10 else 0}f} {self._unit}/s"] if self.rate else []

@@ -6,7 +6,7 @@ So nothing here imports a simulator or ROS, and another package can add its own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, cast
 
 from robot_rl.errors import PluginError, UnknownNameError
@@ -21,6 +21,15 @@ BENCHMARK_GROUP = "robot_rl.benchmarks"
 def task_names() -> list[str]:
     """Names of all registered tasks."""
     return _names(TASK_GROUP)
+
+
+def check_task(name: str) -> None:
+    """Nothing, if the task is registered, without loading it.
+
+    Raises:
+        UnknownNameError: if it is not.
+    """
+    _find("task", TASK_GROUP, name)
 
 
 def benchmark_names() -> list[str]:
@@ -57,15 +66,19 @@ def _names(group: str) -> list[str]:
     return sorted({point.name for point in entry_points(group=group)})
 
 
-def _load(kind: str, group: str, name: str) -> object:
-    """What is registered under a name."""
+def _find(kind: str, group: str, name: str) -> EntryPoint:
     found = {point.value: point for point in entry_points(group=group, name=name)}
     if not found:
         raise UnknownNameError(kind, name, _names(group))
     if len(found) > 1:
         raise PluginError(f"{kind} {name} is registered more than once: {', '.join(sorted(found))}; uninstall one")
-    ((value, point),) = found.items()
+    return next(iter(found.values()))
+
+
+def _load(kind: str, group: str, name: str) -> object:
+    """What is registered under a name."""
+    point = _find(kind, group, name)
     try:
         return point.load()
     except (ImportError, AttributeError) as error:  # the latter: the module lacks the name, or OpenGL its library
-        raise PluginError(f"{kind} {name} is registered as {value} but cannot be imported: {error}") from error
+        raise PluginError(f"{kind} {name} is registered as {point.value} but cannot be imported: {error}") from error

@@ -75,6 +75,17 @@ class RunDirectory:
             on_error.pop_all()
         return run
 
+    @staticmethod
+    def check_free(path: Path) -> None:
+        """Nothing, if `create` could make a run there, as far as can be told without writing.
+
+        Raises:
+            RunDirectoryError: if something else is there.
+        """
+        if path.exists():
+            with writing(path):
+                _check_unused(path)
+
     @classmethod
     def resume(cls, path: Path, task: str | None = None, argv: Sequence[str] | None = None) -> RunDirectory:
         """Takes up the directory of an earlier run; `config` is what that run was started with.

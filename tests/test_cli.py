@@ -139,7 +139,13 @@ def test_demonstrations_are_recorded_inspected_and_not_overwritten(tmp_path):
     again = robot_rl("demo", "reach", "--episodes", 2, "--out", store)
     assert (again.returncode, again.stdout) == (1, "")
     assert "already holds an episode store" in again.stderr
-    assert snapshot(store) == before
+    assert {**snapshot(store), "writer.lock": b""} == {**before, "writer.lock": b""}
+
+    thesis = tmp_path / "thesis"
+    thesis.mkdir()
+    (thesis / "chapter.tex").write_text("years of work")
+    assert robot_rl("demo", "reach", "--out", thesis).returncode == 1
+    assert snapshot(thesis) == {"chapter.tex": b"years of work"}
 
 
 def test_a_run_leaves_its_files_and_answers_in_json_alone(finished):

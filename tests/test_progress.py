@@ -78,6 +78,23 @@ def test_log_writes_the_line_as_it_is():
     assert stream.getvalue() == "wrote runs/a [bold] 3/4\n"
 
 
+def test_a_signal_handler_may_log_while_something_is_being_written():
+    class Interrupted(io.StringIO):
+        """Its first write is interrupted by a signal whose handler logs."""
+
+        def write(self, text):
+            if not self.tell():
+                super().write("<")
+                progress.log("stopping")
+                return super().write(text + ">")
+            return super().write(text)
+
+    stream = Interrupted()
+    progress = Progress(2, "train", stream=stream, clock=FakeClock())
+    progress.update(1)
+    assert stream.getvalue() == "<train: 1/2 steps (50%)\n>stopping\n"
+
+
 def test_no_work_at_all_is_done():
     progress, stream, _ = make(total=0)
     with progress:

@@ -89,13 +89,11 @@ class EpisodeStore:
             raise DataError(f"{path}: metadata must be JSON values: {error}") from error
         with writing(path):
             path.mkdir(parents=True, exist_ok=True)
+            if not (path / _LOCK).exists():
+                _check_unused(path)  # before the lock file is made, so that a folder that is not ours stays as it was
             lock = take_lock(path / _LOCK)
             try:
-                names = {entry.name for entry in path.iterdir()}
-                if _HEAD in names:
-                    raise RunDirectoryError(f"{path}: already holds an episode store; open it, or choose another path")
-                if foreign := sorted(names - {_LOCK, _EPISODES, _PARTIAL, f".{_HEAD}.tmp"}):
-                    raise RunDirectoryError(f"{path}: not empty: {foreign[:5]}; choose another path")
+                _check_unused(path)
                 for name in (_EPISODES, _PARTIAL):
                     (path / name).mkdir(exist_ok=True)
                 replace_file(path / _HEAD, [head])  # last: from now on it is a store
@@ -265,6 +263,15 @@ class EpisodeStore:
     def _check_writable(self) -> None:
         if self._lock is None:
             raise RunDirectoryError(f"{self.path}: closed, or open for reading only; open it with write=True")
+
+
+def _check_unused(path: Path) -> None:
+    """Refuses a directory that holds anything but the beginnings of a store."""
+    names = {entry.name for entry in path.iterdir()}
+    if _HEAD in names:
+        raise RunDirectoryError(f"{path}: already holds an episode store; open it, or choose another path")
+    if foreign := sorted(names - {_LOCK, _EPISODES, _PARTIAL, f".{_HEAD}.tmp"}):
+        raise RunDirectoryError(f"{path}: not empty: {foreign[:5]}; choose another path")
 
 
 def _name(position: int) -> str:

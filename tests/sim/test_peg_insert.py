@@ -1,11 +1,20 @@
 """Is the task honest? Success has to be the peg in the hole, and nothing cheaper may score."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+import torch
 from play import always, at_random, play, stage, steps
 
+from robot_rl.config.components import SACConfig
+from robot_rl.data.packing import ObservationPacker
 from robot_rl.data.schema import Source
 from robot_rl.env.task import WorkcellOptions
+from robot_rl.evaluate import evaluate
+from robot_rl.learn.checkpoint import load_checkpoint
+from robot_rl.learn.networks import Policy
+from robot_rl.learn.rollout import Rollout
 from sim.scene import PEG_HALF_WIDTH, PEG_LENGTH
 from sim.tasks.peg_insert import SPEC, PegInsertParameters, make
 
@@ -85,6 +94,42 @@ def test_every_success_lies_in_the_hole():
                 assert_inserted(cell.io.data)
                 assert min(depths[-2:]) >= 0.024, "success has to be held for two steps"
     assert successes >= 12
+
+
+class Judge:
+    """An observer that looks into the scene at the end of every successful episode."""
+
+    def __init__(self, data):
+        self.data, self.successes = data, 0
+
+    def on_start(self, episode_id, observation):
+        pass
+
+    def on_step(self, step, next_observation):
+        pass
+
+    def on_end(self, episode, result):
+        if result.success:
+            assert_inserted(self.data)
+            self.successes += 1
+
+
+def test_every_success_of_a_learned_policy_lies_in_the_hole(peg):
+    """The policy that `robot-rl train peg_insert` (seed 0, 12,000 steps) learned, kept as a file."""
+    env, cell = peg
+    learned = load_checkpoint(Path(__file__).parent / "peg_insert_policy.ckpt", kind="policy")
+    packer, history = ObservationPacker(env.observation_specs), tuple(learned["history"])
+    policy = Policy(
+        observation_size=packer.size * len(history),
+        action_size=env.spec_task.action_size,
+        gripper=False,
+        hidden_sizes=SACConfig().hidden_sizes,
+        generator=torch.Generator(),
+    )
+    policy.load_policy_state(learned["policy"])
+    judge = Judge(cell.io.data)
+    evaluate(Rollout(env, policy, packer, history, [judge]), episodes=25, seed=7)
+    assert judge.successes >= 23
 
 
 def test_a_peg_beside_the_hole_at_depth_is_no_success():
