@@ -1,6 +1,6 @@
 """What `peg_insert` yields without learning: is the task honest?
 
-    python benchmarks/baselines.py [--episodes 300]
+    python benchmarks/baselines.py [--episodes 300] [--obs pixels]
 
 Scripted policies and behaviour cloning from the same 20 demonstrations, on the evaluation's held-out resets.
 
@@ -13,22 +13,25 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from robot_rl.config.components import ReplayConfig, TrainConfig
-from robot_rl.data.packing import ObservationPacker
+from robot_rl.config.components import TrainConfig
+from robot_rl.config.load import load_config
 from robot_rl.data.store import EpisodeStore
 from robot_rl.demonstrate import record_demonstrations
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.evaluate import evaluate, mean
 from robot_rl.learn.cloning import clone
-from robot_rl.learn.learner import Learner
-from robot_rl.learn.networks import Policy
+from robot_rl.learn.local_learner import LocalLearner
+from robot_rl.learn.networks import Policy, make_policy
+from robot_rl.learn.perception import Perception, make_perception
 from robot_rl.learn.rollout import Rollout
+from robot_rl.main_job import workcell_options
 from robot_rl.registry import make_workcell
 
 ESTIMATE = "state/hole_estimate"
@@ -42,9 +45,9 @@ class Scripted(Policy):
         self._env, self._rule = env, rule
         self.generator = torch.Generator()
 
-    def act(self, observation: Tensor, *, deterministic: bool) -> Tensor:
+    def act(self, state: Tensor, images: Tensor | None = None, *, deterministic: bool) -> Tensor:
         """The action of the rule, whatever the packed observation says."""
-        del observation, deterministic
+        del state, images, deterministic
         action = np.zeros(self._env.spec_task.action_size, np.float32)
         if self._rule == "push down":
             action[2] = 1.0
@@ -57,23 +60,24 @@ class Scripted(Policy):
         return torch.from_numpy(np.clip(action, -1.0, 1.0))[None]
 
 
-def cloned(env: RobotEnv, seed: int, history: tuple[int, ...]) -> Policy:
-    """Behaviour cloning from the 20 demonstrations that a training run of this seed would get."""
-    config = TrainConfig(seed=seed, replay=ReplayConfig(history=history))
-    learner = Learner(env.spec_task, env.observation_specs, config)
+def cloned(env: RobotEnv, perception: Perception, config: TrainConfig) -> Policy:
+    """Behaviour cloning from the 20 demonstrations that a training run of this configuration would get."""
+    learner, seed, history = LocalLearner(env.spec_task, perception, config), config.seed, config.replay.history
     with tempfile.TemporaryDirectory() as folder, EpisodeStore.create(Path(folder) / "demos") as store:
         record_demonstrations(env, store, episodes=config.demonstrations, seed=seed)
         lengths = [row.length for row in store.summaries()]
         for episode in store.episodes():
             learner.add_demonstration(episode)
-    rows = learner.demos.gather(np.arange(len(learner.demos)), n_step=1, discount=config.sac.discount, history=history)
-    policy, info = clone(
+    demos, everything = learner.demos, np.arange(len(learner.demos))
+    rows = demos.gather(everything, np.random.default_rng(0), n_step=1, discount=config.sac.discount, history=history)
+    images = demos.images_of(everything)
+    policy = make_policy(env.spec_task, perception.spec, config, torch.Generator().manual_seed(seed))
+    info = clone(
+        policy,
         torch.from_numpy(rows.observation),
         torch.from_numpy(rows.action),
+        None if images is None else torch.from_numpy(images),
         episode=np.repeat(np.arange(len(lengths)), lengths),
-        action_size=env.spec_task.action_size,
-        gripper=env.spec_task.gripper,
-        hidden_sizes=config.sac.hidden_sizes,
         steps=3000,
         batch_size=config.replay.batch_size,
         learning_rate=config.sac.learning_rate,
@@ -87,26 +91,30 @@ def main() -> None:
     """Prints one JSON line per baseline."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--task", default="peg_insert")
+    parser.add_argument("--obs", choices=("state", "pixels"), default="state")
     parser.add_argument("--episodes", type=int, default=300)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="seeds of behaviour cloning")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    env = RobotEnv(make_workcell(arguments.task))
-    packer = ObservationPacker(env.observation_specs)
-    history = ReplayConfig().history
+    config = load_config(None, [f"task={arguments.task}", f"observations={arguments.obs}"])
+    options = workcell_options(config)
+    env = RobotEnv(make_workcell(config.task, options), options=options)
+    perception = make_perception(env.observation_specs, config)
 
-    def report(name: str, policy: Policy, ages: tuple[int, ...], episodes: int) -> float:
-        rollout = Rollout(env, policy, packer, ages)
+    def report(name: str, policy: Policy, episodes: int) -> float:
+        rollout = Rollout(env, policy, perception, config.replay.history)
         summary = evaluate(rollout, episodes=episodes, seed=TrainConfig().evaluation.seed).summary()
         kept = ("episodes", "success_rate", "success_ci95", "cycle_time_s", "force_peak_p95_n", "failures")
         print(json.dumps({"baseline": name, **{key: summary[key] for key in kept}}), flush=True)
         return float(summary["success_rate"])
 
-    if arguments.task == "peg_insert":
+    if config.task == "peg_insert" and config.observations == "state":
         for rule in ("do nothing", "push down", "straight to the estimate and down"):
-            report(rule, Scripted(env, rule), (0,), arguments.episodes)
+            report(rule, Scripted(env, rule), arguments.episodes)
     rates = [
-        report(f"behaviour cloning, seed {seed}", cloned(env, seed, history), history, arguments.episodes)
+        report(
+            f"behaviour cloning, seed {seed}", cloned(env, perception, replace(config, seed=seed)), arguments.episodes
+        )
         for seed in arguments.seeds
     ]
     print(json.dumps({"baseline": "behaviour cloning, mean", "success_rate": mean(rates)}))

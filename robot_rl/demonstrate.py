@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from robot_rl.data.packing import ObservationPacker
 from robot_rl.data.store import EpisodeStore, EpisodeSummary
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.evaluate import mean
@@ -56,7 +55,7 @@ def record_demonstrations(
         on_episode: Told after each how many there are.
         stop: Asked before each whether to leave it at that.
     """
-    rollout = Rollout(env, None, ObservationPacker(env.observation_specs), (0,), [StoreRecorder(store)])
+    rollout = Rollout(env, None, None, (0,), [StoreRecorder(store)])
     while len(store) < episodes and not stop():
         number = len(store)
         reset = episode_seed(Purpose.DEMONSTRATION, seed, number)

@@ -14,10 +14,9 @@ from typing import Any, Literal
 
 import torch
 
-from robot_rl.clock import Clock, stands_still
+from robot_rl.clock import stands_still
 from robot_rl.config.components import EvaluationConfig, TrainConfig
 from robot_rl.config.load import config_to_dict, dump_config
-from robot_rl.data.packing import ObservationPacker
 from robot_rl.data.store import STORE_HEAD, EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
@@ -31,8 +30,9 @@ from robot_rl.errors import (
 )
 from robot_rl.evaluate import Evaluation, evaluate, mean
 from robot_rl.learn.checkpoint import load_checkpoint
-from robot_rl.learn.learner import Learner
-from robot_rl.learn.networks import Policy
+from robot_rl.learn.local_learner import LocalLearner
+from robot_rl.learn.networks import Policy, make_policy
+from robot_rl.learn.perception import Perception, make_perception
 from robot_rl.learn.rollout import EpisodeResult, Rollout
 from robot_rl.link.remote_learner import RemoteLearner
 from robot_rl.metrics import MetricsWriter, read_metrics
@@ -63,10 +63,9 @@ def train(config: TrainConfig, path: Path, *, resume: bool) -> dict[str, Any]:
     with contextlib.ExitStack() as stack:
         run = stack.enter_context(RunDirectory.resume(path, config.task)) if resume else None
         checkpoint = _checkpoint_to_resume(run, config) if run is not None else None
-        workcell = make_workcell(config.task)
-        env = RobotEnv(workcell, interventions=config.intervention.enabled)
+        env = _environment(config, workcell_options(config), interventions=config.intervention.enabled)
         stack.callback(env.close)
-        learner = stack.enter_context(_learner(config, env, workcell.clock))
+        learner = stack.enter_context(_learner(config, env))
         if run is None:  # made last, so that a task or setting that does not work leaves no directory behind
             run = stack.enter_context(RunDirectory.create(path, config))
         stack.enter_context(_say_how_to_resume(path))
@@ -131,42 +130,60 @@ def evaluate_run(
     settings = config.evaluation
     settings = replace(settings, episodes=episodes or settings.episodes, seed=settings.seed if seed is None else seed)
     checkpoint = load_checkpoint(path / "checkpoint.pt", kind=CHECKPOINT_KIND)
-    env = RobotEnv(make_workcell(config.task))
+    env = _environment(config, workcell_options(config))
     with contextlib.closing(env):
         for camera in cameras:
             if camera not in env.spec_task.cameras:
                 raise UnknownNameError("camera", camera, env.spec_task.cameras)
-        policy = Policy(
-            observation_size=ObservationPacker(env.observation_specs).size * len(config.replay.history),
-            action_size=env.spec_task.action_size,
-            gripper=env.spec_task.gripper,
-            hidden_sizes=config.sac.hidden_sizes,
-            generator=torch.Generator(config.device),
-        )
+        perception = make_perception(env.observation_specs, config)
+        policy = make_policy(env.spec_task, perception.spec, config, torch.Generator(config.device))
         parameters = checkpoint["learner"]["sac"]["modules"]["policy"]
         policy.load_policy_state({name: value.to(config.device) for name, value in parameters.items()})
-        evaluation = _evaluate(replace(config, evaluation=settings), env, policy)
+        evaluation = _evaluate(replace(config, evaluation=settings), env, policy, perception)
     answer = {"task": config.task, **evaluation.summary(), "video": None, "results": evaluation.rows()}
     if video is not None:
         filmed = min(settings.video_episodes or EvaluationConfig().video_episodes, settings.episodes)
-        if _film(config, policy, video, cameras or env.spec_task.cameras, filmed, settings.seed):
+        if _film(config, policy, perception, video, cameras or env.spec_task.cameras, filmed, settings.seed):
             answer["video"] = str(video)
     return answer
 
 
-def _film(config: TrainConfig, policy: Policy, path: Path, cameras: tuple[str, ...], episodes: int, seed: int) -> bool:
+def _film(
+    config: TrainConfig,
+    policy: Policy,
+    perception: Perception,
+    path: Path,
+    cameras: tuple[str, ...],
+    episodes: int,
+    seed: int,
+) -> bool:
     """Films the first evaluation episodes; failing that, warns and returns False: the result is what matters."""
-    options = WorkcellOptions(cameras=cameras, image_size=FILM_SIZE)
+    options = workcell_options(config)
+    if options.cameras:  # a policy that sees gets the frames that it knows, and they are what is filmed
+        options = replace(options, cameras=tuple(dict.fromkeys((*options.cameras, *cameras))))
+    else:
+        options = replace(options, cameras=cameras, image_size=FILM_SIZE)
     try:
-        env = RobotEnv(make_workcell(config.task, options), options=options)
-        with contextlib.closing(env), VideoRecorder(path, 1.0 / env.spec_task.control_period) as recorder:
-            packer = ObservationPacker(env.observation_specs)
-            rollout = Rollout(env, policy, packer, config.replay.history, [recorder])
+        env = _environment(config, options)
+        with contextlib.closing(env), VideoRecorder(path, 1.0 / env.spec_task.control_period, cameras) as recorder:
+            rollout = Rollout(env, policy, perception, config.replay.history, [recorder])
             evaluate(rollout, episodes=episodes, seed=seed)
     except (RenderError, RunDirectoryError) as error:
         print(f"warning: no video: {error}", file=sys.stderr)
         return False
     return True
+
+
+def workcell_options(config: TrainConfig) -> WorkcellOptions:
+    """What the configuration asks of the workcell."""
+    if config.observations == "state":
+        return WorkcellOptions()
+    size = config.encoder.image_size
+    return WorkcellOptions(cameras=config.encoder.cameras, image_size=(size, size), estimates=False)
+
+
+def _environment(config: TrainConfig, options: WorkcellOptions, *, interventions: bool = False) -> RobotEnv:
+    return RobotEnv(make_workcell(config.task, options), interventions=interventions, options=options)
 
 
 def _conclude(
@@ -179,7 +196,7 @@ def _conclude(
 ) -> dict[str, Any]:
     """Evaluates, draws, films and sums up."""
     learned = training.wall_time
-    evaluation = _evaluate(config, env, learner.policy).summary()
+    evaluation = _evaluate(config, env, learner.policy, learner.perception).summary()
     metrics.write("evaluation", training.env_steps, evaluation)
     records = read_metrics(run.metrics_path)
     summary = {
@@ -214,7 +231,8 @@ def _conclude(
     )
     settings = config.evaluation
     filmed = min(settings.video_episodes, settings.episodes)
-    if filmed and _film(config, learner.policy, run.video_path, env.spec_task.cameras, filmed, settings.seed):
+    shown = learner.policy, learner.perception, run.video_path, env.spec_task.cameras
+    if filmed and _film(config, *shown, filmed, settings.seed):
         summary["video"] = run.video_path.name
     summary["wall_s"] = training.wall_time
     run.write_json(run.summary_path, summary)
@@ -235,9 +253,9 @@ def _rate(episodes: list[dict[str, Any]]) -> float | None:
     return sum(row["intervention_steps"] for row in episodes) / steps if steps else None
 
 
-def _evaluate(config: TrainConfig, env: RobotEnv, policy: Policy) -> Evaluation:
+def _evaluate(config: TrainConfig, env: RobotEnv, policy: Policy, perception: Perception) -> Evaluation:
     env.interventions = False
-    rollout = Rollout(env, policy, ObservationPacker(env.observation_specs), config.replay.history)
+    rollout = Rollout(env, policy, perception, config.replay.history)
     outcomes: list[bool] = []
     with Progress(config.evaluation.episodes, "evaluate", unit="episodes") as progress:
 
@@ -249,13 +267,14 @@ def _evaluate(config: TrainConfig, env: RobotEnv, policy: Policy) -> Evaluation:
 
 
 @contextlib.contextmanager
-def _learner(config: TrainConfig, env: RobotEnv, clock: Clock) -> Iterator[LearnerPort]:
+def _learner(config: TrainConfig, env: RobotEnv) -> Iterator[LearnerPort]:
     """The learner, in this process or in another."""
-    parts = env.spec_task, env.observation_specs, config
+    perception = make_perception(env.observation_specs, config)
     if config.processes == 1:
-        yield Learner(*parts)
+        yield LocalLearner(env.spec_task, perception, config)
         return
-    with RemoteLearner(*parts, wait_between_steps=stands_still(clock)) as learner:
+    waits = stands_still(env.clock)
+    with RemoteLearner(env.spec_task, perception, config, wait_between_steps=waits) as learner:
         yield learner
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from robot_rl.config.components import TrainConfig
-from robot_rl.data.packing import ObservationPacker
 from robot_rl.data.schema import Episode, Observation, Step
 from robot_rl.data.store import EpisodeStore
 from robot_rl.demonstrate import demonstration_facts, demonstration_id, record_demonstrations
@@ -22,6 +21,7 @@ from robot_rl.errors import CheckpointError
 from robot_rl.evaluate import evaluate, mean
 from robot_rl.learn.checkpoint import save_checkpoint
 from robot_rl.learn.networks import Policy
+from robot_rl.learn.perception import Perception
 from robot_rl.learn.rollout import EpisodeResult, Rollout, StoreRecorder
 from robot_rl.metrics import MetricsWriter
 from robot_rl.progress import Progress
@@ -35,7 +35,7 @@ ROLLING = 20
 class LearnerPort(Protocol):
     """What training needs of a learner, in this process or in another."""
 
-    packer: ObservationPacker
+    perception: Perception
 
     @property
     def policy(self) -> Policy:
@@ -228,7 +228,7 @@ class Training:
     def _rollout(self) -> Rollout:
         """The robot side: steps go to the learner as they happen, episodes to the store when they end."""
         learner, observers = self._learner, (self._learner, StoreRecorder(self._store))
-        return Rollout(self._env, learner.policy, learner.packer, self._config.replay.history, observers)
+        return Rollout(self._env, learner.policy, learner.perception, self._config.replay.history, observers)
 
     def _record_update(self, logs: Mapping[str, float]) -> None:
         now, (then, steps, updates) = time.monotonic(), self._update_marks
@@ -249,7 +249,7 @@ class Training:
         """A short evaluation without help. It draws nothing from the learner's random streams."""
         config, learner, helped = self._config, self._learner, self._env.interventions
         self._env.interventions = False
-        rollout = Rollout(self._env, learner.policy, learner.packer, config.replay.history)
+        rollout = Rollout(self._env, learner.policy, learner.perception, config.replay.history)
         settings = config.evaluation
         point = evaluate(rollout, episodes=settings.curve_episodes, seed=settings.seed, purpose=Purpose.CURVE).summary()
         self._env.interventions = helped

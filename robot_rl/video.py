@@ -17,6 +17,8 @@ from robot_rl.files import writing
 from robot_rl.learn.rollout import EpisodeResult
 
 IMAGE_PREFIX = "images/"
+LEAST_HEIGHT = 200
+"""Smaller frames are shown larger, pixel by pixel [px]."""
 
 
 class VideoRecorder:
@@ -27,10 +29,14 @@ class VideoRecorder:
     Args:
         path: The file.
         frame_rate: Frames per second; the control rate gives real time.
+        cameras: Whose frames are shown, from left to right; None shows all.
         hold: How long the last frame of an episode stays [s].
     """
 
-    def __init__(self, path: Path, frame_rate: float, hold: float = 1.0) -> None:
+    def __init__(
+        self, path: Path, frame_rate: float, cameras: tuple[str, ...] | None = None, hold: float = 1.0
+    ) -> None:
+        self._cameras = cameras
         self._path, self._rate, self._hold = path, Fraction(frame_rate).limit_denominator(1000), hold
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -83,8 +89,11 @@ class VideoRecorder:
                 self._path.unlink(missing_ok=True)
 
     def _write(self, observation: Observation, caption: str) -> None:
-        views = [observation[key] for key in sorted(observation) if key.startswith(IMAGE_PREFIX)]
-        image = Image.fromarray(np.concatenate(views, axis=1))
+        all_keys = [key for key in sorted(observation) if key.startswith(IMAGE_PREFIX)]
+        keys = all_keys if self._cameras is None else [f"{IMAGE_PREFIX}{camera}" for camera in self._cameras]
+        image = Image.fromarray(np.concatenate([observation[key] for key in keys], axis=1))
+        if (factor := -(-LEAST_HEIGHT // image.height)) > 1:
+            image = image.resize((factor * image.width, factor * image.height), Image.Resampling.NEAREST)
         draw = ImageDraw.Draw(image)
         draw.text((6, 4), f"episode {self._episodes}  {caption}", fill=(20, 20, 20))
         if self._stream is None:

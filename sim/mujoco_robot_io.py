@@ -34,6 +34,10 @@ class Cameras(Protocol):
         """RGB frames by camera, of the scene with these joint positions."""
         ...
 
+    def reset(self, seed: int) -> None:
+        """An episode with this seed starts."""
+        ...
+
 
 class MujocoRobotIO:
     """The simulated arm; also the clock that drives it.
@@ -178,6 +182,8 @@ class MujocoRobotIO:
             seed: Seeds the sensor noise.
         """
         self._rng, self._pixel_rng = np.random.default_rng(seed), np.random.default_rng([seed, 3])
+        if self._cameras is not None:
+            self._cameras.reset(seed)
         mocap = self.data.mocap_pos.copy(), self.data.mocap_quat.copy()
         mujoco.mj_resetData(self.model, self.data)
         self.data.mocap_pos[:], self.data.mocap_quat[:] = mocap

@@ -9,6 +9,7 @@ import numpy as np
 
 from robot_rl.errors import RenderError, UnknownNameError
 from sim import GL_FAILURE, GL_PLATFORM
+from sim.randomize import VisualRandomizer
 
 _COSTLY = (
     mujoco.mjtRndFlag.mjRND_SHADOW,
@@ -51,6 +52,7 @@ class MujocoCameras:
         self._noise = np.rint(np.random.default_rng(0).normal(0.0, pixel_noise, 4 * pixels)).astype(np.int16)
         self._noisy = np.empty((*size, 3), np.int16)
         self._data = mujoco.MjData(model)
+        self._randomizer = VisualRandomizer(model)
         # The offscreen buffer has to be as large as the frames; its size hardly matters to the cost.
         model.vis.global_.offheight = max(model.vis.global_.offheight, size[0])
         model.vis.global_.offwidth = max(model.vis.global_.offwidth, size[1])
@@ -62,6 +64,10 @@ class MujocoCameras:
             raise _render_error(error) from error
         for flag in _COSTLY:
             self._renderer.scene.flags[flag] = False
+
+    def reset(self, seed: int) -> None:
+        """Draws the light, colours and camera poses of an episode."""
+        self._randomizer.draw(seed)
 
     def render(self, qpos: np.ndarray, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
         """RGB frames by camera, uint8, shape (height, width, 3), with the joints at `qpos`."""

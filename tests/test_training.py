@@ -9,7 +9,6 @@ import torch
 from running import learned, robot_rl, same, timeless
 
 from robot_rl.config.components import EvaluationConfig, InterventionConfig, ReplayConfig, SACConfig, TrainConfig
-from robot_rl.data.packing import ObservationPacker
 from robot_rl.data.replay import ReplayBuffer
 from robot_rl.data.schema import Source
 from robot_rl.data.store import EpisodeStore
@@ -17,8 +16,9 @@ from robot_rl.env.robot_env import RobotEnv
 from robot_rl.errors import DivergedError
 from robot_rl.evaluate import evaluate
 from robot_rl.learn.checkpoint import load_checkpoint
-from robot_rl.learn.learner import Learner
+from robot_rl.learn.local_learner import LocalLearner
 from robot_rl.learn.networks import Policy
+from robot_rl.learn.perception import Perception
 from robot_rl.learn.rollout import Rollout
 from robot_rl.main_job import train
 from robot_rl.metrics import read_metrics
@@ -153,7 +153,7 @@ class Random(Policy):
         torch.nn.Module.__init__(self)
         self.generator = torch.Generator().manual_seed(0)
 
-    def act(self, observation, *, deterministic):
+    def act(self, state, images=None, *, deterministic):
         return torch.rand(1, 3, generator=self.generator) * 2 - 1
 
 
@@ -173,8 +173,9 @@ def test_reach_is_learned_from_demonstrations_corrections_and_rewards(tmp_path):
 def test_reach_is_not_for_free():
     config = TrainConfig(task="reach")
     env = RobotEnv(make_workcell("reach"))
-    untrained = Learner(env.spec_task, env.observation_specs, config).policy
+    perception = Perception(env.observation_specs)
+    untrained = LocalLearner(env.spec_task, perception, config).policy
     for policy in (untrained, Random()):
-        rollout = Rollout(env, policy, ObservationPacker(env.observation_specs), config.replay.history)
+        rollout = Rollout(env, policy, perception, config.replay.history)
         assert evaluate(rollout, episodes=25, seed=config.evaluation.seed).summary()["success_rate"] <= 0.2
     env.close()

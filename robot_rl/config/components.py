@@ -86,11 +86,38 @@ class EvaluationConfig:
 
 
 @dataclass(frozen=True, config=_STRICT)
+class EncoderConfig:
+    """How a policy sees; nothing here counts for one that learns from `state`."""
+
+    name: str = "bundled"
+    """`bundled` (EfficientNet-Lite0 with ImageNet weights), `timm:<model>`, `hf:<model>`, `random` (Lite0 with random
+    weights, to compare with): frozen, features are computed once when a frame arrives. `conv`, `resnet10`: trained."""
+    cameras: Annotated[tuple[str, ...], Field(min_length=1)] = ("front", "wrist")
+    """Cameras that the policy sees."""
+    image_size: Annotated[int, Field(ge=32, multiple_of=32)] = 128
+    """Height and width of the frames [px]."""
+    crops: Positive = 4
+    """Randomly shifted crops of each frame whose features are kept; the first is not shifted, the policy acts on it."""
+    shift: NonNegative = 4
+    """Largest shift of a crop, either way [px]."""
+    projection: NonNegative = 64
+    """Channels to which a fixed random projection reduces the frozen features before they are kept; 0 keeps all."""
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    """In which the frozen encoder computes; auto takes bfloat16 where the processor has it."""
+    spatial_features: Positive = 8
+    """Learned weightings of the image plane per channel (SERL's spatial embedding)."""
+    bottleneck: Positive = 128
+    """Width of what the head makes of each camera."""
+
+
+@dataclass(frozen=True, config=_STRICT)
 class TrainConfig:
     """One training run, from demonstrations to evaluation."""
 
     task: str = "peg_insert"
     """Name of the task; `robot-rl tasks` lists them."""
+    observations: Literal["state", "pixels"] = "state"
+    """`state`: proprioception and the task's estimate of where things are. `pixels`: proprioception and cameras."""
     seed: NonNegative = 0
     """Everything random follows from it."""
     device: Literal["cpu", "cuda"] = "cpu"
@@ -112,5 +139,10 @@ class TrainConfig:
     """Env steps between checkpoints."""
     sac: SACConfig = Field(default_factory=SACConfig)
     replay: ReplayConfig = Field(default_factory=ReplayConfig)
+    encoder: EncoderConfig = Field(default_factory=EncoderConfig)
     intervention: InterventionConfig = Field(default_factory=InterventionConfig)
     evaluation: EvaluationConfig = Field(default_factory=EvaluationConfig)
+
+
+PIXEL_DEFAULTS = {"env_steps": 15_000, "update_to_data": 4, "replay": {"capacity": 30_000, "batch_size": 256}}
+"""Settings whose defaults differ with `observations=pixels`: updates cost ten times as much, and frames take memory."""

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 import yaml
 from pydantic import ValidationError
 
-from robot_rl.config.components import TrainConfig
+from robot_rl.config.components import PIXEL_DEFAULTS, TrainConfig
 from robot_rl.config.describe import describe_type, field_types, list_keys
 from robot_rl.errors import ConfigError
 from robot_rl.files import write_atomically
@@ -73,6 +73,8 @@ class _Problem(NamedTuple):
 
 def _checked(tree: Mapping[str, Any], sources: Mapping[str, str]) -> TrainConfig:
     problems: list[_Problem] = []
+    if tree.get("observations") == "pixels":
+        tree = _merge(PIXEL_DEFAULTS, tree)
     config = _build(TrainConfig, tree, "", problems)
     if config is None:
         lines = [f"{key}{_source_of(key, sources)}: {text}" for key, text in problems]

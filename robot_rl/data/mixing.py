@@ -30,6 +30,8 @@ class DemoMixer:
         sizes = (demos.state_size, demos.action_size), (online.state_size, online.action_size)
         if sizes[0] != sizes[1]:
             raise DataError(f"demonstrations have (state, action) sizes {sizes[0]}, online experience {sizes[1]}")
+        if demos.image_spec != online.image_spec:
+            raise DataError(f"demonstrations have images {demos.image_spec}, online experience {online.image_spec}")
         self.demos, self.online = demos, online
         self._config, self._n_step, self._discount = config, n_step, discount
 
@@ -71,17 +73,22 @@ class DemoMixer:
                 continue
             part = buffer.gather(
                 flat[rows] - first,
+                rng,
                 n_step=self._n_step,
                 discount=self._discount,
                 history=self._config.history,
                 operator_only=operator_only,
             )
             for target, values in zip(mixed, part, strict=True):
-                target[rows] = values
-        return Sample(*(array.reshape(minibatches, total, *array.shape[1:]) for array in mixed))
+                if target is not None:
+                    target[rows] = values
+        return Sample._make(a if a is None else a.reshape(minibatches, total, *a.shape[1:]) for a in mixed)
 
     def _empty(self, count: int) -> Sample:
         """Arrays to be filled."""
         width = len(self._config.history) * self.online.state_size
         shapes = ((count, width), (count, self.online.action_size), (count,), (count,), (count, width))
-        return Sample(*(np.empty(shape, np.float32) for shape in shapes))
+        rows = [np.empty(shape, np.float32) for shape in shapes]
+        if (spec := self.online.image_spec) is None:
+            return Sample(*rows)
+        return Sample(*rows, *(np.empty((count, *spec.view_shape), spec.dtype) for _ in range(2)))

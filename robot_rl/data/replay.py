@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from robot_rl.data.packing import ObservationPacker
+from robot_rl.data.image_memory import image_memory
+from robot_rl.data.percept import ImageSpec, Percept
 from robot_rl.data.schema import Episode, Source
+from robot_rl.data.slot_queue import SlotQueue
 from robot_rl.errors import DataError
 
 
@@ -27,6 +29,8 @@ class Sample(NamedTuple):
         reward: Sum of `discount ** k * reward[t + k]` over the m <= n_step steps of the window, (...).
         discount: `discount ** m`, or 0 where the window ended in termination, (...).
         next_observation: As `observation`, at step t + m.
+        images: What networks see at step t, one random crop of each camera, (..., *view_shape); None without images.
+        next_images: As `images`, at step t + m.
     """
 
     observation: np.ndarray
@@ -34,37 +38,8 @@ class Sample(NamedTuple):
     reward: np.ndarray
     discount: np.ndarray
     next_observation: np.ndarray
-
-
-class _SlotQueue:
-    """First in, first out, with O(1) access by rank: which rows can be sampled, oldest first."""
-
-    def __init__(self, capacity: int) -> None:
-        self._slots = np.zeros(capacity, np.int64)
-        self._start = 0
-        self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
-
-    def push(self, slot: int) -> None:
-        self._slots[(self._start + self._count) % len(self._slots)] = slot
-        self._count += 1
-
-    def drop(self, count: int) -> None:
-        """Forgets the `count` oldest."""
-        self._start = (self._start + count) % len(self._slots)
-        self._count -= count
-
-    def at(self, ranks: np.ndarray) -> np.ndarray:
-        """Slots of the given ranks, 0 the oldest."""
-        slots: np.ndarray = self._slots[(self._start + ranks) % len(self._slots)]
-        return slots
-
-    def fill(self, slots: np.ndarray) -> None:
-        """Holds exactly `slots`, oldest first."""
-        self._start, self._count = 0, len(slots)
-        self._slots[: len(slots)] = slots
+    images: np.ndarray | None = None
+    next_images: np.ndarray | None = None
 
 
 class ReplayBuffer:
@@ -80,12 +55,15 @@ class ReplayBuffer:
         capacity: Rows, each one observation; an episode of T steps takes T + 1.
         state_size: Elements of a packed observation.
         action_size: Elements of an action.
+        images: What is kept of the frames of an observation; None keeps nothing.
     """
 
-    def __init__(self, capacity: int, state_size: int, action_size: int) -> None:
+    def __init__(self, capacity: int, state_size: int, action_size: int, images: ImageSpec | None = None) -> None:
         if capacity < 2:
             raise DataError(f"replay capacity is {capacity} rows; the shortest episode takes 2")
         self.capacity, self.state_size, self.action_size = capacity, state_size, action_size
+        self.image_spec = images
+        self._images = image_memory(capacity, images) if images is not None else None
         self._columns = {
             "state": np.zeros((capacity, state_size), np.float32),
             "action": np.zeros((capacity, action_size), np.float32),
@@ -96,21 +74,12 @@ class ReplayBuffer:
             "run_offset": np.zeros(capacity, np.int64),  # steps since control last changed hands
             "run_length": np.zeros(capacity, np.int64),  # at the first row of a run: its steps so far
         }
-        self._all = _SlotQueue(capacity)
-        self._operator = _SlotQueue(capacity)
+        self._all = SlotQueue(capacity)
+        self._operator = SlotQueue(capacity)
         self._episode_rows: deque[int] = deque()  # rows of each episode, oldest first
         self._first = 0  # slot of the oldest row
         self._rows = 0  # rows in use
         self._open = False  # whether the newest episode is unfinished
-
-    @classmethod
-    def from_episodes(cls, episodes: Iterable[Episode], packer: ObservationPacker, action_size: int) -> Self:
-        """A buffer just large enough for these episodes, e.g. demonstrations, which are never dropped."""
-        kept = list(episodes)
-        buffer = cls(max(2, sum(len(episode) + 1 for episode in kept)), packer.size, action_size)
-        for episode in kept:
-            buffer.add_episode(episode, packer)
-        return buffer
 
     def __len__(self) -> int:
         """Transitions that can be sampled."""
@@ -121,18 +90,18 @@ class ReplayBuffer:
         """Transitions whose action was not chosen by the policy."""
         return len(self._operator)
 
-    def begin(self, state: np.ndarray) -> None:
+    def begin(self, percept: Percept) -> None:
         """Starts an episode; one that is unfinished is closed as truncated where it stands.
 
         Args:
-            state: Its first packed observation, shape (state_size,).
+            percept: Its first observation.
 
         Raises:
-            DataError: if the shape is wrong or a value is not finite.
+            DataError: if a shape or dtype is wrong or a value is not finite.
         """
-        state = self._checked("state", state, self.state_size)
+        percept = self._checked_percept(percept)
         self._close()
-        self._add_row(state, index=0, episode_rows=0)
+        self._add_row(percept, index=0, episode_rows=0)
         self._episode_rows.append(1)
         self._open = True
 
@@ -143,7 +112,7 @@ class ReplayBuffer:
         terminated: bool,
         truncated: bool,
         source: int,
-        next_state: np.ndarray,
+        next_percept: Percept,
     ) -> None:
         """Adds one step to the unfinished episode.
 
@@ -153,7 +122,7 @@ class ReplayBuffer:
             terminated: Success or failure: nothing follows.
             truncated: Cut here: what would follow still counts.
             source: Who chose the action, a `Source`.
-            next_state: Packed observation that the step led to, shape (state_size,).
+            next_percept: Observation that the step led to.
 
         Raises:
             DataError: if no episode was begun, the episode outgrows the ring, or a value has a wrong shape or is not
@@ -164,13 +133,13 @@ class ReplayBuffer:
         if terminated and truncated:
             raise DataError("a step both terminated and truncated; it can be only one")
         action = self._checked("action", action, self.action_size)
-        next_state = self._checked("state", next_state, self.state_size)
+        next_percept = self._checked_percept(next_percept)
         if not np.isfinite(reward):
             raise DataError(f"replay: reward is {reward}")
         columns = self._columns
         rows = self._episode_rows[-1]
         slot = (self._first + self._rows - 1) % self.capacity  # before rows move on; slots of live rows never change
-        self._add_row(next_state, index=rows, episode_rows=rows)
+        self._add_row(next_percept, index=rows, episode_rows=rows)
         self._episode_rows[-1] += 1
         columns["action"][slot] = action
         columns["reward"][slot] = reward
@@ -186,31 +155,36 @@ class ReplayBuffer:
             self._operator.push(slot)
         self._open = not (terminated or truncated)
 
-    def add_episode(self, episode: Episode, packer: ObservationPacker) -> None:
+    def add_episode(self, episode: Episode, percepts: Iterable[Percept]) -> None:
         """Adds a whole episode; if its last step neither terminated nor truncated, it is closed as truncated.
+
+        Args:
+            episode: T steps.
+            percepts: Its T + 1 observations.
 
         Raises:
             DataError: if it is longer than the ring, or its observations or actions are not finite or of another size;
                 nothing is stored then.
-            SpecError: if its observations do not fit the packer.
         """
-        if len(episode) + 1 > self.capacity:
-            raise DataError(f"episode {episode.episode_id}: {self._too_long(len(episode) + 1)}")
-        states = packer.pack_rows(episode.observations)
-        for what, values, size in (("state", states, self.state_size), ("action", episode.action, self.action_size)):
-            if values.shape[1:] != (size,):
-                raise DataError(f"episode {episode.episode_id}: {what} rows of {values.shape[1:]}, expected {(size,)}")
-            if not np.isfinite(values).all():
-                raise DataError(f"episode {episode.episode_id}: {what} has a NaN or an infinity")
-        self.begin(states[0])
-        for t in range(len(episode)):
+        rows = len(episode) + 1
+        if rows > self.capacity:
+            raise DataError(f"episode {episode.episode_id}: {self._too_long(rows)}")
+        try:
+            checked = [self._checked_percept(percept) for percept in percepts]
+            actions = [self._checked("action", action, self.action_size) for action in episode.action]
+        except DataError as error:
+            raise DataError(f"episode {episode.episode_id}: {error}") from error
+        if len(checked) != rows:
+            raise DataError(f"episode {episode.episode_id}: {len(checked)} observations, expected {rows}")
+        self.begin(checked[0])
+        for t, action in enumerate(actions):
             self.append(
-                episode.action[t],
+                action,
                 float(episode.reward[t]),
                 bool(episode.terminated[t]),
                 bool(episode.truncated[t]),
                 int(episode.source[t]),
-                states[t + 1],
+                checked[t + 1],
             )
         self._close()
 
@@ -241,12 +215,19 @@ class ReplayBuffer:
         if size == 0:
             raise DataError(f"replay has no {'operator ' if operator_only else ''}transitions to sample")
         ranks = rng.integers(size, size=count)
-        return self.gather(ranks, n_step=n_step, discount=discount, history=history, operator_only=operator_only)
+        return self.gather(ranks, rng, n_step=n_step, discount=discount, history=history, operator_only=operator_only)
 
     def gather(
-        self, ranks: np.ndarray, *, n_step: int, discount: float, history: tuple[int, ...], operator_only: bool = False
+        self,
+        ranks: np.ndarray,
+        rng: np.random.Generator,
+        *,
+        n_step: int,
+        discount: float,
+        history: tuple[int, ...],
+        operator_only: bool = False,
     ) -> Sample:
-        """The transitions of the given ranks, 0 the oldest, shape (count,); see `sample`."""
+        """The transitions of the given ranks, 0 the oldest, shape (count,); see `sample`. `rng` crops the images."""
         columns, capacity = self._columns, self.capacity
         slots = (self._operator if operator_only else self._all).at(ranks)
         offset = columns["run_offset"][slots]
@@ -272,16 +253,25 @@ class ReplayBuffer:
             reward=rewards.sum(axis=1),
             discount=powers[steps] * continues,
             next_observation=states[1],
+            images=self._images.look(slots, rng) if self._images else None,
+            next_images=self._images.look((slots + steps) % capacity, rng) if self._images else None,
         )
+
+    def images_of(self, ranks: np.ndarray) -> np.ndarray | None:
+        """What is kept of the frames at the transitions of these ranks, (count, *spec.shape); None without images."""
+        return self._images.read(self._all.at(ranks)) if self._images else None
 
     def state_dict(self) -> dict[str, Any]:
         """Everything remembered, as numpy arrays and ints; only rows in use."""
         slots = (self._first + np.arange(self._rows)) % self.capacity
-        return {
+        state = {
             **{name: column[slots] for name, column in self._columns.items()},
             "episode_rows": np.array(self._episode_rows, np.int64),
             "open": int(self._open),
         }
+        if self._images is not None and self.image_spec is not None:
+            state |= {"images": self._images.read(slots), "images_by": self.image_spec.maker}
+        return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Replaces everything remembered; the next sample is then bit-identical to one of the buffer that was saved.
@@ -299,6 +289,7 @@ class ReplayBuffer:
             if np.shape(state[name]) != (rows, *column.shape[1:]):
                 expected = (rows, *column.shape[1:])
                 raise DataError(f"replay state {name}: shape {np.shape(state[name])}, expected {expected}")
+        self._load_images(state, rows)
         for name, column in self._columns.items():
             column[:rows] = state[name]
         self._first, self._rows, self._open = 0, rows, bool(state["open"])
@@ -308,14 +299,35 @@ class ReplayBuffer:
         self._all.fill(np.flatnonzero(is_step))
         self._operator.fill(np.flatnonzero(is_step & (self._columns["source"][:rows] != Source.POLICY)))
 
-    def _add_row(self, state: np.ndarray, index: int, episode_rows: int) -> None:
+    def _load_images(self, state: Mapping[str, Any], rows: int) -> None:
+        """Takes over the images of a saved state, if they are of the same make.
+
+        Raises:
+            DataError: naming both makes.
+        """
+        maker, saved = self.image_spec.maker if self.image_spec else None, state.get("images_by")
+        if maker != saved:
+            raise DataError(
+                f"replay state has images by {saved or 'nobody'}, this replay takes those by {maker or 'nobody'}; "
+                "go on with the encoder settings of the run, or start a new run"
+            )
+        if self._images is None or self.image_spec is None:
+            return
+        if len(state["images"]) != rows:
+            raise DataError(f"replay state has images of {len(state['images'])} rows, expected {rows}")
+        for slot, images in enumerate(state["images"]):
+            self._images.write(slot, self.image_spec.check(images))
+
+    def _add_row(self, percept: Percept, index: int, episode_rows: int) -> None:
         """Writes the newest row, evicting whole episodes older than the current one, of `episode_rows` rows so far."""
         if episode_rows + 1 > self.capacity:
             raise DataError(f"the current episode: {self._too_long(episode_rows + 1)}")
         if self._rows == self.capacity:
             self._evict()
         slot = (self._first + self._rows) % self.capacity
-        self._columns["state"][slot] = state
+        self._columns["state"][slot] = percept.state
+        if self._images is not None and percept.images is not None:
+            self._images.write(slot, percept.images)
         self._columns["index"][slot] = index
         self._columns["source"][slot] = Source.POLICY
         self._rows += 1
@@ -338,6 +350,14 @@ class ReplayBuffer:
 
     def _too_long(self, rows: int) -> str:
         return f"needs {rows} rows, the replay has {self.capacity}; raise replay.capacity or end episodes sooner"
+
+    def _checked_percept(self, percept: Percept) -> Percept:
+        images = percept.images
+        if self.image_spec is not None:
+            images = self.image_spec.check(images)
+        elif images is not None:
+            raise DataError("replay: got images, but keeps none")
+        return Percept(self._checked("state", percept.state, self.state_size), images)
 
     @staticmethod
     def _checked(what: str, value: np.ndarray, size: int) -> np.ndarray:

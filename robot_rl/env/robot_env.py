@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from robot_rl.clock import Rate
+from robot_rl.clock import Clock, Rate
 from robot_rl.data.schema import Observation, Source, Step
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.safety import SafetyFilter
@@ -39,7 +39,8 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
     Args:
         workcell: Robot, clock, task and operator.
         interventions: Whether the operator may take over while the policy is in control.
-        options: What the workcell was made with: the cameras whose frames are observed, and their size.
+        options: What the workcell was made with: the cameras whose frames are observed, their size, and whether the
+            task's own part of the observation is included.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012  (gymnasium declares it as a plain class attribute)
@@ -58,11 +59,11 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         """Whether the operator may take over; evaluation switches it off."""
         self._safety = SafetyFilter(self.spec_task)
         self._rate = Rate(workcell.clock, self.spec_task.control_period)
-        self._cameras = options.cameras
+        self._cameras, self._estimates = options.cameras, options.estimates
         self.observation_specs: dict[str, ArraySpec] = {
             **PROPRIOCEPTION,
             **(GRIPPER if self.spec_task.gripper else {}),
-            **workcell.task.observation_specs(),
+            **(workcell.task.observation_specs() if options.estimates else {}),
             **{
                 f"images/{name}": ArraySpec((*options.image_size, 3), "uint8", low=0, high=255)
                 for name in options.cameras
@@ -196,12 +197,17 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
             "state/tcp_pose": T_reset_tcp.vector(),
             "state/tcp_twist": twist,
             "state/wrench": state.wrench,
-            **self._cell.task.observe(state, self._T_base_reset),
+            **(self._cell.task.observe(state, self._T_base_reset) if self._estimates else {}),
             **{f"images/{name}": state.images[name] for name in self._cameras},
         }
         if self.spec_task.gripper:
             values["state/gripper_width"] = np.array([state.gripper_width])
         return validate_dict(self.observation_specs, values, "observation")
+
+    @property
+    def clock(self) -> Clock:
+        """The robot's clock."""
+        return self._cell.clock
 
     @property
     def observation(self) -> Observation:

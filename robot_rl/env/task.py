@@ -137,10 +137,13 @@ class WorkcellOptions:
     Attributes:
         cameras: Cameras to read; none makes a simulation fast.
         image_size: Height and width of the frames [px].
+        estimates: Whether the task's own part of the observation, e.g. where it believes the hole to be, is included; a
+            policy that sees does without.
     """
 
     cameras: tuple[str, ...] = ()
     image_size: tuple[int, int] = (128, 128)
+    estimates: bool = True
 
 
 @dataclass(frozen=True)

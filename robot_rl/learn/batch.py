@@ -8,14 +8,16 @@ from torch import Tensor
 
 
 class Batch(NamedTuple):
-    """N minibatches of B transitions, all float32 on the learner's device.
+    """N minibatches of B transitions on the learner's device, float32 but for the images.
 
     Attributes:
-        observation: Scaled to about 1 and history-stacked, shape (N, B, obs).
+        observation: State, scaled to about 1 and history-stacked, shape (N, B, state).
         action: Executed, in [-1, 1], shape (N, B, act).
         reward: Discounted sum over the m <= n steps of the window, sum_k gamma^k r_{t+k}; shape (N, B).
         discount: gamma^m, or 0 where the window ended in termination; shape (N, B).
-        next_observation: What the window's last step led to, shape (N, B, obs).
+        next_observation: What the window's last step led to, shape (N, B, state).
+        images: What networks see at step t, shape (N, B, *view_shape); None where they do not see.
+        next_images: What they see after the window's last step.
     """
 
     observation: Tensor
@@ -23,3 +25,5 @@ class Batch(NamedTuple):
     reward: Tensor
     discount: Tensor
     next_observation: Tensor
+    images: Tensor | None = None
+    next_images: Tensor | None = None

@@ -13,6 +13,8 @@ import torch
 
 from robot_rl.config.components import SACConfig
 from robot_rl.learn.batch import Batch
+from robot_rl.learn.heads import StateHead
+from robot_rl.learn.networks import Policy
 from robot_rl.learn.sac import SAC
 
 OBSERVATION, ACTION, BATCH, UPDATES = 24, 7, 256, 4
@@ -94,9 +96,14 @@ def _forward(batch: int, sizes: tuple[int, ...]) -> int:
 
 
 def _learner(config: SACConfig) -> SAC:
-    return SAC(
-        observation_size=OBSERVATION, action_size=ACTION, gripper=False, return_range=(0.0, 1.0), config=config, seed=0
+    policy = Policy(
+        head=StateHead(OBSERVATION),
+        action_size=ACTION,
+        gripper=False,
+        hidden_sizes=config.hidden_sizes,
+        generator=torch.Generator().manual_seed(0),
     )
+    return SAC(policy, return_range=(0.0, 1.0), config=config)
 
 
 def _batch() -> Batch:

@@ -13,18 +13,18 @@ import torch
 
 from robot_rl.config.components import TrainConfig
 from robot_rl.data.mixing import DemoMixer
-from robot_rl.data.packing import ObservationPacker
+from robot_rl.data.percept import Percept, PerceptSpec
 from robot_rl.data.replay import ReplayBuffer
-from robot_rl.data.schema import Episode, Observation, Step
 from robot_rl.env.task import TaskSpec
 from robot_rl.errors import DivergedError
 from robot_rl.learn.batch import Batch
-from robot_rl.learn.networks import Policy
+from robot_rl.learn.networks import Policy, make_policy
 from robot_rl.learn.sac import SAC
-from robot_rl.spec import DictSpec
 
 LOG_INTERVAL = 100
 """Learner calls whose logs are averaged into one record."""
+EXAMPLES = 512
+"""Images by whose spread frozen features are standardised, once, before the first update."""
 
 
 class Learner:
@@ -32,28 +32,21 @@ class Learner:
 
     Args:
         task: The task's facts: action size, gripper, return range.
-        observation_specs: What observations look like.
+        percepts: What it is told of observations.
         config: The run's configuration.
     """
 
-    def __init__(self, task: TaskSpec, observation_specs: DictSpec, config: TrainConfig) -> None:
+    def __init__(self, task: TaskSpec, percepts: PerceptSpec, config: TrainConfig) -> None:
         self._config = config
-        self.packer = ObservationPacker(observation_specs)
-        sizes = self.packer.size, task.action_size
+        sizes = percepts.state_size, task.action_size, percepts.images
         rows = max(2, config.demonstrations * (task.max_steps + 1))
         self.demos = ReplayBuffer(rows, *sizes)
         self.online = ReplayBuffer(config.replay.capacity, *sizes)
         self._mixer = DemoMixer(self.demos, self.online, config.replay, config.sac.n_step, config.sac.discount)
         self._rng = np.random.default_rng((config.seed, 0))
-        self.sac = SAC(
-            observation_size=self.packer.size * len(config.replay.history),
-            action_size=task.action_size,
-            gripper=task.gripper,
-            return_range=task.return_range,
-            config=config.sac,
-            seed=config.seed,
-            device=config.device,
-        )
+        generator = torch.Generator(config.device).manual_seed(config.seed)
+        policy = make_policy(task, percepts, config, generator)
+        self.sac = SAC(policy, return_range=task.return_range, config=config.sac)
         self.env_steps = 0
         """Online steps received."""
         self._logs: list[dict[str, torch.Tensor]] = []
@@ -76,32 +69,15 @@ class Learner:
 
     # What the learner is told.
 
-    def add_demonstration(self, episode: Episode) -> None:
-        """Remembers a demonstration."""
-        self.demos.add_episode(episode, self.packer)
-
-    def on_start(self, episode_id: str, observation: Observation) -> None:
+    def begin(self, percept: Percept) -> None:
         """An online episode started."""
-        del episode_id  # replay needs no names
-        self.begin_packed(self.packer.pack(observation))
+        self.online.begin(percept)
 
-    def on_step(self, step: Step, next_observation: Observation) -> None:
-        """An online step was taken."""
-        row = self.packer.pack(next_observation)
-        self.append_packed(step.action, step.reward, step.terminated, step.truncated, int(step.source), row)
-
-    def on_end(self, episode: Episode, result: object) -> None:
-        """An online episode ended; all its steps are known already."""
-
-    def begin_packed(self, row: np.ndarray) -> None:
-        """As `on_start`, with a packed observation."""
-        self.online.begin(row)
-
-    def append_packed(
-        self, action: np.ndarray, reward: float, terminated: bool, truncated: bool, source: int, next_row: np.ndarray
+    def append(
+        self, action: np.ndarray, reward: float, terminated: bool, truncated: bool, source: int, next_percept: Percept
     ) -> None:
-        """As `on_step`, with a packed observation."""
-        self.online.append(action, reward, terminated, truncated, source, next_row)
+        """An online step was taken; see `ReplayBuffer.append`."""
+        self.online.append(action, reward, terminated, truncated, source, next_percept)
         self.env_steps += 1
 
     # What the learner does.
@@ -120,14 +96,27 @@ class Learner:
 
     def _update(self) -> dict[str, float] | None:
         """One call of the algorithm: the critic updates of one env step, then one of actor and temperature."""
-        sample = self._mixer.sample(self._config.update_to_data, self._rng)
-        batch = Batch(*(torch.from_numpy(column).to(self._config.device) for column in sample))
-        logs = self.sac.update(batch)
+        if self.updates == 0:
+            self._standardise()
+        logs = self.sac.update(self._batch(self._config.update_to_data))
         self._check_finite(logs)
         self._logs.append(logs)
         if len(self._logs) < LOG_INTERVAL:
             return None
         return self._take_logs()
+
+    def _batch(self, minibatches: int) -> Batch:
+        """Minibatches on the learner's device."""
+        sample = self._mixer.sample(minibatches, self._rng)
+        device = self._config.device
+        return Batch._make(None if column is None else torch.from_numpy(column).to(device) for column in sample)
+
+    def _standardise(self) -> None:
+        """Shows the head what images look like."""
+        size = self._config.replay.batch_size
+        examples = self._batch(-(-EXAMPLES // size)).images
+        if examples is not None:
+            self.policy.head.standardise(examples.flatten(0, 1))
 
     def _take_logs(self) -> dict[str, float]:
         logs = {name: float(torch.stack([row[name] for row in self._logs]).mean()) for name in self._logs[0]}

@@ -9,7 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm, softplus
 
+from robot_rl.config.components import TrainConfig
+from robot_rl.data.percept import PerceptSpec
+from robot_rl.env.task import TaskSpec
 from robot_rl.errors import CheckpointError, ConfigError
+from robot_rl.learn.heads import ImageHead, StateHead
 
 LOG_STD_LOW, LOG_STD_HIGH = -5.0, 2.0
 """Bounds of the log standard deviation before the tanh, reached smoothly."""
@@ -80,7 +84,7 @@ class Policy(nn.Module):
     """A tanh-squashed Gaussian for the continuous actions and, for tasks with a gripper, critics of its 3 actions.
 
     Args:
-        observation_size: Length of the scaled, stacked observation.
+        head: Makes one vector of state and images.
         action_size: Length of the action; with a gripper, its last entry is the gripper's.
         gripper: Whether there is a gripper action.
         hidden_sizes: Widths of the hidden layers.
@@ -94,7 +98,7 @@ class Policy(nn.Module):
     def __init__(
         self,
         *,
-        observation_size: int,
+        head: StateHead | ImageHead,
         action_size: int,
         gripper: bool,
         hidden_sizes: tuple[int, ...],
@@ -102,36 +106,37 @@ class Policy(nn.Module):
         gripper_exploration: float = 0.0,
     ) -> None:
         super().__init__()
-        self.observation_size = observation_size
+        self.head = head
         self.action_size = action_size
         self.continuous_size = action_size - int(gripper)
         if self.continuous_size < 1:
             raise ConfigError(f"action_size {action_size} with gripper={gripper} leaves no continuous action")
         self.generator = generator
         self.gripper_exploration = gripper_exploration
-        self.actor = StackedMLP(1, observation_size, hidden_sizes, 2 * self.continuous_size, generator)
+        self.actor = StackedMLP(1, head.size, hidden_sizes, 2 * self.continuous_size, generator)
         self.gripper: StackedMLP | None = None
         if gripper:
-            self.gripper = StackedMLP(GRIPPER_MEMBERS, observation_size, hidden_sizes, GRIPPER_CHOICES, generator)
+            self.gripper = StackedMLP(GRIPPER_MEMBERS, head.size, hidden_sizes, GRIPPER_CHOICES, generator)
 
-    def forward(self, observation: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, obs) -> mean and log standard deviation before the tanh, each (B, continuous)."""
-        mean, raw = self.actor(observation)[0].chunk(2, -1)
+    def forward(self, latent: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, head.size) -> mean and log standard deviation before the tanh, (B, continuous) each."""
+        mean, raw = self.actor(latent)[0].chunk(2, -1)
         return mean, LOG_STD_LOW + (LOG_STD_HIGH - LOG_STD_LOW) * torch.sigmoid(raw)
 
-    def sample(self, observation: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, obs) -> continuous action (B, continuous) and its log-probability (B,), differentiable."""
-        mean, log_std = self(observation)
+    def sample(self, latent: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, head.size) -> continuous action (B, continuous) and its log-probability (B,), differentiable."""
+        mean, log_std = self(latent)
         noise = torch.randn(mean.shape, generator=self.generator, device=mean.device, dtype=mean.dtype)
         return squashed_sample(mean, log_std, noise)
 
     @torch.no_grad()
-    def act(self, observation: Tensor, *, deterministic: bool) -> Tensor:
-        """(B, obs) -> (B, act) in [-1, 1]; the gripper entry is -1, 0 or 1."""
-        action: Tensor = self(observation)[0].tanh() if deterministic else self.sample(observation)[0]
+    def act(self, state: Tensor, images: Tensor | None = None, *, deterministic: bool) -> Tensor:
+        """State (B, state) and images (B, *view_shape) -> (B, act) in [-1, 1]; the gripper entry is -1, 0 or 1."""
+        latent = self.head(state, images)
+        action: Tensor = self(latent)[0].tanh() if deterministic else self.sample(latent)[0]
         if self.gripper is None:
             return action
-        choice = self.gripper(observation).mean(0).argmax(-1)
+        choice = self.gripper(latent).mean(0).argmax(-1)
         if not deterministic:
             g, device = self.generator, choice.device
             anything = torch.randint(GRIPPER_CHOICES, choice.shape, generator=g, device=device)
@@ -153,6 +158,26 @@ class Policy(nn.Module):
             self.load_state_dict(state)
         except RuntimeError as error:
             raise CheckpointError(f"these parameters belong to another policy: {error}") from error
+
+
+def make_policy(task: TaskSpec, percepts: PerceptSpec, config: TrainConfig, generator: torch.Generator) -> Policy:
+    """The policy that a run's configuration asks for, on the generator's device.
+
+    Raises:
+        ConfigError: if the settings contradict each other.
+    """
+    size = percepts.state_size * len(config.replay.history)
+    head: StateHead | ImageHead = StateHead(size)
+    if percepts.images is not None:
+        head = ImageHead(size, percepts.images, config.encoder, generator)
+    return Policy(
+        head=head,
+        action_size=task.action_size,
+        gripper=task.gripper,
+        hidden_sizes=config.sac.hidden_sizes,
+        generator=generator,
+        gripper_exploration=config.sac.gripper_exploration,
+    )
 
 
 def squashed_sample(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,12 +10,12 @@ from typing import Any, Protocol, cast
 import numpy as np
 import torch
 
-from robot_rl.data.packing import ObservationPacker
 from robot_rl.data.schema import Episode, EpisodeBuilder, Observation, Source, Step
 from robot_rl.data.store import EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.errors import DivergedError, StepOrderError
 from robot_rl.learn.networks import Policy
+from robot_rl.learn.perception import Perception
 
 
 class Observer(Protocol):
@@ -74,7 +74,7 @@ class Rollout:
     Args:
         env: Where to act.
         policy: Who acts; None before there is one (demonstrations).
-        packer: Observation to policy input.
+        perception: Observation to policy input; None where there is no policy.
         history: Ages of the observations stacked for the policy [steps].
         observers: Told of every start, step and end, in this order.
     """
@@ -83,14 +83,15 @@ class Rollout:
         self,
         env: RobotEnv,
         policy: Policy | None,
-        packer: ObservationPacker,
+        perception: Perception | None,
         history: tuple[int, ...],
         observers: Sequence[Observer] = (),
     ) -> None:
-        self._env, self._packer, self._history = env, packer, history
+        self._env, self._perception, self._history = env, perception, history
         self.policy = policy
         self._observers = tuple(observers)
         self._rows: deque[np.ndarray] = deque(maxlen=max(history) + 1)
+        self._view: np.ndarray | None = None  # what the policy sees now
         self._builder: EpisodeBuilder | None = None
 
     def begin(self, seed: int, episode_id: str, *, demonstrate: bool = False) -> None:
@@ -98,7 +99,7 @@ class Rollout:
         options = {"demonstrate": demonstrate, "episode_id": episode_id}
         observation, _ = self._env.reset(seed=seed, options=options)
         self._rows.clear()
-        self._rows.append(self._packer.pack(observation))
+        self._perceive(observation)
         metadata = {"task": self._env.spec_task.name, "seed": seed, "demonstration": demonstrate}
         self._builder = EpisodeBuilder(episode_id, metadata)
         self._previous = Source.POLICY
@@ -118,7 +119,7 @@ class Rollout:
         observation, reward, terminated, truncated, info = self._env.step(self._act(deterministic), last=last)
         step: Step = info["step"]
         self._builder.add(step)
-        self._rows.append(self._packer.pack(observation))
+        self._perceive(observation)
         led = step.source != Source.POLICY
         self._operator_steps += led
         self._takeovers += led and self._previous == Source.POLICY
@@ -138,13 +139,21 @@ class Rollout:
             pass
         return result
 
+    def _perceive(self, observation: Observation) -> None:
+        if self._perception is None:
+            return
+        percept, spec = self._perception(observation), self._perception.spec.images
+        self._rows.append(percept.state)
+        self._view = spec.acting_view(percept.images) if spec is not None and percept.images is not None else None
+
     def _act(self, deterministic: bool) -> np.ndarray:
         if self.policy is None:
             return np.zeros(self._env.spec_task.action_size, np.float32)
-        newest = len(self._rows) - 1
+        device, newest = self.policy.generator.device, len(self._rows) - 1
         stacked = np.concatenate([self._rows[max(newest - age, 0)] for age in self._history])
-        observation = torch.from_numpy(stacked)[None].to(self.policy.generator.device)
-        action = self.policy.act(observation, deterministic=deterministic)[0].cpu().numpy()
+        state = torch.from_numpy(stacked)[None].to(device)
+        images = None if self._view is None else torch.from_numpy(self._view)[None].to(device)
+        action = self.policy.act(state, images, deterministic=deterministic)[0].cpu().numpy()
         if not np.isfinite(action).all():
             raise DivergedError(
                 f"the policy's action is {action.tolist()}: learning left the finite numbers; "

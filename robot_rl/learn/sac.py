@@ -15,69 +15,53 @@ from robot_rl.learn import losses
 from robot_rl.learn.batch import Batch
 from robot_rl.learn.networks import Policy, StackedMLP
 
-STATE_FORMAT = 1
+STATE_FORMAT = 2
 
 
 class SAC:
     """The learner's algorithm: networks, optimizers, and one `update`.
 
     Args:
-        observation_size: Length of the scaled, stacked observation.
-        action_size: Length of the action; with a gripper, its last entry is the gripper's.
-        gripper: Whether the last action is the discrete gripper, which a double DQN learns (HIL-SERL, Luo 2024).
+        policy: What is learned, on its device; all randomness comes from its generator. The discrete gripper, where
+            there is one, is learned by a double DQN (HIL-SERL, Luo 2024).
         return_range: Smallest and largest possible discounted return.
         config: Hyper-parameters.
-        seed: All randomness follows from it.
-        device: Where to compute.
 
     Raises:
         ConfigError: if the settings contradict each other.
     """
 
-    def __init__(
-        self,
-        *,
-        observation_size: int,
-        action_size: int,
-        gripper: bool,
-        return_range: tuple[float, float],
-        config: SACConfig,
-        seed: int,
-        device: str = "cpu",
-    ) -> None:
+    def __init__(self, policy: Policy, *, return_range: tuple[float, float], config: SACConfig) -> None:
         if config.target_subset > config.ensemble_size:
             raise ConfigError(f"target_subset {config.target_subset} exceeds ensemble_size {config.ensemble_size}")
         if not return_range[0] < return_range[1]:
             raise ConfigError(f"return_range {return_range} is empty")
         self.config = config
         self.return_range = return_range
-        self.generator = torch.Generator(device).manual_seed(seed)
-        self.policy = Policy(
-            observation_size=observation_size,
-            action_size=action_size,
-            gripper=gripper,
-            hidden_sizes=config.hidden_sizes,
-            generator=self.generator,
-            gripper_exploration=config.gripper_exploration,
-        )
+        self.policy, self.generator = policy, policy.generator
+        device = self.generator.device
         self._clamp = return_range if config.clamp_targets else None
         self._target_entropy = config.target_entropy_per_action * self.policy.continuous_size
-        inputs = observation_size + self.policy.continuous_size
+        inputs = policy.head.size + policy.continuous_size
         self.critic = StackedMLP(config.ensemble_size, inputs, config.hidden_sizes, 1, self.generator)
         self.critic_target = copy.deepcopy(self.critic).requires_grad_(False)
         self.log_temperature = torch.tensor(math.log(config.initial_temperature), device=device, requires_grad=True)
         self.critic_updates = 0
 
+        self._modules = {"policy": self.policy, "critic": self.critic, "critic_target": self.critic_target}
+        valued: list[Tensor] = [
+            *self.critic.parameters(),
+            *policy.head.parameters(),
+        ]  # the critics' loss trains the head
+        if policy.gripper is not None:
+            self.gripper_target = copy.deepcopy(policy.gripper).requires_grad_(False)
+            self._modules["gripper_target"] = self.gripper_target
+            valued += policy.gripper.parameters()
         self._optimizers = {
-            "actor": self._adam(list(self.policy.actor.parameters())),
-            "critic": self._adam(list(self.critic.parameters())),
+            "actor": self._adam(list(policy.actor.parameters())),
+            "critic": self._adam(valued),
             "temperature": self._adam([self.log_temperature]),
         }
-        self._modules = {"policy": self.policy, "critic": self.critic, "critic_target": self.critic_target}
-        if self.policy.gripper is not None:
-            self.gripper_target = copy.deepcopy(self.policy.gripper).requires_grad_(False)
-            self._optimizers["gripper"] = self._adam(list(self.policy.gripper.parameters()))
-            self._modules["gripper_target"] = self.gripper_target
 
     def update(self, batch: Batch) -> dict[str, Tensor]:
         """Updates the critics on each of the N minibatches, then actor and temperature once, on the last one.
@@ -92,43 +76,44 @@ class SAC:
         """
         self._check(batch)
         logs = self.update_critics(batch)
-        return logs | self.update_actor(batch.observation[-1])
+        return logs | self.update_actor(batch.observation[-1], batch.images[-1] if batch.images is not None else None)
 
     def update_critics(self, batch: Batch) -> dict[str, Tensor]:
-        """One update of critics (and gripper critics) and their targets for each minibatch."""
-        logs: dict[str, list[Tensor]] = {"critic_loss": [], "q_mean": [], "target_mean": []}
-        with torch.no_grad():  # a' ~ pi(s'); the actor rests meanwhile, so all N minibatches go through it at once
-            next_action = self.policy.sample(batch.next_observation.flatten(0, 1))[0]
-            state_action = torch.cat([batch.observation, batch.action[..., : self.policy.continuous_size]], -1)
-            next_state_action = torch.cat([batch.next_observation, next_action.view(*batch.reward.shape, -1)], -1)
+        """One update of critics, gripper critics and head, and of the targets, for each minibatch."""
+        logs: dict[str, list[Tensor]] = {}
+        head = self.policy.head
+        with torch.no_grad():  # the actor rests meanwhile, and its targets may see with the head as it was before
+            next_images = batch.next_images.flatten(0, 1) if batch.next_images is not None else None
+            next_latent = head(batch.next_observation.flatten(0, 1), next_images)
+            next_action = self.policy.sample(next_latent)[0]  # a' ~ pi(s')
+            shape = batch.reward.shape
+            next_latent, next_action = next_latent.view(*shape, -1), next_action.view(*shape, -1)
 
         for n in range(len(batch.reward)):
-            with torch.no_grad():  # y = R + gamma^m min_{i in M} Q'_i(s', a'), M a random subset of the ensemble
-                next_values = self.critic_target(next_state_action[n], self._draw_members()).squeeze(-1)
-                target = losses.critic_target(batch.reward[n], batch.discount[n], next_values, self._clamp)
-
-            # L = sum_i mean_b (Q_i(s, a) - y)^2
-            values = self.critic(state_action[n]).squeeze(-1)
-            loss = losses.critic_loss(values, target)
+            latent = head(batch.observation[n], batch.images[n] if batch.images is not None else None)
+            loss, figures = self._critic_objective(batch, n, latent, next_latent[n], next_action[n])
+            if self.policy.gripper is not None:
+                gripper_loss = self._gripper_objective(self.policy.gripper, batch, n, latent, next_latent[n])
+                loss = loss + gripper_loss
+                figures["gripper_loss"] = gripper_loss
             self._step("critic", loss)
 
             # theta' <- (1 - tau) theta' + tau theta
             _track(self.critic_target, self.critic, self.config.target_rate)
-
-            self.critic_updates += 1
-            logs["critic_loss"].append(loss)
-            logs["q_mean"].append(values.detach().mean())
-            logs["target_mean"].append(target.mean())
             if self.policy.gripper is not None:
-                loss = self._update_gripper(self.policy.gripper, Batch(*(column[n] for column in batch)))
-                logs.setdefault("gripper_loss", []).append(loss)
+                _track(self.gripper_target, self.policy.gripper, self.config.target_rate)
+            self.critic_updates += 1
+            for name, value in figures.items():
+                logs.setdefault(name, []).append(value)
         return {name: losses.mean_of(column) for name, column in logs.items()}
 
-    def update_actor(self, observation: Tensor) -> dict[str, Tensor]:
-        """One update of actor and temperature on observations (B, obs)."""
+    def update_actor(self, state: Tensor, images: Tensor | None = None) -> dict[str, Tensor]:
+        """One update of actor and temperature on states (B, state) and images (B, *view_shape)."""
         # J = mean_b (alpha log pi(a|s) - mean_i Q_i(s, a)), a = tanh(mu(s) + sigma(s) eps)
-        action, log_prob = self.policy.sample(observation)
-        values = self.critic(torch.cat([observation, action], -1)).squeeze(-1)
+        with torch.no_grad():
+            latent = self.policy.head(state, images)
+        action, log_prob = self.policy.sample(latent)
+        values = self.critic(torch.cat([latent, action], -1)).squeeze(-1)
         temperature = self.log_temperature.detach().exp()
         loss = losses.actor_loss(values, log_prob, temperature)
         self._step("actor", loss)
@@ -138,27 +123,32 @@ class SAC:
         self._step("temperature", losses.temperature_loss(self.log_temperature, entropy, self._target_entropy))
         return {"actor_loss": loss.detach(), "entropy": entropy, "temperature": temperature}
 
-    def _update_gripper(self, gripper: StackedMLP, batch: Batch) -> Tensor:
-        """One update of the gripper critics and their targets on one minibatch, without the leading N; the loss."""
+    def _critic_objective(
+        self, batch: Batch, n: int, latent: Tensor, next_latent: Tensor, next_action: Tensor
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Loss of the critics on minibatch n, and figures of it."""
+        with torch.no_grad():  # y = R + gamma^m min_{i in M} Q'_i(s', a'), M a random subset of the ensemble
+            next_values = self.critic_target(torch.cat([next_latent, next_action], -1), self._draw_members())
+            target = losses.critic_target(batch.reward[n], batch.discount[n], next_values.squeeze(-1), self._clamp)
+
+        # L = sum_i mean_b (Q_i(s, a) - y)^2
+        action = batch.action[n, :, : self.policy.continuous_size]
+        values = self.critic(torch.cat([latent, action], -1)).squeeze(-1)
+        loss = losses.critic_loss(values, target)
+        return loss, {"critic_loss": loss, "q_mean": values.mean(), "target_mean": target.mean()}
+
+    def _gripper_objective(
+        self, gripper: StackedMLP, batch: Batch, n: int, latent: Tensor, next_latent: Tensor
+    ) -> Tensor:
+        """Loss of the gripper critics on minibatch n."""
         with torch.no_grad():  # y = R + gamma^m min_i Q'_i(s', argmax_g mean_j Q_j(s', g))
             target = losses.gripper_target(
-                batch.reward,
-                batch.discount,
-                gripper(batch.next_observation),
-                self.gripper_target(batch.next_observation),
-                self._clamp,
+                batch.reward[n], batch.discount[n], gripper(next_latent), self.gripper_target(next_latent), self._clamp
             )
 
         # L = sum_i mean_b (Q_i(s, g) - y)^2
-        values = losses.values_of(gripper(batch.observation), losses.gripper_index(batch.action))
-        loss = losses.critic_loss(values, target)
-        self._step("gripper", loss)
-        _track(self.gripper_target, gripper, self.config.target_rate)
-        return loss
-
-    def act(self, observation: Tensor, *, deterministic: bool) -> Tensor:
-        """(B, obs) -> (B, act) in [-1, 1]; the gripper entry is -1, 0 or 1."""
-        return self.policy.act(observation, deterministic=deterministic)
+        values = losses.values_of(gripper(latent), losses.gripper_index(batch.action[n]))
+        return losses.critic_loss(values, target)
 
     def policy_state(self) -> dict[str, Tensor]:
         """Copies, on the CPU, of all that an actor's `Policy` needs."""
@@ -219,11 +209,15 @@ class SAC:
         return order[: self.config.target_subset]
 
     def _check(self, batch: Batch) -> None:
-        shape, n_obs = tuple(batch.reward.shape), self.policy.observation_size
-        ends = ((n_obs,), (self.policy.action_size,), (), (), (n_obs,))
-        for name, value, end in zip(Batch._fields, batch, ends, strict=True):
-            if len(shape) != 2 or 0 in shape or tuple(value.shape) != (*shape, *end):
+        shape = tuple(batch.reward.shape)
+        if len(shape) != 2 or 0 in shape:
+            raise SpecError(f"batch.reward: shape {shape}, expected (N, B), neither of them 0")
+        for name, end in (("action", (self.policy.action_size,)), ("discount", ())):
+            value = getattr(batch, name)
+            if tuple(value.shape) != (*shape, *end):
                 raise SpecError(f"batch.{name}: shape {tuple(value.shape)}, expected (N, B) = {shape} and {end}")
+        self.policy.head.check(shape, batch.observation, batch.images)
+        self.policy.head.check(shape, batch.next_observation, batch.next_images)
 
 
 @torch.no_grad()

@@ -12,20 +12,20 @@ from pydantic import TypeAdapter, ValidationError
 from robot_rl import __version__
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import config_from_dict, config_to_dict
+from robot_rl.data.percept import PerceptSpec
 from robot_rl.env.task import TaskSpec
 from robot_rl.errors import LinkError
 from robot_rl.link.messages import Hello
-from robot_rl.spec import ArraySpec, DictSpec
 
 _TASK = TypeAdapter(TaskSpec)
-_SPECS = TypeAdapter(dict[str, ArraySpec])
+_PERCEPTS = TypeAdapter(PerceptSpec)
 
 
 class Agreement(NamedTuple):
     """What a learner is made of."""
 
     task: TaskSpec
-    observation_specs: DictSpec
+    percepts: PerceptSpec
     config: TrainConfig
 
     @property
@@ -36,8 +36,8 @@ class Agreement(NamedTuple):
 
     def hello(self) -> Hello:
         """The message that proposes it."""
-        task, specs, config = self._plain()
-        return Hello(config=config, task=task, observation_specs=specs, fingerprint=self.fingerprint)
+        task, percepts, config = self._plain()
+        return Hello(config=config, task=task, percepts=percepts, fingerprint=self.fingerprint)
 
     @classmethod
     def of(cls, hello: Hello) -> Agreement:
@@ -48,10 +48,10 @@ class Agreement(NamedTuple):
             ConfigError: if the configuration is invalid.
         """
         try:
-            task, specs = _TASK.validate_python(hello.task), _SPECS.validate_python(hello.observation_specs)
+            task, percepts = _TASK.validate_python(hello.task), _PERCEPTS.validate_python(hello.percepts)
         except ValidationError as error:
             raise LinkError(f"the actor's hello is not understood: {error}") from error
-        agreement = cls(task, specs, config_from_dict(hello.config))
+        agreement = cls(task, percepts, config_from_dict(hello.config))
         agreement.check(hello.fingerprint)
         return agreement
 
@@ -70,5 +70,5 @@ class Agreement(NamedTuple):
     def _plain(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
         """Task, specs and configuration as a receiver would have them: 1 where a float is due becomes 1.0."""
         task = _TASK.validate_python(dataclasses.asdict(self.task))
-        specs = _SPECS.validate_python({key: dataclasses.asdict(spec) for key, spec in self.observation_specs.items()})
-        return _TASK.dump_python(task), _SPECS.dump_python(specs), config_to_dict(self.config)
+        percepts = _PERCEPTS.validate_python(dataclasses.asdict(self.percepts))
+        return _TASK.dump_python(task), _PERCEPTS.dump_python(percepts), config_to_dict(self.config)

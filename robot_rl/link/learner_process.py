@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import torch
 
+from robot_rl.data.percept import Percept
 from robot_rl.errors import LinkError, RobotRLError
 from robot_rl.learn.learner import Learner
 from robot_rl.link.connection import Connection, PeerGoneError
@@ -92,7 +93,7 @@ class LearnerServer:
     def _handle(self, message: Message) -> None:
         match message:
             case Start():
-                self._learner.begin_packed(message.row)
+                self._learner.begin(Percept(message.row, message.images))
             case StepTaken():
                 self._learn_from(message)
             case Demonstration():
@@ -113,9 +114,8 @@ class LearnerServer:
         learner = self._learner
         if message.number != learner.env_steps:
             raise LinkError(f"step {message.number} arrived after {learner.env_steps} steps; one is lost or came twice")
-        learner.append_packed(
-            message.action, message.reward, message.terminated, message.truncated, message.source, message.row
-        )
+        seen = Percept(message.row, message.images)
+        learner.append(message.action, message.reward, message.terminated, message.truncated, message.source, seen)
         logs = learner.catch_up()
         if logs is not None:
             self._connection.send(Logs(values=logs))
@@ -130,10 +130,14 @@ class LearnerServer:
         shapes = [rows.shape, *(column.shape for column in columns)]
         if {shape[:1] for shape in shapes[1:]} != {(len(rows) - 1 if rows.ndim else 0,)}:
             raise LinkError(f"a demonstration has {shapes} as shapes of its columns")
+        images = message.images
+        if images is not None and len(images) != len(rows):
+            raise LinkError(f"a demonstration has {len(rows)} states and images of {len(images)} observations")
+        percepts = [Percept(row, None if images is None else images[t]) for t, row in enumerate(rows)]
         demos = self._learner.demos
-        demos.begin(rows[0])
+        demos.begin(percepts[0])
         for t, (action, reward, terminated, truncated, source) in enumerate(zip(*columns, strict=True)):
-            demos.append(action, float(reward), bool(terminated), bool(truncated), int(source), rows[t + 1])
+            demos.append(action, float(reward), bool(terminated), bool(truncated), int(source), percepts[t + 1])
 
     def _say_ready(self) -> None:
         self._publish()

@@ -21,13 +21,13 @@ from pydantic.dataclasses import dataclass
 
 from robot_rl.errors import LinkError
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Version of this file; both sides must have the same."""
 
 MAX_MESSAGE = 64 * 2**20
 """Largest message [bytes]. Larger things cross in parts."""
 
-_DTYPES = tuple(np.dtype(code) for code in ("?", "<i1", "<u1", "<i4", "<i8", "<f4", "<f8"))
+_DTYPES = tuple(np.dtype(code) for code in ("?", "<i1", "<u1", "<i4", "<i8", "<f4", "<f8", "<f2"))
 _MAX_DIMENSIONS = 8
 _ARRAY = 1  # msgpack extension code
 _HEAD = struct.Struct("<BB")  # place in _DTYPES, number of dimensions; then the dimensions, then the elements
@@ -44,13 +44,13 @@ class Hello:
     Attributes:
         config: The run's configuration.
         task: Its `TaskSpec`.
-        observation_specs: An `ArraySpec` for each entry of an observation.
+        percepts: A `PerceptSpec`: what the learner is told of observations.
         fingerprint: Of these three; a learner that reads them differently is of another version.
     """
 
     config: dict[str, Any]
     task: dict[str, Any]
-    observation_specs: dict[str, Any]
+    percepts: dict[str, Any]
     fingerprint: str
 
 
@@ -70,12 +70,13 @@ class Demonstration:
     """An episode of T steps to be remembered as a demonstration.
 
     Attributes:
-        rows: Packed observations, shape (T + 1, n), float32.
+        rows: Packed states, shape (T + 1, n), float32.
         action: Executed, shape (T, m), float32.
         reward: Shape (T,), float32.
         terminated: Shape (T,), bool.
         truncated: Shape (T,), bool.
         source: Shape (T,), int8.
+        images: What is kept of the frames, shape (T + 1, ...); None where the policy does not see.
     """
 
     rows: np.ndarray
@@ -84,6 +85,7 @@ class Demonstration:
     terminated: np.ndarray
     truncated: np.ndarray
     source: np.ndarray
+    images: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False, config=_STRICT)
@@ -91,10 +93,12 @@ class Start:
     """An online episode started.
 
     Attributes:
-        row: Its first packed observation, shape (n,).
+        row: Its first packed state, shape (n,).
+        images: What is kept of its frames, or None.
     """
 
     row: np.ndarray
+    images: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False, config=_STRICT)
@@ -108,7 +112,8 @@ class StepTaken:
         terminated: Success or failure.
         truncated: Cut here.
         source: Who chose the action, a `Source`.
-        row: Packed observation that it led to, shape (n,).
+        row: Packed state that it led to, shape (n,).
+        images: What is kept of the frames that it led to, or None.
     """
 
     number: Count
@@ -118,6 +123,7 @@ class StepTaken:
     truncated: bool
     source: SourceCode
     row: np.ndarray
+    images: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False, config=_STRICT)

@@ -13,11 +13,11 @@ import numpy as np
 import torch
 
 from robot_rl.config.components import TrainConfig
-from robot_rl.data.packing import ObservationPacker
 from robot_rl.data.schema import Episode, Observation, Step
 from robot_rl.env.task import TaskSpec
 from robot_rl.errors import LinkError
-from robot_rl.learn.networks import Policy
+from robot_rl.learn.networks import Policy, make_policy
+from robot_rl.learn.perception import Perception
 from robot_rl.link import child
 from robot_rl.link.connection import PeerGoneError
 from robot_rl.link.courier import Courier
@@ -25,7 +25,6 @@ from robot_rl.link.handshake import Agreement
 from robot_rl.link.inbox import SILENCE_LIMIT, Inbox
 from robot_rl.link.messages import Demonstration, Message, Start, StateRequest, StepTaken, Stop
 from robot_rl.link.state_parts import cut
-from robot_rl.spec import DictSpec
 
 EXPLORATION = "exploration"
 """Entry of a state that is the actor's own: the random state of its exploration. A learner in one process has none."""
@@ -57,7 +56,7 @@ class RemoteLearner:
 
     Args:
         task: The task's facts.
-        observation_specs: What observations look like.
+        perception: Shared with who acts, so that each observation is encoded once.
         config: The run's configuration.
         wait_between_steps: Whether it does no harm to wait inside an episode.
 
@@ -67,25 +66,18 @@ class RemoteLearner:
     """
 
     def __init__(
-        self, task: TaskSpec, observation_specs: DictSpec, config: TrainConfig, *, wait_between_steps: bool
+        self, task: TaskSpec, perception: Perception, config: TrainConfig, *, wait_between_steps: bool
     ) -> None:
         self._max_lead, self._wait_between_steps = config.max_lead_steps, wait_between_steps
-        self.packer = ObservationPacker(observation_specs)
+        self.perception = perception
         seed = int(np.random.SeedSequence((config.seed, 1)).generate_state(1)[0])  # not the learner's own
-        self._policy = Policy(
-            observation_size=self.packer.size * len(config.replay.history),
-            action_size=task.action_size,
-            gripper=task.gripper,
-            hidden_sizes=config.sac.hidden_sizes,
-            generator=torch.Generator().manual_seed(seed),
-            gripper_exploration=config.sac.gripper_exploration,
-        )
+        self._policy = make_policy(task, perception.spec, config, torch.Generator().manual_seed(seed))
         self._policy_updates = 0  # that the policy has seen
         self._sent = 0  # online steps
         self._in_episode = False
         self._since = _Since()
         self._inbox = Inbox()
-        self._agreement = Agreement(task, observation_specs, config)
+        self._agreement = Agreement(task, perception.spec, config)
         connection, self._process = child.start_learner()
         self._courier = Courier(connection, self._inbox.put, self._inbox.fail)
         with contextlib.ExitStack() as on_error:
@@ -119,9 +111,12 @@ class RemoteLearner:
     def add_demonstration(self, episode: Episode) -> None:
         """Sends a demonstration."""
         ends = episode.terminated | episode.truncated
+        percepts = list(self.perception.of_rows(episode.observations))
+        images = [percept.images for percept in percepts if percept.images is not None]
         self._post(
             Demonstration(
-                rows=self.packer.pack_rows(episode.observations),
+                rows=np.stack([percept.state for percept in percepts]),
+                images=np.stack(images) if images else None,
                 action=episode.action,
                 reward=episode.reward,
                 terminated=episode.terminated,
@@ -136,10 +131,12 @@ class RemoteLearner:
         self._in_episode = True
         if not self._since.steps:
             self._since = _Since()  # what came before the first step does not count
-        self._post(Start(row=self.packer.pack(observation)))
+        percept = self.perception(observation)
+        self._post(Start(row=percept.state, images=percept.images))
 
     def on_step(self, step: Step, next_observation: Observation) -> None:
         """Sends an online step."""
+        percept = self.perception(next_observation)
         self._post(
             StepTaken(
                 number=self._sent,
@@ -148,7 +145,8 @@ class RemoteLearner:
                 terminated=bool(step.terminated),
                 truncated=bool(step.truncated),
                 source=int(step.source),
-                row=self.packer.pack(next_observation),
+                row=percept.state,
+                images=percept.images,
             )
         )
         self._sent += 1

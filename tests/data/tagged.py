@@ -3,6 +3,7 @@
 import numpy as np
 
 from robot_rl.data.packing import ObservationPacker
+from robot_rl.data.percept import Percept
 from robot_rl.data.schema import Episode, Source
 from robot_rl.spec import ArraySpec
 
@@ -22,6 +23,10 @@ def tag(number, step):
 def state(number, step):
     """The packed observation at a step."""
     return np.full(PACKER.size, tag(number, step), np.float32)
+
+
+def percept(number, step):
+    return Percept(state(number, step))
 
 
 def action(number, step):
@@ -53,6 +58,10 @@ def episode(number, steps, *, sources=None, end="terminated", image_shape=(8, 6,
         reward_source="task",
         metadata={"number": number, "success": end == "terminated", "note": "äß", "values": [1, 2.5, None, {"k": "v"}]},
     )
+
+
+def percepts(one):
+    return [Percept(row) for row in PACKER.pack_rows(one.observations)]
 
 
 COLUMNS = ("action", "action_policy", "source", "reward", "terminated", "truncated", "stamp_obs", "stamp_action")

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from tagged import ACTION_SIZE, PACKER, episode
+from tagged import ACTION_SIZE, PACKER, episode, percepts
 
 from robot_rl.config.components import ReplayConfig
 from robot_rl.data.mixing import DemoMixer
@@ -14,7 +14,7 @@ P, H, S = Source.POLICY, Source.HUMAN, Source.SCRIPT
 def buffer(*episodes):
     made = ReplayBuffer(1000, PACKER.size, ACTION_SIZE)
     for one in episodes:
-        made.add_episode(one, PACKER)
+        made.add_episode(one, percepts(one))
     return made
 
 
@@ -36,7 +36,7 @@ def test_shapes_and_proportions():
     assert sample.observation.shape == sample.next_observation.shape == (6, 64, 2 * PACKER.size)
     assert sample.action.shape == (6, 64, ACTION_SIZE)
     assert sample.reward.shape == sample.discount.shape == (6, 64)
-    assert all(array.dtype == np.float32 for array in sample)
+    assert all(array.dtype == np.float32 for array in sample[:5])
     steps = sample.observation[..., 0]
     by_operator = (steps < 2000) | ((steps >= 5010) & (steps < 5015))
     assert by_operator[:, :16].all()  # the demonstration side
@@ -94,7 +94,7 @@ def test_all_or_nothing(fraction, low, high):
 def test_the_same_generator_gives_the_same_batches():
     mixed = mixer(demos(), online())
     a, b = (mixed.sample(4, np.random.default_rng(7)) for _ in range(2))
-    assert all(x.tobytes() == y.tobytes() for x, y in zip(a, b, strict=True))
+    assert all(x.tobytes() == y.tobytes() for x, y in zip(a[:5], b[:5], strict=True))
 
 
 def test_buffers_of_different_sizes_are_refused():

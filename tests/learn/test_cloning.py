@@ -3,17 +3,22 @@ import pytest
 import torch
 
 from robot_rl.errors import DataError
-from robot_rl.learn.cloning import clone
+from robot_rl.learn import cloning
+from robot_rl.learn.heads import StateHead
+from robot_rl.learn.networks import Policy
 
 SETTINGS = {
-    "action_size": 3,
-    "gripper": True,
-    "hidden_sizes": (32, 32),
     "steps": 400,
     "batch_size": 64,
     "learning_rate": 3e-3,
     "seed": 0,
 }
+
+
+def clone(observation, action, **settings):
+    generator = torch.Generator().manual_seed(settings["seed"])
+    policy = Policy(head=StateHead(4), action_size=3, gripper=True, hidden_sizes=(32, 32), generator=generator)
+    return policy, cloning.clone(policy, observation, action, **settings)
 
 
 def data(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, np.ndarray]:

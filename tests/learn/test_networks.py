@@ -4,6 +4,7 @@ from torch import nn
 from torch.distributions import Normal, TanhTransform, TransformedDistribution
 
 from robot_rl.errors import CheckpointError, ConfigError
+from robot_rl.learn.heads import StateHead
 from robot_rl.learn.networks import LOG_STD_HIGH, LOG_STD_LOW, Policy, StackedMLP, squashed_sample
 
 
@@ -13,7 +14,7 @@ def generator(seed: int = 0) -> torch.Generator:
 
 def policy(gripper: bool, seed: int = 0, exploration: float = 0.0) -> Policy:
     return Policy(
-        observation_size=5,
+        head=StateHead(5),
         action_size=3,
         gripper=gripper,
         hidden_sizes=(16, 16),
@@ -143,7 +144,7 @@ def test_errors_say_what_is_wrong():
     with pytest.raises(CheckpointError, match="another policy"):
         policy(True).load_policy_state(policy(False).policy_state())
     with pytest.raises(ConfigError, match="no continuous action"):
-        Policy(observation_size=2, action_size=1, gripper=True, hidden_sizes=(4,), generator=generator())
+        Policy(head=StateHead(2), action_size=1, gripper=True, hidden_sizes=(4,), generator=generator())
 
 
 def test_initialisation_follows_the_generator_and_leaves_the_global_one_alone():

@@ -1,25 +1,23 @@
 import dataclasses
-from math import inf
 
 import pytest
 
 from robot_rl.config.components import SACConfig, TrainConfig
+from robot_rl.data.percept import ImageSpec, PerceptSpec
 from robot_rl.env.task import TaskSpec, Workspace
 from robot_rl.errors import ConfigError, LinkError
 from robot_rl.link.handshake import Agreement
 from robot_rl.link.messages import decode, encode
-from robot_rl.spec import ArraySpec
 
 BOX = Workspace(low=(-0.1, -0.2, 0.0), high=(0.1, 0.2, 0.3), yaw=0.1, tilt=0.0)
 TASK = TaskSpec("t", "do it", 40, 0.1, BOX, action_axes=("x", "yaw"), gripper=True, return_range=(-1.0, 2.0))
-SPECS = {"state/a": ArraySpec((2,), scale=(0.1, 0.2)), "images/c": ArraySpec((8, 8, 3), "uint8", low=0, high=255)}
-AGREEMENT = Agreement(TASK, SPECS, TrainConfig(processes=2, sac=SACConfig(hidden_sizes=(8, 8))))
+IMAGES = ImageSpec("features", (4, 2, 8, 3, 3), "float16", maker="somebody", size=32)
+AGREEMENT = Agreement(TASK, PerceptSpec(5, IMAGES), TrainConfig(processes=2, sac=SACConfig(hidden_sizes=(8, 8))))
 
 
 def test_both_sides_understand_it_alike():
     received = Agreement.of(decode(encode(AGREEMENT.hello())))
     assert received == AGREEMENT
-    assert received.observation_specs["state/a"].low == -inf
     received.check(AGREEMENT.fingerprint)
 
 
@@ -27,7 +25,7 @@ def test_both_sides_understand_it_alike():
     "other",
     [
         AGREEMENT._replace(task=dataclasses.replace(TASK, gripper=False)),
-        AGREEMENT._replace(observation_specs={"state/a": SPECS["state/a"]}),
+        AGREEMENT._replace(percepts=PerceptSpec(5)),
         AGREEMENT._replace(config=TrainConfig()),
     ],
 )

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from robot_rl.config.components import ReplayConfig, SACConfig, TrainConfig
+from robot_rl.data.percept import PerceptSpec
 from robot_rl.env.task import TaskSpec, Workspace
 from robot_rl.errors import ConfigError, DataError, DivergedError, LinkError
 from robot_rl.link.connection import Connection, PeerGoneError
@@ -28,7 +29,6 @@ from robot_rl.link.messages import (
     Stop,
 )
 from robot_rl.link.state_parts import StateAssembler, cut
-from robot_rl.spec import ArraySpec
 
 BOX = Workspace(low=(-0.1, -0.1, -0.1), high=(0.1, 0.1, 0.1), yaw=0.1, tilt=0.1)
 TASK = TaskSpec("t", "do it", 10, 0.1, BOX, action_axes=("x", "y"))
@@ -39,7 +39,7 @@ CONFIG = TrainConfig(
     sac=SACConfig(hidden_sizes=(4,)),
     replay=ReplayConfig(capacity=50, batch_size=4),
 )
-AGREEMENT = Agreement(TASK, {"state/s": ArraySpec((3,))}, CONFIG)
+AGREEMENT = Agreement(TASK, PerceptSpec(3), CONFIG)
 ROW, ACTION = np.ones(3, np.float32), np.zeros(2, np.float32)
 DEMONSTRATION = Demonstration(
     rows=np.ones((3, 3), np.float32),

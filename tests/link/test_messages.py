@@ -42,7 +42,7 @@ PLAIN = st.recursive(
 SECTIONS = st.dictionaries(st.text(), PLAIN)
 
 ONE_OF_EACH = st.one_of(
-    st.builds(Hello, config=SECTIONS, task=SECTIONS, observation_specs=SECTIONS, fingerprint=st.text()),
+    st.builds(Hello, config=SECTIONS, task=SECTIONS, percepts=SECTIONS, fingerprint=st.text()),
     st.builds(Ready, fingerprint=st.text()),
     st.builds(
         Demonstration, rows=ARRAYS, action=ARRAYS, reward=ARRAYS, terminated=ARRAYS, truncated=ARRAYS, source=ARRAYS
@@ -189,7 +189,7 @@ def test_what_is_malformed_is_said(content, words):
 
 
 @pytest.mark.parametrize(
-    "bad", [np.array([object()]), np.array([1j]), np.array(["x"]), np.zeros(2, np.float16), np.zeros((1,) * 9)]
+    "bad", [np.array([object()]), np.array([1j]), np.array(["x"]), np.zeros(2, np.int16), np.zeros((1,) * 9)]
 )
 def test_arrays_that_may_not_cross_are_refused_by_the_sender(bad):
     with pytest.raises(LinkError, match="message Start cannot be sent: an array of"):
@@ -198,7 +198,7 @@ def test_arrays_that_may_not_cross_are_refused_by_the_sender(bad):
 
 def test_objects_may_not_cross():
     with pytest.raises(LinkError, match="message Hello cannot be sent: a type may not cross"):
-        encode(Hello(config={"x": type}, task={}, observation_specs={}, fingerprint=""))
+        encode(Hello(config={"x": type}, task={}, percepts={}, fingerprint=""))
 
 
 def test_neither_side_takes_a_message_that_is_too_large():

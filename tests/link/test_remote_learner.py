@@ -15,7 +15,8 @@ from robot_rl.config.components import ReplayConfig, SACConfig, TrainConfig
 from robot_rl.data.schema import EpisodeBuilder, Source, Step
 from robot_rl.env.task import TaskSpec, Workspace
 from robot_rl.errors import DivergedError, LinkError
-from robot_rl.learn.learner import Learner
+from robot_rl.learn.local_learner import LocalLearner
+from robot_rl.learn.perception import Perception
 from robot_rl.link.remote_learner import EXPLORATION, RemoteLearner
 from robot_rl.spec import ArraySpec
 
@@ -87,7 +88,7 @@ def demonstrate(learner):
 
 
 def start(config=CONFIG, *, wait_between_steps=True):
-    return RemoteLearner(TASK, SPECS, config, wait_between_steps=wait_between_steps)
+    return RemoteLearner(TASK, Perception(SPECS), config, wait_between_steps=wait_between_steps)
 
 
 def flat(state):
@@ -145,7 +146,7 @@ def trained():
 
 
 def test_it_learns_what_a_learner_in_this_process_does_from_the_same_steps_bit_for_bit(trained, one_thread):
-    local = Learner(TASK, SPECS, CONFIG)
+    local = LocalLearner(TASK, Perception(SPECS), CONFIG)
     demonstrate(local)
     take_steps(local, 0, 57)
     assert_same(trained["state"], local.state_dict())
@@ -169,13 +170,13 @@ def test_the_update_to_data_ratio_holds(trained):
 def test_the_actor_starts_and_ends_with_the_policy_of_the_learner(trained, one_thread):
     learned = trained["state"]["sac"]["modules"]["policy"]
     assert all(torch.equal(trained["policy"][name], learned[name]) for name in learned)
-    fresh = Learner(TASK, SPECS, CONFIG).policy.policy_state()
+    fresh = LocalLearner(TASK, Perception(SPECS), CONFIG).policy.policy_state()
     assert all(torch.equal(trained["first"][name], fresh[name]) for name in fresh)
     assert any(not torch.equal(trained["first"][name], learned[name]) for name in learned)
 
 
 def test_a_run_goes_on_in_either_number_of_processes(trained, one_thread):
-    local = Learner(TASK, SPECS, CONFIG)
+    local = LocalLearner(TASK, Perception(SPECS), CONFIG)
     local.load_state_dict(trained["state"])
     logs = take_steps(local, 57, 150)
     with start() as remote:

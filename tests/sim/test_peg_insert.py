@@ -7,13 +7,13 @@ import pytest
 import torch
 from play import always, at_random, play, stage, steps
 
-from robot_rl.config.components import SACConfig
-from robot_rl.data.packing import ObservationPacker
+from robot_rl.config.components import ReplayConfig, TrainConfig
 from robot_rl.data.schema import Source
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.evaluate import evaluate
 from robot_rl.learn.checkpoint import load_checkpoint
-from robot_rl.learn.networks import Policy
+from robot_rl.learn.networks import make_policy
+from robot_rl.learn.perception import Perception
 from robot_rl.learn.rollout import Rollout
 from sim.scene import PEG_HALF_WIDTH, PEG_LENGTH
 from sim.tasks.peg_insert import SPEC, PegInsertParameters, make
@@ -118,17 +118,12 @@ def test_every_success_of_a_learned_policy_lies_in_the_hole(peg):
     """The policy that `robot-rl train peg_insert` (seed 0, 12,000 steps) learned, kept as a file."""
     env, cell = peg
     learned = load_checkpoint(Path(__file__).parent / "peg_insert_policy.ckpt", kind="policy")
-    packer, history = ObservationPacker(env.observation_specs), tuple(learned["history"])
-    policy = Policy(
-        observation_size=packer.size * len(history),
-        action_size=env.spec_task.action_size,
-        gripper=False,
-        hidden_sizes=SACConfig().hidden_sizes,
-        generator=torch.Generator(),
-    )
+    perception, history = Perception(env.observation_specs), tuple(learned["history"])
+    config = TrainConfig(replay=ReplayConfig(history=history))
+    policy = make_policy(env.spec_task, perception.spec, config, torch.Generator())
     policy.load_policy_state(learned["policy"])
     judge = Judge(cell.io.data)
-    evaluate(Rollout(env, policy, packer, history, [judge]), episodes=25, seed=7)
+    evaluate(Rollout(env, policy, perception, history, [judge]), episodes=25, seed=7)
     assert judge.successes >= 23
 
 

@@ -1,0 +1,83 @@
+"""What is kept of an observation for learning: a row of state and, where the policy sees, something for its frames."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from robot_rl.errors import DataError
+
+
+@dataclass(frozen=True)
+class ImageSpec:
+    """What is kept of the frames of one observation.
+
+    Attributes:
+        kind: `features`: of K crops of each frame, by a frozen encoder; networks see one crop at a time. `frames`: the
+            frames themselves, of which networks see randomly shifted ones.
+        shape: (K, cameras, channels, height, width) of features, (cameras, height, width, 3) of frames.
+        dtype: `float16` of features, `uint8` of frames.
+        maker: What made it, in words that differ wherever the numbers would.
+        size: Height and width of the frames [px].
+        shift: Largest random shift of frames, either way [px]; features are shifted when they are made.
+    """
+
+    kind: Literal["features", "frames"]
+    shape: tuple[int, ...]
+    dtype: str
+    maker: str
+    size: int
+    shift: int = 0
+
+    @property
+    def view_shape(self) -> tuple[int, ...]:
+        """Shape of what networks see of one observation: one crop of each camera."""
+        return self.shape[1:] if self.kind == "features" else self.shape
+
+    @property
+    def nbytes(self) -> int:
+        """Size of one observation's [bytes]."""
+        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
+
+    def acting_view(self, images: np.ndarray) -> np.ndarray:
+        """What a policy that acts sees: what was not shifted. Shape `view_shape`."""
+        return images[0] if self.kind == "features" else images
+
+    def check(self, images: np.ndarray | None) -> np.ndarray:
+        """`images`, if they are of this shape and dtype.
+
+        Raises:
+            DataError: naming what was given and what is valid.
+        """
+        if images is None or images.shape != self.shape or images.dtype != self.dtype:
+            given = "none" if images is None else f"{images.dtype} of shape {images.shape}"
+            raise DataError(f"images: got {given}, expected {self.kind}, {self.dtype} of shape {self.shape}")
+        return images
+
+
+class Percept(NamedTuple):
+    """One observation.
+
+    Attributes:
+        state: Packed and scaled, shape (state_size,), float32.
+        images: Of the shape and dtype of the `ImageSpec`; None where the policy does not see.
+    """
+
+    state: np.ndarray
+    images: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class PerceptSpec:
+    """What percepts look like.
+
+    Attributes:
+        state_size: Elements of the state.
+        images: What is kept of the frames; None where the policy does not see.
+    """
+
+    state_size: int
+    images: ImageSpec | None = None

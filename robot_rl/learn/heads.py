@@ -1,0 +1,136 @@
+"""What stands between a percept and the networks: makes one vector of state and images. Trained by the critics' loss.
+
+It knows tensors. For a policy that does not see it is nothing at all.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from robot_rl.config.components import EncoderConfig
+from robot_rl.data.percept import ImageSpec
+from robot_rl.errors import SpecError
+from robot_rl.learn.image_networks import ImageNetwork, make_image_network
+
+STATE_WIDTH = 64
+"""What the head makes of the state, beside the state itself."""
+LEAST_DEVIATION = 1e-3
+
+
+class StateHead(nn.Module):
+    """The state as it is.
+
+    Args:
+        state_size: Length of the stacked state.
+    """
+
+    def __init__(self, state_size: int) -> None:
+        super().__init__()
+        self.size = state_size
+
+    def forward(self, state: Tensor, images: Tensor | None = None) -> Tensor:
+        """(B, state) -> (B, state)."""
+        del images  # there are none
+        return state
+
+    def check(self, leading: tuple[int, ...], state: Tensor, images: Tensor | None) -> None:
+        """Refuses what it could not take, with these leading dimensions.
+
+        Raises:
+            SpecError: naming both shapes.
+        """
+        _check_shape("state", state, (*leading, self.size))
+        if images is not None:
+            raise SpecError("images were given to a policy that learns from state alone")
+
+    def standardise(self, images: Tensor) -> None:
+        """Nothing to do."""
+
+
+class ImageHead(nn.Module):
+    """For each camera a feature map, a spatial embedding (SERL, Luo 2024) and a bottleneck; beside them the state.
+
+    Args:
+        state_size: Length of the stacked state.
+        spec: What is kept of the frames.
+        config: Sizes, and the encoder where it is trained.
+        generator: Source of the initial parameters; its device is the head's.
+    """
+
+    def __init__(self, state_size: int, spec: ImageSpec, config: EncoderConfig, generator: torch.Generator) -> None:
+        super().__init__()
+        self._state_size, self._view_shape = state_size, spec.view_shape
+        cameras, device = spec.view_shape[0], generator.device
+        self.encoder: ImageNetwork | None = None
+        self.mean: Tensor
+        self.scale: Tensor
+        if spec.kind == "frames":
+            self.encoder = make_image_network(config.name, generator)
+            channels, *plane = self.encoder.map_shape(config.image_size)
+        else:
+            channels, *plane = spec.view_shape[1:]
+            self.register_buffer("mean", torch.zeros(cameras, channels, *plane, device=device))
+            self.register_buffer("scale", torch.ones(cameras, channels, 1, 1, device=device))
+        cells, features = math.prod(plane), config.spatial_features
+        # Bounds as of linear layers: uniform in +-1 / sqrt(inputs)
+        self.kernel = _uniform((cameras, channels, cells, features), cells, generator)
+        self.weight = _uniform((cameras, channels * features, config.bottleneck), channels * features, generator)
+        self.bias = nn.Parameter(torch.zeros(cameras, 1, config.bottleneck, device=device))
+        self.norm = nn.LayerNorm(config.bottleneck, device=device)
+        self.state_weight = _uniform((state_size, STATE_WIDTH), state_size, generator)
+        self.state_norm = nn.LayerNorm(STATE_WIDTH, device=device)
+        self.size = cameras * config.bottleneck + STATE_WIDTH + state_size
+
+    def forward(self, state: Tensor, images: Tensor | None) -> Tensor:
+        """State (B, state) and images (B, *view_shape) -> (B, size)."""
+        if images is None:
+            raise SpecError(f"no images for a policy that sees; expected shape {self._view_shape}")
+        maps = self._maps(images).flatten(3)  # (B, cameras, channels, cells)
+        # e_ncf = sum_k maps_nck kernel_ckf, for each camera n
+        embedded = torch.einsum("bnck,nckf->nbcf", maps, self.kernel).flatten(2)
+        seen = torch.tanh(self.norm(torch.baddbmm(self.bias, embedded, self.weight)))  # (cameras, B, bottleneck)
+        felt = torch.tanh(self.state_norm(state @ self.state_weight))
+        return torch.cat([*seen.unbind(0), felt, state], -1)
+
+    def check(self, leading: tuple[int, ...], state: Tensor, images: Tensor | None) -> None:
+        """Refuses what it could not take, with these leading dimensions.
+
+        Raises:
+            SpecError: naming both shapes.
+        """
+        _check_shape("state", state, (*leading, self._state_size))
+        if images is None:
+            raise SpecError(f"no images for a policy that sees; expected shape {(*leading, *self._view_shape)}")
+        _check_shape("images", images, (*leading, *self._view_shape))
+
+    @torch.no_grad()
+    def standardise(self, images: Tensor) -> None:
+        """Sets mean and scale of frozen features by those of examples (M, *view_shape).
+
+        What does not change from frame to frame, most of a fixed camera's picture, would otherwise outweigh what does.
+        """
+        if self.encoder is None:
+            examples = images.float()
+            self.mean.copy_(examples.mean(0))
+            deviation = (examples - self.mean).square().mean((0, 3, 4), keepdim=True)[0].sqrt()
+            self.scale.copy_(1.0 / deviation.clamp_min(LEAST_DEVIATION))
+
+    def _maps(self, images: Tensor) -> Tensor:
+        """Feature maps (B, cameras, channels, rows, columns)."""
+        if self.encoder is None:
+            return (images.to(self.kernel.dtype) - self.mean) * self.scale
+        maps: Tensor = self.encoder(images.flatten(0, 1).permute(0, 3, 1, 2))  # the same encoder for all cameras
+        return maps.view(*images.shape[:2], *maps.shape[1:])
+
+
+def _check_shape(what: str, value: Tensor, expected: tuple[int, ...]) -> None:
+    if tuple(value.shape) != expected:
+        raise SpecError(f"{what}: shape {tuple(value.shape)}, expected {expected}")
+
+
+def _uniform(shape: tuple[int, ...], inputs: int, generator: torch.Generator) -> nn.Parameter:
+    bound = 1 / math.sqrt(inputs)
+    return nn.Parameter(torch.empty(shape, device=generator.device).uniform_(-bound, bound, generator=generator))

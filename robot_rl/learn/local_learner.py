@@ -1,0 +1,41 @@
+"""The learner in the actor's own process: told of observations, it perceives them and learns in turn with the actor."""
+
+from __future__ import annotations
+
+from robot_rl.config.components import TrainConfig
+from robot_rl.data.percept import Percept
+from robot_rl.data.schema import Episode, Observation, Step
+from robot_rl.env.task import TaskSpec
+from robot_rl.learn.learner import Learner
+from robot_rl.learn.perception import Perception
+
+
+class LocalLearner(Learner):
+    """A `LearnerPort` that learns inside `catch_up`.
+
+    Args:
+        task: The task's facts.
+        perception: Shared with who acts, so that each observation is encoded once.
+        config: The run's configuration.
+    """
+
+    def __init__(self, task: TaskSpec, perception: Perception, config: TrainConfig) -> None:
+        super().__init__(task, perception.spec, config)
+        self.perception = perception
+
+    def add_demonstration(self, episode: Episode) -> None:
+        """Remembers a demonstration."""
+        self.demos.add_episode(episode, self.perception.of_rows(episode.observations))
+
+    def on_start(self, episode_id: str, observation: Observation) -> None:
+        """An online episode started."""
+        del episode_id  # replay needs no names
+        self.begin(self.perception(observation))
+
+    def on_step(self, step: Step, next_observation: Observation) -> None:
+        """An online step was taken."""
+        percept: Percept = self.perception(next_observation)
+        self.append(step.action, step.reward, step.terminated, step.truncated, int(step.source), percept)
+
+    def on_end(self, episode: Episode, result: object) -> None:
+        """An online episode ended; all its steps are known already."""

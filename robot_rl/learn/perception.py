@@ -1,0 +1,191 @@
+"""From an observation to a percept: state packed and scaled, frames as they are or as features of a frozen encoder.
+
+Every observation is encoded once, for acting and for replay alike. It knows observations and encoders; it does not know
+replay, networks that learn, or robots.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from robot_rl.config.components import EncoderConfig, TrainConfig
+from robot_rl.data.packing import ObservationPacker
+from robot_rl.data.percept import ImageSpec, Percept, PerceptSpec
+from robot_rl.data.schema import Observation
+from robot_rl.errors import SpecError, UnknownNameError
+from robot_rl.learn.encoders import TRAINED, make_encoder
+from robot_rl.spec import DictSpec
+
+IMAGE_PREFIX = "images/"
+
+
+class FrameEncoder(Protocol):
+    """Makes of frames what replay keeps."""
+
+    @property
+    def spec(self) -> ImageSpec:
+        """What it makes."""
+        ...
+
+    def encode(self, frames: np.ndarray) -> np.ndarray:
+        """Frames of one observation, (cameras, height, width, 3), uint8, as `spec` says."""
+        ...
+
+
+class Perception:
+    """Percepts of observations.
+
+    Args:
+        specs: What observations look like.
+        cameras: Whose frames are used, in this order; none for a policy that does not see.
+        encoder: What is made of the frames.
+    """
+
+    def __init__(self, specs: DictSpec, cameras: tuple[str, ...] = (), encoder: FrameEncoder | None = None) -> None:
+        self._packer, self._encoder = ObservationPacker(specs), encoder
+        self._keys = tuple(f"{IMAGE_PREFIX}{camera}" for camera in cameras)
+        self.spec = PerceptSpec(self._packer.size, encoder.spec if encoder else None)
+        self._last: tuple[Observation | None, Percept | None] = None, None
+
+    def __call__(self, observation: Observation) -> Percept:
+        """The percept; that of the last observation is remembered, so that who acts and who learns share it.
+
+        Raises:
+            SpecError: if an entry is missing or has another shape, dtype or order of axes than its spec.
+        """
+        known, percept = self._last
+        if percept is None or known is not observation:
+            images = self._encoder.encode(self._frames(observation)) if self._encoder else None
+            percept = Percept(self._packer.pack(observation), images)
+            self._last = observation, percept
+        return percept
+
+    def of_rows(self, observations: Mapping[str, np.ndarray]) -> Iterator[Percept]:
+        """Percepts of R observations, given as arrays of shape (R, ...)."""
+        states = self._packer.pack_rows(observations)
+        for t, state in enumerate(states):
+            row = {key: observations[key][t] for key in self._keys if key in observations}
+            yield Percept(state, self._encoder.encode(self._frames(row)) if self._encoder else None)
+
+    def _frames(self, observation: Observation) -> np.ndarray:
+        size = self.spec.images.size if self.spec.images else 0
+        for key in self._keys:
+            if key not in observation:
+                raise SpecError(f"observation: missing {key}; there are {sorted(observation)}")
+            frame = observation[key]
+            if frame.shape != (size, size, 3) or frame.dtype != np.uint8:
+                raise SpecError(
+                    f"observation[{key}]: {frame.dtype} of shape {frame.shape}, expected uint8 of shape "
+                    f"{(size, size, 3)}: height, width, RGB as encoder.image_size says"
+                )
+        return np.stack([observation[key] for key in self._keys])
+
+
+class RawFrames:
+    """Keeps frames as they are, for an encoder that is trained."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        shape = (len(config.cameras), config.image_size, config.image_size, 3)
+        self.spec = ImageSpec("frames", shape, "uint8", maker="cameras", size=config.image_size, shift=config.shift)
+
+    def encode(self, frames: np.ndarray) -> np.ndarray:
+        """The frames."""
+        return frames
+
+
+class FrozenFeatures:
+    """Features of several crops of each frame by a frozen encoder, on the CPU.
+
+    The first crop is not shifted. The shifts of the others follow from the pixels, so that features computed again from
+    recorded frames are the same.
+
+    Args:
+        config: Encoder, crops and projection.
+    """
+
+    def __init__(self, config: EncoderConfig) -> None:
+        self._crops, self._shift = config.crops, config.shift
+        self._dtype = _precision(config.precision)
+        encoder = make_encoder(config.name)
+        self._encoder = encoder.to(self._dtype)
+        fingerprint = _fingerprint(encoder)
+        blank = torch.zeros(1, 3, config.image_size, config.image_size, dtype=self._dtype)
+        with torch.no_grad():
+            channels, *plane = self._encoder(blank).shape[1:]
+        self._projection: Tensor | None = None
+        if 0 < config.projection < channels:  # Johnson-Lindenstrauss: keeps distances between features, roughly
+            generator = torch.Generator().manual_seed(0)
+            matrix = torch.randn(config.projection, channels, generator=generator) / config.projection**0.5
+            self._projection, channels = matrix[:, :, None, None].to(self._dtype), config.projection
+        self.spec = ImageSpec(
+            "features",
+            (config.crops, len(config.cameras), channels, *plane),
+            "float16",
+            maker=(
+                f"{config.name} ({fingerprint}), {config.crops} crops within {config.shift} px, {channels} channels, "
+                f"{str(self._dtype).removeprefix('torch.')}, {', '.join(config.cameras)} at {config.image_size} px"
+            ),
+            size=config.image_size,
+        )
+
+    @torch.no_grad()
+    def encode(self, frames: np.ndarray) -> np.ndarray:
+        """(cameras, height, width, 3) -> (K, cameras, channels, rows, columns), float16."""
+        crops = torch.from_numpy(np.stack([frames, *self._shifted(frames)]))
+        images = crops.flatten(0, 1).permute(0, 3, 1, 2).to(self._dtype)  # channels last in memory, as they come
+        features = self._encoder(images)
+        if self._projection is not None:
+            features = nn.functional.conv2d(features, self._projection)
+        packed: np.ndarray = features.half().reshape(self.spec.shape).numpy()
+        return packed
+
+    def _shifted(self, frames: np.ndarray) -> Iterator[np.ndarray]:
+        """All frames with their edges repeated, moved by up to `shift` pixels, each camera by itself."""
+        if self._crops == 1:
+            return
+        rng, reach = np.random.default_rng(zlib.crc32(frames.data)), self._shift
+        padded = np.pad(frames, ((0, 0), (reach, reach), (reach, reach), (0, 0)), mode="edge")
+        size = frames.shape[1]
+        for _ in range(self._crops - 1):
+            corners = rng.integers(2 * reach + 1, size=(len(frames), 2)).tolist()
+            yield np.stack([camera[y : y + size, x : x + size] for camera, (y, x) in zip(padded, corners, strict=True)])
+
+
+def make_perception(specs: DictSpec, config: TrainConfig) -> Perception:
+    """What a run's configuration asks for.
+
+    Raises:
+        UnknownNameError: if a camera is configured that is not observed.
+        ConfigError: if the encoder cannot be made.
+    """
+    if config.observations == "state":
+        return Perception(specs)
+    encoder = config.encoder
+    valid = [key.removeprefix(IMAGE_PREFIX) for key in specs if key.startswith(IMAGE_PREFIX)]
+    for camera in encoder.cameras:
+        if camera not in valid:
+            raise UnknownNameError("camera", camera, valid)
+    keeps_frames = encoder.name in TRAINED
+    return Perception(specs, encoder.cameras, RawFrames(encoder) if keeps_frames else FrozenFeatures(encoder))
+
+
+def _precision(wanted: str) -> torch.dtype:
+    capabilities = torch.cpu.get_capabilities()
+    native = capabilities.get("avx512_bf16") or capabilities.get("amx_bf16")  # elsewhere bfloat16 is the slower one
+    return torch.bfloat16 if wanted == "bfloat16" or (wanted == "auto" and native) else torch.float32
+
+
+def _fingerprint(network: nn.Module) -> str:
+    """Of a network's parameters."""
+    digest = hashlib.sha256()
+    for name, value in network.state_dict().items():
+        digest.update(name.encode())
+        digest.update(value.contiguous().float().numpy().tobytes())
+    return digest.hexdigest()[:8]
