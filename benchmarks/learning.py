@@ -57,8 +57,11 @@ def _train(arguments: argparse.Namespace, arm: str, seed: int) -> str:
 def report(arguments: argparse.Namespace) -> None:
     """Prints one row per run and per arm, and draws the curves."""
     groups: dict[str, list[list[dict[str, Any]]]] = {}
-    print("| arm | seed | env steps | success (95 % CI) | cycle / demos [s] | ratio | operator first -> last | min |")
-    print("|---|---|---|---|---|---|---|---|")
+    print(
+        "| arm | seed | env steps | success (95 % CI) | lateral error, mean, max [mm] | cycle / demos [s] | ratio "
+        "| operator first -> last | min |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
     for arm in ARMS:
         rates, ratios = [], []
         for seed, path in _finished(arguments, arm):
@@ -70,14 +73,16 @@ def report(arguments: argparse.Namespace) -> None:
             rates.append(s["success_rate"])
             ratios += [ratio] if ratio else []
             first, last = s["intervention_rate"]["first_tenth"], s["intervention_rate"]["last_tenth"]
+            error = s["metrics_at_success"].get("lateral_error")
             print(
                 f"| {arm} | {seed} | {s['env_steps']} | {s['success_rate']:.3f} ({low:.3f}-{high:.3f}) "
-                f"| {cycle or 0:.2f} / {demo or 0:.2f} | {ratio or 0:.2f} | {first or 0:.2f} -> {last or 0:.2f} "
-                f"| {s['wall_s'] / 60:.1f} |"
+                f"| {_millimetres(error)} | {_number(cycle)} / {_number(demo)} | {_number(ratio)} "
+                f"| {first or 0:.2f} -> {last or 0:.2f} | {s['wall_s'] / 60:.1f} |"
             )
         if len(rates) > 1:
             low, high = bootstrap_interval([rates], interquartile_mean)
-            print(f"| {arm} | IQM of {len(rates)} | | {interquartile_mean(rates):.3f} ({low:.3f}-{high:.3f}) | | | | |")
+            iqm = interquartile_mean(rates)
+            print(f"| {arm} | IQM of {len(rates)} | | {iqm:.3f} ({low:.3f}-{high:.3f}) | | | | | |")
     if arguments.plot and groups:
         references = dict(pair.split("=") for pair in arguments.reference)
         compare_curves(
@@ -86,6 +91,14 @@ def report(arguments: argparse.Namespace) -> None:
             title=f"{arguments.task}: success without help",
             references={label: float(rate) for label, rate in references.items()},
         )
+
+
+def _millimetres(metric: dict[str, float] | None) -> str:
+    return f"{metric['mean'] * 1e3:.2f}, {metric['max'] * 1e3:.2f}" if metric else "-"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
 
 
 def _finished(arguments: argparse.Namespace, arm: str) -> Iterator[tuple[int, Path]]:

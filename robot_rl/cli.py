@@ -62,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
 
     train = _command(commands, "train", _train, "the main job: demonstrate, learn with interventions, evaluate")
     train.add_argument("task", nargs="?", metavar="TASK", help="name of the task (default: peg_insert)")
+    train.add_argument("--obs", choices=("state", "pixels"), help="what the policy learns from (default: state)")
     train.add_argument("--config", type=Path, metavar="FILE", help="YAML file with settings")
     train.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="override one setting; repeatable"
@@ -150,6 +151,7 @@ def _train(arguments: argparse.Namespace) -> int:
 
     flags = {
         "task": "task",
+        "obs": "observations",
         "seed": "seed",
         "steps": "env_steps",
         "device": "device",
@@ -236,6 +238,9 @@ def _in_words(summary: dict[str, Any]) -> list[str]:
             + (f", demonstrations {demo:.2f} s" if demo else "")
             + f"; peak force {summary['force_peak_p95_n']:.0f} N (95th percentile)"
         )
+    if summary["metrics_at_success"]:
+        facts = (f"{n} {m['mean']:.2g} (max {m['max']:.2g})" for n, m in summary["metrics_at_success"].items())
+        lines.append("at success: " + ", ".join(facts))
     if summary["failures"]:
         lines.append("failures: " + ", ".join(f"{count} x {reason}" for reason, count in summary["failures"].items()))
     if summary["video"] is not None:

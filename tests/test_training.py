@@ -1,6 +1,7 @@
 """The main job from beginning to end, in this process: what it counts, records, repeats and learns."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -8,12 +9,19 @@ import pytest
 import torch
 from running import learned, robot_rl, same, timeless
 
-from robot_rl.config.components import EvaluationConfig, InterventionConfig, ReplayConfig, SACConfig, TrainConfig
+from robot_rl.config.components import (
+    EncoderConfig,
+    EvaluationConfig,
+    InterventionConfig,
+    ReplayConfig,
+    SACConfig,
+    TrainConfig,
+)
 from robot_rl.data.replay import ReplayBuffer
 from robot_rl.data.schema import Source
 from robot_rl.data.store import EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
-from robot_rl.errors import DivergedError
+from robot_rl.errors import CheckpointError, DivergedError, RenderError
 from robot_rl.evaluate import evaluate
 from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.learn.local_learner import LocalLearner
@@ -144,6 +152,35 @@ def test_learning_that_diverges_is_an_error_and_is_not_saved(tmp_path):
         train(config, tmp_path / "run", resume=False)
     assert load_checkpoint(tmp_path / "run" / "checkpoint.pt")["env_steps"] == 0
     assert all(value.isfinite().all() for value in learned(tmp_path / "run").values())
+
+
+def test_from_pixels_it_resumes_to_the_same_result(tmp_path):
+    config = replace(
+        CONFIG,
+        observations="pixels",
+        env_steps=60,
+        demonstrations=1,
+        update_to_data=1,
+        checkpoint_interval=30,
+        encoder=EncoderConfig(image_size=64, bottleneck=8, spatial_features=2),
+        evaluation=EvaluationConfig(episodes=1, curve_interval=0, video_episodes=0),
+    )
+    try:
+        summary = train(config, tmp_path / "whole", resume=False)
+    except RenderError as error:
+        pytest.skip(str(error))
+    assert set(online_episodes(tmp_path / "whole")[0].observations) == {
+        *("images/front", "images/wrist", "state/tcp_pose", "state/tcp_twist", "state/wrench")  # and no target
+    }
+    resumed = shutil.copytree(tmp_path / "whole", tmp_path / "resumed")
+    (resumed / "checkpoint.pt.previous").replace(resumed / "checkpoint.pt")
+    assert 0 < load_checkpoint(resumed / "checkpoint.pt")["env_steps"] < 60
+    assert timeless(train(config, resumed, resume=True)) == timeless(summary)
+    assert same(learned(resumed), learned(tmp_path / "whole"))
+
+    other = replace(config, encoder=replace(config.encoder, crops=2))
+    with pytest.raises(CheckpointError, match="other settings of encoder"):
+        train(other, resumed, resume=True)
 
 
 class Random(Policy):

@@ -1,0 +1,114 @@
+import pytest
+import torch
+
+from robot_rl.config.components import EncoderConfig, SACConfig
+from robot_rl.data.percept import ImageSpec
+from robot_rl.errors import ConfigError, SpecError
+from robot_rl.learn.batch import Batch
+from robot_rl.learn.heads import ImageHead, StateHead
+from robot_rl.learn.image_networks import make_image_network
+from robot_rl.learn.networks import Policy
+from robot_rl.learn.sac import SAC
+
+STATE, CAMERAS = 6, 2
+FEATURES = ImageSpec("features", (4, CAMERAS, 5, 3, 3), "float16", maker="", size=96)
+FRAMES = ImageSpec("frames", (CAMERAS, 32, 32, 3), "uint8", maker="", size=32, shift=2)
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def head(spec=FEATURES, seed=0, **settings):
+    config = EncoderConfig(**{"bottleneck": 8, "spatial_features": 2, "image_size": 32, "name": "conv", **settings})
+    return ImageHead(STATE, spec, config, generator(seed))
+
+
+def images(count, spec=FEATURES, seed=0):
+    if spec.kind == "frames":
+        return torch.randint(256, (count, *spec.view_shape), generator=generator(seed), dtype=torch.uint8)
+    return torch.randn(count, *spec.view_shape, generator=generator(seed)).half()
+
+
+def sac(spec=FEATURES, gripper=False):
+    settings = SACConfig(hidden_sizes=(16,), learning_rate=1e-2)
+    eyes = head(spec) if spec else StateHead(STATE)
+    policy = Policy(head=eyes, action_size=3, gripper=gripper, hidden_sizes=(16,), generator=generator())
+    return SAC(policy, return_range=(0.0, 1.0), config=settings)
+
+
+def batch(spec, n=2, b=8):
+    g = generator(5)
+    action = torch.rand(n, b, 3, generator=g) * 2 - 1
+    action[..., -1] = action[..., -1].round()
+    seen = [images(n * b, spec, seed).view(n, b, *spec.view_shape) for seed in (1, 2)]
+    states = [torch.randn(n, b, STATE, generator=g) for _ in range(2)]
+    return Batch(states[0], action, torch.rand(n, b, generator=g), torch.full((n, b), 0.9), states[1], *seen)
+
+
+def test_each_camera_goes_through_its_own_formula():
+    net, state, seen = head(), torch.randn(7, STATE, generator=generator(3)), images(7)
+    net.standardise(images(100, seed=9))
+    out = net(state, seen)
+    assert out.shape == (7, net.size)
+    for camera in range(CAMERAS):
+        maps = (seen[:, camera].float() - net.mean[camera]) * net.scale[camera]
+        embedded = torch.stack([(maps[:, :, :, :, None] * net.kernel[camera].view(5, 3, 3, 2)).sum((2, 3))])[0]
+        bottleneck = torch.nn.functional.layer_norm(embedded.flatten(1) @ net.weight[camera] + net.bias[camera], (8,))
+        torch.testing.assert_close(out[:, 8 * camera : 8 * camera + 8], bottleneck.tanh())
+    torch.testing.assert_close(out[:, -STATE:], state)
+
+
+def test_standardised_features_have_mean_0_and_deviation_1_over_time():
+    net, seen = head(), 5.0 + 3.0 * images(400)
+    net.standardise(seen)
+    maps = (seen.float() - net.mean) * net.scale
+    torch.testing.assert_close(maps.mean(0), torch.zeros_like(maps[0]), atol=1e-3, rtol=0)
+    torch.testing.assert_close(maps.std((0, 3, 4)), torch.ones(CAMERAS, 5), atol=2e-2, rtol=0)
+    torch.nn.Module.load_state_dict(head(seed=1), net.state_dict())  # travels with the parameters
+
+
+@pytest.mark.parametrize("gripper", [False, True])
+@pytest.mark.parametrize("spec", [FEATURES, FRAMES], ids=["features", "frames"])
+def test_critics_train_all_of_the_head_and_the_actor_none_of_it(spec, gripper):
+    learner, data = sac(spec, gripper), batch(spec)
+    eyes = learner.policy.head
+
+    def values():
+        return {name: value.clone() for name, value in eyes.named_parameters()}
+
+    before = values()
+    learner.update_actor(data.observation[0], data.images[0])
+    assert all(torch.equal(value, before[name]) for name, value in values().items())
+    logs = learner.update(data)
+    assert all(value.isfinite() for value in logs.values())
+    unmoved = [name for name, value in values().items() if torch.equal(value, before[name])]
+    assert unmoved == []
+
+
+def test_the_policy_acts_by_what_it_sees():
+    policy, state = sac().policy, torch.zeros(4, STATE)
+    a, b = (policy.act(state, images(4, seed=seed), deterministic=True) for seed in (1, 2))
+    assert not torch.allclose(a, b)
+
+
+@pytest.mark.parametrize(("name", "shape"), [("conv", (32, 4, 4)), ("resnet10", (512, 2, 2))])
+def test_trained_encoders_see_the_same_from_the_same_seed(name, shape):
+    first, again, other = (make_image_network(name, generator(seed)) for seed in (0, 0, 1))
+    assert first.map_shape(64) == shape
+    x = torch.rand(2, 3, 64, 64, generator=generator()) * 255
+    assert torch.equal(first(x), again(x))
+    assert not torch.allclose(first(x), other(x))
+    assert 0.01 < first(x).std() < 100  # the signal neither dies nor explodes
+
+
+def test_what_does_not_fit_is_refused():
+    data = batch(FEATURES)
+    with pytest.raises(SpecError, match=r"images: shape \(2, 8, 2, 4, 3, 3\), expected \(2, 8, 2, 5, 3, 3\)"):
+        sac().update(data._replace(images=data.images[:, :, :, :4]))
+    with pytest.raises(SpecError, match=r"no images for a policy that sees; expected shape \(2, 8, 2, 5, 3, 3\)"):
+        sac().update(data._replace(next_images=None))
+    with pytest.raises(SpecError, match="images were given to a policy that learns from state alone"):
+        sac(None).update(data)
+    with pytest.raises(ConfigError, match="'bundled' is not trained with the head; valid: conv, resnet10"):
+        make_image_network("bundled", generator())
