@@ -111,6 +111,16 @@ class EncoderConfig:
 
 
 @dataclass(frozen=True, config=_STRICT)
+class EngineConfig:
+    """How an update is made fast; what it computes stays the same, but for the last digits."""
+
+    compile: bool = False
+    """Compile the losses (torch.compile): up to a third faster, after half a minute in which nothing happens."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """In which products are computed; parameters, optimizers and losses stay float32."""
+
+
+@dataclass(frozen=True, config=_STRICT)
 class TrainConfig:
     """One training run, from demonstrations to evaluation."""
 
@@ -140,6 +150,7 @@ class TrainConfig:
     sac: SACConfig = Field(default_factory=SACConfig)
     replay: ReplayConfig = Field(default_factory=ReplayConfig)
     encoder: EncoderConfig = Field(default_factory=EncoderConfig)
+    engine: EngineConfig = Field(default_factory=EngineConfig)
     intervention: InterventionConfig = Field(default_factory=InterventionConfig)
     evaluation: EvaluationConfig = Field(default_factory=EvaluationConfig)
 

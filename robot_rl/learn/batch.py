@@ -27,3 +27,7 @@ class Batch(NamedTuple):
     next_observation: Tensor
     images: Tensor | None = None
     next_images: Tensor | None = None
+
+    def minibatch(self, n: int) -> Batch:
+        """The n-th minibatch, without the leading N."""
+        return Batch._make(None if column is None else column[n] for column in self)

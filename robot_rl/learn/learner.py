@@ -18,6 +18,7 @@ from robot_rl.data.replay import ReplayBuffer
 from robot_rl.env.task import TaskSpec
 from robot_rl.errors import DivergedError
 from robot_rl.learn.batch import Batch
+from robot_rl.learn.engine import Engine
 from robot_rl.learn.networks import Policy, make_policy
 from robot_rl.learn.sac import SAC
 
@@ -47,6 +48,7 @@ class Learner:
         generator = torch.Generator(config.device).manual_seed(config.seed)
         policy = make_policy(task, percepts, config, generator)
         self.sac = SAC(policy, return_range=task.return_range, config=config.sac)
+        self._engine = Engine(self.sac, config.engine)
         self.env_steps = 0
         """Online steps received."""
         self._logs: list[dict[str, torch.Tensor]] = []
@@ -98,7 +100,7 @@ class Learner:
         """One call of the algorithm: the critic updates of one env step, then one of actor and temperature."""
         if self.updates == 0:
             self._standardise()
-        logs = self.sac.update(self._batch(self._config.update_to_data))
+        logs = self._engine.update(self._batch(self._config.update_to_data))
         self._check_finite(logs)
         self._logs.append(logs)
         if len(self._logs) < LOG_INTERVAL:

@@ -120,14 +120,18 @@ class Policy(nn.Module):
 
     def forward(self, latent: Tensor) -> tuple[Tensor, Tensor]:
         """(B, head.size) -> mean and log standard deviation before the tanh, (B, continuous) each."""
-        mean, raw = self.actor(latent)[0].chunk(2, -1)
+        mean, raw = self.actor(latent)[0].float().chunk(2, -1)
         return mean, LOG_STD_LOW + (LOG_STD_HIGH - LOG_STD_LOW) * torch.sigmoid(raw)
 
     def sample(self, latent: Tensor) -> tuple[Tensor, Tensor]:
         """(B, head.size) -> continuous action (B, continuous) and its log-probability (B,), differentiable."""
         mean, log_std = self(latent)
-        noise = torch.randn(mean.shape, generator=self.generator, device=mean.device, dtype=mean.dtype)
-        return squashed_sample(mean, log_std, noise)
+        return squashed_sample(mean, log_std, self.draw_noise(latent))
+
+    def draw_noise(self, latent: Tensor) -> Tensor:
+        """Standard normal noise for `squashed_sample`, (B, continuous)."""
+        shape = (len(latent), self.continuous_size)
+        return torch.randn(shape, generator=self.generator, device=self.generator.device)
 
     @torch.no_grad()
     def act(self, state: Tensor, images: Tensor | None = None, *, deterministic: bool) -> Tensor:

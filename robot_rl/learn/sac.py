@@ -13,7 +13,7 @@ from robot_rl.config.components import SACConfig
 from robot_rl.errors import CheckpointError, ConfigError, SpecError
 from robot_rl.learn import losses
 from robot_rl.learn.batch import Batch
-from robot_rl.learn.networks import Policy, StackedMLP
+from robot_rl.learn.networks import Policy, StackedMLP, squashed_sample
 
 STATE_FORMAT = 2
 
@@ -57,6 +57,8 @@ class SAC:
             self.gripper_target = copy.deepcopy(policy.gripper).requires_grad_(False)
             self._modules["gripper_target"] = self.gripper_target
             valued += policy.gripper.parameters()
+        self.critic_objective, self.actor_objective = self._critic_objective, self._actor_objective
+        """The losses as pure functions of tensors and parameters; an engine may put compiled ones in their place."""
         self._optimizers = {
             "actor": self._adam(list(policy.actor.parameters())),
             "critic": self._adam(valued),
@@ -81,21 +83,17 @@ class SAC:
     def update_critics(self, batch: Batch) -> dict[str, Tensor]:
         """One update of critics, gripper critics and head, and of the targets, for each minibatch."""
         logs: dict[str, list[Tensor]] = {}
-        head = self.policy.head
         with torch.no_grad():  # the actor rests meanwhile, and its targets may see with the head as it was before
             next_images = batch.next_images.flatten(0, 1) if batch.next_images is not None else None
-            next_latent = head(batch.next_observation.flatten(0, 1), next_images)
+            next_latent = self.policy.head(batch.next_observation.flatten(0, 1), next_images)
             next_action = self.policy.sample(next_latent)[0]  # a' ~ pi(s')
             shape = batch.reward.shape
             next_latent, next_action = next_latent.view(*shape, -1), next_action.view(*shape, -1)
 
         for n in range(len(batch.reward)):
-            latent = head(batch.observation[n], batch.images[n] if batch.images is not None else None)
-            loss, figures = self._critic_objective(batch, n, latent, next_latent[n], next_action[n])
-            if self.policy.gripper is not None:
-                gripper_loss = self._gripper_objective(self.policy.gripper, batch, n, latent, next_latent[n])
-                loss = loss + gripper_loss
-                figures["gripper_loss"] = gripper_loss
+            loss, figures = self.critic_objective(
+                batch.minibatch(n), next_latent[n], next_action[n], self._draw_members()
+            )
             self._step("critic", loss)
 
             # theta' <- (1 - tau) theta' + tau theta
@@ -109,46 +107,50 @@ class SAC:
 
     def update_actor(self, state: Tensor, images: Tensor | None = None) -> dict[str, Tensor]:
         """One update of actor and temperature on states (B, state) and images (B, *view_shape)."""
-        # J = mean_b (alpha log pi(a|s) - mean_i Q_i(s, a)), a = tanh(mu(s) + sigma(s) eps)
         with torch.no_grad():
             latent = self.policy.head(state, images)
-        action, log_prob = self.policy.sample(latent)
-        values = self.critic(torch.cat([latent, action], -1)).squeeze(-1)
         temperature = self.log_temperature.detach().exp()
-        loss = losses.actor_loss(values, log_prob, temperature)
+        loss, entropy = self.actor_objective(latent, self.policy.draw_noise(latent), temperature)
         self._step("actor", loss)
 
         # J_alpha = alpha (H - H_target)
-        entropy = -log_prob.detach().mean()
         self._step("temperature", losses.temperature_loss(self.log_temperature, entropy, self._target_entropy))
         return {"actor_loss": loss.detach(), "entropy": entropy, "temperature": temperature}
 
     def _critic_objective(
-        self, batch: Batch, n: int, latent: Tensor, next_latent: Tensor, next_action: Tensor
+        self, batch: Batch, next_latent: Tensor, next_action: Tensor, members: Tensor | None
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Loss of the critics on minibatch n, and figures of it."""
+        """Loss of critics, gripper critics and head on one minibatch, without the leading N; and figures of it."""
         with torch.no_grad():  # y = R + gamma^m min_{i in M} Q'_i(s', a'), M a random subset of the ensemble
-            next_values = self.critic_target(torch.cat([next_latent, next_action], -1), self._draw_members())
-            target = losses.critic_target(batch.reward[n], batch.discount[n], next_values.squeeze(-1), self._clamp)
+            next_values = self.critic_target(torch.cat([next_latent, next_action], -1), members).squeeze(-1).float()
+            target = losses.critic_target(batch.reward, batch.discount, next_values, self._clamp)
 
         # L = sum_i mean_b (Q_i(s, a) - y)^2
-        action = batch.action[n, :, : self.policy.continuous_size]
-        values = self.critic(torch.cat([latent, action], -1)).squeeze(-1)
+        latent = self.policy.head(batch.observation, batch.images)
+        action = batch.action[:, : self.policy.continuous_size]
+        values = self.critic(torch.cat([latent, action], -1)).squeeze(-1).float()
         loss = losses.critic_loss(values, target)
-        return loss, {"critic_loss": loss, "q_mean": values.mean(), "target_mean": target.mean()}
+        figures = {"critic_loss": loss.detach(), "q_mean": values.detach().mean(), "target_mean": target.mean()}
+        gripper = self.policy.gripper
+        if gripper is None:
+            return loss, figures
 
-    def _gripper_objective(
-        self, gripper: StackedMLP, batch: Batch, n: int, latent: Tensor, next_latent: Tensor
-    ) -> Tensor:
-        """Loss of the gripper critics on minibatch n."""
         with torch.no_grad():  # y = R + gamma^m min_i Q'_i(s', argmax_g mean_j Q_j(s', g))
-            target = losses.gripper_target(
-                batch.reward[n], batch.discount[n], gripper(next_latent), self.gripper_target(next_latent), self._clamp
-            )
+            next_values, next_targets = gripper(next_latent).float(), self.gripper_target(next_latent).float()
+            target = losses.gripper_target(batch.reward, batch.discount, next_values, next_targets, self._clamp)
 
         # L = sum_i mean_b (Q_i(s, g) - y)^2
-        values = losses.values_of(gripper(latent), losses.gripper_index(batch.action[n]))
-        return losses.critic_loss(values, target)
+        values = losses.values_of(gripper(latent).float(), losses.gripper_index(batch.action))
+        gripper_loss = losses.critic_loss(values, target)
+        return loss + gripper_loss, figures | {"gripper_loss": gripper_loss.detach()}
+
+    def _actor_objective(self, latent: Tensor, noise: Tensor, temperature: Tensor) -> tuple[Tensor, Tensor]:
+        """Loss of the actor, and the policy's entropy."""
+        # J = mean_b (alpha log pi(a|s) - mean_i Q_i(s, a)), a = tanh(mu(s) + sigma(s) eps)
+        mean, log_std = self.policy(latent)
+        action, log_prob = squashed_sample(mean, log_std, noise)
+        values = self.critic(torch.cat([latent, action], -1)).squeeze(-1).float()
+        return losses.actor_loss(values, log_prob, temperature), -log_prob.detach().mean()
 
     def policy_state(self) -> dict[str, Tensor]:
         """Copies, on the CPU, of all that an actor's `Policy` needs."""
@@ -205,8 +207,8 @@ class SAC:
         """Indices of `target_subset` critics, drawn without replacement; None stands for all of them."""
         if self.config.target_subset == self.config.ensemble_size:
             return None
-        order = torch.randperm(self.config.ensemble_size, generator=self.generator, device=self.generator.device)
-        return order[: self.config.target_subset]
+        keys = torch.rand(self.config.ensemble_size, generator=self.generator, device=self.generator.device)
+        return keys.argsort()[: self.config.target_subset]
 
     def _check(self, batch: Batch) -> None:
         shape = tuple(batch.reward.shape)
