@@ -1,120 +1,169 @@
-"""How close the learner comes to this machine: time of `SAC.update` against the bound of its own matrix products."""
+"""How close the learner comes to this machine: time of its update against the bound of its own matrix products."""
 
 from __future__ import annotations
 
-import functools
-import itertools
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from robot_rl.config.components import SACConfig
+from robot_rl.config.components import EncoderConfig, EngineConfig, SACConfig
+from robot_rl.data.percept import ImageSpec
 from robot_rl.learn.batch import Batch
-from robot_rl.learn.heads import StateHead
+from robot_rl.learn.encoders import make_encoder
+from robot_rl.learn.engine import Engine
+from robot_rl.learn.flops import head_flops, update_flops
+from robot_rl.learn.heads import ImageHead, StateHead
 from robot_rl.learn.networks import Policy
 from robot_rl.learn.sac import SAC
 
-OBSERVATION, ACTION, BATCH, UPDATES = 24, 7, 256, 4
+STATE, ACTION, BATCH, UPDATES = 24, 7, 256, 4
 GEMM_SIZES = (256, 512, 1024)
+ENCODER = EncoderConfig()
+FEATURES = ImageSpec("features", (4, 2, 64, 4, 4), "float16", maker="", size=128)
+ENCODED_AT_ONCE = 32
+"""Images in a batch of the encoder, when the cost of encoding inside the update is measured."""
+ENGINES = {
+    "eager": EngineConfig(),
+    "compiled": EngineConfig(compile=True),
+    "bfloat16": EngineConfig(precision="bfloat16"),
+    "compiled_bfloat16": EngineConfig(compile=True, precision="bfloat16"),
+}
+CASES = ("state_2", "state_10", "pixels")
+"""State with 2 and with 10 critics; cached features of two cameras, with 2 critics."""
 
 
-def bench_learner(*, ensembles: tuple[int, ...] = (2, 10), rounds: int = 30) -> dict[str, Any]:
+@dataclass
+class _Candidate:
+    """One way to make one update."""
+
+    case: str
+    engine: str
+    update: Callable[[], object]
+    seconds: list[float] = field(default_factory=list)
+
+
+def bench_learner(
+    *, cases: tuple[str, ...] = CASES, engines: tuple[str, ...] = tuple(ENGINES), rounds: int = 20
+) -> dict[str, Any]:
     """Times learner calls and matrix products in turn, in one thread.
 
-    A call is 4 critic updates and one of actor and temperature: batch 256, observation 24, 7 continuous actions,
-    hidden layers 256 and 256, 2 critics in the target.
+    A call is 4 critic updates and one of actor and temperature: batch 256, state 24, 7 continuous actions, hidden
+    layers 256 and 256, 2 critics in the target; from pixels two cameras, features of 64 channels on 4 by 4 cells.
 
     Args:
-        ensembles: Numbers of critics to time.
+        cases: Of `CASES`.
+        engines: Of `ENGINES`. Compiling takes half a minute each.
         rounds: Calls of each.
 
     Returns:
-        `threads`, `gemm_gflops` (best fp32 rate of n^3 products, n = 256, 512, 1024), and under `ensemble_<E>`:
-        `gflop` that the call needs, `bound_ms` = these at that rate, `best_ms` and `median_ms` [wall clock], and
-        `share` = bound_ms / best_ms.
+        `threads`, `gemm_gflops` (best fp32 rate of n^3 products, n = 256, 512, 1024), and for each case `gflop` that
+        the call needs, `bound_ms` = these at that rate, and for each engine `best_ms` and `median_ms` [wall clock] and
+        `share` = bound_ms / best_ms. For pixels also `encoder_in_update_ms`: the eager call and the frozen encoder's
+        time for the 4096 images that it would see, at its time per image in batches of 32; and `times_faster`.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return _bench(ensembles, rounds)
+        return _bench(cases, engines, rounds)
     finally:
         torch.set_num_threads(threads)
 
 
-def _bench(ensembles: tuple[int, ...], rounds: int) -> dict[str, Any]:
-    configs = {size: SACConfig(ensemble_size=size, target_subset=min(2, size)) for size in ensembles}
-    learners = {size: _learner(config) for size, config in configs.items()}
-    batch, squares = _batch(), {n: torch.randn(n, n) for n in GEMM_SIZES}
-    times: dict[int, list[float]] = {size: [] for size in ensembles}
+def _bench(cases: tuple[str, ...], engines: tuple[str, ...], rounds: int) -> dict[str, Any]:
+    candidates = [_candidate(case, engine) for case in cases for engine in engines]
+    squares = {n: torch.randn(n, n) for n in GEMM_SIZES}
+    encode, encoding = _encoder() if "pixels" in cases else None, list[float]()
     gemm_rate = 0.0
+    for candidate in candidates:
+        candidate.update()  # compiles
     for _ in range(rounds):
-        for size, learner in learners.items():
-            times[size].append(_seconds(functools.partial(learner.update, batch)))
+        for candidate in candidates:
+            candidate.seconds.append(_seconds(candidate.update))
             for n, square in squares.items():
                 repeats = max(1, (512 // n) ** 3)
-                best = min(_seconds(functools.partial(torch.mm, square, square)) for _ in range(repeats))
+                best = min(_seconds(partial(torch.mm, square, square)) for _ in range(repeats))
                 gemm_rate = max(gemm_rate, 2 * n**3 / best)
+        if encode is not None and len(encoding) < 5:
+            encoding.append(_seconds(encode) / ENCODED_AT_ONCE)
     report: dict[str, Any] = {"threads": 1, "gemm_gflops": gemm_rate / 1e9}
-    for size in ensembles:
-        flops = update_flops(configs[size], OBSERVATION, ACTION, BATCH, UPDATES)
-        best, bound = min(times[size]), flops / gemm_rate
-        report[f"ensemble_{size}"] = {
-            "gflop": flops / 1e9,
-            "bound_ms": bound * 1e3,
-            "best_ms": best * 1e3,
-            "median_ms": statistics.median(times[size]) * 1e3,
-            "share": bound / best,
-        }
+    for case in cases:
+        flops = _flops(case)
+        bound = flops / gemm_rate
+        report[case] = {"gflop": flops / 1e9, "bound_ms": bound * 1e3}
+        for candidate in candidates:
+            if candidate.case == case:
+                best, median = min(candidate.seconds), statistics.median(candidate.seconds)
+                report[case][candidate.engine] = {
+                    "best_ms": best * 1e3,
+                    "median_ms": median * 1e3,
+                    "share": bound / best,
+                }
+    if encoding:
+        row, images = report["pixels"], 2 * len(ENCODER.cameras) * UPDATES * BATCH
+        cached = row[engines[0]]["best_ms"]
+        row["encoder_in_update_ms"] = cached + min(encoding) * images * 1e3
+        row["times_faster"] = row["encoder_in_update_ms"] / cached
     return report
 
 
-def update_flops(config: SACConfig, observation: int, action: int, batch: int, updates: int) -> int:
-    """Floating-point operations of the matrix products that one learner call cannot do without.
-
-    A product (m, k) x (k, n) counts 2 m k n; its backward is one more for the weights and one for the inputs.
-    Element-wise work, LayerNorm, Adam and Polyak averaging count nothing: they are what the share pays for.
-    """
-    actor_sizes = (observation, *config.hidden_sizes, 2 * action)
-    critic_sizes = (observation + action, *config.hidden_sizes, 1)
-    actor, critic = _forward(batch, actor_sizes), _forward(batch, critic_sizes)
-    # inputs' gradients: nobody needs those of the first layer, but for the action's columns in the actor's loss
-    actor_inputs, critic_inputs = _forward(batch, actor_sizes[1:]), _forward(batch, critic_sizes[1:])
-    action_columns = 2 * batch * action * critic_sizes[1]
-
-    next_action = actor
-    target = config.target_subset * critic
-    critic_update = config.ensemble_size * (critic + critic + critic_inputs)  # forward, weights, inputs
-    actor_update = (actor + actor + actor_inputs) + config.ensemble_size * (critic + critic_inputs + action_columns)
-    return updates * (next_action + target + critic_update) + actor_update
+def _candidate(case: str, engine: str) -> _Candidate:
+    """A fresh learner, so that no engine profits from another."""
+    learner = _learner(case)
+    return _Candidate(case, engine, partial(Engine(learner, ENGINES[engine]).update, _batch(case)))
 
 
-def _forward(batch: int, sizes: tuple[int, ...]) -> int:
-    return sum(2 * batch * a * b for a, b in itertools.pairwise(sizes))
+def _settings(case: str) -> SACConfig:
+    size = 10 if case == "state_10" else 2
+    return SACConfig(ensemble_size=size, target_subset=2)
 
 
-def _learner(config: SACConfig) -> SAC:
-    policy = Policy(
-        head=StateHead(OBSERVATION),
-        action_size=ACTION,
-        gripper=False,
-        hidden_sizes=config.hidden_sizes,
-        generator=torch.Generator().manual_seed(0),
-    )
+def _learner(case: str) -> SAC:
+    config, generator = _settings(case), torch.Generator().manual_seed(0)
+    head = ImageHead(STATE, FEATURES, ENCODER, generator) if case == "pixels" else StateHead(STATE)
+    policy = Policy(head=head, action_size=ACTION, gripper=False, hidden_sizes=config.hidden_sizes, generator=generator)
     return SAC(policy, return_range=(0.0, 1.0), config=config)
 
 
-def _batch() -> Batch:
+def _flops(case: str) -> int:
+    if case != "pixels":
+        return update_flops(_settings(case), STATE, ACTION, BATCH, UPDATES)
+    head = head_flops(ENCODER, FEATURES, STATE)
+    return update_flops(_settings(case), _learner(case).policy.head.size, ACTION, BATCH, UPDATES, head)
+
+
+def _batch(case: str) -> Batch:
     shape, generator = (UPDATES, BATCH), torch.Generator().manual_seed(0)
+    seen: list[Tensor | None] = [None, None]
+    if case == "pixels":
+        seen = [torch.randn(*shape, *FEATURES.view_shape, generator=generator).half() for _ in range(2)]
     return Batch(
-        observation=torch.randn(*shape, OBSERVATION, generator=generator),
+        observation=torch.randn(*shape, STATE, generator=generator),
         action=torch.rand(*shape, ACTION, generator=generator) * 2 - 1,
         reward=torch.zeros(shape),
         discount=torch.full(shape, 0.97**3),
-        next_observation=torch.randn(*shape, OBSERVATION, generator=generator),
+        next_observation=torch.randn(*shape, STATE, generator=generator),
+        images=seen[0],
+        next_images=seen[1],
     )
+
+
+def _encoder() -> Callable[[], object]:
+    """The frozen encoder on a batch of images, in float32 as in the update."""
+    encoder = make_encoder(ENCODER.name)
+    images = torch.rand(ENCODED_AT_ONCE, 3, ENCODER.image_size, ENCODER.image_size) * 255
+    images = images.contiguous(memory_format=torch.channels_last)
+
+    def encode() -> None:
+        with torch.no_grad():
+            encoder(images)
+
+    return encode
 
 
 def _seconds(work: Callable[[], object]) -> float:
