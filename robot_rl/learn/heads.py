@@ -65,15 +65,15 @@ class ImageHead(nn.Module):
         self._state_size, self._view_shape = state_size, spec.view_shape
         cameras, device = spec.view_shape[0], generator.device
         self.encoder: ImageNetwork | None = None
-        self.mean: Tensor
+        self.shift: Tensor
         self.scale: Tensor
         if spec.kind == "frames":
             self.encoder = make_image_network(config.name, generator)
             channels, *plane = self.encoder.map_shape(config.image_size)
         else:
             channels, *plane = spec.view_shape[1:]
-            self.register_buffer("mean", torch.zeros(cameras, channels, *plane, device=device))
-            self.register_buffer("scale", torch.ones(cameras, channels, 1, 1, device=device))
+            self.register_buffer("shift", torch.zeros(cameras, channels, *plane, device=device))
+            self.register_buffer("scale", torch.ones(cameras, channels, *plane, device=device))
         cells, features = math.prod(plane), config.spatial_features
         # Bounds as of linear layers: uniform in +-1 / sqrt(inputs)
         self.kernel = _uniform((cameras, channels, cells, features), cells, generator)
@@ -88,10 +88,13 @@ class ImageHead(nn.Module):
         """State (B, state) and images (B, *view_shape) -> (B, size)."""
         if images is None:
             raise SpecError(f"no images for a policy that sees; expected shape {self._view_shape}")
-        maps = self._maps(images).flatten(3)  # (B, cameras, channels, cells)
-        # e_ncf = sum_k maps_nck kernel_ckf, for each camera n
-        embedded = torch.einsum("bnck,nckf->nbcf", maps, self.kernel).flatten(2)
-        seen = torch.tanh(self.norm(torch.baddbmm(self.bias, embedded, self.weight)))  # (cameras, B, bottleneck)
+        maps = self._maps(images).flatten(2).transpose(0, 1)  # (cameras, B, channels * cells)
+        # For each camera: embedding e_cf = sum_k map_ck kernel_ckf, bottleneck sum_cf e_cf weight_cfo. The two are
+        # multiplied out first: one product of large matrices is faster than many of small ones.
+        cameras, channels, cells, features = self.kernel.shape
+        weight = self.weight.view(cameras, channels, features, -1)
+        product = torch.matmul(self.kernel, weight).flatten(1, 2)  # (cameras, channels * cells, bottleneck)
+        seen = torch.tanh(self.norm(torch.baddbmm(self.bias, maps, product)))  # (cameras, B, bottleneck)
         felt = torch.tanh(self.state_norm(state @ self.state_weight))
         return torch.cat([*seen.unbind(0), felt, state], -1)
 
@@ -108,20 +111,21 @@ class ImageHead(nn.Module):
 
     @torch.no_grad()
     def standardise(self, images: Tensor) -> None:
-        """Sets mean and scale of frozen features by those of examples (M, *view_shape).
+        """Sets shift and scale of frozen features by those of examples (M, *view_shape).
 
         What does not change from frame to frame, most of a fixed camera's picture, would otherwise outweigh what does.
         """
         if self.encoder is None:
             examples = images.float()
-            self.mean.copy_(examples.mean(0))
-            deviation = (examples - self.mean).square().mean((0, 3, 4), keepdim=True)[0].sqrt()
-            self.scale.copy_(1.0 / deviation.clamp_min(LEAST_DEVIATION))
+            mean = examples.mean(0)
+            deviation = (examples - mean).square().mean((0, 3, 4), keepdim=True)[0].sqrt()
+            self.scale.copy_((1.0 / deviation.clamp_min(LEAST_DEVIATION)).expand_as(mean))
+            self.shift.copy_(-mean * self.scale)
 
     def _maps(self, images: Tensor) -> Tensor:
         """Feature maps (B, cameras, channels, rows, columns)."""
         if self.encoder is None:
-            return (images.to(self.kernel.dtype) - self.mean) * self.scale
+            return torch.addcmul(self.shift, images, self.scale)
         maps: Tensor = self.encoder(images.flatten(0, 1).permute(0, 3, 1, 2))  # the same encoder for all cameras
         return maps.view(*images.shape[:2], *maps.shape[1:])
 

@@ -11,8 +11,10 @@ def test_flops_are_those_of_the_products_that_torch_runs(case):
     with FlopCounterMode(display=False) as counter:
         learner.update(batch)
     # the last layer (width 1) runs element-wise and is not counted by torch; a first layer's gradient also covers
-    # the observation's columns, which nobody needs
-    assert 0.95 * bench._flops(case) < counter.get_total_flops() < 1.1 * bench._flops(case)
+    # the observation's columns, which nobody needs; and the head multiplies two matrices out first, which takes more
+    # operations than are needed but less time
+    most = 1.35 if case == "pixels" else 1.05
+    assert 0.95 * bench._flops(case) < counter.get_total_flops() < most * bench._flops(case)
 
 
 def test_report_is_complete_and_restores_the_threads():

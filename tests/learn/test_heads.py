@@ -52,7 +52,7 @@ def test_each_camera_goes_through_its_own_formula():
     out = net(state, seen)
     assert out.shape == (7, net.size)
     for camera in range(CAMERAS):
-        maps = (seen[:, camera].float() - net.mean[camera]) * net.scale[camera]
+        maps = seen[:, camera].float() * net.scale[camera] + net.shift[camera]
         embedded = torch.stack([(maps[:, :, :, :, None] * net.kernel[camera].view(5, 3, 3, 2)).sum((2, 3))])[0]
         bottleneck = torch.nn.functional.layer_norm(embedded.flatten(1) @ net.weight[camera] + net.bias[camera], (8,))
         torch.testing.assert_close(out[:, 8 * camera : 8 * camera + 8], bottleneck.tanh())
@@ -62,7 +62,7 @@ def test_each_camera_goes_through_its_own_formula():
 def test_standardised_features_have_mean_0_and_deviation_1_over_time():
     net, seen = head(), 5.0 + 3.0 * images(400)
     net.standardise(seen)
-    maps = (seen.float() - net.mean) * net.scale
+    maps = seen.float() * net.scale + net.shift
     torch.testing.assert_close(maps.mean(0), torch.zeros_like(maps[0]), atol=1e-3, rtol=0)
     torch.testing.assert_close(maps.std((0, 3, 4)), torch.ones(CAMERAS, 5), atol=2e-2, rtol=0)
     torch.nn.Module.load_state_dict(head(seed=1), net.state_dict())  # travels with the parameters
