@@ -91,7 +91,7 @@ class ImageHead(nn.Module):
         maps = self._maps(images).flatten(2).transpose(0, 1)  # (cameras, B, channels * cells)
         # For each camera: embedding e_cf = sum_k map_ck kernel_ckf, bottleneck sum_cf e_cf weight_cfo. The two are
         # multiplied out first: one product of large matrices is faster than many of small ones.
-        cameras, channels, cells, features = self.kernel.shape
+        cameras, channels, _, features = self.kernel.shape
         weight = self.weight.view(cameras, channels, features, -1)
         product = torch.matmul(self.kernel, weight).flatten(1, 2)  # (cameras, channels * cells, bottleneck)
         seen = torch.tanh(self.norm(torch.baddbmm(self.bias, maps, product)))  # (cameras, B, bottleneck)
