@@ -63,6 +63,11 @@ def _parser() -> argparse.ArgumentParser:
     train = _command(commands, "train", _train, "the main job: demonstrate, learn with interventions, evaluate")
     train.add_argument("task", nargs="?", metavar="TASK", help="name of the task (default: peg_insert)")
     train.add_argument("--obs", choices=("state", "pixels"), help="what the policy learns from (default: state)")
+    train.add_argument(
+        "--realtime",
+        action="store_true",
+        help="simulate at the pace of the wall clock; the learner gets a process of its own",
+    )
     train.add_argument("--config", type=Path, metavar="FILE", help="YAML file with settings")
     train.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="override one setting; repeatable"
@@ -159,6 +164,8 @@ def _train(arguments: argparse.Namespace) -> int:
     }
     given = {key: getattr(arguments, flag) for flag, key in flags.items()}
     overrides = [*arguments.set, *(f"{key}={value}" for key, value in given.items() if value is not None)]
+    if arguments.realtime:
+        overrides += ["realtime=true", "processes=2"]
     if arguments.resume:
         if arguments.out is None:
             arguments.parser.error("--resume needs --out DIR, the directory of the run to continue")
@@ -243,6 +250,12 @@ def _in_words(summary: dict[str, Any]) -> list[str]:
         lines.append("at success: " + ", ".join(facts))
     if summary["failures"]:
         lines.append("failures: " + ", ".join(f"{count} x {reason}" for reason, count in summary["failures"].items()))
+    if summary.get("config", {}).get("realtime") and (timing := summary["timing"])["period_error_ms"]:
+        error, age = timing["period_error_ms"], timing["observation_to_action_ms"]
+        lines.append(
+            f"control: period error {error['p50']:.1f} ms (p99 {error['p99']:.1f}), "
+            f"observation to action {age['p50']:.1f} ms (p99 {age['p99']:.1f})"
+        )
     if summary["video"] is not None:
         lines.append(f"video: {summary['video']}")
     if "wall_s" in summary:

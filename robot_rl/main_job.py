@@ -50,8 +50,8 @@ def train(config: TrainConfig, path: Path, *, resume: bool) -> dict[str, Any]:
     """Runs the main job and returns its summary, which is also written to `summary.json`.
 
     Args:
-        config: What to do; a resumed run must have the same, but for `env_steps`, `processes`, `max_lead_steps`,
-            `checkpoint_interval` and `evaluation`, which may change.
+        config: What to do; a resumed run must have the same, but for `env_steps`, `processes`, `realtime`,
+            `max_lead_steps`, `checkpoint_interval` and `evaluation`, which may change.
         path: The run directory.
         resume: Continue the run in that directory.
 
@@ -60,6 +60,8 @@ def train(config: TrainConfig, path: Path, *, resume: bool) -> dict[str, Any]:
         RobotRLError: for whatever a user can cause or cure.
     """
     _check_device(config.device)
+    if config.realtime and config.processes == 1:
+        raise ConfigError("realtime=true with processes=1: learning would hold up control; set processes=2")
     with contextlib.ExitStack() as stack:
         run = stack.enter_context(RunDirectory.resume(path, config.task)) if resume else None
         checkpoint = _checkpoint_to_resume(run, config) if run is not None else None
@@ -177,9 +179,11 @@ def _film(
 def workcell_options(config: TrainConfig) -> WorkcellOptions:
     """What the configuration asks of the workcell."""
     if config.observations == "state":
-        return WorkcellOptions()
+        return WorkcellOptions(realtime=config.realtime)
     size = config.encoder.image_size
-    return WorkcellOptions(cameras=config.encoder.cameras, image_size=(size, size), estimates=False)
+    return WorkcellOptions(
+        cameras=config.encoder.cameras, image_size=(size, size), estimates=False, realtime=config.realtime
+    )
 
 
 def _environment(config: TrainConfig, options: WorkcellOptions, *, interventions: bool = False) -> RobotEnv:
@@ -208,6 +212,7 @@ def _conclude(
         "utd": learner.update_to_data,
         **evaluation,
         "demo_cycle_time_s": training.demo_cycle_time,
+        "timing": training.timing.summary(),
         "intervention_rate": _intervention_rate([r for r in records if r["kind"] == "episode"], training.env_steps),
         "wall_s": training.wall_time,
         "learning_wall_s": learned,
@@ -312,6 +317,7 @@ def _check_same(old: TrainConfig, new: TrainConfig) -> None:
         old,
         env_steps=new.env_steps,
         processes=new.processes,
+        realtime=new.realtime,
         max_lead_steps=new.max_lead_steps,
         checkpoint_interval=new.checkpoint_interval,
         evaluation=new.evaluation,

@@ -54,7 +54,7 @@ def learning_curve(
     success, returns, intervention, cycle = figure.subplots(2, 2, sharex=True).flat
 
     curve = [record for record in metrics if record["kind"] == "curve"]
-    _rolling_line(success, alone, "success", BLUE, "without help")
+    _rolling_line(success, alone, "success", BLUE, "operator not needed")
     _rolling_line(success, assisted, "success", ORANGE, "operator helped", linestyle="--")
     for axes, name in ((success, "success_rate"), (cycle, "cycle_time_s")):
         if curve:

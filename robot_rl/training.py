@@ -26,6 +26,7 @@ from robot_rl.learn.rollout import EpisodeResult, Rollout, StoreRecorder
 from robot_rl.metrics import MetricsWriter
 from robot_rl.progress import Progress
 from robot_rl.seeding import Purpose, episode_seed
+from robot_rl.timing import ControlTiming
 
 CHECKPOINT_KIND = "training"
 ROLLING = 20
@@ -112,6 +113,8 @@ class Training:
         self._started = time.monotonic()
         self._earlier_wall = 0.0
         self.demo_cycle_time: float | None = None
+        self.timing = ControlTiming(env.spec_task.control_period)
+        """Of the episodes since the run was started or resumed."""
         self._recent: deque[EpisodeResult] = deque(maxlen=ROLLING)
         self._update_marks = (self._started, 0, 0)
         self.stop_requested = False
@@ -227,7 +230,7 @@ class Training:
 
     def _rollout(self) -> Rollout:
         """The robot side: steps go to the learner as they happen, episodes to the store when they end."""
-        learner, observers = self._learner, (self._learner, StoreRecorder(self._store))
+        learner, observers = self._learner, (self._learner, StoreRecorder(self._store), self.timing)
         return Rollout(self._env, learner.policy, learner.perception, self._config.replay.history, observers)
 
     def _record_update(self, logs: Mapping[str, float]) -> None:

@@ -142,6 +142,8 @@ class TrainConfig:
     """Critic updates per env step; actor and temperature are updated once per env step."""
     processes: Literal[1, 2] = 1
     """1: actor and learner take turns, deterministic. 2: they run side by side."""
+    realtime: bool = False
+    """Keep a simulation's pace equal to the wall clock's, as on a robot; needs `processes=2`."""
     max_lead_steps: NonNegative = 10
     """Steps that an actor with a process of its own may be ahead of the learner. On a simulated clock it then waits
     between steps; on a robot, whose control must not pause, after the episode."""

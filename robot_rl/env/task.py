@@ -139,11 +139,13 @@ class WorkcellOptions:
         image_size: Height and width of the frames [px].
         estimates: Whether the task's own part of the observation, e.g. where it believes the hole to be, is included; a
             policy that sees does without.
+        realtime: Whether a simulation keeps pace with the wall clock, as a robot does, instead of waiting for its user.
     """
 
     cameras: tuple[str, ...] = ()
     image_size: tuple[int, int] = (128, 128)
     estimates: bool = True
+    realtime: bool = False
 
 
 @dataclass(frozen=True)
