@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from robot_rl.data.store import EpisodeStore, EpisodeSummary
+from robot_rl.data.store import EpisodeStore
+from robot_rl.data.summary import EpisodeSummary
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.evaluate import mean
 from robot_rl.learn.rollout import Rollout, StoreRecorder

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from robot_rl.data.layout import STORE_HEAD
 from robot_rl.data.schema import Source
-from robot_rl.data.store import STORE_HEAD, EpisodeStore
+from robot_rl.data.store import EpisodeStore
 from robot_rl.errors import CheckpointError, RunDirectoryError
 from robot_rl.learn.checkpoint import describe_checkpoint
 from robot_rl.run_directory import RunDirectory

@@ -17,7 +17,8 @@ import torch
 from robot_rl.clock import stands_still
 from robot_rl.config.components import EvaluationConfig, TrainConfig
 from robot_rl.config.load import config_to_dict, dump_config
-from robot_rl.data.store import STORE_HEAD, EpisodeStore
+from robot_rl.data.layout import STORE_HEAD
+from robot_rl.data.store import EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import (
@@ -285,7 +286,7 @@ def _learner(config: TrainConfig, env: RobotEnv) -> Iterator[LearnerPort]:
 
 def _store(run: RunDirectory, config: TrainConfig) -> EpisodeStore:
     if (run.episodes_path / STORE_HEAD).exists():
-        return EpisodeStore.open(run.episodes_path, write=True)
+        return EpisodeStore.open(run.episodes_path, write=True, keep_interrupted=False)  # it is played again, whole
     return EpisodeStore.create(run.episodes_path, {"task": config.task, "seed": config.seed})
 
 

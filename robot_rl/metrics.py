@@ -26,6 +26,8 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
         "intervention_steps",
         "intervention_rate",  # intervention_steps / steps
         "force_peak_n",
+        "journal_queue_peak",  # most steps that waited for the disk at a time
+        "not_journalled",  # steps that found that queue full
         "wall_s",  # since the run was started
     ),
     "update": ("updates", "critic_loss", "q_mean", "steps_per_s", "updates_per_s", "utd"),

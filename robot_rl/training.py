@@ -133,8 +133,11 @@ class Training:
             True when they are all there, False when stopped before.
         """
         store, total = self._store, self._config.demonstrations
-        if moved := store.set_aside(total, "recorded after the demonstrations, in a run whose checkpoint is gone"):
-            self._progress.log(f"{moved} episodes recorded without a checkpoint were set aside and are played again")
+        if late := store.ids()[total:]:
+            store.set_aside(late, "recorded after the demonstrations, in a run whose checkpoint is gone")
+            self._progress.log(
+                f"{len(late)} episodes recorded without a checkpoint were set aside and are played again"
+            )
         record_demonstrations(
             self._env,
             store,
@@ -222,9 +225,11 @@ class Training:
                 f"the checkpoint knows {state['stored']} episodes, but {self._store.path} holds {len(self._store)}; "
                 "bring the missing files back, or start a new run"
             )
-        moved = self._store.set_aside(state["stored"], "recorded after the checkpoint that training resumed from")
-        if moved:
-            self._progress.log(f"{moved} episodes recorded after the checkpoint were set aside and are played again")
+        if late := self._store.ids()[state["stored"] :]:
+            self._store.set_aside(late, "recorded after the checkpoint that training resumed from")
+            self._progress.log(
+                f"{len(late)} episodes recorded after the checkpoint were set aside and are played again"
+            )
 
     # ---------------------------------------------------------------- records
 
@@ -263,6 +268,12 @@ class Training:
 
     def _record_episode(self, result: EpisodeResult) -> None:
         self._recent.append(result)
+        load = self._store.load
+        if load.not_journalled:
+            self._progress.log(
+                f"the disk did not keep up: {load.not_journalled} of {result.steps} steps reached it only with the "
+                "finished episode; record to a faster disk"
+            )
         self._metrics.write(
             "episode",
             self.env_steps,
@@ -279,6 +290,8 @@ class Training:
                 "force_peak_n": result.force_peak,
                 **result.metrics,
                 "failure": result.failure,
+                "journal_queue_peak": load.queue_peak,
+                "not_journalled": load.not_journalled,
                 "wall_s": self.wall_time,
             },
         )

@@ -58,4 +58,5 @@ def same(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -> bool:
 def timeless(record: dict) -> dict:
     """A record without what depends on the machine's speed, on when and from where it was made."""
     vary = {"wall_s", "learning_wall_s", "steps_per_s", "updates_per_s", "provenance", "git_revision", "timing"}
+    vary |= {"journal_queue_peak", "not_journalled"}
     return {key: value for key, value in record.items() if key not in vary}

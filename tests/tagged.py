@@ -1,10 +1,12 @@
 """Episodes in which every number says which episode and step it belongs to, so that a mis-indexed read cannot pass."""
 
+import dataclasses
+
 import numpy as np
 
 from robot_rl.data.packing import ObservationPacker
 from robot_rl.data.percept import Percept
-from robot_rl.data.schema import Episode, Source
+from robot_rl.data.schema import Episode, Source, Step
 from robot_rl.spec import ArraySpec
 
 SPECS = {
@@ -62,6 +64,41 @@ def episode(number, steps, *, sources=None, end="terminated", image_shape=(8, 6,
 
 def percepts(one):
     return [Percept(row) for row in PACKER.pack_rows(one.observations)]
+
+
+def steps(episode):
+    """The steps that an episode was made of."""
+    return [
+        Step(
+            observation={key: column[t] for key, column in episode.observations.items()},
+            action=episode.action[t],
+            action_policy=episode.action_policy[t],
+            source=Source(episode.source[t]),
+            reward=float(episode.reward[t]),
+            reward_source=episode.reward_source,
+            terminated=bool(episode.terminated[t]),
+            truncated=bool(episode.truncated[t]),
+            stamp_obs=int(episode.stamp_obs[t]),
+            stamp_action=int(episode.stamp_action[t]),
+            episode_id=episode.episode_id,
+            index=t,
+        )
+        for t in range(len(episode))
+    ]
+
+
+def cut(whole, length, metadata):
+    """The first `length` steps of an episode, as it comes back when its writer was interrupted."""
+    ends = {"terminated": np.zeros(length, bool), "truncated": np.arange(length) == length - 1}
+    columns = {name: getattr(whole, name)[:length] for name in COLUMNS if name not in (*ends, "stamp_obs")}
+    return dataclasses.replace(
+        whole,
+        **columns,
+        **ends,
+        stamp_obs=whole.stamp_obs[: length + 1],
+        observations={key: column[: length + 1] for key, column in whole.observations.items()},
+        metadata=metadata,
+    )
 
 
 COLUMNS = ("action", "action_policy", "source", "reward", "terminated", "truncated", "stamp_obs", "stamp_action")

@@ -12,6 +12,7 @@ from functools import partial
 import pytest
 from running import SMALL, learned, robot_rl, same, start, timeless
 
+from robot_rl.data.episode_codec import decode
 from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.metrics import read_metrics
 
@@ -60,15 +61,18 @@ def test_after_kill_9_no_finished_episode_is_lost_and_resume_lands_on_the_same_r
     process.kill()
     process.communicate()
     assert not (run / "summary.json").exists()
-    finished = episode_files(run)
+    finished, journals = episode_files(run), list((run / "episodes" / "partial").glob("*.journal"))
     stored = load_checkpoint(run / "checkpoint.pt")["stored"]
 
     done = robot_rl("train", "--resume", "--out", run)
     assert done.returncode == 0, done.stderr
     assert f"{len(finished) - stored} episodes recorded after the checkpoint were set aside" in done.stderr
-    aside = {path.name: path.read_bytes() for path in (run / "episodes" / "aside" / "0").glob("*.zip")}
-    kept = {name: content for name, content in episode_files(run).items() if name in sorted(finished)[:stored]}
-    assert kept | aside == finished
+    assert done.stderr.count("the writer was interrupted; partial/") >= len(journals)
+    aside = {path: path.read_bytes() for path in (run / "episodes" / "aside").glob("*/*.zip")}
+    kept = [content for name, content in episode_files(run).items() if name in sorted(finished)[:stored]]
+    assert set(finished.values()) <= {*kept, *aside.values()}
+    for path in set(aside) - {path for path in aside if aside[path] in finished.values()}:
+        assert decode(aside[path]).metadata["interrupted"]  # the episode that was running, up to its newest step
     assert_same_result(run, uninterrupted)
 
 
@@ -95,7 +99,7 @@ def test_a_second_ctrl_c_stops_at_once_and_leaves_the_last_checkpoint(tmp_path):
     # Updates so slow that an episode takes a minute.
     slow = ("--set", "sac.hidden_sizes=[512, 512]", "--set", "update_to_data=40", "--set", "replay.batch_size=512")
     process = start(*TRAIN, *slow, "--set", "warmup_steps=1", "--out", run)
-    wait_for((run / "checkpoint.pt").exists, process)
+    wait_for((run / "episodes" / "partial" / "000002.journal").exists, process)  # the first online episode runs
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None
     while "stopping at the end of this episode" not in process.stderr.readline():

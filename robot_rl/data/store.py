@@ -1,60 +1,42 @@
 """Episodes on disk: one file each, which is a zarr group in a zip, there as a whole or not at all.
 
-    <store>/store.json                 format, version, metadata
-    <store>/episodes/000012.zarr.zip   the episode at position 12, as described in `episode_codec.py`
-    <store>/partial/                   an episode being written; renamed into `episodes` when it is on the disk
-    <store>/aside/<n>/                 what was taken out of the store, and why in `reason.json`; nothing is deleted
-    <store>/writer.lock                held by the one writer; the kernel drops it if the writer dies
-
-An episode belongs to the store from the moment its file is renamed into `episodes`, and to nobody before.
+`layout.py` says where things lie. An episode belongs to the store from the moment its file is renamed into `episodes`.
+Until then its steps are in a journal (`journal.py`), from which the next writer recovers them if this one is killed.
+Many small files, rather than one that grows, so that an episode that is on the disk is never written to again: nothing
+that happens later can harm it, it can be copied or moved by anybody, and readers need no lock.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from robot_rl.data.episode_codec import decode, encode, read_attributes
-from robot_rl.data.schema import Episode
+from robot_rl.data.episode_codec import decode, encode
+from robot_rl.data.journal import JOURNAL_SUFFIX, JournalWriter
+from robot_rl.data.layout import (
+    EPISODES,
+    FORMAT,
+    LOCK,
+    PARTIAL,
+    STORE_HEAD,
+    VERSION,
+    file_name,
+    move_aside,
+    read_head,
+)
+from robot_rl.data.overlays import fingerprint, read_overlay
+from robot_rl.data.recorder import RecorderLoad, StepRecorder
+from robot_rl.data.recovery import examine
+from robot_rl.data.schema import Episode, Step
+from robot_rl.data.summary import MOVE_OUT, EpisodeSummary, read_summary
 from robot_rl.durable import replace_file, sync_directory, write_synced
-from robot_rl.errors import DataError, RunDirectoryError
+from robot_rl.errors import DataError, RunDirectoryError, StepOrderError
 from robot_rl.files import writing
 from robot_rl.lock import take_lock
-
-STORE_HEAD = "store.json"
-"""The file by which a store is known."""
-FORMAT, VERSION = "robot_rl episodes", 1
-_EPISODES, _PARTIAL, _ASIDE, _LOCK, _HEAD = "episodes", "partial", "aside", "writer.lock", STORE_HEAD
-_SUFFIX = ".zarr.zip"
-_MOVE_OUT = "move that file out of the store to go on without it"
-
-
-@dataclass(frozen=True)
-class EpisodeSummary:
-    """What is known about a stored episode without reading its arrays.
-
-    Attributes:
-        position: Place in the store, from 0 in the order of writing.
-        episode_id: Unique within the store.
-        length: Steps.
-        metadata: As recorded.
-    """
-
-    position: int
-    episode_id: str
-    length: int
-    metadata: Mapping[str, Any]
-
-    @property
-    def success(self) -> bool | None:
-        """The metadata entry `success`, None if it was not recorded."""
-        value = self.metadata.get("success")
-        return None if value is None else bool(value)
 
 
 class EpisodeStore:
@@ -68,14 +50,23 @@ class EpisodeStore:
         recovered: What an interrupted writer left behind and what was done about it, one sentence each.
     """
 
-    def __init__(self, path: Path, metadata: Mapping[str, Any], lock: int | None) -> None:
+    def __init__(self, path: Path, metadata: Mapping[str, Any], lock: int | None, sync_steps: bool = False) -> None:
         self.path, self.metadata, self.recovered = path, metadata, list[str]()
-        self._lock = lock
+        self._lock, self._sync_steps = lock, sync_steps
         self._rows: dict[str, EpisodeSummary] = {}
+        self._recording: tuple[str, StepRecorder] | None = None
+        self._load = RecorderLoad()
 
     @classmethod
-    def create(cls, path: Path | str, metadata: Mapping[str, Any] | None = None) -> Self:
+    def create(cls, path: Path | str, metadata: Mapping[str, Any] | None = None, *, sync_steps: bool = False) -> Self:
         """Makes a store in a new or empty directory and opens it for writing.
+
+        Args:
+            path: The directory.
+            metadata: Facts about all that will be in it; JSON values.
+            sync_steps: Have every recorded step on the disk before the next is written, so that even a power cut loses
+                only those that wait; without it, a power cut loses the running episode. A killed process loses nothing
+                that was written either way.
 
         Raises:
             RunDirectoryError: if the directory is in use, not empty or cannot be written.
@@ -89,48 +80,59 @@ class EpisodeStore:
             raise DataError(f"{path}: metadata must be JSON values: {error}") from error
         with writing(path):
             path.mkdir(parents=True, exist_ok=True)
-            if not (path / _LOCK).exists():
+            if not (path / LOCK).exists():
                 _check_unused(path)  # before the lock file is made, so that a folder that is not ours stays as it was
-            lock = take_lock(path / _LOCK)
+            lock = take_lock(path / LOCK)
             try:
                 _check_unused(path)
-                for name in (_EPISODES, _PARTIAL):
+                for name in (EPISODES, PARTIAL):
                     (path / name).mkdir(exist_ok=True)
-                replace_file(path / _HEAD, [head])  # last: from now on it is a store
+                replace_file(path / STORE_HEAD, [head])  # last: from now on it is a store
                 sync_directory(path.absolute().parent)
             except BaseException:
                 os.close(lock)
                 raise
-        return cls(path, given, lock)
+        return cls(path, given, lock, sync_steps)
 
     @classmethod
-    def open(cls, path: Path | str, *, write: bool = False) -> Self:
+    def open(
+        cls, path: Path | str, *, write: bool = False, keep_interrupted: bool = True, sync_steps: bool = False
+    ) -> Self:
         """Opens a store.
 
-        A writer moves what an interrupted writer left unfinished to `aside` and says so in `recovered`; a reader sees
-        finished episodes only.
+        A writer deals with what an interrupted writer left behind, and says so in `recovered`: episodes are read back
+        from their journals, what is no episode goes to `aside`. A reader sees finished episodes only.
+
+        Args:
+            path: Its directory.
+            write: Whether to be the writer.
+            keep_interrupted: Whether an episode that was cut short by the interruption shall be part of the store, as a
+                truncated one with `interrupted` in its metadata, or go to `aside`, because it will be played again.
+            sync_steps: As for `create`.
 
         Raises:
             RunDirectoryError: if another process writes to it, or it cannot be written.
             DataError: if it is not an episode store of this version, or an episode in it cannot be read.
         """
         path = Path(path)
-        attributes = _read_head(path)
-        if attributes.get("format") != FORMAT or attributes.get("version") != VERSION:
-            found = f"{attributes.get('format')!r} version {attributes.get('version')!r}"
-            raise DataError(f"{path}: is {found}, this program reads {FORMAT!r} version {VERSION}")
-        with writing(path / _LOCK):
-            lock = take_lock(path / _LOCK) if write else None
-        store = cls(path, attributes["metadata"], lock)
+        head = read_head(path)
+        with writing(path / LOCK):
+            lock = take_lock(path / LOCK) if write else None
+        store = cls(path, head["metadata"], lock, sync_steps)
         try:
             store._scan()
+            if write:
+                store._recover(keep_interrupted)
         except BaseException:
             store.close()
             raise
         return store
 
     def close(self) -> None:
-        """Lets go of the lock, so that another process may write."""
+        """Lets go of the lock, so that another process may write. What is being recorded stays in its journal."""
+        if self._recording is not None:
+            self._recording[1].close()
+            self._recording = None
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -149,6 +151,11 @@ class EpisodeStore:
         """Number of episodes."""
         return len(self._rows)
 
+    @property
+    def load(self) -> RecorderLoad:
+        """How well the disk kept up with the newest episode that was recorded."""
+        return self._recording[1].load if self._recording is not None else self._load
+
     def ids(self) -> list[str]:
         """Episode ids in the order of writing."""
         return list(self._rows)
@@ -157,19 +164,158 @@ class EpisodeStore:
         """One row per episode in the order of writing, without reading any array."""
         return list(self._rows.values())
 
+    def begin(self, episode_id: str, metadata: Mapping[str, Any] | None = None) -> None:
+        """Starts to record an episode step by step; `append` makes it part of the store.
+
+        An episode that was begun and not appended is recovered, as `open` would.
+
+        Raises:
+            DataError: if the id is already taken.
+            RunDirectoryError: if the store is open for reading only, or cannot be written.
+        """
+        self._check_new(episode_id)
+        if self._recording is not None:
+            self._recording[1].close()
+            self._recording = None
+            self._recover(keep_interrupted=True)
+        path = self.path / PARTIAL / f"{self._next_position():06d}{JOURNAL_SUFFIX}"
+        journal = JournalWriter(path, episode_id, metadata or {}, sync=self._sync_steps)
+        self._recording = episode_id, StepRecorder(journal)
+
+    def record(self, step: Step) -> None:
+        """Takes a step of the episode begun, and returns at once: it is written by another thread.
+
+        What goes wrong with writing is raised by `append`; `load` tells whether the disk keeps up.
+
+        Raises:
+            StepOrderError: if no episode was begun.
+        """
+        if self._recording is None:
+            raise StepOrderError("no episode is being recorded; begin() one first")
+        self._recording[1].add(step)
+
     def append(self, episode: Episode) -> None:
         """Writes an episode; when this returns it is on the disk, and before that it is not in the store at all.
 
         Raises:
-            DataError: if the id is already taken, or the metadata are not JSON values.
+            DataError: if the id is already taken, the metadata are not JSON values, or another episode was begun.
             RunDirectoryError: if the store is open for reading only, or cannot be written. Other episodes are unharmed.
+                If only the journal could not be written, this episode is stored before that is raised.
+        """
+        self._check_new(episode.episode_id)
+        if self._recording is not None and self._recording[0] != episode.episode_id:
+            raise DataError(f"{self.path}: {self._recording[0]} is being recorded; append that before others")
+        content = encode(episode)
+        recorder = self._recording[1] if self._recording is not None else None
+        if recorder is not None:
+            recorder.finish(episode)
+            self._load, self._recording = recorder.load, None
+        self._write(episode, content)
+        if recorder is not None:
+            with writing(recorder.journal.path):
+                recorder.journal.path.unlink(missing_ok=True)
+                if recorder.error is not None:
+                    raise recorder.error
+
+    def read(self, episode_id: str, *, rewards: str | None = None) -> Episode:
+        """One episode, every byte of it checked.
+
+        Args:
+            episode_id: Which.
+            rewards: Name of the overlay to take the rewards from; None takes those recorded.
+
+        Raises:
+            DataError: if there is no such episode or overlay, or a file is damaged.
+        """
+        path, content = self._content(episode_id)
+        try:
+            episode = decode(content)
+        except DataError as error:
+            raise DataError(f"{path}: episode {episode_id} cannot be read: {error}; {MOVE_OUT}") from error
+        if rewards is None:
+            return episode
+        return read_overlay(self.path, rewards, fingerprint(content)).over(episode)
+
+    def episodes(self, *, rewards: str | None = None) -> Iterator[Episode]:
+        """All episodes in the order of writing, one in memory at a time; `rewards` as in `read`."""
+        for episode_id in self.ids():
+            yield self.read(episode_id, rewards=rewards)
+
+    def fingerprint(self, episode_id: str) -> str:
+        """Tells this recording apart from any other, also of the same id.
+
+        Raises:
+            DataError: if there is no such episode.
+        """
+        return fingerprint(self._content(episode_id)[1])
+
+    def size(self, episode_id: str) -> int:
+        """Bytes that an episode takes on the disk.
+
+        Raises:
+            DataError: if there is no such episode.
+        """
+        return self._file(self._row(episode_id)).stat().st_size
+
+    def set_aside(self, episode_ids: Sequence[str], reason: str) -> Path | None:
+        """Moves episodes to `aside/<n>/`, e.g. those newer than a resumed checkpoint.
+
+        Returns:
+            The folder, None if there was nothing to move. Nothing is deleted; moved back, they are part of the store
+            again.
+
+        Raises:
+            DataError: if there is no such episode.
+            RunDirectoryError: if the store is open for reading only, or cannot be written; what was not moved stays.
         """
         self._check_writable()
-        if episode.episode_id in self._rows:
-            raise DataError(f"{self.path}: already holds episode {episode.episode_id}; ids are unique in a store")
-        position = 1 + max((row.position for row in self._rows.values()), default=-1)
-        content = encode(episode)
-        partial, final = self.path / _PARTIAL / _name(position), self.path / _EPISODES / _name(position)
+        leaving = [self._row(episode_id) for episode_id in episode_ids]
+        if not leaving:
+            return None
+        try:  # newest first, so that an interruption leaves no gap
+            return move_aside(self.path, [self._file(row) for row in reversed(leaving)], reason)
+        finally:
+            for row in leaving:
+                if not self._file(row).exists():
+                    del self._rows[row.episode_id]
+
+    def _scan(self) -> None:
+        """Lists the episodes."""
+        try:
+            files = sorted((self.path / EPISODES).iterdir())
+        except OSError as error:
+            raise DataError(f"{self.path}: cannot be listed: {error}") from error
+        for file in files:
+            self._add(read_summary(file))
+
+    def _recover(self, keep_interrupted: bool) -> None:
+        """Deals with what an interrupted writer left behind."""
+        try:
+            files = sorted((self.path / PARTIAL).iterdir(), key=lambda file: (file.suffix == JOURNAL_SUFFIX, file))
+        except OSError as error:
+            raise DataError(f"{self.path}: cannot be listed: {error}") from error
+        for file in files:
+            leftover = examine(file, lambda name: self.read(name) if name in self._rows else None)
+            where = str(file.relative_to(self.path))
+            done = f"{self.path}: the writer was interrupted; {where} {leftover.report}"
+            episode = leftover.episode
+            if episode is not None and (leftover.redundant or keep_interrupted):
+                self._write(episode, encode(episode))
+                done += f"; it is episode {len(self) - 1} of the store"
+            with writing(file):
+                if leftover.redundant:
+                    file.unlink()
+                else:
+                    target = move_aside(self.path, [file], f"the writer was interrupted; this {leftover.report}")
+                    if episode is not None and not keep_interrupted:
+                        write_synced(target / f"{file.stem}.zarr.zip", [encode(episode)])
+                        done += f"; as an episode it lies in {target}"
+                    done += f"; moved to {target}"
+            self.recovered.append(done)
+
+    def _write(self, episode: Episode, content: bytes) -> None:
+        position = self._next_position()
+        partial, final = self.path / PARTIAL / file_name(position), self.path / EPISODES / file_name(position)
         with writing(final):
             try:
                 write_synced(partial, [content])
@@ -180,85 +326,35 @@ class EpisodeStore:
                 raise
         self._add(EpisodeSummary(position, episode.episode_id, len(episode), dict(episode.metadata)))
 
-    def read(self, episode_id: str) -> Episode:
-        """One episode, every byte of it checked.
+    def _content(self, episode_id: str) -> tuple[Path, bytes]:
+        path = self._file(self._row(episode_id))
+        try:
+            return path, path.read_bytes()
+        except OSError as error:
+            raise DataError(f"{path}: episode {episode_id} cannot be read: {error}; {MOVE_OUT}") from error
 
-        Raises:
-            DataError: if there is no such episode, or its file is damaged.
-        """
+    def _row(self, episode_id: str) -> EpisodeSummary:
         if episode_id not in self._rows:
             held = f"from {self.ids()[0]} to {self.ids()[-1]}" if self._rows else ""
             raise DataError(f"{self.path}: no episode {episode_id!r}; it holds {len(self)} {held}".rstrip())
-        path = self._file(self._rows[episode_id])
-        try:
-            return decode(path.read_bytes())
-        except (OSError, DataError) as error:
-            raise DataError(f"{path}: episode {episode_id} cannot be read: {error}; {_MOVE_OUT}") from error
-
-    def episodes(self) -> Iterator[Episode]:
-        """All episodes in the order of writing, one in memory at a time."""
-        for episode_id in self.ids():
-            yield self.read(episode_id)
-
-    def set_aside(self, after: int, reason: str) -> int:
-        """Moves the episodes at positions >= `after` to `aside/<n>/`, e.g. those newer than a resumed checkpoint.
-
-        Returns:
-            How many were moved. Nothing is deleted; moved back, they are part of the store again.
-
-        Raises:
-            RunDirectoryError: if the store is open for reading only, or cannot be written; what was not moved stays.
-        """
-        self._check_writable()
-        leaving = [row for row in self._rows.values() if row.position >= after]
-        try:  # newest first, so that an interruption leaves no gap
-            self._move_aside([self._file(row) for row in reversed(leaving)], reason)
-        finally:
-            for row in leaving:
-                if not self._file(row).exists():
-                    del self._rows[row.episode_id]
-        return len(leaving)
-
-    def _scan(self) -> None:
-        """Lists the episodes; a writer moves what is not one out of the way."""
-        try:
-            files = sorted((self.path / _EPISODES).iterdir())
-            leftovers = sorted((self.path / _PARTIAL).iterdir()) if self._lock is not None else []
-        except OSError as error:
-            raise DataError(f"{self.path}: cannot be listed: {error}") from error
-        for file in files:
-            self._add(_summary(file))
-        if leftovers:
-            what = ", ".join(str(path.relative_to(self.path)) for path in leftovers)
-            target = self._move_aside(leftovers, "not completely written: the writer was interrupted")
-            self.recovered.append(f"{self.path}: the writer was interrupted; moved the unfinished {what} to {target}")
-
-    def _move_aside(self, files: list[Path], reason: str) -> Path | None:
-        """Moves files into a new `aside/<n>/`, which is returned; None if there is nothing to move."""
-        if not files:
-            return None
-        with writing(self.path / _ASIDE):
-            aside = self.path / _ASIDE
-            aside.mkdir(exist_ok=True)
-            taken = [int(entry.name) for entry in aside.iterdir() if entry.name.isdecimal()]
-            target = aside / str(1 + max(taken, default=-1))
-            target.mkdir()
-            note = {"reason": reason, "moved": [str(path.relative_to(self.path)) for path in files]}
-            write_synced(target / "reason.json", [json.dumps(note, indent=2).encode()])
-            for file in files:
-                os.rename(file, target / file.name)
-            for changed in {target, aside, *(file.parent for file in files)}:
-                sync_directory(changed)
-        return target
+        return self._rows[episode_id]
 
     def _add(self, row: EpisodeSummary) -> None:
         if row.episode_id in self._rows:
-            places = f"{_name(self._rows[row.episode_id].position)} and {_name(row.position)}"
-            raise DataError(f"{self.path / _EPISODES}: {places} are both episode {row.episode_id}; {_MOVE_OUT}")
+            places = f"{file_name(self._rows[row.episode_id].position)} and {file_name(row.position)}"
+            raise DataError(f"{self.path / EPISODES}: {places} are both episode {row.episode_id}; {MOVE_OUT}")
         self._rows[row.episode_id] = row
 
     def _file(self, row: EpisodeSummary) -> Path:
-        return self.path / _EPISODES / _name(row.position)
+        return self.path / EPISODES / file_name(row.position)
+
+    def _next_position(self) -> int:
+        return 1 + max((row.position for row in self._rows.values()), default=-1)
+
+    def _check_new(self, episode_id: str) -> None:
+        self._check_writable()
+        if episode_id in self._rows:
+            raise DataError(f"{self.path}: already holds episode {episode_id}; ids are unique in a store")
 
     def _check_writable(self) -> None:
         if self._lock is None:
@@ -268,35 +364,7 @@ class EpisodeStore:
 def _check_unused(path: Path) -> None:
     """Refuses a directory that holds anything but the beginnings of a store."""
     names = {entry.name for entry in path.iterdir()}
-    if _HEAD in names:
+    if STORE_HEAD in names:
         raise RunDirectoryError(f"{path}: already holds an episode store; open it, or choose another path")
-    if foreign := sorted(names - {_LOCK, _EPISODES, _PARTIAL, f".{_HEAD}.tmp"}):
+    if foreign := sorted(names - {LOCK, EPISODES, PARTIAL, f".{STORE_HEAD}.tmp"}):
         raise RunDirectoryError(f"{path}: not empty: {foreign[:5]}; choose another path")
-
-
-def _name(position: int) -> str:
-    return f"{position:06d}{_SUFFIX}"
-
-
-def _read_head(path: Path) -> dict[str, Any]:
-    """What `store.json` says."""
-    try:
-        head = json.loads((path / _HEAD).read_bytes())
-    except FileNotFoundError as error:
-        raise DataError(f"{path}: no episode store there ({_HEAD} is missing); check the path") from error
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path / _HEAD}: cannot be read: {error}") from error
-    if not isinstance(head, dict):
-        raise DataError(f"{path / _HEAD}: not a JSON object")
-    return head
-
-
-def _summary(file: Path) -> EpisodeSummary:
-    """The summary row of one stored episode."""
-    try:
-        with open(file, "rb") as content:
-            facts = read_attributes(content)
-        position = int(file.name.removesuffix(_SUFFIX))
-        return EpisodeSummary(position, facts["episode_id"], facts["length"], facts["metadata"])
-    except (OSError, ValueError, DataError) as error:
-        raise DataError(f"{file}: cannot be read: {error}; {_MOVE_OUT}") from error

@@ -184,18 +184,22 @@ class Rollout:
 
 
 class StoreRecorder:
-    """An observer that writes each finished episode into a store."""
+    """An observer that records into a store: every step as it happens, and each finished episode as one."""
 
     def __init__(self, store: EpisodeStore) -> None:
         self._store = store
 
     def on_start(self, episode_id: str, observation: Observation) -> None:
-        """Nothing to write yet."""
+        """Begins the episode's journal."""
+        del observation  # comes with the first step
+        self._store.begin(episode_id)
 
     def on_step(self, step: Step, next_observation: Observation) -> None:
-        """Written with the episode."""
+        """Hands the step to the journal, without waiting for the disk."""
+        del next_observation  # comes with the next step
+        self._store.record(step)
 
     def on_end(self, episode: Episode, result: EpisodeResult) -> None:
-        """Appends the episode."""
+        """Appends the episode, which replaces its journal."""
         del result  # its facts are in the episode
         self._store.append(episode)

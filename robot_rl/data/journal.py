@@ -1,0 +1,258 @@
+"""The journal of an episode that is being recorded: every step is in a file as soon as it was taken.
+
+    magic | record | record | ...      a record: kind (1 byte), length (4), CRC-32 of kind and payload (4), payload
+    HEAD   JSON: version, schema_version, episode_id, metadata, reward_source, layout
+    STEP   one row in that layout: the fields of a `Step`, as numpy stores a structured scalar
+    FINAL  one row of which only the observation and its stamp count, then the final metadata as JSON
+
+A raw file, because a step must cost microseconds: appending it to zarr arrays takes a hundred times as long. A writer
+that is killed leaves a file that ends anywhere; every whole record before that place is read back.
+
+What step t saw is in record t and what it led to in record t + 1, so that each frame is written once. An episode cut
+short after record t therefore comes back with t steps: its newest step is the most that is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robot_rl.data.schema import SCHEMA_VERSION, STEP_COLUMNS, Episode, Observation, Step
+from robot_rl.errors import DataError
+
+JOURNAL_VERSION = 1
+JOURNAL_SUFFIX = ".journal"
+_MAGIC = b"robot_rl journal\n"
+_HEAD, _STEP, _FINAL = 1, 2, 3
+_FRAME = struct.Struct("<BII")
+_RESERVED = ("index", *STEP_COLUMNS, "stamp_obs")
+
+
+class JournalWriter:
+    """Writes one journal. Not thread-safe; `recorder.py` gives it a thread of its own.
+
+    Args:
+        path: The file, made with the first step.
+        episode_id: Of the episode.
+        metadata: What is known of it before it ends.
+        sync: Wait after every record until it is on the disk. A killed process loses nothing either way; this is for
+            power cuts.
+    """
+
+    def __init__(self, path: Path, episode_id: str, metadata: Mapping[str, Any], *, sync: bool = False) -> None:
+        self.path, self._id, self._metadata, self._sync = path, episode_id, dict(metadata), sync
+        self._file: int | None = None
+        self._row: np.ndarray = np.zeros(0)
+        self._count = 0
+
+    def write(self, step: Step) -> None:
+        """Appends a step.
+
+        Raises:
+            OSError: if it cannot be written.
+            DataError: if it does not follow the step before, or an array of it has another shape or dtype than before.
+        """
+        if step.episode_id != self._id or step.index != self._count:
+            raise DataError(f"step {step.index} of {step.episode_id} cannot follow {self._count} steps of {self._id}")
+        if self._file is None:
+            self._open(step)
+        self._fill(step.observation)
+        row = self._row
+        row["index"], row["stamp_obs"], row["stamp_action"] = step.index, step.stamp_obs, step.stamp_action
+        row["action"], row["action_policy"] = step.action, step.action_policy
+        row["source"], row["reward"] = int(step.source), step.reward
+        row["terminated"], row["truncated"] = step.terminated, step.truncated
+        self._append(_STEP, row.tobytes())
+        self._count += 1
+
+    def finish(self, episode: Episode) -> None:
+        """Appends what completes the episode: its last observation and its metadata.
+
+        Raises:
+            OSError: if it cannot be written.
+            DataError: if the episode has another number of steps than were written.
+        """
+        if len(episode) != self._count:
+            raise DataError(f"episode {self._id}: has {len(episode)} steps, the journal {self._count}")
+        self._fill({key: column[-1] for key, column in episode.observations.items()})
+        self._row["index"], self._row["stamp_obs"] = self._count, episode.stamp_obs[-1]
+        self._append(_FINAL, self._row.tobytes() + self._json(dict(episode.metadata)))
+
+    def close(self) -> None:
+        """Closes the file; doing it twice is fine."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _open(self, step: Step) -> None:
+        if objects := sorted(key for key, value in step.observation.items() if value.dtype.hasobject):
+            raise DataError(f"episode {self._id}: observations {objects} are not arrays of numbers")
+        layout = np.dtype(
+            [
+                ("index", "<i8"),
+                ("stamp_obs", "<i8"),
+                ("stamp_action", "<i8"),
+                ("action", "<f4", step.action.shape),
+                ("action_policy", "<f4", step.action_policy.shape),
+                ("source", "i1"),
+                ("reward", "<f4"),
+                ("terminated", "?"),
+                ("truncated", "?"),
+                *((key, value.dtype, value.shape) for key, value in sorted(step.observation.items())),
+            ]
+        )
+        self._row = np.zeros((), layout)
+        head = {
+            "version": JOURNAL_VERSION,
+            "schema_version": SCHEMA_VERSION,
+            "episode_id": self._id,
+            "metadata": self._metadata,
+            "reward_source": step.reward_source,
+            "layout": [[name, layout[name].base.str, list(layout[name].shape)] for name in layout.names or ()],
+        }
+        self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        _write_all(self._file, _MAGIC)
+        self._append(_HEAD, self._json(head))
+
+    def _json(self, value: Any) -> bytes:
+        try:
+            return json.dumps(value, allow_nan=False).encode()
+        except (TypeError, ValueError) as error:
+            raise DataError(f"episode {self._id}: metadata must be JSON values: {error}") from error
+
+    def _fill(self, observation: Observation) -> None:
+        layout = self._row.dtype
+        if odd := (set(layout.names or ()) - set(_RESERVED)) ^ observation.keys():
+            raise DataError(
+                f"episode {self._id}: {sorted(odd)} are not observed at every step; missing at, or since, "
+                f"step {self._count}"
+            )
+        for key, value in observation.items():
+            if value.dtype != layout[key].base or value.shape != layout[key].shape:
+                raise DataError(
+                    f"episode {self._id}: {key} of step {self._count} is {value.dtype} {value.shape}, "
+                    f"was {layout[key].base} {layout[key].shape}"
+                )
+            self._row[key] = value
+
+    def _append(self, kind: int, payload: bytes) -> None:
+        if self._file is None:
+            raise DataError(f"episode {self._id}: has no steps")
+        crc = zlib.crc32(payload, zlib.crc32(bytes([kind])))
+        _write_all(self._file, _FRAME.pack(kind, len(payload), crc) + payload)
+        if self._sync:
+            os.fdatasync(self._file)
+
+
+@dataclass(frozen=True)
+class Journal:
+    """What a journal holds.
+
+    Attributes:
+        episode_id: Of the episode.
+        metadata: The final ones if the episode was complete, else those known when it started.
+        reward_source: Who gave the rewards.
+        rows: The steps, and a last row for the final observation if the episode was complete; structured, shape (R,).
+        complete: Whether the episode had ended.
+        unread: Bytes after the last whole record; the record being written when the writer was killed, or damage.
+    """
+
+    episode_id: str
+    metadata: Mapping[str, Any]
+    reward_source: str
+    rows: np.ndarray = field(repr=False)
+    complete: bool
+    unread: int
+
+    def __len__(self) -> int:
+        """Steps that an episode can be made of."""
+        return max(0, len(self.rows) - 1)
+
+    def episode(self) -> Episode:
+        """The episode; one that had not ended is cut (truncated) after the last step whose outcome is known.
+
+        Raises:
+            DataError: if it is not one, e.g. because no step's outcome is known.
+        """
+        steps, rows = len(self), self.rows
+        cut = np.zeros(steps, bool)
+        cut[-1:] = not self.complete
+        fields = set(rows.dtype.names or ())
+        columns: dict[str, Any] = {name: rows[name][:steps].copy() for name in STEP_COLUMNS}
+        columns["truncated"] |= cut
+        return Episode(
+            episode_id=self.episode_id,
+            observations={key: rows[key].copy() for key in sorted(fields - set(_RESERVED))},
+            stamp_obs=rows["stamp_obs"].copy(),
+            reward_source=self.reward_source,
+            metadata=self.metadata,
+            **columns,
+        )
+
+
+def read_journal(path: Path) -> Journal | None:
+    """What can be read of a journal, every byte checked; None if not even its head is whole.
+
+    Raises:
+        DataError: if it cannot be opened, or was written by another version.
+    """
+    try:
+        content = memoryview(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+    kind, payload, position = _record(content, len(_MAGIC))
+    if content[: len(_MAGIC)] != _MAGIC or kind != _HEAD:
+        return None
+    head = json.loads(bytes(payload))
+    versions = head.get("version"), head.get("schema_version")
+    if versions != (JOURNAL_VERSION, SCHEMA_VERSION):
+        raise DataError(
+            f"{path}: journal version {versions[0]} of schema {versions[1]}, this program reads "
+            f"{JOURNAL_VERSION} of schema {SCHEMA_VERSION}; open the store once with the version that wrote it"
+        )
+    layout = np.dtype([(name, dtype, tuple(shape)) for name, dtype, shape in head["layout"]])
+    rows: list[memoryview] = []
+    metadata, complete = head["metadata"], False
+    while not complete:
+        kind, payload, after = _record(content, position)
+        whole = len(payload) == layout.itemsize if kind == _STEP else kind == _FINAL and len(payload) > layout.itemsize
+        if not whole:
+            break
+        rows.append(payload[: layout.itemsize])
+        if kind == _FINAL:
+            metadata, complete = json.loads(bytes(payload[layout.itemsize :])), True
+        position = after
+    return Journal(
+        episode_id=head["episode_id"],
+        metadata=metadata,
+        reward_source=head["reward_source"],
+        rows=np.frombuffer(b"".join(rows), layout),
+        complete=complete,
+        unread=len(content) - position,
+    )
+
+
+def _record(content: memoryview, position: int) -> tuple[int, memoryview, int]:
+    """Kind, payload and end of the record at a position; kind 0 if there is no whole one."""
+    start = position + _FRAME.size
+    if start > len(content):
+        return 0, content[:0], position
+    kind, length, crc = _FRAME.unpack(content[position:start])
+    payload = content[start : start + length]
+    if len(payload) < length or zlib.crc32(payload, zlib.crc32(bytes([kind]))) != crc:
+        return 0, content[:0], position
+    return kind, payload, start + length
+
+
+def _write_all(file: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:  # a nearly full disk takes a part
+        view = view[os.write(file, view) :]
