@@ -1,4 +1,4 @@
-"""The command line: `robot-rl tasks | demo | train | eval | inspect | bench`. Wiring only.
+"""The command line: `robot-rl tasks | demo | train | eval | inspect | data | bench`. Wiring only.
 
 Answers go to standard output (as JSON with `--json`), progress and errors to standard error. Exit codes: 0 done,
 1 an error or a figure below what was asked for, 2 wrong usage, 130 stopped by Ctrl-C.
@@ -16,6 +16,7 @@ from typing import Any
 from robot_rl import __version__
 from robot_rl.config.describe import list_keys
 from robot_rl.config.load import load_config
+from robot_rl.data_cli import Reply, add_data_commands
 from robot_rl.errors import InterruptedRunError, RobotRLError
 from robot_rl.registry import benchmark_names, check_task
 
@@ -103,6 +104,10 @@ def _parser() -> argparse.ArgumentParser:
     inspect = _command(commands, "inspect", _inspect, "say what is in a run directory or an episode store")
     inspect.add_argument("path", type=Path, metavar="PATH", help="run directory, or directory of an episode store")
 
+    text = "look at, check, exchange and rearrange recorded episodes"
+    data = commands.add_parser("data", help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
+    add_data_commands(data.add_subparsers(required=True, metavar="COMMAND"), _data_command)
+
     bench = _command(commands, "bench", _bench, "time a part against what this machine can do")
     bench.add_argument("what", metavar="WHAT", help=f"one of: {', '.join(benchmark_names())}")
     return parser
@@ -117,6 +122,17 @@ def _command(
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")
     parser.set_defaults(command=command, parser=parser)
     return parser
+
+
+def _data_command(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], Reply], text: str
+) -> argparse.ArgumentParser:
+    def command(arguments: argparse.Namespace) -> int:
+        reply = run(arguments)
+        _answer(arguments, reply.answer, reply.lines)
+        return reply.code
+
+    return _command(commands, name, command, text)
 
 
 # --------------------------------------------------------------------- commands
@@ -229,7 +245,8 @@ def _answer(arguments: argparse.Namespace, answer: Any, lines: Sequence[str]) ->
     """Prints the answer, for a program or for a person."""
     from robot_rl.files import to_json
 
-    print(to_json(answer) if arguments.json else "\n".join(lines))
+    text = to_json(answer) if arguments.json else "\n".join(lines)
+    print(text, end="\n" if text else "")
 
 
 def _in_words(summary: dict[str, Any]) -> list[str]:

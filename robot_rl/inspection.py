@@ -6,11 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from robot_rl.data.info import store_facts
 from robot_rl.data.layout import STORE_HEAD
-from robot_rl.data.schema import Source
-from robot_rl.data.store import EpisodeStore
 from robot_rl.errors import CheckpointError, RunDirectoryError
 from robot_rl.learn.checkpoint import describe_checkpoint
 from robot_rl.run_directory import RunDirectory
@@ -28,7 +25,7 @@ def inspect(path: Path) -> dict[str, Any]:
     if (path / "provenance.json").is_file():
         return _run(path)
     if (path / STORE_HEAD).is_file():
-        return _store(path)
+        return store_facts(path)
     raise RunDirectoryError(f"{path} is neither a run directory (provenance.json) nor an episode store (store.json)")
 
 
@@ -54,28 +51,5 @@ def _run(path: Path) -> dict[str, Any]:
         facts["checkpoint"] = describe_checkpoint(checkpoint)["metadata"] if checkpoint.exists() else None
     except CheckpointError as error:
         facts["checkpoint"] = {"error": str(error)}
-    facts["store"] = _store(store) if (store / STORE_HEAD).exists() else None
+    facts["store"] = store_facts(store) if (store / STORE_HEAD).exists() else None
     return facts
-
-
-def _store(path: Path) -> dict[str, Any]:
-    with EpisodeStore.open(path) as store:
-        rows = store.summaries()
-        facts: dict[str, Any] = {
-            "kind": "episode store",
-            **store.metadata,
-            "episodes": len(rows),
-            "steps": sum(row.length for row in rows),
-            "successes": sum(bool(row.success) for row in rows),
-        }
-        if rows:
-            sources = np.zeros(len(Source), int)
-            for episode in store.episodes():
-                sources += np.bincount(episode.source, minlength=len(Source))
-            facts["steps_by_source"] = {source.name.lower(): int(sources[source]) for source in Source}
-            last = store.read(rows[-1].episode_id)
-            facts["observations"] = {
-                key: f"{column.dtype} {column.shape[1:]}" for key, column in last.observations.items()
-            }
-            facts["action_size"] = int(last.action.shape[1])
-        return facts

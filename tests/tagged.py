@@ -66,6 +66,12 @@ def percepts(one):
     return [Percept(row) for row in PACKER.pack_rows(one.observations)]
 
 
+def valid(number, steps, **options):
+    """An episode that also satisfies what `data verify` insists on: actions in [-1, 1]."""
+    made = episode(number, steps, **options)
+    return dataclasses.replace(made, action=np.sin(made.action), action_policy=np.cos(made.action))
+
+
 def steps(episode):
     """The steps that an episode was made of."""
     return [

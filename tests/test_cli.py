@@ -13,7 +13,8 @@ from running import SMALL, environment, learned, robot_rl, same, snapshot
 from robot_rl.config.describe import list_keys
 from robot_rl.run_directory import RunDirectory
 
-COMMANDS = ("tasks", "demo", "train", "eval", "inspect", "bench")
+DATA_COMMANDS = ("ls", "info", "verify", "merge", "split", "prune")
+COMMANDS = ("tasks", "demo", "train", "eval", "inspect", "data", *(f"data {name}" for name in DATA_COMMANDS), "bench")
 
 
 @pytest.fixture(scope="module")

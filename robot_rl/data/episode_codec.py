@@ -20,8 +20,6 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import IO, Any
 
 import numpy as np
@@ -31,6 +29,7 @@ from zarr.buffer.cpu import Buffer as CpuBuffer
 from zarr.codecs import BloscCodec
 from zarr.storage import MemoryStore
 
+from robot_rl.data.archive import opened
 from robot_rl.data.packing import STATE_PREFIX
 from robot_rl.data.schema import STEP_COLUMNS, Episode
 from robot_rl.errors import DataError
@@ -39,7 +38,6 @@ _ATTRIBUTES_FILE = "zarr.json"
 _FRAMES_PER_CHUNK = 10
 _IMAGE_PREFIX = "images/"
 _FACTS = ("schema_version", "episode_id", "length", "reward_source", "metadata")
-_DAMAGE = (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, KeyError, TypeError, ValueError, RuntimeError)
 _CODEC = BloscCodec(cname="lz4", clevel=5, shuffle="bitshuffle")
 
 
@@ -103,7 +101,7 @@ def read_attributes(file: IO[bytes]) -> dict[str, Any]:
     Raises:
         DataError: if the file is damaged or is not an episode.
     """
-    with _damage_reported(), zipfile.ZipFile(file) as archive:
+    with opened(file, "an episode") as archive:
         attributes: dict[str, Any] = json.loads(archive.read(_ATTRIBUTES_FILE))["attributes"]
         return {name: attributes[name] for name in _FACTS}
 
@@ -114,19 +112,9 @@ def decode(content: bytes) -> Episode:
     Raises:
         DataError: if the file is damaged or is not an episode.
     """
-    with _damage_reported():
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            files: dict[str, Buffer] = {name: CpuBuffer.from_bytes(archive.read(name)) for name in archive.namelist()}
+    with opened(io.BytesIO(content), "an episode") as archive:
+        files: dict[str, Buffer] = {name: CpuBuffer.from_bytes(archive.read(name)) for name in archive.namelist()}
         return _decode(MemoryStore(files, read_only=True))
-
-
-@contextmanager
-def _damage_reported() -> Iterator[None]:
-    """Turns what zipfile and zarr raise on damaged content into a DataError."""
-    try:
-        yield
-    except _DAMAGE as error:
-        raise DataError(f"damaged, or not an episode: {type(error).__name__}: {error}") from error
 
 
 def _decode(store: MemoryStore) -> Episode:

@@ -23,6 +23,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from robot_rl.data.archive import opened
 from robot_rl.data.layout import LOCK, OVERLAYS
 from robot_rl.data.schema import Episode
 from robot_rl.durable import replace_file
@@ -32,7 +33,6 @@ from robot_rl.lock import take_lock
 
 OVERLAY_VERSION = 1
 _FACTS, _REWARD = "overlay.json", "reward.npy"
-_DAMAGE = (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, KeyError, TypeError, ValueError, RuntimeError)
 
 
 @dataclass(frozen=True)
@@ -179,12 +179,12 @@ def read_overlay(store: Path, name: str, of: str) -> Overlay:
         having = [other for other in overlay_names(store) if of in overlay_fingerprints(store, other)]
         raise DataError(f"{store}: no overlay {name!r} for this episode; it has {having or 'none'}")
     try:
-        with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as archive:
+        with opened(io.BytesIO(path.read_bytes()), "an overlay") as archive:
             facts = json.loads(archive.read(_FACTS))
             reward = np.load(io.BytesIO(archive.read(_REWARD)), allow_pickle=False)
             found = facts["version"], facts["name"], facts["fingerprint"], reward.dtype
             if found != (OVERLAY_VERSION, name, of, np.dtype(np.float32)):
                 raise ValueError(f"it is version {found[0]}, overlay {found[1]!r} of {found[2]}, {found[3]}")
             return Overlay(name, facts["episode_id"], reward, facts["provenance"])
-    except _DAMAGE as error:
-        raise DataError(f"{path}: damaged, or not an overlay: {type(error).__name__}: {error}") from error
+    except (OSError, DataError) as error:
+        raise DataError(f"{path}: {error}") from error

@@ -217,6 +217,16 @@ class EpisodeStore:
                 if recorder.error is not None:
                     raise recorder.error
 
+    def adopt(self, other: EpisodeStore, episode_id: str) -> None:
+        """Appends an episode of another store, its file byte for byte.
+
+        Raises:
+            DataError: if the id is already taken, or the episode cannot be read.
+            RunDirectoryError: as for `append`.
+        """
+        self._check_new(episode_id)
+        self._write(other.read(episode_id), other._content(episode_id)[1])
+
     def read(self, episode_id: str, *, rewards: str | None = None) -> Episode:
         """One episode, every byte of it checked.
 

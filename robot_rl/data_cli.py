@@ -1,0 +1,193 @@
+"""`robot-rl data ls | info | verify | view | export | import | merge | split | prune`. Wiring only.
+
+Each command returns what there is to say, for a program and for a person, and the exit code; `cli.py` prints it. A
+store may be named by its own directory or by that of the run it belongs to.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from robot_rl.errors import DataError
+
+
+class Reply(NamedTuple):
+    """What a command has to say.
+
+    Attributes:
+        answer: For a program.
+        lines: For a person.
+        code: Exit code.
+    """
+
+    answer: Any
+    lines: list[str]
+    code: int = 0
+
+
+MakeParser = Callable[[Any, str, Callable[[argparse.Namespace], Reply], str], argparse.ArgumentParser]
+"""Adds the parser of one command: where, its name, what it does, and a sentence about it."""
+
+
+def add_data_commands(commands: Any, add: MakeParser) -> None:
+    """Adds the sub-commands of `robot-rl data`."""
+    ls = add(commands, "ls", _ls, "list the episodes of a store")
+    _store(ls)
+
+    info = add(commands, "info", _info, "say what is in a store, in numbers")
+    _store(info)
+
+    verify = add(commands, "verify", _verify, "read and check all of a store; exit with 1 if anything is wrong")
+    _store(verify)
+    verify.add_argument("--repair", action="store_true", help="move what is wrong aside, recover what was interrupted")
+
+    merge = add(commands, "merge", _merge, "make one new store of several")
+    merge.add_argument("stores", type=Path, nargs="+", metavar="STORE", help="directories of stores, or of runs")
+    merge.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the new store")
+    merge.add_argument("--rename", action="store_true", help="give episodes whose id is taken a new one")
+
+    split = add(commands, "split", _split, "share the episodes of a store out at random among new stores")
+    _store(split)
+    split.add_argument(
+        "--into", action="append", required=True, type=_part, metavar="NAME=SHARE", help="a new store; repeatable"
+    )
+    split.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory to make the new stores in")
+    split.add_argument("--seed", type=int, default=0, metavar="N", help="the draw follows from it (default: 0)")
+
+    prune = add(commands, "prune", _prune, "take episodes out of a store; they are moved to its folder `aside`")
+    _store(prune)
+    prune.add_argument("--episode", action="append", default=[], metavar="ID", help="this one; repeatable")
+    prune.add_argument("--failed", action="store_true", help="those without success")
+    prune.add_argument("--interrupted", action="store_true", help="those whose writer ended before they did")
+    prune.add_argument("--shorter-than", type=int, default=0, metavar="N", help="those of fewer steps")
+
+
+def _store(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("store", type=Path, metavar="STORE", help="directory of a store, or of a run")
+
+
+# --------------------------------------------------------------------- commands
+
+
+def _ls(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.data.info import list_episodes
+    from robot_rl.data.layout import find_store
+
+    rows = list_episodes(find_store(arguments.store))
+    width = max([len(row["episode_id"]) for row in rows], default=0)
+    return Reply(rows, [_row(row, width) for row in rows])
+
+
+def _row(row: dict[str, Any], width: int) -> str:
+    outcome = {True: "success", False: "failed", None: "-"}[row["success"]]
+    if row["interrupted"]:
+        outcome = "interrupted"
+    return (
+        f"{row['position']:>6}  {row['episode_id']:<{width}}  {row['steps']:>6} steps  {outcome:<11}  "
+        f"{in_bytes(row['bytes']):>9}"
+    )
+
+
+def _info(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.data.info import store_facts
+    from robot_rl.data.layout import find_store
+
+    facts = store_facts(find_store(arguments.store))
+    sizes = {key: in_bytes(value) for key, value in facts.items() if key.startswith("bytes")}
+    return Reply(facts, _flat_lines(facts | sizes))
+
+
+def _verify(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.data.layout import find_store
+    from robot_rl.data.verify import repair, verify
+
+    path = find_store(arguments.store)
+    verdict = repair(path) if arguments.repair else verify(path)
+    lines = [
+        f"{v.file}, {'episode ' + v.episode_id if v.episode_id else 'no episode'}, {v.field}: {v.problem}"
+        for v in verdict.violations
+    ]
+    lines += [f"unfinished: {leftover}" for leftover in verdict.leftovers]
+    lines += [f"repaired: {done}" for done in verdict.repaired]
+    lines.append(f"{verdict.episodes} episodes, {len(verdict.violations)} violations")
+    return Reply({"store": path, **asdict(verdict)}, lines, int(bool(verdict.violations) and not arguments.repair))
+
+
+def _merge(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.data.layout import find_store
+    from robot_rl.data.rearrange import merge
+
+    count = merge([find_store(path) for path in arguments.stores], arguments.out, rename=arguments.rename)
+    return Reply({"store": arguments.out, "episodes": count}, [f"{count} episodes in {arguments.out}"])
+
+
+def _split(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.data.layout import find_store
+    from robot_rl.data.rearrange import split
+
+    counts = split(find_store(arguments.store), arguments.out, dict(arguments.into), seed=arguments.seed)
+    return Reply(counts, [f"{count} episodes in {arguments.out / name}" for name, count in counts.items()])
+
+
+def _prune(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.data.layout import find_store
+    from robot_rl.data.rearrange import prune
+    from robot_rl.data.recovery import INTERRUPTED
+    from robot_rl.data.store import EpisodeStore
+
+    if not (arguments.episode or arguments.failed or arguments.interrupted or arguments.shorter_than):
+        arguments.parser.error("say which: --episode ID, --failed, --interrupted or --shorter-than N")
+    path = find_store(arguments.store)
+    with EpisodeStore.open(path) as store:
+        if unknown := sorted(set(arguments.episode) - set(store.ids())):
+            raise DataError(f"{path}: no episodes {', '.join(unknown)}; `robot-rl data ls` lists them")
+    ids, folder = prune(
+        path,
+        lambda row: (
+            row.episode_id in arguments.episode
+            or (arguments.failed and row.success is not True)
+            or (arguments.interrupted and INTERRUPTED in row.metadata)
+            or row.length < arguments.shorter_than
+        ),
+        "pruned by `robot-rl data prune`",
+    )
+    where = f"; they lie in {folder}, delete that to free the space" if folder else ""
+    return Reply({"pruned": ids, "aside": folder}, [f"{len(ids)} episodes taken out{where}"])
+
+
+# ---------------------------------------------------------------------- helpers
+
+
+def in_bytes(count: int) -> str:
+    """A size in words."""
+    size, unit = float(count), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if size < 1000.0:
+            break
+        size, unit = size / 1000.0, larger
+    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+
+
+def _flat_lines(answer: dict[str, Any], prefix: str = "") -> list[str]:
+    lines = []
+    for key, value in answer.items():
+        if isinstance(value, dict):
+            lines += _flat_lines(value, f"{prefix}{key}.")
+        else:
+            lines.append(f"{prefix}{key}: {value}")
+    return lines
+
+
+def _part(text: str) -> tuple[str, float]:
+    name, _, share = text.partition("=")
+    try:
+        value = float(share)
+    except ValueError:
+        value = -1.0
+    if not name or "/" in name or name.startswith(".") or not 0.0 <= value <= 1.0:
+        raise argparse.ArgumentTypeError(f"must be a name and a share from 0 to 1, e.g. train=0.8, got {text!r}")
+    return name, value
