@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
 from robot_rl.errors import DataError
 
-_DAMAGE = (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, KeyError, TypeError, ValueError, RuntimeError)
+_LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature, ..., lengths of the name and of the extra field
+_SIGNATURE = b"PK\3\4"
+_DAMAGE = (zipfile.BadZipFile, struct.error, OSError, EOFError, KeyError, TypeError, ValueError, RuntimeError)
 
 
 @contextmanager
@@ -31,3 +35,24 @@ def opened(file: IO[bytes], what: str) -> Iterator[zipfile.ZipFile]:
             yield archive
     except _DAMAGE as error:
         raise DataError(f"damaged, or not {what}: {type(error).__name__}: {error}") from error
+
+
+def members(content: bytes, archive: zipfile.ZipFile) -> dict[str, memoryview]:
+    """All members of the archive that `content` is, checked as `ZipFile.read` would, but without copying them.
+
+    Raises:
+        zipfile.BadZipFile: if one is damaged; `opened` makes that an error of ours.
+    """
+    view, found = memoryview(content), dict[str, memoryview]()
+    for member in archive.infolist():
+        start = member.header_offset + _LOCAL_HEADER.size
+        signature, name_length, extra_length = _LOCAL_HEADER.unpack(view[member.header_offset : start])
+        name = bytes(view[start : start + name_length])
+        start += name_length + extra_length
+        data = view[start : start + member.file_size]
+        if signature != _SIGNATURE or name != member.orig_filename.encode() or member.flag_bits & 1:
+            raise zipfile.BadZipFile(f"the header of {member.filename} differs from the directory")
+        if len(data) != member.file_size or zlib.crc32(data) != member.CRC or member.filename in found:
+            raise zipfile.BadZipFile(f"{member.filename} is damaged")
+        found[member.filename] = data
+    return found

@@ -29,7 +29,7 @@ from zarr.buffer.cpu import Buffer as CpuBuffer
 from zarr.codecs import BloscCodec
 from zarr.storage import MemoryStore
 
-from robot_rl.data.archive import opened
+from robot_rl.data.archive import members, opened
 from robot_rl.data.packing import STATE_PREFIX
 from robot_rl.data.schema import STEP_COLUMNS, Episode
 from robot_rl.errors import DataError
@@ -113,7 +113,9 @@ def decode(content: bytes) -> Episode:
         DataError: if the file is damaged or is not an episode.
     """
     with opened(io.BytesIO(content), "an episode") as archive:
-        files: dict[str, Buffer] = {name: CpuBuffer.from_bytes(archive.read(name)) for name in archive.namelist()}
+        files: dict[str, Buffer] = {
+            name: CpuBuffer.from_bytes(data) for name, data in members(content, archive).items()
+        }
         return _decode(MemoryStore(files, read_only=True))
 
 
