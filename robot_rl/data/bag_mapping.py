@@ -1,0 +1,85 @@
+"""What in a bag is what in an episode: a small YAML file.
+
+    rate: 10                       # steps per second
+    task: peg_insert               # optional, for the store
+    source: human                  # who acted: human, policy or script
+    max_age: 0.5                   # [s]; an older observation is an error
+    observations:
+      state/tcp_pose: {topic: /tcp_pose, fields: [pose.position, pose.orientation]}
+      images/wrist: {topic: /wrist/image_raw}
+    action: {topic: /servo/command, fields: [twist.linear, twist.angular], scale: 0.1}
+    episode: {topic: /recording, fields: [data]}      # optional: true while an episode runs; else the bag is one
+    success: {topic: /success, fields: [data]}        # optional: true ends the episode with reward 1
+
+A field is a path within the message; one that leads to a message or an array stands for all its numbers, in order. The
+value is divided by `scale`. Time is that at which a message was recorded.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from robot_rl.errors import ConfigError
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class TopicFields(_Strict):
+    """Numbers of the messages of a topic."""
+
+    topic: str
+    fields: tuple[str, ...] = ()
+    """Paths within the message; none for pictures."""
+    scale: float | tuple[float, ...] = 1.0
+
+
+class BagMapping(_Strict):
+    """How a bag becomes episodes."""
+
+    rate: float = Field(gt=0)
+    observations: dict[str, TopicFields] = Field(min_length=1)
+    action: TopicFields
+    task: str | None = None
+    source: Literal["human", "policy", "script"] = "human"
+    max_age: float = Field(default=0.5, gt=0)
+    episode: TopicFields | None = None
+    success: TopicFields | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> BagMapping:
+        for key, entry in {**self.observations, "action": self.action}.items():
+            if key.startswith("images/"):
+                if entry.fields:
+                    raise ValueError(f"{key} is a picture; leave out `fields`")
+            elif key != "action" and not key.startswith("state/"):
+                raise ValueError(f"observation {key!r} must be called state/... or images/...")
+            elif not entry.fields:
+                raise ValueError(f"{key} needs `fields`")
+        return self
+
+    @property
+    def topics(self) -> dict[str, TopicFields]:
+        """Every entry by our name for it."""
+        named = {"action": self.action, "episode": self.episode, "success": self.success}
+        return {**self.observations, **{name: entry for name, entry in named.items() if entry is not None}}
+
+
+def load_mapping(path: Path) -> BagMapping:
+    """Reads a mapping file.
+
+    Raises:
+        ConfigError: naming what is wrong in it.
+    """
+    try:
+        return BagMapping.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from error
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'mapping'}: {e['msg']}" for e in error.errors())
+        raise ConfigError(f"{path}: {wrong}") from error
