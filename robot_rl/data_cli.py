@@ -7,6 +7,7 @@ store may be named by its own directory or by that of the run it belongs to.
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -44,6 +45,35 @@ def add_data_commands(commands: Any, add: MakeParser) -> None:
     verify = add(commands, "verify", _verify, "read and check all of a store; exit with 1 if anything is wrong")
     _store(verify)
     verify.add_argument("--repair", action="store_true", help="move what is wrong aside, recover what was interrupted")
+
+    view = add(commands, "view", _view, "show episodes: in Rerun, or as a file without a screen")
+    _store(view)
+    view.add_argument(
+        "--episode", action="append", default=[], metavar="ID", help="this one; repeatable (default: all)"
+    )
+    view.add_argument("--out", type=Path, metavar="FILE", help="contact sheet (.png), film (.mp4) or Rerun file (.rrd)")
+    view.add_argument("--rewards", metavar="NAME", help="rewards of this labeller (default: those recorded)")
+
+    export = add(commands, "export", _export, "write a store in another format")
+    _store(export)
+    export.add_argument("--format", choices=("lerobot",), default="lerobot", help="which (default: lerobot, v3.0)")
+    export.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the new dataset")
+    export.add_argument(
+        "--images", choices=("png", "video"), default="png", help="png is lossless, video is small (default: png)"
+    )
+    export.add_argument("--fps", type=_number, metavar="RATE", help="frames per second (default: as the stamps say)")
+    export.add_argument("--task", metavar="TEXT", help="what the robot was told to do (default: the store's task)")
+
+    take = add(commands, "import", _import, "make a store of a LeRobot dataset or of a ROS 2 bag (MCAP)")
+    take.add_argument("source", type=Path, metavar="SOURCE", help="directory of a dataset or a bag, or an .mcap file")
+    take.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the new store")
+    take.add_argument("--mapping", type=Path, metavar="FILE", help="what in a bag is what in an episode (YAML)")
+    take.add_argument(
+        "--action-scale", type=_number, metavar="X", help="divide a dataset's actions by this (default: 1)"
+    )
+    take.add_argument(
+        "--actor", choices=("human", "policy", "script"), help="who acted in a dataset of others (default: human)"
+    )
 
     merge = add(commands, "merge", _merge, "make one new store of several")
     merge.add_argument("stores", type=Path, nargs="+", metavar="STORE", help="directories of stores, or of runs")
@@ -117,6 +147,91 @@ def _verify(arguments: argparse.Namespace) -> Reply:
     return Reply({"store": path, **asdict(verdict)}, lines, int(bool(verdict.violations) and not arguments.repair))
 
 
+def _view(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.data.layout import find_store
+    from robot_rl.data.store import EpisodeStore
+
+    out, kinds = arguments.out, (".png", ".mp4", ".rrd")
+    if out is not None and out.suffix not in kinds:
+        arguments.parser.error(f"--out must end in one of {', '.join(kinds)}, got {out.name!r}")
+    with EpisodeStore.open(find_store(arguments.store)) as store:
+        ids = arguments.episode or store.ids()
+        if out is None or out.suffix == ".rrd":
+            if arguments.rewards:
+                arguments.parser.error("--rewards is for .png and .mp4; Rerun shows the rewards of all labellers")
+            from robot_rl.rerun_view import show
+
+            show(store, ids, out)
+        else:
+            from robot_rl.contact_sheet import contact_sheet, film
+
+            episodes = (store.read(episode_id, rewards=arguments.rewards) for episode_id in ids)
+            if out.suffix == ".png":
+                contact_sheet(list(episodes), out)
+            else:
+                film(episodes, out)
+    return Reply({"episodes": ids, "out": out}, [f"{len(ids)} episodes in {out or 'the viewer'}"])
+
+
+def _export(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.data.layout import find_store
+    from robot_rl.data.lerobot_export import export_lerobot
+    from robot_rl.data.store import EpisodeStore
+    from robot_rl.progress import Progress
+
+    with (
+        EpisodeStore.open(find_store(arguments.store)) as store,
+        Progress(len(store), "export", unit="episodes") as progress,
+    ):
+        answer = export_lerobot(
+            store,
+            arguments.out,
+            images=arguments.images,
+            fps=arguments.fps,
+            task=arguments.task,
+            on_episode=_counted(progress.update),
+        )
+    lines = [f"{answer['episodes']} episodes, {answer['frames']} frames in {arguments.out}"]
+    lines += [f"kept beside it, as the format has no place for it: {what}" for what in answer["beside"]]
+    return Reply({**answer, "out": arguments.out}, lines)
+
+
+def _import(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.data.schema import Source
+    from robot_rl.data.store import EpisodeStore
+    from robot_rl.progress import Progress
+
+    if (arguments.source / "meta" / "info.json").is_file():
+        from robot_rl.data.lerobot_import import LeRobotReader
+
+        if arguments.mapping is not None:
+            arguments.parser.error("--mapping is for bags; a LeRobot dataset says itself what is what")
+        scale, actor = arguments.action_scale or 1.0, Source[(arguments.actor or "human").upper()]
+        reader = LeRobotReader(arguments.source, action_scale=scale, source=actor)
+        episodes, metadata, total = reader.episodes(), reader.metadata, len(reader)
+    else:
+        from robot_rl.data.bag_import import bag_files, read_bag
+        from robot_rl.data.bag_mapping import load_mapping
+
+        bag_files(arguments.source)
+        if arguments.mapping is None:
+            arguments.parser.error("a bag needs --mapping FILE, which says what in it is what in an episode")
+        if arguments.action_scale is not None or arguments.actor is not None:
+            arguments.parser.error("for a bag, the mapping file says who acted and how actions are scaled")
+        mapping = load_mapping(arguments.mapping)
+        episodes, total = read_bag(arguments.source, mapping), 0
+        metadata = {"task": mapping.task, "imported_from": arguments.source.name}
+    with (
+        EpisodeStore.create(arguments.out, metadata) as store,
+        Progress(total, "import", unit="episodes") as progress,
+    ):
+        for episode in episodes:
+            store.append(episode)
+            progress.update(len(store))
+        answer = {"episodes": len(store), "steps": sum(row.length for row in store.summaries()), "out": arguments.out}
+    return Reply(answer, [f"{answer['episodes']} episodes, {answer['steps']} steps in {arguments.out}"])
+
+
 def _merge(arguments: argparse.Namespace) -> Reply:
     from robot_rl.data.layout import find_store
     from robot_rl.data.rearrange import merge
@@ -180,6 +295,22 @@ def _flat_lines(answer: dict[str, Any], prefix: str = "") -> list[str]:
         else:
             lines.append(f"{prefix}{key}: {value}")
     return lines
+
+
+def _counted(update: Callable[[int], object]) -> Callable[[], object]:
+    """A function that tells `update` how often it was called."""
+    numbers = itertools.count(1)
+    return lambda: update(next(numbers))
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a number above 0, got {text!r}")
+    return value
 
 
 def _part(text: str) -> tuple[str, float]:

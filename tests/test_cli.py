@@ -13,7 +13,7 @@ from running import SMALL, environment, learned, robot_rl, same, snapshot
 from robot_rl.config.describe import list_keys
 from robot_rl.run_directory import RunDirectory
 
-DATA_COMMANDS = ("ls", "info", "verify", "merge", "split", "prune")
+DATA_COMMANDS = ("ls", "info", "verify", "view", "export", "import", "merge", "split", "prune")
 COMMANDS = ("tasks", "demo", "train", "eval", "inspect", "data", *(f"data {name}" for name in DATA_COMMANDS), "bench")
 
 
@@ -71,7 +71,7 @@ WRONG = [
     # facts: exit code 1
     ("train rech", 1, LISTS_TASKS),
     ("demo rech --out new", 1, LISTS_TASKS),
-    ("bench lerner", 1, "valid: env, learner"),
+    ("bench lerner", 1, "valid: data, env, learner"),
     ("train reach --set sac.discont=0.9", 1, "did you mean 'sac.discount'"),
     ("train reach --set seed=many", 1, "valid: int >= 0"),
     ("train reach --set seed", 1, "expected key=value"),

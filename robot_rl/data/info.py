@@ -14,6 +14,9 @@ from robot_rl.data.recovery import INTERRUPTED
 from robot_rl.data.schema import Source
 from robot_rl.data.store import EpisodeStore
 
+_SHORTEST = 1e5
+"""Shortest period [ns] that is taken for one of control."""
+
 
 def list_episodes(path: Path) -> list[dict[str, Any]]:
     """One row per episode, without reading any array.
@@ -83,7 +86,7 @@ def control_rate(stamps: np.ndarray) -> float | None:
         stamps: Of the observations, shape (T + 1,).
     """
     period = float(np.median(np.diff(stamps))) if len(stamps) > 1 else 0.0
-    return round(1e9 / period, 3) if period > 0 else None
+    return round(1e9 / period, 3) if period > _SHORTEST else None
 
 
 def _reason(note: Path) -> str:

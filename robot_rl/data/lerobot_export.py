@@ -6,11 +6,9 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import asdict
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
-import av
 import numpy as np
 from PIL import Image
 
@@ -34,6 +32,7 @@ from robot_rl.data.lerobot_layout import (
     step_features,
 )
 from robot_rl.data.lerobot_stats import Statistics
+from robot_rl.data.mp4 import Mp4Writer
 from robot_rl.data.schema import Episode
 from robot_rl.data.store import EpisodeStore
 from robot_rl.errors import DataError, RunDirectoryError
@@ -134,8 +133,9 @@ class _Writer:
             if self._images == "video":
                 for feature, frames in pictures.items():
                     path = self._out / VIDEO_PATH.format(video_key=feature, **place)
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    _write_video(path, frames, self._fps)
+                    with Mp4Writer(path, self._fps, VIDEO_OPTIONS) as video:
+                        for frame in frames:
+                            video.add(frame)
                     row |= {f"videos/{feature}/{key}": value for key, value in place.items()}
                     row |= {
                         f"videos/{feature}/from_timestamp": 0.0,
@@ -243,15 +243,3 @@ def _png(frame: np.ndarray) -> bytes:
     content = io.BytesIO()
     Image.fromarray(frame[..., 0] if frame.shape[2] == 1 else frame).save(content, "png", compress_level=1)
     return content.getvalue()
-
-
-def _write_video(path: Path, frames: np.ndarray, fps: float) -> None:
-    height, width = frames.shape[1:3]
-    if height % 2 or width % 2 or frames.shape[3] != 3:
-        raise DataError(f"video needs colour pictures of even height and width, got {frames.shape[1:]}; use png")
-    with av.open(str(path), "w", format="mp4") as container:
-        stream = container.add_stream("libx264", rate=Fraction(fps).limit_denominator(1000), options=VIDEO_OPTIONS)
-        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
-        for frame in frames:
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(np.ascontiguousarray(frame), format="rgb24")))
-        container.mux(stream.encode())

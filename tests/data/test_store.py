@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zarr
-from tagged import assert_same, episode
+from tagged import assert_same, episode, steps
 from zarr.storage import ZipStore
 
 from robot_rl.data.schema import Source
@@ -316,6 +316,32 @@ def test_a_full_disk_is_an_error_and_leaves_the_rest_intact(small_disk):
         for number, read in enumerate(after.episodes()):
             assert_same(read, episode(number, 20, image_shape=(48, 48, 3)))
         after.set_aside(after.ids()[-1:], "make no room")  # moving needs next to no space
+
+
+def test_a_disk_that_fills_up_while_recording_loses_no_finished_episode_and_no_step_that_fitted(small_disk):
+    path, number = small_disk / "episodes", 0
+    (small_disk / "ballast").write_bytes(bytes(300_000))
+    with EpisodeStore.create(path) as store:
+        with pytest.raises(RunDirectoryError, match="the disk is full; make room"):
+            while True:
+                whole = episode(number, 20, image_shape=(48, 48, 3))
+                store.begin(whole.episode_id)
+                for step in steps(whole):
+                    store.record(step)
+                store.append(whole)
+                number += 1
+        finished = len(store)
+    assert 2 < finished <= number + 1
+    with EpisodeStore.open(path) as store:
+        for one, read in enumerate(store.episodes()):
+            assert_same(read, episode(one, 20, image_shape=(48, 48, 3)))
+    if finished == number + 1:
+        return  # the last episode did fit, its journal did not
+    assert [file.suffix for file in (path / "partial").iterdir()] == [".journal"]
+    (small_disk / "ballast").unlink()
+    with EpisodeStore.open(path, write=True) as after:
+        assert f"journal of episode-{finished}" in after.recovered[0]
+        assert len(after.read(f"episode-{finished}")) >= 1
 
 
 def test_a_read_only_disk_can_be_read_but_not_written(small_disk):
