@@ -18,7 +18,7 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,7 @@ class JournalWriter:
         self.path, self._id, self._metadata, self._sync = path, episode_id, dict(metadata), sync
         self._file: int | None = None
         self._row: np.ndarray = np.zeros(0)
+        self._bytes = memoryview(b"")  # of the row
         self._count = 0
 
     def write(self, step: Step) -> None:
@@ -70,7 +71,7 @@ class JournalWriter:
         row["action"], row["action_policy"] = step.action, step.action_policy
         row["source"], row["reward"] = int(step.source), step.reward
         row["terminated"], row["truncated"] = step.terminated, step.truncated
-        self._append(_STEP, row.tobytes())
+        self._append(_STEP, self._bytes)
         self._count += 1
 
     def finish(self, episode: Episode) -> None:
@@ -84,7 +85,7 @@ class JournalWriter:
             raise DataError(f"episode {self._id}: has {len(episode)} steps, the journal {self._count}")
         self._fill({key: column[-1] for key, column in episode.observations.items()})
         self._row["index"], self._row["stamp_obs"] = self._count, episode.stamp_obs[-1]
-        self._append(_FINAL, self._row.tobytes() + self._json(dict(episode.metadata)))
+        self._append(_FINAL, self._bytes, self._json(dict(episode.metadata)))
 
     def close(self) -> None:
         """Closes the file; doing it twice is fine."""
@@ -109,7 +110,8 @@ class JournalWriter:
                 *((key, value.dtype, value.shape) for key, value in sorted(step.observation.items())),
             ]
         )
-        self._row = np.zeros((), layout)
+        rows = np.zeros(1, layout)
+        self._row, self._bytes = rows[0:1].reshape(()), rows.view(np.uint8).data
         head = {
             "version": JOURNAL_VERSION,
             "schema_version": SCHEMA_VERSION,
@@ -119,7 +121,7 @@ class JournalWriter:
             "layout": [[name, layout[name].base.str, list(layout[name].shape)] for name in layout.names or ()],
         }
         self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        _write_all(self._file, _MAGIC)
+        _write_all(self._file, [_MAGIC])
         self._append(_HEAD, self._json(head))
 
     def _json(self, value: Any) -> bytes:
@@ -143,11 +145,13 @@ class JournalWriter:
                 )
             self._row[key] = value
 
-    def _append(self, kind: int, payload: bytes) -> None:
+    def _append(self, kind: int, *payload: bytes | memoryview) -> None:
         if self._file is None:
             raise DataError(f"episode {self._id}: has no steps")
-        crc = zlib.crc32(payload, zlib.crc32(bytes([kind])))
-        _write_all(self._file, _FRAME.pack(kind, len(payload), crc) + payload)
+        crc = zlib.crc32(bytes([kind]))
+        for part in payload:
+            crc = zlib.crc32(part, crc)
+        _write_all(self._file, [_FRAME.pack(kind, sum(map(len, payload)), crc), *payload])
         if self._sync:
             os.fdatasync(self._file)
 
@@ -252,7 +256,10 @@ def _record(content: memoryview, position: int) -> tuple[int, memoryview, int]:
     return kind, payload, start + length
 
 
-def _write_all(file: int, content: bytes) -> None:
-    view = memoryview(content)
-    while view:  # a nearly full disk takes a part
-        view = view[os.write(file, view) :]
+def _write_all(file: int, parts: Sequence[bytes | memoryview]) -> None:
+    """Writes without joining the parts, which would copy the images."""
+    written = os.writev(file, parts)
+    if written < sum(map(len, parts)):  # a nearly full disk takes a part
+        rest = memoryview(b"".join(parts))[written:]
+        while rest:
+            rest = rest[os.write(file, rest) :]

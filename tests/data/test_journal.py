@@ -224,6 +224,17 @@ def test_a_journal_whose_episode_was_stored_is_not_recovered_twice(store):
     assert_same(read_journal(store.path / "aside" / "0" / "000001.journal").episode(), other)
 
 
+def test_a_recovery_that_was_itself_interrupted_is_not_done_twice(store):
+    record(store, episode(1, 9), 7)
+    store.close()
+    EpisodeStore.open(store.path, write=True).close()
+    (store.path / "aside" / "0" / "000000.journal").rename(store.path / "partial" / "000000.journal")
+    with EpisodeStore.open(store.path, write=True) as after:
+        assert "journal of episode-1, which was stored" in after.recovered[0]
+        assert after.ids() == ["episode-1"]
+    assert (store.path / "aside" / "1" / "000000.journal").is_file()
+
+
 def test_a_journal_of_one_step_is_kept_but_is_no_episode(store):
     record(store, episode(1, 9), 1)
     store.close()

@@ -14,7 +14,7 @@ from tagged import assert_same, cut, episode, steps
 
 from robot_rl.data.store import EpisodeStore
 
-KILLS = 60
+RANDOM_KILLS, AIMED_KILLS = 60, 20
 SHAPE = (48, 48, 3)
 
 
@@ -67,11 +67,22 @@ def processes():
         yield context
 
 
-def test_60_kills_lose_at_most_the_newest_step_and_report_every_recovery(processes, tmp_path):
+def aim(path, kind):
+    """Waits for a moment that random ones seldom hit: an episode's file is being written, or was renamed just now."""
+    count, deadline = len(os.listdir(path / "episodes")), time.monotonic() + 20
+    while time.monotonic() < deadline:
+        if kind == "write" and any(name.endswith(".zip") for name in os.listdir(path / "partial")):
+            return
+        if kind == "rename" and len(os.listdir(path / "episodes")) > count:
+            return
+    raise AssertionError("nothing was written")
+
+
+def test_kills_lose_at_most_the_newest_step_and_report_every_recovery(processes, tmp_path):
     path = tmp_path / "episodes"
     EpisodeStore.create(path).close()
     rng, found = random.Random(0), Counter()
-    for _ in range(KILLS):
+    for kill in range(RANDOM_KILLS + AIMED_KILLS):
         receiver, sender = processes.Pipe(duplex=False)
         process = processes.Process(target=keep_recording, args=(path, sender), daemon=True)
         process.start()
@@ -79,7 +90,10 @@ def test_60_kills_lose_at_most_the_newest_step_and_report_every_recovery(process
         assert receiver.poll(60)
         first = receiver.recv()
         assert first == ("recovered", ())
-        time.sleep(rng.uniform(0.0, 0.12))
+        if kill < RANDOM_KILLS:
+            time.sleep(rng.uniform(0.0, 0.12))
+        else:
+            aim(path, ["write", "rename"][kill % 2])
         os.kill(process.pid, signal.SIGKILL)
         process.join()
         said = messages(receiver)
@@ -109,6 +123,9 @@ def test_60_kills_lose_at_most_the_newest_step_and_report_every_recovery(process
             else:
                 assert_same(read, expected)
                 whole += 1
-    print(f"{KILLS} kills: {whole} whole episodes, {interrupted} cut and recovered; left behind: {dict(found)}")
-    assert whole > KILLS / 4
-    assert interrupted > KILLS / 4
+    print(
+        f"{RANDOM_KILLS} random and {AIMED_KILLS} aimed kills: {whole} whole episodes, {interrupted} cut ones recovered"
+    )
+    print("left behind:", dict(found))
+    assert whole > RANDOM_KILLS / 4
+    assert interrupted > RANDOM_KILLS / 4
