@@ -94,6 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     evaluate.add_argument("--device", choices=("cpu", "cuda"), help="where to compute (default: as the run did)")
     evaluate.add_argument("--video", type=Path, metavar="FILE", help="film the first episodes into this MP4")
+    evaluate.add_argument("--record", type=Path, metavar="DIR", help="keep the episodes in a new store here")
     evaluate.add_argument(
         "--camera", action="append", default=[], metavar="NAME", help="film from this camera; repeatable (default: all)"
     )
@@ -214,6 +215,7 @@ def _eval(arguments: argparse.Namespace) -> int:
         device=arguments.device,
         video=arguments.video,
         cameras=tuple(arguments.camera),
+        record=arguments.record,
     )
     _answer(arguments, answer, _in_words(answer))
     if arguments.video is not None and answer["video"] is None:

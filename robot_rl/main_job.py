@@ -6,7 +6,7 @@ import contextlib
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -34,7 +34,7 @@ from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.learn.local_learner import LocalLearner
 from robot_rl.learn.networks import Policy, make_policy
 from robot_rl.learn.perception import Perception, make_perception
-from robot_rl.learn.rollout import EpisodeResult, Rollout
+from robot_rl.learn.rollout import EpisodeResult, Observer, Rollout, StoreRecorder
 from robot_rl.link.remote_learner import RemoteLearner
 from robot_rl.metrics import MetricsWriter, read_metrics
 from robot_rl.progress import Progress
@@ -108,6 +108,7 @@ def evaluate_run(
     device: Literal["cpu", "cuda"] | None = None,
     video: Path | None = None,
     cameras: tuple[str, ...] = (),
+    record: Path | None = None,
 ) -> dict[str, Any]:
     """Evaluates the policy in a run's checkpoint on held-out resets; reads the run, writes nothing into it.
 
@@ -118,6 +119,7 @@ def evaluate_run(
         device: Where to compute; None takes the run's.
         video: Where to film the first of them; None films none.
         cameras: From which cameras; none takes all of the scene.
+        record: Directory of a new store for the episodes; None keeps none.
 
     Returns:
         The summary of the evaluation, `task`, the episodes' `results`, and `video`: its path, or None if there is none.
@@ -134,7 +136,8 @@ def evaluate_run(
     settings = replace(settings, episodes=episodes or settings.episodes, seed=settings.seed if seed is None else seed)
     checkpoint = load_checkpoint(path / "checkpoint.pt", kind=CHECKPOINT_KIND)
     env = _environment(config, workcell_options(config))
-    with contextlib.closing(env):
+    with contextlib.ExitStack() as stack:
+        stack.callback(env.close)
         for camera in cameras:
             if camera not in env.spec_task.cameras:
                 raise UnknownNameError("camera", camera, env.spec_task.cameras)
@@ -142,7 +145,11 @@ def evaluate_run(
         policy = make_policy(env.spec_task, perception.spec, config, torch.Generator(config.device))
         parameters = checkpoint["learner"]["sac"]["modules"]["policy"]
         policy.load_policy_state({name: value.to(config.device) for name, value in parameters.items()})
-        evaluation = _evaluate(replace(config, evaluation=settings), env, policy, perception)
+        recorders = []
+        if record is not None:
+            facts = {"task": config.task, "seed": settings.seed, "evaluation_of": str(path)}
+            recorders = [StoreRecorder(stack.enter_context(EpisodeStore.create(record, facts)))]
+        evaluation = _evaluate(replace(config, evaluation=settings), env, policy, perception, recorders)
     answer = {"task": config.task, **evaluation.summary(), "video": None, "results": evaluation.rows()}
     if video is not None:
         filmed = min(settings.video_episodes or EvaluationConfig().video_episodes, settings.episodes)
@@ -259,9 +266,11 @@ def _rate(episodes: list[dict[str, Any]]) -> float | None:
     return sum(row["intervention_steps"] for row in episodes) / steps if steps else None
 
 
-def _evaluate(config: TrainConfig, env: RobotEnv, policy: Policy, perception: Perception) -> Evaluation:
+def _evaluate(
+    config: TrainConfig, env: RobotEnv, policy: Policy, perception: Perception, observers: Sequence[Observer] = ()
+) -> Evaluation:
     env.interventions = False
-    rollout = Rollout(env, policy, perception, config.replay.history)
+    rollout = Rollout(env, policy, perception, config.replay.history, observers)
     outcomes: list[bool] = []
     with Progress(config.evaluation.episodes, "evaluate", unit="episodes") as progress:
 

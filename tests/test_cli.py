@@ -71,7 +71,7 @@ WRONG = [
     # facts: exit code 1
     ("train rech", 1, LISTS_TASKS),
     ("demo rech --out new", 1, LISTS_TASKS),
-    ("bench lerner", 1, "valid: data, env, learner"),
+    ("bench lerner", 1, "valid: data, env, learner, replay"),
     ("train reach --set sac.discont=0.9", 1, "did you mean 'sac.discount'"),
     ("train reach --set seed=many", 1, "valid: int >= 0"),
     ("train reach --set seed", 1, "expected key=value"),
@@ -168,6 +168,18 @@ def test_eval_repeats_the_result_of_the_run_and_does_not_touch_it(finished):
     assert {key: answer[key] for key in kept} == {key: summary[key] for key in kept}
     assert len(answer["results"]) == 3
     assert snapshot(path) == before
+
+
+def test_eval_keeps_its_episodes_if_asked(finished, tmp_path):
+    path, _ = finished
+    done = robot_rl("eval", path, "--episodes", 2, "--record", tmp_path / "episodes", "--json")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(robot_rl("data", "ls", tmp_path / "episodes", "--json").stdout)
+    results = json.loads(done.stdout)["results"]
+    assert [row["episode_id"] for row in rows] == ["evaluation-0000", "evaluation-0001"]
+    assert [(row["success"], row["steps"]) for row in rows] == [(one["success"], one["steps"]) for one in results]
+    again = robot_rl("eval", path, "--episodes", 2, "--record", tmp_path / "episodes")
+    assert (again.returncode, "already holds an episode store" in again.stderr) == (1, True)
 
 
 def test_eval_below_the_rate_asked_for_exits_with_1(finished):

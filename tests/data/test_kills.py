@@ -123,9 +123,7 @@ def test_kills_lose_at_most_the_newest_step_and_report_every_recovery(processes,
             else:
                 assert_same(read, expected)
                 whole += 1
-    print(
-        f"{RANDOM_KILLS} random and {AIMED_KILLS} aimed kills: {whole} whole episodes, {interrupted} cut ones recovered"
-    )
+    print(f"{RANDOM_KILLS} + {AIMED_KILLS} kills: {whole} whole episodes, {interrupted} recovered; left: {dict(found)}")
     print("left behind:", dict(found))
     assert whole > RANDOM_KILLS / 4
     assert interrupted > RANDOM_KILLS / 4

@@ -3,10 +3,10 @@ from pathlib import Path
 import pytest
 from tagged import episode
 
-from robot_rl.data.store_bench import bench_data
 from robot_rl.data.episode_codec import encode
 from robot_rl.data.layout import file_name
 from robot_rl.data.store import EpisodeStore
+from robot_rl.data.store_bench import bench_data
 
 
 def test_recording_is_cheap_reading_is_fast_and_every_figure_is_there():
