@@ -65,7 +65,7 @@ def learning_curve(
     _rolling_line(intervention, episodes, "intervention_rate", ORANGE, "all episodes", raw=True)
     _style(intervention, "Intervention", "share of steps by the operator", limits=(-0.03, 1.03))
     for records, colour, label, dash in (
-        (alone, BLUE, "without help", "-"),
+        (alone, BLUE, "operator not needed", "-"),
         (assisted, ORANGE, "operator helped", "--"),
     ):
         successes = [record for record in records if record["success"]]
