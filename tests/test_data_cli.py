@@ -4,16 +4,12 @@ import dataclasses
 import json
 import os
 import signal
-import sys
-from pathlib import Path
 
 import av
 import numpy as np
 import pytest
 from PIL import Image
 from running import robot_rl
-
-sys.path.insert(0, str(Path(__file__).parent / "data"))
 from tagged import assert_same, steps, valid
 
 from robot_rl.contact_sheet import SOURCE_COLOURS, contact_sheet, film

@@ -41,7 +41,7 @@ class StepRecorder:
     def __init__(self, journal: JournalWriter, capacity: int = QUEUE_STEPS) -> None:
         self.journal = journal
         self.error: OSError | DataError | None = None
-        """What went wrong with writing, if anything did; steps after that are not journalled."""
+        """After `close`, what went wrong with writing, if anything did; steps after that are not journalled."""
         self._queue: queue.Queue[Step | Episode | None] = queue.Queue(capacity)
         self._taken = self._written = self._peak = self._missed = 0
         self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
@@ -67,25 +67,37 @@ class StepRecorder:
     def finish(self, episode: Episode) -> None:
         """Completes the journal, unless it has ended before, and waits until it is written."""
         if not self._missed:
-            self._queue.put(episode)
+            self._put(episode)
         self.close()
 
     def close(self) -> None:
         """Writes what waits and closes the journal; doing it twice is fine."""
-        if self._thread.is_alive():
-            self._queue.put(None)
-            self._thread.join()
+        self._put(None)
+        self._thread.join()
+
+    def _put(self, item: Episode | None) -> None:
+        """Waits for a place in the queue, unless nobody takes anything out of it any more."""
+        while self._thread.is_alive():
+            try:
+                return self._queue.put(item, timeout=0.1)
+            except queue.Full:
+                continue
 
     def _run(self) -> None:
-        while (item := self._queue.get()) is not None:
-            if self.error is not None:
-                continue
-            try:
-                if isinstance(item, Step):
-                    self.journal.write(item)
-                    self._written += 1
-                else:
-                    self.journal.finish(item)
-            except (OSError, DataError) as error:
-                self.error = error
-        self.journal.close()
+        self.error = DataError("the journal's thread ended by an error of the program, which was printed")
+        error: OSError | DataError | None = None
+        try:
+            while (item := self._queue.get()) is not None:
+                if error is not None:
+                    continue
+                try:
+                    if isinstance(item, Step):
+                        self.journal.write(item)
+                        self._written += 1
+                    else:
+                        self.journal.finish(item)
+                except (OSError, DataError) as refused:
+                    error = refused
+            self.error = error  # none, or one that can be cured
+        finally:
+            self.journal.close()

@@ -151,6 +151,23 @@ def test_a_slow_disk_never_blocks_control_and_is_noticed(tmp_path):
     assert_same(read.episode(), cut(whole, 5, {}))
 
 
+class BrokenJournal(JournalWriter):
+    """A program error in the thread."""
+
+    def write(self, step):
+        raise AssertionError("cannot happen")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_that_died_neither_blocks_nor_passes_unnoticed(tmp_path):
+    whole = episode(0, 12)
+    recorder = StepRecorder(BrokenJournal(tmp_path / "j", "episode-0", {}), capacity=2)
+    for step in steps(whole):
+        recorder.add(step)
+    recorder.finish(whole)
+    assert "ended by an error of the program" in str(recorder.error)
+
+
 # ---------------------------------------------------------------------- in a store
 
 

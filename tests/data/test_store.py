@@ -20,8 +20,8 @@ from robot_rl.data.schema import Source
 from robot_rl.data.store import EpisodeStore
 from robot_rl.errors import DataError, RunDirectoryError
 
-HERE = Path(__file__).parent
-ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{HERE.parents[1]}:{HERE}", "OMP_NUM_THREADS": "1"}
+TESTS = Path(__file__).parents[1]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{TESTS.parent}:{TESTS}", "OMP_NUM_THREADS": "1"}
 
 
 @pytest.fixture
