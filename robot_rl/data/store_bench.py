@@ -63,6 +63,7 @@ def _record(path: Path, episode: Episode, steps: list[Step]) -> dict[str, float]
     return {
         "step_in_control_loop_p50_ms": 1e3 * float(np.percentile(called, 50)),
         "step_in_control_loop_p99_ms": 1e3 * float(np.percentile(called, 99)),
+        "frame_in_control_loop_p50_ms": 1e3 * float(np.percentile(called, 50)) / CAMERAS,
         "frame_in_control_loop_p99_ms": 1e3 * float(np.percentile(called, 99)) / CAMERAS,
         "journal_frame_p50_ms": 1e3 * float(np.percentile(written, 50)) / CAMERAS,
         "journal_frame_p99_ms": 1e3 * float(np.percentile(written, 99)) / CAMERAS,
