@@ -43,6 +43,9 @@ class SACConfig:
     """Target entropy of the policy, times the number of continuous actions."""
     clamp_targets: bool = True
     """Clamp critic targets to the return range that the task declares."""
+    goal_weight: Annotated[float, Field(ge=0)] = 0.1
+    """With pixels: weight of a second loss for what sees, which learns from the frames of successful episodes how far
+    the tcp was from where they ended. 0 leaves it out."""
     gripper_exploration: Fraction = 0.02
     """Chance of a random gripper action while training, for tasks that have one."""
 

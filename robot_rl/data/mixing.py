@@ -32,6 +32,8 @@ class DemoMixer:
             raise DataError(f"demonstrations have (state, action) sizes {sizes[0]}, online experience {sizes[1]}")
         if demos.image_spec != online.image_spec:
             raise DataError(f"demonstrations have images {demos.image_spec}, online experience {online.image_spec}")
+        if demos.pose != online.pose:
+            raise DataError(f"demonstrations have their pose at {demos.pose}, online experience at {online.pose}")
         self.demos, self.online = demos, online
         self._config, self._n_step, self._discount = config, n_step, discount
 
@@ -88,7 +90,10 @@ class DemoMixer:
         """Arrays to be filled."""
         width = len(self._config.history) * self.online.state_size
         shapes = ((count, width), (count, self.online.action_size), (count,), (count,), (count, width))
-        rows = [np.empty(shape, np.float32) for shape in shapes]
-        if (spec := self.online.image_spec) is None:
-            return Sample(*rows)
-        return Sample(*rows, *(np.empty((count, *spec.view_shape), spec.dtype) for _ in range(2)))
+        sample = Sample(*(np.empty(shape, np.float32) for shape in shapes))
+        if (spec := self.online.image_spec) is not None:
+            now, later = (np.empty((count, *spec.view_shape), spec.dtype) for _ in range(2))
+            sample = sample._replace(images=now, next_images=later)
+        if (pose := self.online.pose) is not None:
+            sample = sample._replace(to_goal=np.empty((count, pose[1] - pose[0]), np.float32))
+        return sample

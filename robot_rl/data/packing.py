@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -26,6 +27,11 @@ class ObservationPacker:
         scales = [np.broadcast_to(np.asarray(specs[key].scale, np.float32), (specs[key].size,)) for key in self.keys]
         self._scale = np.concatenate(scales, dtype=np.float32) if scales else np.zeros(0, np.float32)
         self.size = len(self._scale)
+
+    def slice_of(self, key: str) -> slice:
+        """Where the array under `key` is in a packed row; empty if it is not packed."""
+        start = sum(math.prod(self._shapes[other]) for other in self.keys if other < key)
+        return slice(start, start + math.prod(self._shapes.get(key, (0,))))
 
     def pack(self, observation: Mapping[str, np.ndarray]) -> np.ndarray:
         """One observation as a row, shape (size,), float32.

@@ -77,7 +77,9 @@ class PerceptSpec:
     Attributes:
         state_size: Elements of the state.
         images: What is kept of the frames; None where the policy does not see.
+        pose: First element of the tcp's pose in the state, and the one behind its last; None where nobody asks for it.
     """
 
     state_size: int
     images: ImageSpec | None = None
+    pose: tuple[int, int] | None = None

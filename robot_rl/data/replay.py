@@ -31,6 +31,8 @@ class Sample(NamedTuple):
         next_observation: As `observation`, at step t + m.
         images: What networks see at step t, one random crop of each camera, (..., *view_shape); None without images.
         next_images: As `images`, at step t + m.
+        to_goal: How the pose changed from step t to the end of its episode, (..., pose); NaN where the episode did not
+            end in success, or has not ended yet. None of a buffer that is not told where the pose is.
     """
 
     observation: np.ndarray
@@ -40,6 +42,7 @@ class Sample(NamedTuple):
     next_observation: np.ndarray
     images: np.ndarray | None = None
     next_images: np.ndarray | None = None
+    to_goal: np.ndarray | None = None
 
 
 class ReplayBuffer:
@@ -56,13 +59,21 @@ class ReplayBuffer:
         state_size: Elements of a packed observation.
         action_size: Elements of an action.
         images: What is kept of the frames of an observation; None keeps nothing.
+        pose: Which elements of the state are a pose that says how far an episode is from its end.
     """
 
-    def __init__(self, capacity: int, state_size: int, action_size: int, images: ImageSpec | None = None) -> None:
+    def __init__(
+        self,
+        capacity: int,
+        state_size: int,
+        action_size: int,
+        images: ImageSpec | None = None,
+        pose: tuple[int, int] | None = None,
+    ) -> None:
         if capacity < 2:
             raise DataError(f"replay capacity is {capacity} rows; the shortest episode takes 2")
         self.capacity, self.state_size, self.action_size = capacity, state_size, action_size
-        self.image_spec = images
+        self.image_spec, self.pose = images, pose
         self._images = image_memory(capacity, images) if images is not None else None
         self._columns = {
             "state": np.zeros((capacity, state_size), np.float32),
@@ -73,6 +84,7 @@ class ReplayBuffer:
             "index": np.zeros(capacity, np.int64),  # position in the episode
             "run_offset": np.zeros(capacity, np.int64),  # steps since control last changed hands
             "run_length": np.zeros(capacity, np.int64),  # at the first row of a run: its steps so far
+            "success_at": np.zeros(capacity, np.int64),  # at the first row of an episode that succeeded: its steps
         }
         self._all = SlotQueue(capacity)
         self._operator = SlotQueue(capacity)
@@ -153,6 +165,8 @@ class ReplayBuffer:
         self._all.push(slot)
         if source != Source.POLICY:
             self._operator.push(slot)
+        if terminated and reward > 0:
+            columns["success_at"][(slot - rows + 1) % self.capacity] = rows
         self._open = not (terminated or truncated)
 
     def add_episode(self, episode: Episode, percepts: Iterable[Percept]) -> None:
@@ -255,7 +269,17 @@ class ReplayBuffer:
             next_observation=states[1],
             images=self._images.look(slots, rng) if self._images else None,
             next_images=self._images.look((slots + steps) % capacity, rng) if self._images else None,
+            to_goal=self._to_goal(slots) if self.pose else None,
         )
+
+    def _to_goal(self, slots: np.ndarray) -> np.ndarray:
+        """`Sample.to_goal` of the steps in these slots."""
+        columns, pose = self._columns, slice(*self.pose or ())
+        first = slots - columns["index"][slots]
+        steps = columns["success_at"][first % self.capacity]
+        way: np.ndarray = columns["state"][(first + steps) % self.capacity, pose] - columns["state"][slots, pose]
+        way[steps == 0] = np.nan
+        return way
 
     def images_of(self, ranks: np.ndarray) -> np.ndarray | None:
         """What is kept of the frames at the transitions of these ranks, (count, *spec.shape); None without images."""
@@ -329,6 +353,7 @@ class ReplayBuffer:
         if self._images is not None and percept.images is not None:
             self._images.write(slot, percept.images)
         self._columns["index"][slot] = index
+        self._columns["success_at"][slot] = 0
         self._columns["source"][slot] = Source.POLICY
         self._rows += 1
 

@@ -18,6 +18,8 @@ class Batch(NamedTuple):
         next_observation: What the window's last step led to, shape (N, B, state).
         images: What networks see at step t, shape (N, B, *view_shape); None where they do not see.
         next_images: What they see after the window's last step.
+        to_goal: How far the tcp's pose is from where the episode succeeded, scaled as in the state, shape (N, B, pose);
+            NaN where it did not. None where nobody asks for it.
     """
 
     observation: Tensor
@@ -27,6 +29,7 @@ class Batch(NamedTuple):
     next_observation: Tensor
     images: Tensor | None = None
     next_images: Tensor | None = None
+    to_goal: Tensor | None = None
 
     def minibatch(self, n: int) -> Batch:
         """The n-th minibatch, without the leading N."""

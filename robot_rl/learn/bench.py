@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from robot_rl.config.components import EncoderConfig, EngineConfig, SACConfig
-from robot_rl.data.percept import ImageSpec
+from robot_rl.data.percept import ImageSpec, PerceptSpec
 from robot_rl.learn.batch import Batch
 from robot_rl.learn.encoders import make_encoder
 from robot_rl.learn.engine import Engine
@@ -26,6 +26,7 @@ STATE, ACTION, BATCH, UPDATES = 24, 7, 256, 4
 GEMM_SIZES = (256, 512, 1024)
 ENCODER = EncoderConfig()
 FEATURES = ImageSpec("features", (4, 2, 64, 4, 4), "float16", maker="", size=128)
+POSE = (0, 6)
 ENCODED_AT_ONCE = 32
 """Images in a batch of the encoder, when the cost of encoding inside the update is measured."""
 ENGINES = {
@@ -125,7 +126,7 @@ def _settings(case: str) -> SACConfig:
 
 def _learner(case: str) -> SAC:
     config, generator = _settings(case), torch.Generator().manual_seed(0)
-    head = ImageHead(STATE, FEATURES, ENCODER, generator) if case == "pixels" else StateHead(STATE)
+    head = ImageHead(STATE, PerceptSpec(STATE // 2, FEATURES, POSE), ENCODER, generator) if case == "pixels" else StateHead(STATE)
     policy = Policy(head=head, action_size=ACTION, gripper=False, hidden_sizes=config.hidden_sizes, generator=generator)
     return SAC(policy, return_range=(0.0, 1.0), config=config)
 
@@ -150,6 +151,7 @@ def _batch(case: str) -> Batch:
         next_observation=torch.randn(*shape, STATE, generator=generator),
         images=seen[0],
         next_images=seen[1],
+        to_goal=torch.randn(*shape, POSE[1] - POSE[0], generator=generator) if case == "pixels" else None,
     )
 
 

@@ -11,13 +11,15 @@ import torch
 from torch import Tensor, nn
 
 from robot_rl.config.components import EncoderConfig
-from robot_rl.data.percept import ImageSpec
+from robot_rl.data.percept import PerceptSpec
 from robot_rl.errors import SpecError
 from robot_rl.learn.image_networks import ImageNetwork, make_image_network
 
 STATE_WIDTH = 64
 """What the head makes of the state, beside the state itself."""
 LEAST_DEVIATION = 1e-3
+GOAL_GAIN = 4.0
+"""The way to the goal is shown to the networks in units this much finer than those of the pose."""
 
 
 class StateHead(nn.Module):
@@ -46,6 +48,10 @@ class StateHead(nn.Module):
         if images is not None:
             raise SpecError("images were given to a policy that learns from state alone")
 
+    def to_goal(self, latent: Tensor) -> Tensor:
+        """Nothing, shape (B, 0)."""
+        return latent[:, :0]
+
     def standardise(self, images: Tensor) -> None:
         """Nothing to do."""
 
@@ -53,15 +59,21 @@ class StateHead(nn.Module):
 class ImageHead(nn.Module):
     """For each camera a feature map, a spatial embedding (SERL, Luo 2024) and a bottleneck; beside them the state.
 
+    If percepts tell where the pose is, it also learns to see the way to the goal, from episodes that have reached it.
+
     Args:
         state_size: Length of the stacked state.
-        spec: What is kept of the frames.
+        percepts: What is kept of an observation; it has images.
         config: Sizes, and the encoder where it is trained.
         generator: Source of the initial parameters; its device is the head's.
     """
 
-    def __init__(self, state_size: int, spec: ImageSpec, config: EncoderConfig, generator: torch.Generator) -> None:
+    def __init__(
+        self, state_size: int, percepts: PerceptSpec, config: EncoderConfig, generator: torch.Generator
+    ) -> None:
         super().__init__()
+        if (spec := percepts.images) is None:
+            raise SpecError("a head for images needs percepts with images")
         self._state_size, self._view_shape = state_size, spec.view_shape
         cameras, device = spec.view_shape[0], generator.device
         self.encoder: ImageNetwork | None = None
@@ -83,6 +95,10 @@ class ImageHead(nn.Module):
         self.state_weight = _uniform((state_size, STATE_WIDTH), state_size, generator)
         self.state_norm = nn.LayerNorm(STATE_WIDTH, device=device)
         self.size = cameras * config.bottleneck + STATE_WIDTH + state_size
+        self.goal: nn.Parameter | None = None
+        if percepts.pose is not None:
+            self.goal = _uniform((self.size, percepts.pose[1] - percepts.pose[0]), self.size, generator)
+            self.size += self.goal.shape[1]
 
     def forward(self, state: Tensor, images: Tensor | None) -> Tensor:
         """State (B, state) and images (B, *view_shape) -> (B, size)."""
@@ -96,7 +112,12 @@ class ImageHead(nn.Module):
         product = torch.matmul(self.kernel, weight).flatten(1, 2)  # (cameras, channels * cells, bottleneck)
         seen = torch.tanh(self.norm(torch.baddbmm(self.bias, maps, product)))  # (cameras, B, bottleneck)
         felt = torch.tanh(self.state_norm(state @ self.state_weight))
-        return torch.cat([*seen.unbind(0), felt, state], -1)
+        latent = torch.cat([*seen.unbind(0), felt, state], -1)
+        return latent if self.goal is None else torch.cat([latent, GOAL_GAIN * (latent @ self.goal)], -1)
+
+    def to_goal(self, latent: Tensor) -> Tensor:
+        """The way to the goal that a latent (B, size) shows, in the units of the pose, shape (B, pose)."""
+        return latent[:, latent.shape[1] - (0 if self.goal is None else self.goal.shape[1]) :] / GOAL_GAIN
 
     def check(self, leading: tuple[int, ...], state: Tensor, images: Tensor | None) -> None:
         """Refuses what it could not take, with these leading dimensions.

@@ -39,7 +39,7 @@ class Learner:
 
     def __init__(self, task: TaskSpec, percepts: PerceptSpec, config: TrainConfig) -> None:
         self._config = config
-        sizes = percepts.state_size, task.action_size, percepts.images
+        sizes = percepts.state_size, task.action_size, percepts.images, percepts.pose
         rows = max(2, config.demonstrations * (task.max_steps + 1))
         self.demos = ReplayBuffer(rows, *sizes)
         self.online = ReplayBuffer(config.replay.capacity, *sizes)

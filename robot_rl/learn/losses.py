@@ -69,6 +69,17 @@ def critic_loss(values: Tensor, target: Tensor) -> Tensor:
     return (values - target).square().mean(-1).sum()
 
 
+def goal_loss(seen: Tensor, way: Tensor) -> Tensor:
+    """Mean squared error, in each element, of the way to the goal where it is known.
+
+    Args:
+        seen: What the head sees, shape (B, pose).
+        way: What it was; NaN where the episode did not succeed, shape (B, pose).
+    """
+    known = way.isfinite()
+    return torch.where(known, seen - way, 0.0).square().sum() / known.sum().clamp_min(1)
+
+
 def actor_loss(values: Tensor, log_prob: Tensor, temperature: Tensor) -> Tensor:
     """mean_b (alpha log pi(a|s) - mean_i Q_i(s, a)).
 

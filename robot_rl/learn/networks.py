@@ -173,7 +173,7 @@ def make_policy(task: TaskSpec, percepts: PerceptSpec, config: TrainConfig, gene
     size = percepts.state_size * len(config.replay.history)
     head: StateHead | ImageHead = StateHead(size)
     if percepts.images is not None:
-        head = ImageHead(size, percepts.images, config.encoder, generator)
+        head = ImageHead(size, percepts, config.encoder, generator)
     return Policy(
         head=head,
         action_size=task.action_size,

@@ -24,6 +24,7 @@ from robot_rl.learn.encoders import TRAINED, make_encoder
 from robot_rl.spec import DictSpec
 
 IMAGE_PREFIX = "images/"
+POSE = "state/tcp_pose"
 
 
 class FrameEncoder(Protocol):
@@ -46,12 +47,20 @@ class Perception:
         specs: What observations look like.
         cameras: Whose frames are used, in this order; none for a policy that does not see.
         encoder: What is made of the frames.
+        goal: Whether the policy learns to see how far it is from the goal.
     """
 
-    def __init__(self, specs: DictSpec, cameras: tuple[str, ...] = (), encoder: FrameEncoder | None = None) -> None:
+    def __init__(
+        self, specs: DictSpec, cameras: tuple[str, ...] = (), encoder: FrameEncoder | None = None, goal: bool = False
+    ) -> None:
         self._packer, self._encoder = ObservationPacker(specs), encoder
         self._keys = tuple(f"{IMAGE_PREFIX}{camera}" for camera in cameras)
-        self.spec = PerceptSpec(self._packer.size, encoder.spec if encoder else None)
+        pose = self._packer.slice_of(POSE)
+        self.spec = PerceptSpec(
+            self._packer.size,
+            encoder.spec if encoder else None,
+            (pose.start, pose.stop) if goal and pose.stop > pose.start else None,
+        )
         self._last: tuple[Observation | None, Percept | None] = None, None
 
     def __call__(self, observation: Observation) -> Percept:
@@ -172,8 +181,8 @@ def make_perception(specs: DictSpec, config: TrainConfig) -> Perception:
     for camera in encoder.cameras:
         if camera not in valid:
             raise UnknownNameError("camera", camera, valid)
-    keeps_frames = encoder.name in TRAINED
-    return Perception(specs, encoder.cameras, RawFrames(encoder) if keeps_frames else FrozenFeatures(encoder))
+    eyes: FrameEncoder = RawFrames(encoder) if encoder.name in TRAINED else FrozenFeatures(encoder)
+    return Perception(specs, encoder.cameras, eyes, goal=config.sac.goal_weight > 0)
 
 
 def _precision(wanted: str) -> torch.dtype:

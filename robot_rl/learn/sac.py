@@ -131,6 +131,10 @@ class SAC:
         values = self.critic(torch.cat([latent, action], -1)).squeeze(-1).float()
         loss = losses.critic_loss(values, target)
         figures = {"critic_loss": loss.detach(), "q_mean": values.detach().mean(), "target_mean": target.mean()}
+        if batch.to_goal is not None:  # L += w mean_b |g(s) - (x_T - x_t)|^2 over episodes that succeeded
+            goal_loss = losses.goal_loss(self.policy.head.to_goal(latent).float(), batch.to_goal)
+            loss = loss + self.config.goal_weight * goal_loss
+            figures["goal_loss"] = goal_loss.detach()
         gripper = self.policy.gripper
         if gripper is None:
             return loss, figures

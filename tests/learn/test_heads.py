@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from robot_rl.config.components import EncoderConfig, SACConfig
-from robot_rl.data.percept import ImageSpec
+from robot_rl.data.percept import ImageSpec, PerceptSpec
 from robot_rl.errors import ConfigError, SpecError
 from robot_rl.learn.batch import Batch
 from robot_rl.learn.heads import ImageHead, StateHead
@@ -19,9 +19,9 @@ def generator(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-def head(spec=FEATURES, seed=0, **settings):
+def head(spec=FEATURES, seed=0, pose=None, **settings):
     config = EncoderConfig(**{"bottleneck": 8, "spatial_features": 2, "image_size": 32, "name": "conv", **settings})
-    return ImageHead(STATE, spec, config, generator(seed))
+    return ImageHead(STATE, PerceptSpec(STATE, spec, pose), config, generator(seed))
 
 
 def images(count, spec=FEATURES, seed=0):
