@@ -347,3 +347,30 @@ def test_sampling_is_fast():
         seconds.append(time.perf_counter() - start)
     print(f"1024 transitions: {1e3 * min(seconds):.2f} ms")
     assert min(seconds) < 3e-3  # 0.35 ms on an idle core
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.sampled_from(["terminated", "truncated", None])), min_size=1, max_size=12)
+)
+def test_the_way_to_the_goal_is_known_of_episodes_that_succeeded_and_of_no_others(ends):
+    buffer = ReplayBuffer(25, PACKER.size, ACTION_SIZE, pose=(1, 3))
+    for number, (length, end) in enumerate(ends):
+        stream(buffer, number, [P] * length, end)
+    restored = ReplayBuffer(31, PACKER.size, ACTION_SIZE, pose=(1, 3))
+    restored.load_state_dict(buffer.state_dict())
+    expected = {}
+    for number, (length, end) in enumerate(ends):
+        for t in range(length):
+            way = tag(number, length) - tag(number, t) if end == "terminated" else np.nan
+            expected[tag(number, t)] = np.full(2, way, np.float32)
+    for one in (buffer, restored):
+        sample = everything(one, 3, 0.9)
+        for row, way in zip(tags(sample.observation)[:, 0].tolist(), sample.to_goal, strict=True):
+            np.testing.assert_array_equal(way, expected[row])
+
+
+def test_a_failure_is_no_goal():
+    buffer = ReplayBuffer(10, PACKER.size, ACTION_SIZE, pose=(1, 3))
+    buffer.begin(percept(0, 0))
+    buffer.append(action(0, 0), 0.0, True, False, P, percept(0, 1))
+    assert np.isnan(everything(buffer, 1, 0.9).to_goal).all()

@@ -30,9 +30,9 @@ def images(count, spec=FEATURES, seed=0):
     return torch.randn(count, *spec.view_shape, generator=generator(seed)).half()
 
 
-def sac(spec=FEATURES, gripper=False):
+def sac(spec=FEATURES, gripper=False, pose=None):
     settings = SACConfig(hidden_sizes=(16,), learning_rate=1e-2)
-    eyes = head(spec) if spec else StateHead(STATE)
+    eyes = head(spec, pose=pose) if spec else StateHead(STATE)
     policy = Policy(head=eyes, action_size=3, gripper=gripper, hidden_sizes=(16,), generator=generator())
     return SAC(policy, return_range=(0.0, 1.0), config=settings)
 
@@ -112,3 +112,30 @@ def test_what_does_not_fit_is_refused():
         sac(None).update(data)
     with pytest.raises(ConfigError, match="'bundled' is not trained with the head; valid: conv, resnet10"):
         make_image_network("bundled", generator())
+
+
+def test_a_head_learns_to_see_the_way_to_the_goal_where_it_is_known():
+    algorithm = sac(pose=(1, 3))
+    algorithm.policy.head.standardise(images(64))
+    examples = batch(FEATURES, n=2, b=16)
+    way = examples.observation[..., 1:3] * 0.5 + examples.images.float().mean((2, 3, 4, 5))[..., None]
+    way[:, ::2] = float("nan")
+    known = examples._replace(to_goal=way)
+    errors = [float(algorithm.update(known)["goal_loss"]) for _ in range(300)]
+    assert errors[-1] < 0.2 * errors[0]
+
+
+def test_an_unknown_way_to_the_goal_teaches_nothing():
+    way = torch.full((2, 8, 2), float("nan"))
+    with_it, without = sac(pose=(1, 3)), sac(pose=(1, 3))
+    with_it.update(batch(FEATURES)._replace(to_goal=way))
+    without.update(batch(FEATURES))
+    for name, value in without.policy.state_dict().items():
+        torch.testing.assert_close(with_it.policy.state_dict()[name], value)
+
+
+def test_the_networks_are_shown_the_way_in_finer_units():
+    net, state, seen = head(pose=(1, 3)), torch.randn(7, STATE, generator=generator(3)), images(7)
+    latent, plain = net(state, seen), head()(state, seen)
+    torch.testing.assert_close(latent[:, :-2], plain)
+    torch.testing.assert_close(net.to_goal(latent), plain @ net.goal)
