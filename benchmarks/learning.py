@@ -2,6 +2,7 @@
 
     python benchmarks/learning.py run peg_insert --seeds 0 1 2 3 4 --jobs 2 --out runs/benchmark
     python benchmarks/learning.py report peg_insert --out runs/benchmark --plot docs/peg_insert.png
+    python benchmarks/learning.py run peg_insert --obs pixels --arms full --seeds 0 1 2 --out runs/benchmark
 
 `run` trains every arm with every seed, each in a process of its own, and skips what is already there, so it can be
 stopped and continued. `report` prints a table and draws the curves. Seeds 0 to 4 are for testing only; settings were
@@ -24,11 +25,27 @@ from robot_rl.plots import compare_curves
 from robot_rl.statistics import bootstrap_interval, interquartile_mean
 
 ARMS = {
-    "full": [],
-    "without interventions": ["--set", "intervention.enabled=false"],
-    "without demonstrations": ["--set", "demonstrations=0"],
+    "state": {
+        "full": [],
+        "without interventions": ["--set", "intervention.enabled=false"],
+        "without demonstrations": ["--set", "demonstrations=0"],
+    },
+    "pixels": {
+        "full": [],
+        "random encoder": ["--set", "encoder.name=random"],
+        "one crop": ["--set", "encoder.crops=1"],
+        "no projection": ["--set", "encoder.projection=0"],
+        "float32": ["--set", "engine.precision=float32"],
+        "HL-Gauss": ["--set", "sac.critic_loss=hl_gauss"],
+        "without the way to the goal": ["--set", "sac.goal_weight=0"],
+    },
 }
-"""What is changed against the defaults, by the label of the curve."""
+"""What is changed against the defaults, by what is observed and the label of the curve."""
+BASE = {
+    "state": [],
+    "pixels": ["--obs", "pixels", "--set", "processes=2", "--set", "engine.precision=bfloat16"],
+}
+"""What all arms have in common."""
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -43,7 +60,8 @@ def _train(arguments: argparse.Namespace, arm: str, seed: int) -> str:
     path = _path(arguments, arm, seed)
     if not (path / "summary.json").exists():
         command = [sys.executable, "-m", "robot_rl", "train", arguments.task, "--seed", str(seed), "--out", str(path)]
-        command += ["--episodes", str(arguments.episodes), "--set", "evaluation.video_episodes=0", *ARMS[arm]]
+        command += ["--episodes", str(arguments.episodes), "--set", "evaluation.video_episodes=0"]
+        command += [*BASE[arguments.obs], *ARMS[arguments.obs][arm]]
         command += ["--resume"] if (path / "provenance.json").exists() else []
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.with_suffix(".log").open("a") as log:
@@ -62,7 +80,7 @@ def report(arguments: argparse.Namespace) -> None:
         "| operator first -> last | min |"
     )
     print("|---|---|---|---|---|---|---|---|---|")
-    for arm in ARMS:
+    for arm in arguments.arms:
         rates, ratios = [], []
         for seed, path in _finished(arguments, arm):
             s = json.loads((path / "summary.json").read_text())
@@ -88,7 +106,7 @@ def report(arguments: argparse.Namespace) -> None:
         compare_curves(
             groups,
             arguments.plot,
-            title=f"{arguments.task}: success without help",
+            title=f"{arguments.task} from {arguments.obs}: success without help",
             references={label: float(rate) for label, rate in references.items()},
         )
 
@@ -102,13 +120,17 @@ def _number(value: float | None) -> str:
 
 
 def _finished(arguments: argparse.Namespace, arm: str) -> Iterator[tuple[int, Path]]:
-    for path in sorted((arguments.out / arguments.task).glob(f"{arm.replace(' ', '-')}-seed*/summary.json")):
+    for path in sorted(_folder(arguments).glob(f"{arm.replace(' ', '-')}-seed*/summary.json")):
         yield int(path.parent.name.rpartition("seed")[2]), path.parent
 
 
 def _path(arguments: argparse.Namespace, arm: str, seed: int) -> Path:
+    return _folder(arguments) / f"{arm.replace(' ', '-')}-seed{seed}"
+
+
+def _folder(arguments: argparse.Namespace) -> Path:
     out: Path = arguments.out
-    return out / arguments.task / f"{arm.replace(' ', '-')}-seed{seed}"
+    return out / (arguments.task if arguments.obs == "state" else f"{arguments.task}-{arguments.obs}")
 
 
 def main() -> None:
@@ -116,7 +138,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("run", "report"))
     parser.add_argument("task")
-    parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS), metavar="ARM")
+    parser.add_argument("--obs", choices=tuple(ARMS), default="state")
+    parser.add_argument("--arms", nargs="+", metavar="ARM", help="all of them by default; a wrong one lists them")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--episodes", type=int, default=300, help="held-out resets at the end")
     parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
@@ -124,6 +147,10 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, help="PNG of the curves")
     parser.add_argument("--reference", nargs="*", default=[], metavar="LABEL=RATE", help="level lines in the plot")
     arguments = parser.parse_args()
+    valid = list(ARMS[arguments.obs])
+    arguments.arms = arguments.arms or valid
+    if unknown := [arm for arm in arguments.arms if arm not in valid]:
+        parser.error(f"unknown arm {unknown[0]!r}; valid: {', '.join(valid)}")
     {"run": run, "report": report}[arguments.what](arguments)
 
 

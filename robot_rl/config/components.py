@@ -41,6 +41,9 @@ class SACConfig:
     """Entropy coefficient at the start."""
     target_entropy_per_action: float = -0.5
     """Target entropy of the policy, times the number of continuous actions."""
+    critic_loss: Literal["squared", "hl_gauss"] = "squared"
+    """`squared`: critics estimate the return. `hl_gauss`: they estimate a histogram of it over the range that the task
+    declares, by cross-entropy (Farebrother 2024); those of the gripper keep the squared error."""
     clamp_targets: bool = True
     """Clamp critic targets to the return range that the task declares."""
     goal_weight: Annotated[float, Field(ge=0)] = 0.1

@@ -126,7 +126,11 @@ def _settings(case: str) -> SACConfig:
 
 def _learner(case: str) -> SAC:
     config, generator = _settings(case), torch.Generator().manual_seed(0)
-    head = ImageHead(STATE, PerceptSpec(STATE // 2, FEATURES, POSE), ENCODER, generator) if case == "pixels" else StateHead(STATE)
+    head = (
+        ImageHead(STATE, PerceptSpec(STATE // 2, FEATURES, POSE), ENCODER, generator)
+        if case == "pixels"
+        else StateHead(STATE)
+    )
     policy = Policy(head=head, action_size=ACTION, gripper=False, hidden_sizes=config.hidden_sizes, generator=generator)
     return SAC(policy, return_range=(0.0, 1.0), config=config)
 

@@ -13,6 +13,7 @@ from robot_rl.config.components import SACConfig
 from robot_rl.errors import CheckpointError, ConfigError, SpecError
 from robot_rl.learn import losses
 from robot_rl.learn.batch import Batch
+from robot_rl.learn.critic_outputs import make_critic_outputs
 from robot_rl.learn.networks import Policy, StackedMLP, squashed_sample
 
 STATE_FORMAT = 2
@@ -43,7 +44,10 @@ class SAC:
         self._clamp = return_range if config.clamp_targets else None
         self._target_entropy = config.target_entropy_per_action * self.policy.continuous_size
         inputs = policy.head.size + policy.continuous_size
-        self.critic = StackedMLP(config.ensemble_size, inputs, config.hidden_sizes, 1, self.generator)
+        self.critic_outputs = make_critic_outputs(config, return_range, device)
+        self.critic = StackedMLP(
+            config.ensemble_size, inputs, config.hidden_sizes, self.critic_outputs.count, self.generator
+        )
         self.critic_target = copy.deepcopy(self.critic).requires_grad_(False)
         self.log_temperature = torch.tensor(math.log(config.initial_temperature), device=device, requires_grad=True)
         self.critic_updates = 0
@@ -122,15 +126,16 @@ class SAC:
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Loss of critics, gripper critics and head on one minibatch, without the leading N; and figures of it."""
         with torch.no_grad():  # y = R + gamma^m min_{i in M} Q'_i(s', a'), M a random subset of the ensemble
-            next_values = self.critic_target(torch.cat([next_latent, next_action], -1), members).squeeze(-1).float()
+            next_outputs = self.critic_target(torch.cat([next_latent, next_action], -1), members)
+            next_values = self.critic_outputs.value(next_outputs)
             target = losses.critic_target(batch.reward, batch.discount, next_values, self._clamp)
 
-        # L = sum_i mean_b (Q_i(s, a) - y)^2
+        # L = sum_i mean_b (Q_i(s, a) - y)^2, or the cross-entropy of a histogram of y
         latent = self.policy.head(batch.observation, batch.images)
         action = batch.action[:, : self.policy.continuous_size]
-        values = self.critic(torch.cat([latent, action], -1)).squeeze(-1).float()
-        loss = losses.critic_loss(values, target)
-        figures = {"critic_loss": loss.detach(), "q_mean": values.detach().mean(), "target_mean": target.mean()}
+        outputs = self.critic(torch.cat([latent, action], -1))
+        loss, q_mean = self.critic_outputs.loss(outputs, target), self.critic_outputs.value(outputs.detach()).mean()
+        figures = {"critic_loss": loss.detach(), "q_mean": q_mean, "target_mean": target.mean()}
         if batch.to_goal is not None:  # L += w mean_b |g(s) - (x_T - x_t)|^2 over episodes that succeeded
             goal_loss = losses.goal_loss(self.policy.head.to_goal(latent).float(), batch.to_goal)
             loss = loss + self.config.goal_weight * goal_loss
@@ -153,7 +158,7 @@ class SAC:
         # J = mean_b (alpha log pi(a|s) - mean_i Q_i(s, a)), a = tanh(mu(s) + sigma(s) eps)
         mean, log_std = self.policy(latent)
         action, log_prob = squashed_sample(mean, log_std, noise)
-        values = self.critic(torch.cat([latent, action], -1)).squeeze(-1).float()
+        values = self.critic_outputs.value(self.critic(torch.cat([latent, action], -1)))
         return losses.actor_loss(values, log_prob, temperature), -log_prob.detach().mean()
 
     def policy_state(self) -> dict[str, Tensor]:

@@ -284,8 +284,9 @@ def reach(n: int, b: int, g: torch.Generator) -> Batch:
     return Batch(torch.nn.functional.pad(x, pad), action, done, 0.9 * (1 - done), torch.nn.functional.pad(next_x, pad))
 
 
-def test_it_learns_to_reach_a_point_from_random_data():
-    sac = make(learning_rate=3e-3, hidden_sizes=(32, 32), ensemble_size=2, target_rate=0.02)
+@pytest.mark.parametrize("critic_loss", ["squared", "hl_gauss"])
+def test_it_learns_to_reach_a_point_from_random_data(critic_loss):
+    sac = make(learning_rate=3e-3, hidden_sizes=(32, 32), ensemble_size=2, target_rate=0.02, critic_loss=critic_loss)
     g = torch.Generator().manual_seed(0)
     for _ in range(250):
         logs = sac.update(reach(4, 128, g))
