@@ -31,5 +31,6 @@ class Engine:
 
     def update(self, batch: Batch) -> dict[str, Tensor]:
         """As `SAC.update`."""
-        with torch.autocast(self._device, torch.bfloat16, enabled=self._low_precision):
+        # Without its cache, which would give later minibatches the parameters of the first one.
+        with torch.autocast(self._device, torch.bfloat16, enabled=self._low_precision, cache_enabled=False):
             return self._sac.update(batch)

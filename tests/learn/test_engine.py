@@ -5,6 +5,7 @@ import torch
 from test_heads import FEATURES, batch, sac
 
 from robot_rl.config.components import EngineConfig
+from robot_rl.learn.batch import Batch
 from robot_rl.learn.engine import Engine
 
 
@@ -56,3 +57,13 @@ def test_a_compiled_learner_goes_on_from_a_plain_ones_state():
     expected, got = plain.update(data), engine.update(data)
     for name in expected:
         torch.testing.assert_close(got[name], expected[name], rtol=1e-4, atol=1e-5)
+
+
+def test_in_bfloat16_each_minibatch_sees_what_the_last_one_changed():
+    one = batch(FEATURES, n=1)
+    again = Batch._make(None if column is None else column.expand(4, *column.shape[1:]) for column in one)
+    losses = [
+        Engine(sac(FEATURES, gripper=True), EngineConfig(precision=precision)).update(again)["critic_loss"]
+        for precision in ("float32", "bfloat16")
+    ]
+    torch.testing.assert_close(losses[1], losses[0], rtol=0.05, atol=0.0)  # twice as large where it does not
