@@ -124,6 +124,8 @@ class EngineConfig:
     """Compile the losses (torch.compile): up to a third faster, after half a minute in which nothing happens."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """In which products are computed; parameters, optimizers and losses stay float32."""
+    capture: bool = True
+    """On a GPU: record the whole update once as a CUDA graph and replay it. Nothing changes on a CPU."""
 
 
 @dataclass(frozen=True, config=_STRICT)

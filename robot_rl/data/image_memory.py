@@ -11,7 +11,8 @@ from typing import Protocol
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from robot_rl.data.percept import ImageSpec
+from robot_rl.data.device_memory import device_memory
+from robot_rl.data.percept import Images, ImageSpec
 
 
 class ImageMemory(Protocol):
@@ -26,7 +27,7 @@ class ImageMemory(Protocol):
         """Keeps the images of one observation, as their spec says."""
         ...
 
-    def look(self, slots: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def look(self, slots: np.ndarray, rng: np.random.Generator) -> Images:
         """What networks see of the observations in `slots`, each camera cropped at random. Shape (B, *view_shape)."""
         ...
 
@@ -131,6 +132,8 @@ def _repeat_edge(views: np.ndarray, shifts: np.ndarray) -> None:
             views[before, row] = first
 
 
-def image_memory(capacity: int, spec: ImageSpec) -> ImageMemory:
-    """The memory for this kind of images."""
+def image_memory(capacity: int, spec: ImageSpec, device: str = "cpu") -> ImageMemory:
+    """The memory for this kind of images, where learning runs."""
+    if device != "cpu":
+        return device_memory(capacity, spec, device)
     return FeatureMemory(capacity, spec) if spec.kind == "features" else FrameMemory(capacity, spec)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from robot_rl.config.components import ReplayConfig
+from robot_rl.data.percept import Images, ImageSpec
 from robot_rl.data.replay import ReplayBuffer, Sample
 from robot_rl.errors import DataError
 
@@ -82,7 +85,9 @@ class DemoMixer:
                 operator_only=operator_only,
             )
             for target, values in zip(mixed, part, strict=True):
-                if target is not None:
+                if isinstance(target, Tensor):
+                    target[torch.from_numpy(rows)] = torch.as_tensor(values)
+                elif target is not None:
                     target[rows] = values
         return Sample._make(a if a is None else a.reshape(minibatches, total, *a.shape[1:]) for a in mixed)
 
@@ -92,8 +97,15 @@ class DemoMixer:
         shapes = ((count, width), (count, self.online.action_size), (count,), (count,), (count, width))
         sample = Sample(*(np.empty(shape, np.float32) for shape in shapes))
         if (spec := self.online.image_spec) is not None:
-            now, later = (np.empty((count, *spec.view_shape), spec.dtype) for _ in range(2))
+            now, later = (self._empty_images(count, spec) for _ in range(2))
             sample = sample._replace(images=now, next_images=later)
         if (pose := self.online.pose) is not None:
             sample = sample._replace(to_goal=np.empty((count, pose[1] - pose[0]), np.float32))
         return sample
+
+    def _empty_images(self, count: int, spec: ImageSpec) -> Images:
+        """Images to be filled, where they are looked at."""
+        shape, device = (count, *spec.view_shape), self.online.device
+        if device == "cpu":
+            return np.empty(shape, spec.dtype)
+        return torch.empty(shape, dtype=getattr(torch, spec.dtype), device=device)

@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
+from torch import Tensor
 
 from robot_rl.errors import DataError
+
+Images = np.ndarray | Tensor
+"""Images that were looked at: an array, or a tensor on the device on which learning runs."""
 
 
 @dataclass(frozen=True)

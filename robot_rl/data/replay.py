@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from robot_rl.data.image_memory import image_memory
-from robot_rl.data.percept import ImageSpec, Percept
+from robot_rl.data.percept import Images, ImageSpec, Percept
 from robot_rl.data.schema import Episode, Source
 from robot_rl.data.slot_queue import SlotQueue
 from robot_rl.errors import DataError
@@ -40,8 +40,8 @@ class Sample(NamedTuple):
     reward: np.ndarray
     discount: np.ndarray
     next_observation: np.ndarray
-    images: np.ndarray | None = None
-    next_images: np.ndarray | None = None
+    images: Images | None = None
+    next_images: Images | None = None
     to_goal: np.ndarray | None = None
 
 
@@ -60,6 +60,7 @@ class ReplayBuffer:
         action_size: Elements of an action.
         images: What is kept of the frames of an observation; None keeps nothing.
         pose: Which elements of the state are a pose that says how far an episode is from its end.
+        device: Where images are kept and looked at; everything else is small and stays with the CPU.
     """
 
     def __init__(
@@ -69,12 +70,13 @@ class ReplayBuffer:
         action_size: int,
         images: ImageSpec | None = None,
         pose: tuple[int, int] | None = None,
+        device: str = "cpu",
     ) -> None:
         if capacity < 2:
             raise DataError(f"replay capacity is {capacity} rows; the shortest episode takes 2")
         self.capacity, self.state_size, self.action_size = capacity, state_size, action_size
-        self.image_spec, self.pose = images, pose
-        self._images = image_memory(capacity, images) if images is not None else None
+        self.image_spec, self.pose, self.device = images, pose, device
+        self._images = image_memory(capacity, images, device) if images is not None else None
         self._columns = {
             "state": np.zeros((capacity, state_size), np.float32),
             "action": np.zeros((capacity, action_size), np.float32),

@@ -15,6 +15,7 @@ from torch import Tensor
 from robot_rl.config.components import EncoderConfig, EngineConfig, SACConfig
 from robot_rl.data.percept import ImageSpec, PerceptSpec
 from robot_rl.learn.batch import Batch
+from robot_rl.learn.bench_cuda import bench_on_gpu
 from robot_rl.learn.encoders import make_encoder
 from robot_rl.learn.engine import Engine
 from robot_rl.learn.flops import head_flops, update_flops
@@ -67,6 +68,7 @@ def bench_learner(
         the call needs, `bound_ms` = these at that rate, and for each engine `best_ms` and `median_ms` [CPU time] and
         `share` = bound_ms / best_ms. For pixels also `encoder_in_update_ms`: the eager call and the frozen encoder's
         time for the 4096 images that it would see, at its time per image in batches of 32; and `times_faster`.
+        Where there is a GPU also `cuda`, see `bench_on_gpu`.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -105,6 +107,10 @@ def _bench(cases: tuple[str, ...], engines: tuple[str, ...], rounds: int) -> dic
                     "median_ms": median * 1e3,
                     "share": bound / best,
                 }
+    if torch.cuda.is_available():
+        report["cuda"] = bench_on_gpu(
+            {case: (partial(_learner, case, "cuda"), _batch(case, "cuda"), _flops(case)) for case in cases}, rounds
+        )
     if encoding:
         row, images = report["pixels"], 2 * len(ENCODER.cameras) * UPDATES * BATCH
         cached = row[engines[0]]["best_ms"]
@@ -124,8 +130,8 @@ def _settings(case: str) -> SACConfig:
     return SACConfig(ensemble_size=size, target_subset=2)
 
 
-def _learner(case: str) -> SAC:
-    config, generator = _settings(case), torch.Generator().manual_seed(0)
+def _learner(case: str, device: str = "cpu") -> SAC:
+    config, generator = _settings(case), torch.Generator(device).manual_seed(0)
     head = (
         ImageHead(STATE, PerceptSpec(STATE // 2, FEATURES, POSE), ENCODER, generator)
         if case == "pixels"
@@ -142,12 +148,12 @@ def _flops(case: str) -> int:
     return update_flops(_settings(case), _learner(case).policy.head.size, ACTION, BATCH, UPDATES, head)
 
 
-def _batch(case: str) -> Batch:
+def _batch(case: str, device: str = "cpu") -> Batch:
     shape, generator = (UPDATES, BATCH), torch.Generator().manual_seed(0)
     seen: list[Tensor | None] = [None, None]
     if case == "pixels":
         seen = [torch.randn(*shape, *FEATURES.view_shape, generator=generator).half() for _ in range(2)]
-    return Batch(
+    batch = Batch(
         observation=torch.randn(*shape, STATE, generator=generator),
         action=torch.rand(*shape, ACTION, generator=generator) * 2 - 1,
         reward=torch.zeros(shape),
@@ -157,6 +163,7 @@ def _batch(case: str) -> Batch:
         next_images=seen[1],
         to_goal=torch.randn(*shape, POSE[1] - POSE[0], generator=generator) if case == "pixels" else None,
     )
+    return Batch._make(None if column is None else column.to(device) for column in batch)
 
 
 def _encoder() -> Callable[[], object]:

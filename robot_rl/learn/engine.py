@@ -1,4 +1,4 @@
-"""Makes the readable algorithm fast without a second copy of it: compiled losses, and products in bfloat16.
+"""Makes the readable algorithm fast without a second copy of it: compiled losses, products in bfloat16, CUDA graphs.
 
 It knows how `SAC.update` runs; it does not know what it computes. What is always done, because it costs no clarity, is
 done in the algorithm itself: stacked ensembles, fused optimizers, one gather for all minibatches of a call.
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from robot_rl.config.components import EngineConfig
 from robot_rl.learn.batch import Batch
+from robot_rl.learn.cuda_graph import CapturedUpdate, Update
 from robot_rl.learn.sac import SAC
 
 
@@ -25,12 +26,24 @@ class Engine:
     def __init__(self, sac: SAC, config: EngineConfig) -> None:
         self._sac, self._low_precision = sac, config.precision == "bfloat16"
         self._device = sac.generator.device.type
+        self._capture = config.capture and self._device == "cuda"
         if config.compile:
             sac.critic_objective = torch.compile(sac.critic_objective, dynamic=False)
             sac.actor_objective = torch.compile(sac.actor_objective, dynamic=False)
+        self.restart()
+
+    def restart(self) -> None:
+        """To be called after the learner has loaded a state: forgets where its tensors were."""
+        self._run: Update = CapturedUpdate(self._plain, self._sac.generator) if self._capture else self._plain
 
     def update(self, batch: Batch) -> dict[str, Tensor]:
         """As `SAC.update`."""
+        done = self._sac.critic_updates + len(batch.reward)
+        logs = self._run(batch)
+        self._sac.critic_updates = done  # a replayed graph does not count
+        return logs
+
+    def _plain(self, batch: Batch) -> dict[str, Tensor]:
         # Without its cache, which would give later minibatches the parameters of the first one.
         with torch.autocast(self._device, torch.bfloat16, enabled=self._low_precision, cache_enabled=False):
             return self._sac.update(batch)

@@ -39,7 +39,7 @@ class Learner:
 
     def __init__(self, task: TaskSpec, percepts: PerceptSpec, config: TrainConfig) -> None:
         self._config = config
-        sizes = percepts.state_size, task.action_size, percepts.images, percepts.pose
+        sizes = percepts.state_size, task.action_size, percepts.images, percepts.pose, config.device
         rows = max(2, config.demonstrations * (task.max_steps + 1))
         self.demos = ReplayBuffer(rows, *sizes)
         self.online = ReplayBuffer(config.replay.capacity, *sizes)
@@ -111,7 +111,7 @@ class Learner:
         """Minibatches on the learner's device."""
         sample = self._mixer.sample(minibatches, self._rng)
         device = self._config.device
-        return Batch._make(None if column is None else torch.from_numpy(column).to(device) for column in sample)
+        return Batch._make(None if column is None else torch.as_tensor(column).to(device) for column in sample)
 
     def _standardise(self) -> None:
         """Shows the head what images look like."""
@@ -156,3 +156,4 @@ class Learner:
         self._rng.bit_generator.state = state["rng"]
         self.env_steps = int(state["env_steps"])
         self._logs = [dict(row) for row in state["logs"]]
+        self._engine.restart()

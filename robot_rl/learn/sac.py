@@ -202,7 +202,8 @@ class SAC:
         self.critic_updates = state["critic_updates"]
 
     def _adam(self, parameters: list[Tensor]) -> torch.optim.Adam:
-        return torch.optim.Adam(parameters, lr=self.config.learning_rate, fused=True)
+        on_gpu = self.generator.device.type == "cuda"  # fit for being recorded as a graph
+        return torch.optim.Adam(parameters, lr=self.config.learning_rate, fused=True, capturable=on_gpu)
 
     def _step(self, name: str, loss: Tensor) -> None:
         """One optimizer step on its own parameters; nothing else receives a gradient."""

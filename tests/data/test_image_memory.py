@@ -1,7 +1,11 @@
 import numpy as np
 import pytest
+import torch
 
+from robot_rl.config.components import ReplayConfig
+from robot_rl.data.device_memory import device_memory
 from robot_rl.data.image_memory import image_memory
+from robot_rl.data.mixing import DemoMixer
 from robot_rl.data.percept import ImageSpec, Percept
 from robot_rl.data.replay import ReplayBuffer
 from robot_rl.data.schema import Source
@@ -118,3 +122,39 @@ def test_what_it_takes_to_remember():
     raw = ImageSpec("frames", (2, 128, 128, 3), "uint8", maker="", size=128)
     assert cached.nbytes <= 0.1 * naive
     assert raw.nbytes <= 0.5 * naive
+
+
+@pytest.mark.parametrize("spec", [FEATURES, FRAMES], ids=["features", "frames"])
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_device_remembers_and_shows_the_same(spec, device):
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    plain, there = image_memory(9, spec), device_memory(9, spec, device)
+    for slot in range(9):
+        images = (features if spec is FEATURES else frames)(slot)
+        plain.write(slot, images)
+        there.write(slot, images)
+    slots = np.array([3, 0, 8, 8, 5] * 20)
+    expected = plain.look(slots, np.random.default_rng(2))
+    seen = there.look(slots, np.random.default_rng(2))
+    np.testing.assert_array_equal(seen.cpu().numpy(), expected)
+    np.testing.assert_array_equal(there.read(slots), plain.read(slots))
+    assert there.nbytes >= 9 * spec.nbytes
+
+
+def test_images_on_a_device_are_mixed_like_any():
+    samples = []
+    for device in ("cpu", "device"):
+        buffers = [ReplayBuffer(40, 3, 1, FEATURES) for _ in range(2)]
+        for buffer in buffers:
+            if device != "cpu":  # the device's memory on the CPU, as there may be no other device
+                buffer._images, buffer.device = device_memory(40, FEATURES, "cpu"), "cpu:0"
+            buffer.begin(percept(0))
+            for t in range(9):
+                buffer.append(np.zeros(1), 0.0, False, t == 8, Source.POLICY, percept(t + 1))
+        config = ReplayConfig(batch_size=8, history=(0,))
+        samples.append(DemoMixer(*buffers, config, 2, 0.9).sample(3, np.random.default_rng(0)))
+    assert isinstance(samples[1].images, torch.Tensor)
+    for expected, got in zip(*samples, strict=True):
+        if expected is not None:
+            np.testing.assert_array_equal(np.asarray(got), expected)
