@@ -87,9 +87,7 @@ def _busy(work: Callable[[], object]) -> float:
     with torch.profiler.profile(activities=[activity.CPU, activity.CUDA]) as profile:
         _seconds(work, CALLS)
     spans = sorted(
-        (event.time_range.start, event.time_range.end)
-        for event in profile.events()
-        if event.device_type.name == "CUDA"
+        (event.time_range.start, event.time_range.end) for event in profile.events() if event.device_type.name == "CUDA"
     )
     ran, until = 0.0, spans[0][0]
     for start, end in spans:

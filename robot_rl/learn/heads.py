@@ -38,6 +38,10 @@ class StateHead(nn.Module):
         del images  # there are none
         return state
 
+    def with_action(self, latent: Tensor, action: Tensor) -> Tensor:
+        """What critics are fed: (B, size) and (B, act) -> (B, size + act)."""
+        return torch.cat([latent, action], -1)
+
     def check(self, leading: tuple[int, ...], state: Tensor, images: Tensor | None) -> None:
         """Refuses what it could not take, with these leading dimensions.
 
@@ -94,11 +98,15 @@ class ImageHead(nn.Module):
         self.norm = nn.LayerNorm(config.bottleneck, device=device)
         self.state_weight = _uniform((state_size, STATE_WIDTH), state_size, generator)
         self.state_norm = nn.LayerNorm(STATE_WIDTH, device=device)
-        self.size = cameras * config.bottleneck + STATE_WIDTH + state_size
+        parts = [config.bottleneck] * cameras + [STATE_WIDTH, state_size]
         self.goal: nn.Parameter | None = None
         if percepts.pose is not None:
-            self.goal = _uniform((self.size, percepts.pose[1] - percepts.pose[0]), self.size, generator)
-            self.size += self.goal.shape[1]
+            self.goal = _uniform((sum(parts), percepts.pose[1] - percepts.pose[0]), sum(parts), generator)
+            parts.append(self.goal.shape[1])
+        self.size, self._parts = sum(parts), len(parts)
+        gains = [torch.full((width,), self._gain(width), device=device) for width in parts]
+        self.register_buffer("gains", torch.cat(gains), persistent=False)
+        self.gains: Tensor
 
     def forward(self, state: Tensor, images: Tensor | None) -> Tensor:
         """State (B, state) and images (B, *view_shape) -> (B, size)."""
@@ -113,11 +121,25 @@ class ImageHead(nn.Module):
         seen = torch.tanh(self.norm(torch.baddbmm(self.bias, maps, product)))  # (cameras, B, bottleneck)
         felt = torch.tanh(self.state_norm(state @ self.state_weight))
         latent = torch.cat([*seen.unbind(0), felt, state], -1)
-        return latent if self.goal is None else torch.cat([latent, GOAL_GAIN * (latent @ self.goal)], -1)
+        if self.goal is not None:
+            latent = torch.cat([latent, GOAL_GAIN * (latent @ self.goal)], -1)
+        return latent * self.gains
+
+    def with_action(self, latent: Tensor, action: Tensor) -> Tensor:
+        """What critics are fed: (B, size) and (B, act) -> (B, size + act)."""
+        return torch.cat([latent, self._gain(action.shape[-1]) * action], -1)
+
+    def _gain(self, width: int) -> float:
+        """By this each part of the networks' input is scaled, so that each has the same say in what follows.
+
+        Otherwise a few hundred features of images would drown the action, and critics hardly tell one from another.
+        """
+        return math.sqrt(self.size / (self._parts * width))
 
     def to_goal(self, latent: Tensor) -> Tensor:
         """The way to the goal that a latent (B, size) shows, in the units of the pose, shape (B, pose)."""
-        return latent[:, latent.shape[1] - (0 if self.goal is None else self.goal.shape[1]) :] / GOAL_GAIN
+        width = 0 if self.goal is None else self.goal.shape[1]
+        return latent[:, self.size - width :] / (GOAL_GAIN * self._gain(width)) if width else latent[:, :0]
 
     def check(self, leading: tuple[int, ...], state: Tensor, images: Tensor | None) -> None:
         """Refuses what it could not take, with these leading dimensions.

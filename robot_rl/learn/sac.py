@@ -126,14 +126,14 @@ class SAC:
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Loss of critics, gripper critics and head on one minibatch, without the leading N; and figures of it."""
         with torch.no_grad():  # y = R + gamma^m min_{i in M} Q'_i(s', a'), M a random subset of the ensemble
-            next_outputs = self.critic_target(torch.cat([next_latent, next_action], -1), members)
+            next_outputs = self.critic_target(self.policy.head.with_action(next_latent, next_action), members)
             next_values = self.critic_outputs.value(next_outputs)
             target = losses.critic_target(batch.reward, batch.discount, next_values, self._clamp)
 
         # L = sum_i mean_b (Q_i(s, a) - y)^2, or the cross-entropy of a histogram of y
         latent = self.policy.head(batch.observation, batch.images)
         action = batch.action[:, : self.policy.continuous_size]
-        outputs = self.critic(torch.cat([latent, action], -1))
+        outputs = self.critic(self.policy.head.with_action(latent, action))
         loss, q_mean = self.critic_outputs.loss(outputs, target), self.critic_outputs.value(outputs.detach()).mean()
         figures = {"critic_loss": loss.detach(), "q_mean": q_mean, "target_mean": target.mean()}
         if batch.to_goal is not None:  # L += w mean_b |g(s) - (x_T - x_t)|^2 over episodes that succeeded
@@ -158,7 +158,7 @@ class SAC:
         # J = mean_b (alpha log pi(a|s) - mean_i Q_i(s, a)), a = tanh(mu(s) + sigma(s) eps)
         mean, log_std = self.policy(latent)
         action, log_prob = squashed_sample(mean, log_std, noise)
-        values = self.critic_outputs.value(self.critic(torch.cat([latent, action], -1)))
+        values = self.critic_outputs.value(self.critic(self.policy.head.with_action(latent, action)))
         return losses.actor_loss(values, log_prob, temperature), -log_prob.detach().mean()
 
     def policy_state(self) -> dict[str, Tensor]:

@@ -5,7 +5,7 @@ from robot_rl.config.components import EncoderConfig, SACConfig
 from robot_rl.data.percept import ImageSpec, PerceptSpec
 from robot_rl.errors import ConfigError, SpecError
 from robot_rl.learn.batch import Batch
-from robot_rl.learn.heads import ImageHead, StateHead
+from robot_rl.learn.heads import STATE_WIDTH, ImageHead, StateHead
 from robot_rl.learn.image_networks import make_image_network
 from robot_rl.learn.networks import Policy
 from robot_rl.learn.sac import SAC
@@ -49,7 +49,7 @@ def batch(spec, n=2, b=8):
 def test_each_camera_goes_through_its_own_formula():
     net, state, seen = head(), torch.randn(7, STATE, generator=generator(3)), images(7)
     net.standardise(images(100, seed=9))
-    out = net(state, seen)
+    out = net(state, seen) / net.gains
     assert out.shape == (7, net.size)
     for camera in range(CAMERAS):
         maps = seen[:, camera].float() * net.scale[camera] + net.shift[camera]
@@ -136,6 +136,17 @@ def test_an_unknown_way_to_the_goal_teaches_nothing():
 
 def test_the_networks_are_shown_the_way_in_finer_units():
     net, state, seen = head(pose=(1, 3)), torch.randn(7, STATE, generator=generator(3)), images(7)
-    latent, plain = net(state, seen), head()(state, seen)
-    torch.testing.assert_close(latent[:, :-2], plain)
+    latent, bare = net(state, seen), head()
+    plain = bare(state, seen) / bare.gains
+    torch.testing.assert_close(latent[:, :-2] / net.gains[:-2], plain)
     torch.testing.assert_close(net.to_goal(latent), plain @ net.goal)
+
+
+def test_every_part_of_the_input_has_the_same_say():
+    """Of critics as they start: for parts whose elements are of order one, the variance of what a layer makes of them."""
+    net, size, width = head(pose=(1, 3), bottleneck=32), 3, 4000
+    ones = net.with_action(net.gains[None], torch.ones(1, size))
+    weight = torch.randn(net.size + size, width, generator=generator()) / (net.size + size) ** 0.5
+    parts = (ones[0, :, None] * weight).split([32, 32, STATE_WIDTH, STATE, 2, size])
+    for part in parts:
+        assert float(part.sum(0).var()) == pytest.approx(1 / 5, rel=0.15)  # of the five parts beside the action
