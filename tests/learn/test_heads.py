@@ -143,7 +143,7 @@ def test_the_networks_are_shown_the_way_in_finer_units():
 
 
 def test_every_part_of_the_input_has_the_same_say():
-    """Of critics as they start: for parts whose elements are of order one, the variance of what a layer makes of them."""
+    """The variance of what a fresh layer makes of parts whose elements are of order one."""
     net, size, width = head(pose=(1, 3), bottleneck=32), 3, 4000
     ones = net.with_action(net.gains[None], torch.ones(1, size))
     weight = torch.randn(net.size + size, width, generator=generator()) / (net.size + size) ** 0.5
