@@ -43,7 +43,7 @@ ARMS = {
 """What is changed against the defaults, by what is observed and the label of the curve."""
 BASE = {
     "state": [],
-    "pixels": ["--obs", "pixels", "--set", "processes=2", "--set", "engine.precision=bfloat16"],
+    "pixels": ["--obs", "pixels"],
 }
 """What all arms have in common."""
 

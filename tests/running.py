@@ -30,7 +30,7 @@ def robot_rl(*arguments: object, **options) -> subprocess.CompletedProcess[str]:
     """Runs a command to its end, with standard output and standard error apart."""
     command = [ROBOT_RL, *map(str, arguments)]
     options = {"env": environment()} | options
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=200, **options)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=280, **options)
 
 
 def start(*arguments: object) -> subprocess.Popen[str]:

@@ -122,8 +122,9 @@ class EngineConfig:
 
     compile: bool = False
     """Compile the losses (torch.compile): up to a third faster, after half a minute in which nothing happens."""
-    precision: Literal["float32", "bfloat16"] = "float32"
-    """In which products are computed; parameters, optimizers and losses stay float32."""
+    precision: Literal["auto", "float32", "bfloat16"] = "float32"
+    """In which products are computed; parameters, optimizers and losses stay float32. auto takes bfloat16 where the
+    hardware has it."""
     capture: bool = True
     """On a GPU: record the whole update once as a CUDA graph and replay it. Nothing changes on a CPU."""
 
@@ -165,5 +166,11 @@ class TrainConfig:
     evaluation: EvaluationConfig = Field(default_factory=EvaluationConfig)
 
 
-PIXEL_DEFAULTS = {"env_steps": 15_000, "update_to_data": 4, "replay": {"capacity": 30_000, "batch_size": 256}}
+PIXEL_DEFAULTS = {
+    "env_steps": 8_000,
+    "update_to_data": 4,
+    "processes": 2,
+    "engine": {"precision": "auto"},
+    "replay": {"capacity": 30_000, "batch_size": 256},
+}
 """Settings whose defaults differ with `observations=pixels`: updates cost ten times as much, and frames take memory."""

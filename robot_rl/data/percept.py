@@ -46,10 +46,6 @@ class ImageSpec:
         """Size of one observation's [bytes]."""
         return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
-    def acting_view(self, images: np.ndarray) -> np.ndarray:
-        """What a policy that acts sees: what was not shifted. Shape `view_shape`."""
-        return images[0] if self.kind == "features" else images
-
     def check(self, images: np.ndarray | None) -> np.ndarray:
         """`images`, if they are of this shape and dtype.
 

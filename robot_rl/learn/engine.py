@@ -12,6 +12,7 @@ from torch import Tensor
 from robot_rl.config.components import EngineConfig
 from robot_rl.learn.batch import Batch
 from robot_rl.learn.cuda_graph import CapturedUpdate, Update
+from robot_rl.learn.precision import computed_in
 from robot_rl.learn.sac import SAC
 
 
@@ -24,8 +25,8 @@ class Engine:
     """
 
     def __init__(self, sac: SAC, config: EngineConfig) -> None:
-        self._sac, self._low_precision = sac, config.precision == "bfloat16"
-        self._device = sac.generator.device.type
+        self._sac, self._device = sac, sac.generator.device.type
+        self._low_precision = computed_in(config.precision, self._device) == torch.bfloat16
         self._capture = config.capture and self._device == "cuda"
         if config.compile:
             sac.critic_objective = torch.compile(sac.critic_objective, dynamic=False)

@@ -1,7 +1,7 @@
 """From an observation to a percept: state packed and scaled, frames as they are or as features of a frozen encoder.
 
-Every observation is encoded once, for acting and for replay alike. It knows observations and encoders; it does not know
-replay, networks that learn, or robots.
+Every frame is encoded once, for acting and for replay alike, and shifted crops of it only where replay keeps them. It
+knows observations and encoders; it does not know replay, networks that learn, or robots.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterator, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from robot_rl.data.percept import ImageSpec, Percept, PerceptSpec
 from robot_rl.data.schema import Observation
 from robot_rl.errors import SpecError, UnknownNameError
 from robot_rl.learn.encoders import TRAINED, make_encoder
+from robot_rl.learn.precision import computed_in
 from robot_rl.spec import DictSpec
 
 IMAGE_PREFIX = "images/"
@@ -35,9 +36,25 @@ class FrameEncoder(Protocol):
         """What it makes."""
         ...
 
-    def encode(self, frames: np.ndarray) -> np.ndarray:
-        """Frames of one observation, (cameras, height, width, 3), uint8, as `spec` says."""
+    def view(self, frames: np.ndarray) -> np.ndarray:
+        """What a policy that acts sees of frames (cameras, height, width, 3), uint8; shape `spec.view_shape`."""
         ...
+
+    def encode(self, frames: np.ndarray, view: np.ndarray) -> np.ndarray:
+        """What replay keeps of the same frames, of shape `spec.shape`; `view` is what `view` made of them."""
+        ...
+
+
+class View(NamedTuple):
+    """What a policy that acts sees of an observation.
+
+    Attributes:
+        state: Packed and scaled, shape (state_size,), float32.
+        images: Of shape `view_shape`; None where the policy does not see.
+    """
+
+    state: np.ndarray
+    images: np.ndarray | None
 
 
 class Perception:
@@ -61,27 +78,38 @@ class Perception:
             encoder.spec if encoder else None,
             (pose.start, pose.stop) if goal and pose.stop > pose.start else None,
         )
-        self._last: tuple[Observation | None, Percept | None] = None, None
+        self._last: tuple[Observation, View] | None = None
 
-    def __call__(self, observation: Observation) -> Percept:
-        """The percept; that of the last observation is remembered, so that who acts and who learns share it.
+    def view(self, observation: Observation) -> View:
+        """What is needed to act; that of the last observation is remembered, so that who learns need not redo it.
 
         Raises:
             SpecError: if an entry is missing or has another shape, dtype or order of axes than its spec.
         """
-        known, percept = self._last
-        if percept is None or known is not observation:
-            images = self._encoder.encode(self._frames(observation)) if self._encoder else None
-            percept = Percept(self._packer.pack(observation), images)
-            self._last = observation, percept
-        return percept
+        if self._last is None or self._last[0] is not observation:
+            images = self._encoder.view(self._frames(observation)) if self._encoder else None
+            self._last = observation, View(self._packer.pack(observation), images)
+        return self._last[1]
+
+    def __call__(self, observation: Observation) -> Percept:
+        """What is needed to learn.
+
+        Raises:
+            SpecError: as `view`.
+        """
+        state, view = self.view(observation)
+        if self._encoder is None or view is None:
+            return Percept(state)
+        return Percept(state, self._encoder.encode(self._frames(observation), view))
 
     def of_rows(self, observations: Mapping[str, np.ndarray]) -> Iterator[Percept]:
         """Percepts of R observations, given as arrays of shape (R, ...)."""
-        states = self._packer.pack_rows(observations)
-        for t, state in enumerate(states):
-            row = {key: observations[key][t] for key in self._keys if key in observations}
-            yield Percept(state, self._encoder.encode(self._frames(row)) if self._encoder else None)
+        for t, state in enumerate(self._packer.pack_rows(observations)):
+            if self._encoder is None:
+                yield Percept(state)
+                continue
+            frames = self._frames({key: observations[key][t] for key in self._keys if key in observations})
+            yield Percept(state, self._encoder.encode(frames, self._encoder.view(frames)))
 
     def _frames(self, observation: Observation) -> np.ndarray:
         size = self.spec.images.size if self.spec.images else 0
@@ -104,8 +132,13 @@ class RawFrames:
         shape = (len(config.cameras), config.image_size, config.image_size, 3)
         self.spec = ImageSpec("frames", shape, "uint8", maker="cameras", size=config.image_size, shift=config.shift)
 
-    def encode(self, frames: np.ndarray) -> np.ndarray:
+    def view(self, frames: np.ndarray) -> np.ndarray:
         """The frames."""
+        return frames
+
+    def encode(self, frames: np.ndarray, view: np.ndarray) -> np.ndarray:
+        """The frames."""
+        del view  # the same
         return frames
 
 
@@ -121,7 +154,7 @@ class FrozenFeatures:
 
     def __init__(self, config: EncoderConfig) -> None:
         self._crops, self._shift = config.crops, config.shift
-        self._dtype = _precision(config.precision)
+        self._dtype = computed_in(config.precision)
         encoder = make_encoder(config.name)
         self._encoder = encoder.to(self._dtype)
         fingerprint = _fingerprint(encoder)
@@ -144,21 +177,29 @@ class FrozenFeatures:
             size=config.image_size,
         )
 
-    @torch.no_grad()
-    def encode(self, frames: np.ndarray) -> np.ndarray:
+    def view(self, frames: np.ndarray) -> np.ndarray:
+        """(cameras, height, width, 3) -> (cameras, channels, rows, columns), float16, of the crop not shifted."""
+        return self._features(frames)
+
+    def encode(self, frames: np.ndarray, view: np.ndarray) -> np.ndarray:
         """(cameras, height, width, 3) -> (K, cameras, channels, rows, columns), float16."""
-        crops = torch.from_numpy(np.stack([frames, *self._shifted(frames)]))
-        images = crops.flatten(0, 1).permute(0, 3, 1, 2).to(self._dtype)  # channels last in memory, as they come
-        features = self._encoder(images)
+        if self._crops == 1:
+            return view[None]
+        shifted = self._features(np.concatenate(list(self._shifted(frames))))
+        return np.concatenate([view[None], shifted.reshape(self._crops - 1, *view.shape)])
+
+    @torch.no_grad()
+    def _features(self, images: np.ndarray) -> np.ndarray:
+        """(B, height, width, 3) -> (B, channels, rows, columns), float16."""
+        pixels = torch.from_numpy(images).permute(0, 3, 1, 2).to(self._dtype)  # channels last in memory, as they come
+        features = self._encoder(pixels)
         if self._projection is not None:
             features = nn.functional.conv2d(features, self._projection)
-        packed: np.ndarray = features.half().reshape(self.spec.shape).numpy()
+        packed: np.ndarray = features.half().contiguous().numpy()
         return packed
 
     def _shifted(self, frames: np.ndarray) -> Iterator[np.ndarray]:
         """All frames with their edges repeated, moved by up to `shift` pixels, each camera by itself."""
-        if self._crops == 1:
-            return
         rng, reach = np.random.default_rng(zlib.crc32(frames.data)), self._shift
         padded = np.pad(frames, ((0, 0), (reach, reach), (reach, reach), (0, 0)), mode="edge")
         size = frames.shape[1]
@@ -183,12 +224,6 @@ def make_perception(specs: DictSpec, config: TrainConfig) -> Perception:
             raise UnknownNameError("camera", camera, valid)
     eyes: FrameEncoder = RawFrames(encoder) if encoder.name in TRAINED else FrozenFeatures(encoder)
     return Perception(specs, encoder.cameras, eyes, goal=config.sac.goal_weight > 0)
-
-
-def _precision(wanted: str) -> torch.dtype:
-    capabilities = torch.cpu.get_capabilities()
-    native = capabilities.get("avx512_bf16") or capabilities.get("amx_bf16")  # elsewhere bfloat16 is the slower one
-    return torch.bfloat16 if wanted == "bfloat16" or (wanted == "auto" and native) else torch.float32
 
 
 def _fingerprint(network: nn.Module) -> str:

@@ -142,9 +142,8 @@ class Rollout:
     def _perceive(self, observation: Observation) -> None:
         if self._perception is None:
             return
-        percept, spec = self._perception(observation), self._perception.spec.images
-        self._rows.append(percept.state)
-        self._view = spec.acting_view(percept.images) if spec is not None and percept.images is not None else None
+        state, self._view = self._perception.view(observation)
+        self._rows.append(state)
 
     def _act(self, deterministic: bool) -> np.ndarray:
         if self.policy is None:
