@@ -1,4 +1,4 @@
-"""The command line: `robot-rl tasks | demo | train | eval | inspect | data | bench`. Wiring only.
+"""The command line: `robot-rl tasks | demo | train | eval | inspect | data | label | bench`. Wiring only.
 
 Answers go to standard output (as JSON with `--json`), progress and errors to standard error. Exit codes: 0 done,
 1 an error or a figure below what was asked for, 2 wrong usage, 130 stopped by Ctrl-C.
@@ -18,6 +18,7 @@ from robot_rl.config.describe import list_keys
 from robot_rl.config.load import load_config
 from robot_rl.data_cli import Reply, add_data_commands
 from robot_rl.errors import InterruptedRunError, RobotRLError
+from robot_rl.label_cli import add_label_commands
 from robot_rl.registry import benchmark_names, check_task
 
 
@@ -107,7 +108,11 @@ def _parser() -> argparse.ArgumentParser:
 
     text = "look at, check, exchange and rearrange recorded episodes"
     data = commands.add_parser("data", help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
-    add_data_commands(data.add_subparsers(required=True, metavar="COMMAND"), _data_command)
+    add_data_commands(data.add_subparsers(required=True, metavar="COMMAND"), _reply_command)
+
+    text = "have a vision-language model label recorded episodes, and find out how far to trust it"
+    label = commands.add_parser("label", help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
+    add_label_commands(label.add_subparsers(required=True, metavar="COMMAND"), _reply_command)
 
     bench = _command(commands, "bench", _bench, "time a part against what this machine can do")
     bench.add_argument("what", metavar="WHAT", help=f"one of: {', '.join(benchmark_names())}")
@@ -125,7 +130,7 @@ def _command(
     return parser
 
 
-def _data_command(
+def _reply_command(
     commands: Any, name: str, run: Callable[[argparse.Namespace], Reply], text: str
 ) -> argparse.ArgumentParser:
     def command(arguments: argparse.Namespace) -> int:

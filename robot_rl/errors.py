@@ -88,3 +88,15 @@ class PluginError(RobotRLError):
 
 class LinkError(RobotRLError):
     """Actor and learner cannot talk to each other: version, size, or a broken connection."""
+
+
+class EndpointError(RobotRLError):
+    """A model server cannot be used as asked: not there, no key, no such model, no images, no log-probabilities."""
+
+
+class BudgetSpentError(RobotRLError):
+    """The next question would have cost more than is left of the budget."""
+
+
+class UnansweredError(RobotRLError):
+    """A model server did not answer one question, after all attempts; it may be asked again later."""

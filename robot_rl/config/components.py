@@ -16,10 +16,11 @@ NonNegative = Annotated[int, Field(ge=0)]
 PositiveReal = Annotated[float, Field(gt=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 
-_STRICT = ConfigDict(extra="forbid", strict=True)
+STRICT = ConfigDict(extra="forbid", strict=True)
+"""How pydantic checks every component."""
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class SACConfig:
     """RLPD-style soft actor-critic (Haarnoja 2018; Ball 2023)."""
 
@@ -53,7 +54,7 @@ class SACConfig:
     """Chance of a random gripper action while training, for tasks that have one."""
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class ReplayConfig:
     """What is remembered and how it is sampled."""
 
@@ -67,7 +68,7 @@ class ReplayConfig:
     """Ages [steps] of the observations stacked for the networks; before the first one, the first is repeated."""
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class InterventionConfig:
     """How the scripted operator corrects the policy while training."""
 
@@ -75,7 +76,7 @@ class InterventionConfig:
     """Whether it does so at all."""
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class EvaluationConfig:
     """Evaluation of the finished policy, on seeds apart from training."""
 
@@ -91,7 +92,7 @@ class EvaluationConfig:
     """Episodes shown in `evaluation.mp4`; 0 writes none."""
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class EncoderConfig:
     """How a policy sees; nothing here counts for one that learns from `state`."""
 
@@ -116,7 +117,7 @@ class EncoderConfig:
     """Width of what the head makes of each camera."""
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class EngineConfig:
     """How an update is made fast; what it computes stays the same, but for the last digits."""
 
@@ -129,7 +130,7 @@ class EngineConfig:
     """On a GPU: record the whole update once as a CUDA graph and replay it. Nothing changes on a CPU."""
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class TrainConfig:
     """One training run, from demonstrations to evaluation."""
 

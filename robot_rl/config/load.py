@@ -34,13 +34,17 @@ def load_config(path: Path | None = None, overrides: Sequence[str] = ()) -> Trai
     Raises:
         ConfigError: if the file cannot be read, a key is unknown, or a value has the wrong type or is out of range.
     """
-    tree = _read_file(path) if path else {}
-    sources = dict.fromkeys(_leaves(tree), str(path))
-    for override in overrides:
-        update = _read_override(override)
-        tree = _merge(tree, update)
-        sources |= dict.fromkeys(_leaves(update), "command line")
-    return _checked(tree, sources)
+    tree, sources = _read(path, overrides)
+    return _checked_training(tree, sources)
+
+
+def load_component(config_type: type[_T], path: Path | None = None, overrides: Sequence[str] = ()) -> _T:
+    """As `load_config`, for another configuration, e.g. that of a labeller.
+
+    Raises:
+        ConfigError: as `load_config`.
+    """
+    return _checked(config_type, *_read(path, overrides))
 
 
 def config_from_dict(tree: Mapping[str, Any]) -> TrainConfig:
@@ -49,11 +53,11 @@ def config_from_dict(tree: Mapping[str, Any]) -> TrainConfig:
     Raises:
         ConfigError: if a key is unknown, or a value has the wrong type or is out of range.
     """
-    return _checked(tree, {})
+    return _checked_training(tree, {})
 
 
-def config_to_dict(config: TrainConfig) -> dict[str, Any]:
-    """Nested plain values, lists for tuples, which `config_from_dict` reads back to an equal configuration."""
+def config_to_dict(config: Any) -> dict[str, Any]:
+    """Nested plain values of a configuration, lists for tuples; `config_from_dict` reads a `TrainConfig` back."""
     return {key: _to_plain(value) for key, value in dataclasses.asdict(config).items()}
 
 
@@ -71,18 +75,33 @@ class _Problem(NamedTuple):
     text: str
 
 
-def _checked(tree: Mapping[str, Any], sources: Mapping[str, str]) -> TrainConfig:
-    problems: list[_Problem] = []
+def _read(path: Path | None, overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The tree of a file changed by overrides, and where each of its keys comes from."""
+    tree = _read_file(path) if path else {}
+    sources = dict.fromkeys(_leaves(tree), str(path))
+    for override in overrides:
+        update = _read_override(override)
+        tree = _merge(tree, update)
+        sources |= dict.fromkeys(_leaves(update), "command line")
+    return tree, sources
+
+
+def _checked_training(tree: Mapping[str, Any], sources: Mapping[str, str]) -> TrainConfig:
     if tree.get("observations") == "pixels":
         tree = _merge(PIXEL_DEFAULTS, tree)
-    config = _build(TrainConfig, tree, "", problems)
+    return _checked(TrainConfig, tree, sources)
+
+
+def _checked(config_type: type[_T], tree: Mapping[str, Any], sources: Mapping[str, str]) -> _T:
+    problems: list[_Problem] = []
+    config = _build(config_type, tree, "", problems, config_type)
     if config is None:
         lines = [f"{key}{_source_of(key, sources)}: {text}" for key, text in problems]
         raise ConfigError("\n".join(["invalid configuration:", *lines] if len(lines) > 1 else lines))
     return config
 
 
-def _build(config_type: type[_T], tree: Any, prefix: str, problems: list[_Problem]) -> _T | None:
+def _build(config_type: type[_T], tree: Any, prefix: str, problems: list[_Problem], root: type) -> _T | None:
     """Makes a dataclass from a tree, from the inside out; appends what is wrong and then returns None."""
     types, before = field_types(config_type), len(problems)
     values: dict[str, Any] = {}
@@ -93,10 +112,10 @@ def _build(config_type: type[_T], tree: Any, prefix: str, problems: list[_Proble
     for key, value in tree.items():
         dotted = f"{prefix}{key}"
         if key not in types:
-            problems.append(_Problem(dotted, _unknown_key(str(key), prefix, types)))
+            problems.append(_Problem(dotted, _unknown_key(str(key), prefix, types, root)))
         elif dataclasses.is_dataclass(types[key]):
             # A section whose lines are all commented out reads as null.
-            section = _build(types[key], {} if value is None else value, f"{dotted}.", problems)
+            section = _build(types[key], {} if value is None else value, f"{dotted}.", problems, root)
             values |= {key: section} if section is not None else {}
         elif refusal := _refusal(value, types[key]):
             problems.append(_Problem(dotted, f"{value!r} {refusal}; valid: {describe_type(types[key])}"))
@@ -116,8 +135,8 @@ def _build(config_type: type[_T], tree: Any, prefix: str, problems: list[_Proble
         return None
 
 
-def _unknown_key(key: str, prefix: str, siblings: Mapping[str, Any]) -> str:
-    by_name = {known.key.rpartition(".")[2]: known.key for known in reversed(list_keys())}
+def _unknown_key(key: str, prefix: str, siblings: Mapping[str, Any], root: type) -> str:
+    by_name = {known.key.rpartition(".")[2]: known.key for known in reversed(list_keys(root))}
     here = {name: f"{prefix}{name}" for name in siblings}
     close = [by_name[key]] if key in by_name else []
     close += [here[name] for name in difflib.get_close_matches(key, here, n=1)]

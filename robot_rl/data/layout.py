@@ -4,6 +4,7 @@
 <store>/episodes/000012.zarr.zip   the episode at position 12, as described in `episode_codec.py`
 <store>/partial/                   an episode being recorded (`journal.py`) or being written
 <store>/overlays/<name>/           rewards given by somebody else, see `overlays.py`
+<store>/labels/                    what models said of the episodes, see `robot_rl/reward/label_store.py`
 <store>/aside/<n>/                 what was taken out of the store, and why in `reason.json`; nothing is deleted
 <store>/writer.lock                held by the one writer; the kernel drops it if the writer dies
 """

@@ -1,0 +1,93 @@
+"""What can be set for labelling: who is asked, what about, how, and how much it may cost."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from robot_rl.config.components import STRICT, NonNegative, Positive, PositiveReal
+
+NonNegativeReal = Annotated[float, Field(ge=0)]
+
+
+@dataclass(frozen=True, config=STRICT)
+class EndpointConfig:
+    """An OpenAI-compatible server: vLLM, llama.cpp, Ollama, or one in the cloud."""
+
+    url: str = "http://127.0.0.1:8000/v1"
+    """Where it is, up to and with `/v1`."""
+    model: str = ""
+    """Name of the model as the server calls it; empty takes the only one that it serves."""
+    revision: str = ""
+    """Revision of the model, if you know it; part of what a label remembers, so that another one is asked anew."""
+    key_variable: str = "OPENAI_API_KEY"
+    """Environment variable with the API key. It may be unset for a server that wants none."""
+    structured: Literal["json_schema", "json_object", "none"] = "json_schema"
+    """How the server is told the form of its answer; `none` only says it in words."""
+    temperature: NonNegativeReal = 0.0
+    """Of sampling."""
+    max_reply_tokens: Positive = 512
+    """Longest answer."""
+    timeout_s: PositiveReal = 60.0
+    """Time for one attempt [s]."""
+    attempts: Positive = 5
+    """Tries for one question before it is left for the next run; waits grow, or are as the server says."""
+    backoff_s: PositiveReal = 1.0
+    """Longest wait before the second try [s]; doubles with each further one, and is drawn at random below that."""
+    concurrency: Positive = 4
+    """Questions under way at the same time."""
+    price_prompt: NonNegativeReal = 0.0
+    """Price of a million prompt tokens, in any currency."""
+    price_reply: NonNegativeReal = 0.0
+    """Price of a million reply tokens."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class FramesConfig:
+    """What of an episode is shown."""
+
+    camera: str = ""
+    """Which camera; empty takes the only one that the episodes have."""
+    count: Positive = 8
+    """Frames shown of an episode, evenly spaced, the last one always among them."""
+    longest_side: Annotated[int, Field(ge=16, le=4096)] = 384
+    """Larger frames are reduced to this [px]; smaller ones are sent as they are."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class BudgetConfig:
+    """How much one run of the labeller may use. It stops before it would use more; 0 sets no limit."""
+
+    calls: NonNegative = 0
+    """Requests to the server, repeated ones included."""
+    tokens: NonNegative = 0
+    """Tokens of prompts and replies together."""
+    money: NonNegativeReal = 0.0
+    """In the currency of the prices."""
+    seconds: NonNegativeReal = 0.0
+    """Wall time [s]."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class LabelConfig:
+    """One labeller."""
+
+    kind: Literal["success", "progress", "preference"] = "success"
+    """`success`: probability that an episode succeeded. `progress`: how far it was at each frame. `preference`: which
+    of two moments is closer to the goal."""
+    answer: Literal["structured", "logprobs"] = "structured"
+    """`structured`: the model writes its answer as JSON. `logprobs`: for `success`, how probable it finds the words
+    True and False; finer, if the server tells."""
+    prompt: str = ""
+    """A YAML file with a prompt of your own; empty takes the built-in one."""
+    task: str = ""
+    """What the robot was to do, in a sentence; empty takes the instruction of the store's task."""
+    pairs: Positive = 200
+    """For `preference`: how many pairs."""
+    seed: NonNegative = 0
+    """For `preference`: which pairs."""
+    endpoint: EndpointConfig = Field(default_factory=EndpointConfig)
+    frames: FramesConfig = Field(default_factory=FramesConfig)
+    budget: BudgetConfig = Field(default_factory=BudgetConfig)

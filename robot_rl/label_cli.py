@@ -1,0 +1,145 @@
+"""`robot-rl label run | doctor`. Wiring only: as in `data_cli.py`, each command returns what there is to say."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from robot_rl.data_cli import MakeParser, Reply
+from robot_rl.errors import ConfigError, InterruptedRunError, RobotRLError
+
+
+def add_label_commands(commands: Any, add: MakeParser) -> None:
+    """Adds the sub-commands of `robot-rl label`."""
+    run = add(
+        commands, "run", _run, "have a vision-language model label the episodes of a store, beside what is recorded"
+    )
+    run.add_argument("store", type=Path, nargs="?", metavar="STORE", help="directory of a store, or of a run")
+    _settings(run)
+    run.add_argument("--name", metavar="NAME", help="of the labels (default: their kind)")
+
+    doctor = add(
+        commands, "doctor", _doctor, "try what a labeller needs, before it costs anything; exit with 1 if it fails"
+    )
+    _settings(doctor)
+
+
+def _settings(parser: argparse.ArgumentParser) -> None:
+    kinds = ("success", "progress", "preference")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="YAML file with settings")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="override one setting; repeatable"
+    )
+    parser.add_argument("--list-settings", action="store_true", help="print every setting with its default, and exit")
+    parser.add_argument("--kind", choices=kinds, help="what to ask for (default: success)")
+    parser.add_argument("--url", metavar="URL", help="OpenAI-compatible server, up to and with /v1")
+    parser.add_argument("--model", metavar="NAME", help="as the server calls it (default: the only one it serves)")
+
+
+def _config(arguments: argparse.Namespace) -> Any:
+    from robot_rl.config.labelling import LabelConfig
+    from robot_rl.config.load import load_component
+
+    flags = {"kind": "kind", "url": "endpoint.url", "model": "endpoint.model"}
+    given = {key: getattr(arguments, flag) for flag, key in flags.items()}
+    overrides = [*arguments.set, *(f"{key}={value}" for key, value in given.items() if value is not None)]
+    return load_component(LabelConfig, arguments.config, overrides)
+
+
+def _list_settings() -> Reply:
+    from robot_rl.config.describe import list_keys
+    from robot_rl.config.labelling import LabelConfig
+
+    keys = list_keys(LabelConfig)
+    rows = [{"key": k.key, "type": k.type, "default": k.default, "help": k.doc} for k in keys]
+    return Reply(rows, [f"{k.key} = {k.default}  ({k.type})\n    {k.doc}" for k in keys])
+
+
+def _run(arguments: argparse.Namespace) -> Reply:
+    if arguments.list_settings:
+        return _list_settings()
+    if arguments.store is None:
+        arguments.parser.error("which STORE? the directory of an episode store, or of a run")
+    config = _config(arguments)
+    from robot_rl.config.load import config_to_dict
+    from robot_rl.data.layout import find_store
+    from robot_rl.data.store import EpisodeStore
+    from robot_rl.progress import Progress
+    from robot_rl.reward.budget import Budget
+    from robot_rl.reward.label_store import LabelStore
+    from robot_rl.reward.labelling import Labelling
+    from robot_rl.reward.make_backend import make_backend
+    from robot_rl.reward.units import Units
+
+    path = find_store(arguments.store)
+    name = arguments.name or config.kind
+    with EpisodeStore.open(path) as store:
+        task = config.task or _instruction(store.metadata.get("task"))
+        units = Units(store, config, task)
+        backend = make_backend(config, Budget(config.budget))
+        with LabelStore(path, create=True) as labels, Progress(len(units), f"label {name}", unit="questions") as shown:
+            asked = {"task": task, "camera": units.camera, "frames": config.frames.count}
+            labels.begin(name, units.kind, {**backend.identity, **asked}, config_to_dict(config))
+            work = Labelling(labels, name, backend)
+            try:
+                done = work.run(units, lambda p: shown.update(p.known + p.asked + p.unanswered, cost=p.cost or None))
+            except KeyboardInterrupt as error:
+                raise InterruptedRunError(
+                    f"stopped; {work.progress.asked} new labels are stored, the same command goes on from there"
+                ) from error
+            finally:
+                backend.close()
+    summary = {"store": path, "name": name, "kind": config.kind, "model": backend.identity["model"], **done.summary()}
+    return Reply(summary, _in_words(summary, len(units)), int(bool(done.stopped or done.unanswered)))
+
+
+def _in_words(summary: dict[str, Any], total: int) -> list[str]:
+    lines = [
+        f"{summary['known'] + summary['asked']} of {total} {summary['kind']} labels {summary['name']!r} in "
+        f"{summary['store']}: {summary['asked']} asked now, {summary['known']} known before"
+    ]
+    if summary["asked"]:
+        read = ", ".join(f"{summary[status]} {status}" for status in ("ok", "unsure", "unparsable", "refused"))
+        lines.append(f"read as: {read}")
+        lines.append(
+            f"{summary['prompt_tokens']} + {summary['reply_tokens']} tokens, cost {summary['cost']:.4g}, "
+            f"{summary['labels_per_s']:.2f} labels/s, latency {summary['latency_p50_s']:.2f} s "
+            f"(p95 {summary['latency_p95_s']:.2f} s)"
+        )
+    if summary["unanswered"]:
+        lines.append(f"{summary['unanswered']} were not answered; the same command asks them again")
+    if summary["stopped"]:
+        lines.append(f"stopped: {summary['stopped']}; the same command goes on from here")
+    return lines
+
+
+def _doctor(arguments: argparse.Namespace) -> Reply:
+    if arguments.list_settings:
+        return _list_settings()
+    config = _config(arguments)
+    from dataclasses import asdict
+
+    from robot_rl.reward.doctor import examine
+
+    findings = examine(config)
+    lines = [f"{'good' if finding.good else 'BAD '}  {finding.what}: {finding.facts}" for finding in findings]
+    return Reply([asdict(finding) for finding in findings], lines, int(not all(finding.good for finding in findings)))
+
+
+def _instruction(task: object) -> str:
+    """The sentence that says what a registered task is.
+
+    Raises:
+        ConfigError: if the store is of no task that is installed here.
+    """
+    from robot_rl.registry import make_workcell
+
+    try:
+        cell = make_workcell(str(task))
+    except RobotRLError as error:
+        raise ConfigError(
+            f"what was the robot to do? The store's task is {task!r}: {error}; say it with --set task=..."
+        ) from error
+    cell.close()
+    return cell.task.spec.instruction

@@ -1,0 +1,105 @@
+"""Finds out what is wrong with a labeller before it costs anything: one finding per thing that has to work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from robot_rl.config.labelling import LabelConfig
+from robot_rl.errors import RobotRLError
+from robot_rl.reward.answer import Answer, Status
+from robot_rl.reward.budget import Budget
+from robot_rl.reward.chat_backend import ChatBackend
+from robot_rl.reward.endpoint import Endpoint
+from robot_rl.reward.prompts import choose_prompt
+from robot_rl.reward.query import Clip, Kind, Query
+
+RED, BLUE = (200, 30, 30), (30, 30, 200)
+_TASK = "turn the whole picture red"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was tried.
+
+    Attributes:
+        what: What was tried.
+        good: Whether it works.
+        facts: What was found, or what is wrong and how to cure it.
+    """
+
+    what: str
+    good: bool
+    facts: str
+
+
+def examine(config: LabelConfig) -> list[Finding]:
+    """Tries prompt, server, model, and two questions whose answers are known; stops at what the rest depends on."""
+    findings: list[Finding] = []
+
+    def tried(what: str, attempt: Callable[[], str]) -> bool:
+        try:
+            findings.append(Finding(what, True, attempt()))
+        except RobotRLError as error:
+            findings.append(Finding(what, False, str(error)))
+        return findings[-1].good
+
+    kind = Kind(config.kind)
+    if not tried("prompt", lambda: _prompt_facts(config, kind)):
+        return findings
+    budget = Budget(config.budget)
+    made: list[Endpoint] = []
+
+    def reach() -> str:
+        made.append(Endpoint(config.endpoint, budget))
+        names = made[0].connect()
+        return f"{config.endpoint.url} serves {', '.join(names) or '(keeps no list)'}; asking {made[0].model}"
+
+    if not tried("server", reach):
+        return findings
+    prompt = choose_prompt(kind, config.answer, config.prompt)
+    backend = ChatBackend(made[0], prompt, config.answer, config.frames.longest_side)
+    done, answers = _queries(kind), list[Answer]()
+
+    def ask(query: Query) -> str:
+        answers.append(backend.ask(query))
+        answer = answers[-1]
+        used = f"{answer.prompt_tokens} + {answer.reply_tokens} tokens, {answer.latency:.2f} s"
+        if answer.status is Status.UNPARSABLE:
+            raise _UnreadableError(f"{answer.details.get('why')}; it said {answer.raw[:200]!r} ({used})")
+        return f"{answer.status} {[round(value, 3) for value in answer.values]} ({used})"
+
+    if all([tried(what, lambda query=query: ask(query)) for what, query in done]):  # type: ignore[misc]
+        good = all(answer.status is Status.OK for answer in answers) and answers[0].values[-1] > answers[1].values[-1]
+        facts = "a red picture is nearer to red than a blue one" if good else "it does not tell red from blue"
+        findings.append(Finding("sense", good, facts))
+    backend.close()
+    return findings
+
+
+class _UnreadableError(RobotRLError):
+    """An answer that did not keep to the form."""
+
+
+def _prompt_facts(config: LabelConfig, kind: Kind) -> str:
+    prompt = choose_prompt(kind, config.answer, config.prompt)
+    return f"{prompt.name}, version {prompt.version}, for {kind} by {config.answer} answers"
+
+
+def _queries(kind: Kind) -> list[tuple[str, Query]]:
+    """Two questions; the answer to the first has the larger last value."""
+    red, blue = _clip("red", (BLUE, RED)), _clip("blue", (BLUE, BLUE))
+    if kind is Kind.PREFERENCE:
+        one, other = _clip("red", (RED,)), _clip("blue", (BLUE,))
+        return [
+            ("question, red first", Query(kind, _TASK, (one, other))),
+            ("question, blue first", Query(kind, _TASK, (other, one))),
+        ]
+    return [("question, red", Query(kind, _TASK, (red,))), ("question, blue", Query(kind, _TASK, (blue,)))]
+
+
+def _clip(name: str, colours: tuple[tuple[int, int, int], ...]) -> Clip:
+    frames = np.stack([np.full((64, 64, 3), colour, np.uint8) for colour in colours])
+    return Clip(name, name, "none", tuple(range(len(colours))), frames)

@@ -1,0 +1,121 @@
+"""What is asked: a kind of label, the task in a sentence, and one or two clips of recorded frames."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from robot_rl.errors import DataError
+
+
+class Kind(StrEnum):
+    """What a label says.
+
+    SUCCESS: probability that the episode succeeded; one value. PROGRESS: share of the task that is done, one value in
+    [0, 1] for each frame. PREFERENCE: whether the first of two clips is closer to the goal: 1 yes, 0 no, 0.5 neither.
+    """
+
+    SUCCESS = "success"
+    PROGRESS = "progress"
+    PREFERENCE = "preference"
+
+
+@dataclass(frozen=True, eq=False)
+class Clip:
+    """Frames of one episode, in their order in time.
+
+    Attributes:
+        episode_id: Of the episode.
+        fingerprint: Of its file, from `EpisodeStore.fingerprint`.
+        camera: Who saw them.
+        rows: Which observations they are, ascending.
+        frames: uint8, shape (len(rows), height, width, 3).
+    """
+
+    episode_id: str
+    fingerprint: str
+    camera: str
+    rows: tuple[int, ...]
+    frames: np.ndarray
+
+    def __post_init__(self) -> None:
+        """Checks the frames.
+
+        Raises:
+            DataError: if there are none, or they are no RGB images.
+        """
+        shape = self.frames.shape
+        if not self.rows or len(self.rows) != len(self.frames):
+            raise DataError(f"episode {self.episode_id}: {len(self.frames)} frames for rows {list(self.rows)}")
+        if self.frames.dtype != np.uint8 or len(shape) != 4 or shape[3] != 3:
+            raise DataError(
+                f"episode {self.episode_id}: frames of {self.camera} are {self.frames.dtype} {shape}, "
+                "must be uint8 (n, height, width, 3)"
+            )
+
+    @property
+    def subject(self) -> dict[str, Any]:
+        """Where the frames are; JSON values."""
+        return {
+            "episode_id": self.episode_id,
+            "fingerprint": self.fingerprint,
+            "camera": self.camera,
+            "rows": list(self.rows),
+        }
+
+    def digest(self) -> str:
+        """Of what is seen, whichever episode it is of."""
+        frames = np.ascontiguousarray(self.frames)
+        return hashlib.sha256(str(frames.shape).encode() + frames.tobytes()).hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """One question.
+
+    Attributes:
+        kind: What is asked.
+        task: What the robot was to do, in a sentence.
+        clips: One, or two for a preference, in the order in which they are shown.
+    """
+
+    kind: Kind
+    task: str
+    clips: tuple[Clip, ...]
+
+    def __post_init__(self) -> None:
+        """Checks the number of clips.
+
+        Raises:
+            DataError: if it is not what the kind needs, or there is no task.
+        """
+        wanted = 2 if self.kind is Kind.PREFERENCE else 1
+        if len(self.clips) != wanted:
+            raise DataError(f"a {self.kind} query takes {wanted} clip(s), got {len(self.clips)}")
+        if not self.task.strip():
+            raise DataError("a query needs the task in a sentence; set `task`")
+
+    @property
+    def subject(self) -> str:
+        """What the label is about, as canonical JSON; unique among the labels of one labeller."""
+        return canonical([clip.subject for clip in self.clips])
+
+    def key(self, identity: Mapping[str, Any]) -> str:
+        """Content address of the answer: the same question, put to the same model in the same way, has the same key.
+
+        Args:
+            identity: Of who is asked: backend, model, revision, prompt, sampling; JSON values.
+        """
+        asked = {"kind": self.kind, "task": self.task, "clips": [clip.digest() for clip in self.clips]}
+        return hashlib.sha256(canonical({"asked": asked, "identity": identity}).encode()).hexdigest()
+
+
+def canonical(value: Any) -> str:
+    """JSON that is the same for equal values."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,169 @@
+"""`robot-rl label` as a user calls it: other processes, real servers, Ctrl-C and kill -9."""
+
+import json
+import signal
+import time
+
+import pytest
+from model_server import ModelServer, prefers_larger, refusal, reply, says_success
+from running import environment, robot_rl, start
+from scenes import stamped_store
+
+from robot_rl.reward.label_store import LabelStore
+
+KEY = "sk-a-secret-of-the-user"
+
+
+def flags(server, *more):
+    return ("--url", server.url, "--set", "task=push it", "--set", "frames.count=3", *more)
+
+
+def stored(path, name="success"):
+    with LabelStore(path) as labels:
+        return list(labels.labels(name))
+
+
+def test_labels_are_made_and_told(tmp_path):
+    path = stamped_store(tmp_path / "s")
+    with ModelServer(says_success) as server:
+        done = robot_rl("label", "run", path, *flags(server), "--json")
+        assert done.returncode == 0, done.stderr
+        answer = json.loads(done.stdout)
+        assert (answer["asked"], answer["ok"], answer["model"]) == (6, 6, "test/vision-1")
+        again = robot_rl("label", "run", path, *flags(server))
+        assert "0 asked now, 6 known before" in again.stdout
+    assert len(stored(path)) == 6
+
+
+def test_killed_at_any_moment_it_loses_no_label_and_asks_none_of_them_again(tmp_path):
+    path = stamped_store(tmp_path / "s", 12)
+    asked = []
+
+    def slowly(request):
+        time.sleep(0.05)
+        asked.append(request.stamps[-1])
+        return says_success(request)
+
+    with ModelServer(slowly) as server:
+        process = start("label", "run", path, *flags(server, "--set", "endpoint.concurrency=2"))
+        database = path / "labels" / "labels.sqlite"
+        deadline = time.monotonic() + 60
+        while len(asked) < 6 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert database.exists()
+        kept = stored(path)
+        assert kept
+        before = len(asked)
+        done = robot_rl("label", "run", path, *flags(server))
+        assert done.returncode == 0, done.stderr
+        assert len(stored(path)) == 12
+        after = asked[before:]
+        known = {int(json.loads(one.answer.raw)["seen"].removeprefix("number ")) for one in kept}
+        assert not known & set(after)
+        assert len(asked) <= 12 + 2 + 1  # what was on its way when it was killed is asked again, nothing else
+
+
+def test_ctrl_c_keeps_what_was_answered_and_says_how_to_go_on(tmp_path):
+    path = stamped_store(tmp_path / "s", 12)
+
+    def slowly(request):
+        time.sleep(0.1)
+        return says_success(request)
+
+    with ModelServer(slowly) as server:
+        process = start("label", "run", path, *flags(server, "--set", "endpoint.concurrency=1"))
+        while len(server.requests) < 4:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert "new labels are stored, the same command goes on from there" in errors
+        assert "Traceback" not in errors
+        assert len(stored(path)) >= 4 - 1
+        assert robot_rl("label", "run", path, *flags(server)).returncode == 0
+        assert len(server.requests) == 12
+
+
+def test_a_spent_budget_is_told_and_is_no_success(tmp_path):
+    path = stamped_store(tmp_path / "s")
+    with ModelServer(says_success) as server:
+        done = robot_rl("label", "run", path, *flags(server, "--set", "budget.calls=2"))
+        assert done.returncode == 1
+        assert "stopped: the budget does not reach for another call (calls: 2 of 2 used)" in done.stdout
+        assert "the same command goes on from here" in done.stdout
+
+
+def test_the_key_is_nowhere(tmp_path):
+    path = stamped_store(tmp_path / "s")
+    with ModelServer(says_success, key=KEY) as server:
+        done = robot_rl("label", "run", path, *flags(server), env=environment(OPENAI_API_KEY=KEY))
+        assert done.returncode == 0, done.stderr
+        refused = robot_rl("label", "run", path, *flags(server), env=environment(OPENAI_API_KEY=KEY + "x"))
+        assert refused.returncode == 1
+    told = done.stdout + done.stderr + refused.stdout + refused.stderr
+    assert KEY not in told
+    assert "the key in it is not accepted" in refused.stderr
+    assert all(KEY.encode() not in file.read_bytes() for file in path.rglob("*") if file.is_file())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "which STORE?"),
+        (("nowhere",), "neither an episode store"),
+        (("STORE", "--set", "frames.cuont=3"), "did you mean 'frames.count'"),
+        (("STORE", "--set", "endpoint.timeout_s=-1"), "greater than 0"),
+        (("STORE", "--kind", "rating"), "invalid choice"),
+        (("STORE", "--name", "Bad Name", "--url", "URL", "--set", "task=x"), "lower-case letters"),
+        (("STORE", "--url", "http://127.0.0.1:9/v1", "--set", "task=x"), "start the server, or set endpoint.url"),
+        (("STORE", "--url", "URL", "--model", "gpt", "--set", "task=x"), "has no model 'gpt'; it serves: test/vision"),
+        (("STORE", "--url", "URL"), "say it with --set task="),
+        (("STORE", "--url", "URL", "--set", "prompt=no.yaml", "--set", "task=x"), "cannot read prompt no.yaml"),
+        (("STORE", "--url", "URL", "--set", "task=x", "--set", "answer=logprobs"), "gave no log-probabilities"),
+    ],
+)
+def test_mistakes_are_told_with_their_cure(tmp_path, arguments, told):
+    path = stamped_store(tmp_path / "s", 1)
+    with ModelServer(says_success) as server:
+        names = {"STORE": str(path), "URL": server.url}
+        done = robot_rl("label", "run", *(names.get(word, word) for word in arguments))
+    assert done.returncode in (1, 2)
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_doctor_finds_what_is_wrong():
+    def colours(request):
+        first, second = (image[:, :, 0].mean() > image[:, :, 2].mean() for image in request.images)
+        return reply(json.dumps({"seen": "", "closer": "first" if first > second else "second"}))
+
+    with ModelServer(colours) as server:
+        good = robot_rl("label", "doctor", "--kind", "preference", "--url", server.url)
+        assert (good.returncode, good.stdout.count("good")) == (0, 5), good.stdout
+        server.answer = lambda _: reply(json.dumps({"seen": "", "closer": "first"}))
+        biased = robot_rl("label", "doctor", "--kind", "preference", "--url", server.url)
+        assert biased.returncode == 1
+        assert "BAD   sense: it does not tell red from blue" in biased.stdout
+        server.faults = [refusal(400, "this server does not support images")]
+        blind = robot_rl("label", "doctor", "--url", server.url)
+        assert blind.returncode == 1
+        assert "choose a model that sees" in blind.stdout
+    gone = robot_rl("label", "doctor", "--url", server.url)
+    assert (gone.returncode, "start the server" in gone.stdout) == (1, True)
+
+
+def test_settings_are_listed():
+    done = robot_rl("label", "run", "--list-settings", "--json")
+    keys = {row["key"]: row for row in json.loads(done.stdout)}
+    assert keys["budget.calls"]["default"] == 0
+    assert all(row["help"] for row in keys.values())
+
+
+def test_pairs_by_the_command_line(tmp_path):
+    path = stamped_store(tmp_path / "s")
+    with ModelServer(prefers_larger) as server:
+        done = robot_rl("label", "run", path, "--kind", "preference", *flags(server, "--set", "pairs=5"))
+    assert done.returncode == 0, done.stderr
+    assert len(stored(path, "preference")) == 10
