@@ -55,6 +55,18 @@ class SACConfig:
 
 
 @dataclass(frozen=True, config=STRICT)
+class IQLConfig:
+    """Implicit Q-learning (Kostrikov 2021): learning from recorded episodes alone."""
+
+    expectile: Annotated[float, Field(ge=0.5, lt=1)] = 0.7
+    """Of the values that the state value is fitted to; nearer to 1 trusts the best actions seen more."""
+    inverse_temperature: PositiveReal = 3.0
+    """How much more a better action is imitated, per standard deviation of the advantage."""
+    weight_limit: PositiveReal = 100.0
+    """Largest weight of an imitated action."""
+
+
+@dataclass(frozen=True, config=STRICT)
 class ReplayConfig:
     """What is remembered and how it is sampled."""
 

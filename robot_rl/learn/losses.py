@@ -99,3 +99,29 @@ def temperature_loss(log_temperature: Tensor, entropy: Tensor, target_entropy: f
 def mean_of(values: list[Tensor]) -> Tensor:
     """Mean of scalars, as a detached scalar on their device."""
     return torch.stack([value.detach() for value in values]).mean()
+
+
+def expectile_loss(advantage: Tensor, expectile: float) -> Tensor:
+    """mean_b |tau - 1(u < 0)| u^2 with u = Q - V, the loss of V (Kostrikov 2021, eq. 5).
+
+    Args:
+        advantage: u, shape (B,).
+        expectile: tau; 0.5 gives half the mean squared error.
+    """
+    weight = torch.where(advantage < 0, 1.0 - expectile, expectile)
+    return (weight * advantage.square()).mean()
+
+
+def imitation_weight(advantage: Tensor, inverse_temperature: float, limit: float) -> Tensor:
+    """min(exp(beta A / sigma_A), limit), the weight of an action in the policy's loss (Kostrikov 2021, eq. 7).
+
+    The advantage is divided by its standard deviation in the batch, which the paper does not do: so one beta serves
+    sparse and learned rewards of any scale.
+
+    Args:
+        advantage: A, shape (B,).
+        inverse_temperature: beta.
+        limit: Largest weight.
+    """
+    scale = advantage.std(unbiased=False).clamp(min=1e-8)
+    return (inverse_temperature * advantage / scale).exp().clamp(max=limit)

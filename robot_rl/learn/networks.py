@@ -73,7 +73,10 @@ class StackedMLP(nn.Module):
 
     def forward(self, x: Tensor, members: Tensor | None = None) -> Tensor:
         """(B, inputs) -> (E, B, outputs), or (S, B, outputs) for the S chosen `members`."""
-        x = x.expand(self.members if members is None else len(members), *x.shape)
+        return self.each(x.expand(self.members if members is None else len(members), *x.shape), members)
+
+    def each(self, x: Tensor, members: Tensor | None = None) -> Tensor:
+        """(E, B, inputs), an input of its own for each member, -> (E, B, outputs); as `forward` for `members`."""
         for linear, norm in zip(self.hidden, self.norms, strict=True):
             x = norm(linear(x, members), members).relu()
         out: Tensor = self.last(x, members)

@@ -101,9 +101,9 @@ class SAC:
             self._step("critic", loss)
 
             # theta' <- (1 - tau) theta' + tau theta
-            _track(self.critic_target, self.critic, self.config.target_rate)
+            track(self.critic_target, self.critic, self.config.target_rate)
             if self.policy.gripper is not None:
-                _track(self.gripper_target, self.policy.gripper, self.config.target_rate)
+                track(self.gripper_target, self.policy.gripper, self.config.target_rate)
             self.critic_updates += 1
             for name, value in figures.items():
                 logs.setdefault(name, []).append(value)
@@ -233,5 +233,6 @@ class SAC:
 
 
 @torch.no_grad()
-def _track(target: StackedMLP, online: StackedMLP, rate: float) -> None:
+def track(target: StackedMLP, online: StackedMLP, rate: float) -> None:
+    """Moves the target's parameters towards the online ones: theta' <- (1 - rate) theta' + rate theta."""
     torch._foreach_lerp_(list(target.parameters()), list(online.parameters()), rate)

@@ -1,0 +1,94 @@
+"""Implicit Q-learning (Kostrikov 2021): learning from recorded episodes, with networks that SAC goes on with online.
+
+It never asks the critics about an action that was not recorded, so that it needs no pessimism.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from robot_rl.config.components import IQLConfig
+from robot_rl.errors import ConfigError
+from robot_rl.learn import losses
+from robot_rl.learn.batch import Batch
+from robot_rl.learn.networks import StackedMLP
+from robot_rl.learn.sac import SAC, track
+
+
+class IQL:
+    """Trains policy, head and critics of a `SAC`, which can then go on online; only the state value is its own.
+
+    Args:
+        sac: Whose networks are trained. Its optimizers stay fresh for what it will do.
+        config: Hyper-parameters.
+
+    Raises:
+        ConfigError: if the policy has a gripper.
+    """
+
+    def __init__(self, sac: SAC, config: IQLConfig) -> None:
+        policy = sac.policy
+        if policy.gripper is not None:
+            raise ConfigError("IQL does not learn a gripper's actions yet; choose a task without one")
+        self.config, self._sac, self._policy = config, sac, policy
+        self.value = StackedMLP(1, policy.head.size, sac.config.hidden_sizes, 1, sac.generator)
+        self._optimizers = {
+            "value": self._adam(list(self.value.parameters())),
+            "critic": self._adam([*sac.critic.parameters(), *policy.head.parameters()]),
+            "actor": self._adam(list(policy.actor.parameters())),
+        }
+
+    def update(self, batch: Batch) -> dict[str, Tensor]:
+        """One update of value, critics and policy on each of the N minibatches.
+
+        Returns:
+            Detached scalars, means over the minibatches: `value_loss`, `critic_loss`, `actor_loss`, `v_mean`,
+            `weight_max`.
+        """
+        rows = [self._update(batch.minibatch(n)) for n in range(len(batch.reward))]
+        return {name: losses.mean_of([row[name] for row in rows]) for name in rows[0]}
+
+    def _update(self, batch: Batch) -> dict[str, Tensor]:
+        sac, policy, config = self._sac, self._policy, self.config
+        latent = policy.head(batch.observation, batch.images)
+        seen = latent.detach()
+        with torch.no_grad():  # min_i Q'_i(s, a) and V(s')
+            values = sac.critic_target(torch.cat([seen, batch.action], -1)).squeeze(-1).amin(0)
+            next_latent = policy.head(batch.next_observation, batch.next_images)
+            next_value = self.value(next_latent)[0].squeeze(-1)
+
+        # L_V = mean_b |tau - 1(Q' < V)| (Q' - V)^2
+        advantage = values - self.value(seen)[0].squeeze(-1)
+        value_loss = losses.expectile_loss(advantage, config.expectile)
+        self._step("value", value_loss)
+
+        # L_pi = mean_b w |tanh mu(s) - a|^2, w = exp(beta A): the likelihood of a Gaussian of fixed width
+        weight = losses.imitation_weight(advantage.detach(), config.inverse_temperature, config.weight_limit)
+        error = (policy(seen)[0].tanh() - batch.action).square().mean(-1)
+        actor_loss = (weight * error).mean()
+        self._step("actor", actor_loss)
+
+        # L_Q = sum_i mean_b (Q_i(s, a) - r - gamma V(s'))^2
+        target = batch.reward + batch.discount * next_value
+        critic_loss = losses.critic_loss(sac.critic(torch.cat([latent, batch.action], -1)).squeeze(-1), target)
+        self._step("critic", critic_loss)
+        track(sac.critic_target, sac.critic, sac.config.target_rate)
+        return {
+            "value_loss": value_loss.detach(),
+            "critic_loss": critic_loss.detach(),
+            "actor_loss": actor_loss.detach(),
+            "v_mean": next_value.mean(),
+            "weight_max": weight.max(),
+        }
+
+    def _adam(self, parameters: list[torch.nn.Parameter]) -> torch.optim.Adam:
+        return torch.optim.Adam(parameters, lr=self._sac.config.learning_rate, fused=True)
+
+    def _step(self, name: str, loss: Tensor) -> None:
+        """One optimizer step on its own parameters; nothing else receives a gradient."""
+        optimizer = self._optimizers[name]
+        parameters = optimizer.param_groups[0]["params"]
+        for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
+            parameter.grad = gradient
+        optimizer.step()

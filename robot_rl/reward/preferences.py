@@ -1,0 +1,71 @@
+"""Preferences of both orders put together: one order alone may say more about the order than about the images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from robot_rl.reward.answer import Status
+from robot_rl.reward.label_store import Label
+from robot_rl.reward.query import canonical
+
+Moment = tuple[str, int]
+"""Episode id, and row of the observation."""
+
+
+@dataclass(frozen=True)
+class Preference:
+    """Which of two moments is closer to the goal.
+
+    Attributes:
+        first: One moment.
+        second: The other.
+        value: 1 if the first is, 0 if the second is, 0.5 if neither is, or if the two orders contradict each other.
+        flipped: Whether they do.
+    """
+
+    first: Moment
+    second: Moment
+    value: float
+    flipped: bool
+
+
+@dataclass(frozen=True)
+class Preferences:
+    """What is known of the pairs that were asked about.
+
+    Attributes:
+        pairs: Those with two readable answers.
+        skipped: Pairs with an answer that is unsure, refused or unparsable; nothing is learned from them.
+        incomplete: Pairs that were asked in one order only, so far.
+    """
+
+    pairs: tuple[Preference, ...]
+    skipped: int
+    incomplete: int
+
+    @property
+    def flip_rate(self) -> float | None:
+        """Share of the pairs with two answers whose answers contradict each other; None if there are none."""
+        return sum(pair.flipped for pair in self.pairs) / len(self.pairs) if self.pairs else None
+
+
+def combine_orders(labels: Iterable[Label]) -> Preferences:
+    """Preferences of labels of kind `preference`, each pair of which was asked in both orders."""
+    waiting: dict[str, Label] = {}
+    pairs: list[Preference] = []
+    skipped = 0
+    for label in labels:
+        first, second = label.subject
+        twin = waiting.pop(canonical([second, first]), None)
+        if twin is None:
+            waiting[canonical([first, second])] = label
+        elif twin.answer.status is not Status.OK or label.answer.status is not Status.OK:
+            skipped += 1
+        else:
+            one, other = twin.answer.values[0], 1.0 - label.answer.values[0]
+            flipped = (one - 0.5) * (other - 0.5) < 0.0
+            value = one if one == other else 0.5
+            moments = tuple((str(clip["episode_id"]), int(clip["rows"][-1])) for clip in twin.subject)
+            pairs.append(Preference(moments[0], moments[1], value, flipped))
+    return Preferences(tuple(pairs), skipped, len(waiting))
