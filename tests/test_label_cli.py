@@ -7,8 +7,9 @@ import time
 import pytest
 from model_server import ModelServer, prefers_larger, refusal, reply, says_success
 from running import environment, robot_rl, start
-from scenes import stamped_store
+from scenes import FRAMES, stamped_episode, stamped_store
 
+from robot_rl.data.store import EpisodeStore
 from robot_rl.reward.label_store import LabelStore
 
 KEY = "sk-a-secret-of-the-user"
@@ -167,3 +168,69 @@ def test_pairs_by_the_command_line(tmp_path):
         done = robot_rl("label", "run", path, "--kind", "preference", *flags(server, "--set", "pairs=5"))
     assert done.returncode == 0, done.stderr
     assert len(stored(path, "preference")) == 10
+
+
+def known_store(path, episodes=60):
+    """Episode n succeeded if n is even; the server below sees the stamp, and is wrong for every sixth."""
+    with EpisodeStore.create(path, {"task": "push"}) as store:
+        for number in range(episodes):
+            store.append(stamped_episode(number, 3))
+    return path
+
+
+def is_mostly_right(request):
+    number = request.stamps[-1] // FRAMES
+    right = number % 2 == 0
+    verdict = "success" if right != (number % 6 == 3) else "failure"
+    return reply(json.dumps({"seen": "", "verdict": verdict, "confidence": 70 + number % 20}))
+
+
+def test_from_labels_to_verdicts(tmp_path):
+    path = known_store(tmp_path / "s")
+    with ModelServer(is_mostly_right) as server:
+        assert robot_rl("label", "run", path, *flags(server)).returncode == 0
+        robot_rl("label", "run", path, *flags(server, "--name", "again"))
+    raw = robot_rl("label", "report", path, "--name", "success")
+    assert raw.returncode == 0, raw.stderr
+    assert "not calibrated" in raw.stdout
+    assert "not good for sparse reward and ending episodes" in raw.stdout
+    fitted = robot_rl("label", "calibrate", path, "--share", "0.5")
+    assert fitted.returncode == 0, fitted.stderr
+    assert "fitted to 30 episodes" in fitted.stdout
+    report = json.loads(robot_rl("label", "report", path, "--name", "success", "--json").stdout)
+    assert report["judged"] == 30
+    assert 0.5 < report["figures"]["roc_auc"]["value"] < 1.0
+    assert report["figures"]["precision"]["value"] is not None or report["figures"]["recall"]["value"] == 0.0
+    compared = robot_rl("label", "compare", path, "--name", "success", "--name", "again", "--json")
+    assert json.loads(compared.stdout)["difference"]["again"]["value"] == 0.0
+
+
+def test_a_persons_outcomes_count_instead(tmp_path):
+    path = known_store(tmp_path / "s", 24)
+    with ModelServer(says_success) as server:
+        robot_rl("label", "run", path, *flags(server))
+    table = tmp_path / "people.csv"
+    table.write_text("episode_id,success\n" + "".join(f"episode-{n},{int(n % 2 == 1)}\n" for n in range(20)))
+    done = robot_rl("label", "report", path, "--truth", table, "--json")
+    assert done.returncode == 0, done.stderr
+    table.write_text("episode_id,success\nepisode-99,1\n")
+    assert "people.csv:2: the store has no episode" in robot_rl("label", "report", path, "--truth", table).stderr
+    table.write_text("episode_id,success\nepisode-1,perhaps\n")
+    assert "success is 'perhaps'; valid: 1, true" in robot_rl("label", "report", path, "--truth", table).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("report", "STORE"), "no labels there; `robot-rl label run` makes some"),
+        (("calibrate", "STORE"), "no labels there"),
+        (("compare", "STORE"), "--name"),
+        (("calibrate", "STORE", "--share", "2"), "must be a number from 0 to below 1"),
+    ],
+)
+def test_questions_that_cannot_be_answered(tmp_path, arguments, told):
+    path = stamped_store(tmp_path / "s", 1)
+    done = robot_rl("label", *(str(path) if word == "STORE" else word for word in arguments))
+    assert done.returncode in (1, 2)
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr

@@ -2,6 +2,7 @@
 
     <store>/labels/labels.sqlite    answers by key, who gave them, and which labels refer to them
     <store>/labels/<name>.lock      held by the one labeller of that name
+    <store>/labels/<name>.calibration.json
 
 SQLite keeps it whole: when `add` returns the label is on the disk, and a killed labeller leaves what it had added.
 """
@@ -89,6 +90,10 @@ class LabelStore:
                     self._db.execute(f"PRAGMA user_version={VERSION}")
                 elif version != VERSION:
                     raise DataError(f"{self._path}: is version {version}, this program reads {VERSION}")
+
+    def calibration_path(self, name: str) -> Path:
+        """Where the calibration of the labels of that name is kept."""
+        return self._folder / f"{name}.calibration.json"
 
     def names(self) -> list[str]:
         """Names of the labellers."""

@@ -1,0 +1,455 @@
+"""Learning offline from preferences that are partly wrong: what does an error of the labeller cost?
+
+    python benchmarks/offline_arm.py run --seeds 0 1 2 --out runs/offline_arm
+    python benchmarks/offline_arm.py report --out runs/offline_arm --plot docs/offline_arm.png
+
+200 mixed episodes of `peg_insert` without rewards -> preferences between moments, asked over HTTP, through the
+same client as a user's, of an oracle that knows the true distance to the goal and is wrong for a given share of the
+pairs (in both orders alike, so that asking twice does not help) -> Bradley-Terry ensemble -> IQL. Beside it IQL on the
+true reward, behaviour cloning of all episodes, and of the successful ones. All are evaluated on the same held-out
+resets.
+
+Who learns from labels does not know when an episode succeeded, either: for it, no episode is terminated.
+Seeds 0 to 2 are for testing only; settings were chosen on seeds from 100 on. `run` skips what is already there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import io
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+from PIL import Image
+
+from robot_rl.config.components import IQLConfig, ReplayConfig, SACConfig, TrainConfig
+from robot_rl.config.labelling import BudgetConfig, EndpointConfig, FramesConfig, LabelConfig
+from robot_rl.data.replay import ReplayBuffer
+from robot_rl.data.schema import Episode
+from robot_rl.data.store import EpisodeStore
+from robot_rl.env.robot_env import RobotEnv
+from robot_rl.evaluate import evaluate
+from robot_rl.learn.batch import Batch
+from robot_rl.learn.cloning import clone
+from robot_rl.learn.iql import IQL
+from robot_rl.learn.networks import Policy, make_policy
+from robot_rl.learn.perception import Perception, make_perception
+from robot_rl.learn.rollout import EpisodeResult, Rollout
+from robot_rl.learn.sac import SAC
+from robot_rl.progress import Progress
+from robot_rl.registry import make_workcell
+from robot_rl.reward.bradley_terry import RewardEnsemble
+from robot_rl.reward.budget import Budget
+from robot_rl.reward.label_store import LabelStore
+from robot_rl.reward.labelling import Labelling
+from robot_rl.reward.make_backend import make_backend
+from robot_rl.reward.preferences import combine_orders
+from robot_rl.reward.units import Units
+from robot_rl.seeding import Purpose, episode_seed
+from robot_rl.statistics import bootstrap_interval
+
+Learned = tuple[Policy, dict[str, Any]]
+"""A policy, and figures of how it was learned."""
+
+TASK = "peg_insert"
+ERRORS = (0.0, 0.1, 0.2, 0.3)
+QUALITIES = {"good": 0.3, "clumsy": 0.2, "aside": 0.2, "stops": 0.15, "wanders": 0.15}
+"""Share of each kind of episode: as the operator does; half of its actions replaced at random; beside the hole by some
+millimetres; stops half way; wanders about."""
+TIE = 0.0005
+"""Difference in distance to the goal that the oracle cannot see [m]."""
+DISCOUNT, N_STEP, HISTORY, BATCH = 0.98, 5, (0, 1), 256
+STAMP_BITS = 16
+
+
+# ----------------------------------------------------------------- the episodes
+
+
+class MixedOperator:
+    """Leads an episode as well or as badly as its kind says."""
+
+    def __init__(self, cell: Any) -> None:
+        self._inner, self._task = cell.operator, cell.task
+        self.quality = "good"
+
+    def reset(self, seed: int, demonstrate: bool) -> None:
+        """The kind of the episode follows from its seed."""
+        self._rng = np.random.default_rng([seed, 7])
+        self.quality = str(self._rng.choice(list(QUALITIES), p=list(QUALITIES.values())))
+        angle, radius = self._rng.uniform(0, 2 * np.pi), self._rng.uniform(0.004, 0.012)
+        aside = np.array([radius * np.cos(angle), radius * np.sin(angle), 0.0]) * (self.quality == "aside")
+        self._inner._hole = lambda: replace(self._task.T_base_hole, position=self._task.T_base_hole.position + aside)
+        self._stop = int(self._rng.integers(5, 25))
+        self._steps, self._walk = 0, np.zeros(4)
+        self._inner.reset(seed, demonstrate)
+
+    def act(self, state: Any, T_base_reset: Any) -> np.ndarray | None:
+        """The operator's action, spoilt."""
+        action = self._inner.act(state, T_base_reset)
+        self._steps += 1
+        self._walk = 0.8 * self._walk + 0.6 * self._rng.normal(0.0, 0.6, 4)
+        stray = np.clip(self._walk, -1.0, 1.0)
+        if self.quality == "wanders":
+            return stray
+        if self.quality == "stops" and self._steps > self._stop:
+            return np.zeros(4)
+        if self.quality == "clumsy" and self._rng.uniform() < 0.5:
+            return stray
+        return action
+
+
+class Truth:
+    """An observer that notes the distance of the tip from where it would be inserted [m], at every observation."""
+
+    def __init__(self, task: Any) -> None:
+        self._task = task
+        self.rows: list[float] = []
+        self.episode: Episode | None = None
+
+    def _note(self) -> None:
+        depth, lateral, _, _ = self._task.insertion()
+        self.rows.append(float(np.hypot(lateral, self._task.parameters.success_depth - depth)))
+
+    def on_start(self, episode_id: str, observation: Any) -> None:
+        """The first observation."""
+        del episode_id, observation
+        self.rows = []
+        self._note()
+
+    def on_step(self, step: Any, next_observation: Any) -> None:
+        """Each further one."""
+        del step, next_observation
+        self._note()
+
+    def on_end(self, episode: Episode, result: EpisodeResult) -> None:
+        """Keeps the episode."""
+        del result
+        self.episode = episode
+
+
+def stamped(number: int) -> np.ndarray:
+    """A frame that shows a number as sixteen fields, black or white."""
+    bits = np.array([(number >> bit) & 1 for bit in range(STAMP_BITS)], np.uint8).reshape(4, 4) * 255
+    return np.repeat(np.kron(bits, np.ones((16, 16), np.uint8))[:, :, None], 3, axis=2)
+
+
+def stamp_of(frame: np.ndarray) -> int:
+    """The number that a frame shows."""
+    fields = frame[8::16, 8::16, 0].reshape(-1) > 127
+    return int(sum(int(value) << bit for bit, value in enumerate(fields)))
+
+
+def record(path: Path, episodes: int, seed: int) -> None:
+    """The episodes, with stamps for frames, and the truth about each observation beside them."""
+    cell = make_workcell(TASK)
+    env = RobotEnv(replace(cell, operator=MixedOperator(cell)))
+    truth = Truth(cell.task)
+    rollout = Rollout(env, None, None, (0,), [truth])
+    distances: list[float] = []
+    with EpisodeStore.create(path, {"task": TASK}) as store, Progress(episodes, "record", unit="episodes") as shown:
+        for number in range(episodes):
+            rollout.play(
+                episode_seed(Purpose.DEMONSTRATION, seed, number), f"mixed-{number:04d}", deterministic=True,
+                demonstrate=True,
+            )  # fmt: skip
+            episode = truth.episode
+            frames = np.stack([stamped(len(distances) + row) for row in range(len(truth.rows))])
+            metadata = {**episode.metadata, "first_stamp": len(distances), "quality": env._cell.operator.quality}
+            observations = {**episode.observations, "images/front": frames}
+            store.append(replace(episode, observations=observations, metadata=metadata))
+            distances += truth.rows
+            shown.update(number + 1)
+    np.save(path / "truth.npy", np.array(distances))
+
+
+# ------------------------------------------------------------------- the oracle
+
+
+class Oracle:
+    """An OpenAI-compatible server that prefers the moment nearer to the goal, but for a share of the pairs."""
+
+    def __init__(self, distances: np.ndarray, error: float, seed: int) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+            def do_GET(self) -> None:
+                self.say({"data": [{"id": "oracle"}]})
+
+            def do_POST(self) -> None:
+                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                urls = [p["image_url"]["url"] for p in asked["messages"][0]["content"] if p["type"] == "image_url"]
+                first, second = (
+                    stamp_of(np.asarray(Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2])))))
+                    for url in urls
+                )
+                wrong = np.random.default_rng([seed, *sorted((first, second))]).uniform() < error
+                gap = distances[second] - distances[first]
+                closer = "neither" if abs(gap) < TIE else "first" if (gap > 0) != wrong else "second"
+                text = json.dumps({"seen": f"{first} and {second}", "closer": closer})
+                usage = {"prompt_tokens": 300, "completion_tokens": 20}
+                self.say({"choices": [{"message": {"content": text}, "finish_reason": "stop"}], "usage": usage})
+
+            def say(self, body: Any) -> None:
+                content = json.dumps(body).encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    def close(self) -> None:
+        """Stops it."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def labelled(path: Path, error: float, pairs: int, seed: int) -> dict[str, Any]:
+    """Labels the store; figures of it."""
+    oracle = Oracle(np.load(path / "truth.npy"), error, seed)
+    settings = LabelConfig(
+        kind="preference",
+        pairs=pairs,
+        seed=seed,
+        endpoint=EndpointConfig(url=oracle.url, revision=f"error {error}", key_variable="NO_KEY"),
+        frames=FramesConfig(camera="front"),
+        budget=BudgetConfig(calls=4 * pairs),
+    )
+    name = f"preference-{round(100 * error)}"
+    try:
+        with EpisodeStore.open(path) as store, LabelStore(path, create=True) as labels:
+            backend = make_backend(settings, Budget(settings.budget))
+            units = Units(store, settings, "insert the peg into the hole")
+            labels.begin(name, units.kind, backend.identity, {})
+            return Labelling(labels, name, backend).run(units).summary()
+    finally:
+        oracle.close()
+
+
+# ----------------------------------------------------------------- what learns
+
+
+class Data:
+    """The episodes as the learners take them."""
+
+    def __init__(self, path: Path, perception: Perception, config: TrainConfig) -> None:
+        self.perception, self.config, self.path = perception, config, path
+        with EpisodeStore.open(path) as store:
+            self.episodes = list(store.episodes())
+        self.percepts = {e.episode_id: list(perception.of_rows(_seen(e))) for e in self.episodes}
+
+    def features(self, moments: list[tuple[str, int]]) -> torch.Tensor:
+        """Of moments, (N, state)."""
+        return torch.from_numpy(np.stack([self.percepts[name][row].state for name, row in moments]))
+
+    def replay(self, episodes: list[Episode]) -> ReplayBuffer:
+        """A memory of these episodes."""
+        rows = sum(len(episode) + 1 for episode in episodes)
+        memory = ReplayBuffer(rows, self.perception.spec.state_size, episodes[0].action.shape[1])
+        for episode in episodes:
+            memory.add_episode(episode, self.percepts[episode.episode_id])
+        return memory
+
+    def policy(self, seed: int) -> Policy:
+        """A fresh one."""
+        task = make_workcell(TASK).task.spec
+        return make_policy(task, self.perception.spec, self.config, torch.Generator().manual_seed(seed))
+
+
+def _seen(episode: Episode) -> dict[str, np.ndarray]:
+    """What the policy sees of it: not the stamps."""
+    return {key: column for key, column in episode.observations.items() if not key.startswith("images/")}
+
+
+def learned_rewards(data: Data, error: float, seed: int) -> tuple[list[Episode], dict[str, Any]]:
+    """The episodes with rewards by an ensemble, and none of them terminated."""
+    with LabelStore(data.path) as labels:
+        known = combine_orders(labels.labels(f"preference-{round(100 * error)}"))
+    generator = torch.Generator().manual_seed(seed)
+    ensemble = RewardEnsemble(data.perception.spec.state_size, generator)
+    info = ensemble.fit(
+        data.features([pair.first for pair in known.pairs]),
+        data.features([pair.second for pair in known.pairs]),
+        torch.tensor([pair.value for pair in known.pairs]),
+    )
+    rewards = [
+        ensemble(torch.from_numpy(np.stack([p.state for p in data.percepts[e.episode_id][1:]]))).numpy()
+        for e in data.episodes
+    ]
+    low, high = np.quantile(np.concatenate(rewards), [0.01, 0.99])
+    episodes = [
+        replace(
+            e,
+            reward=((r - low) / (high - low) - 1.0).astype(np.float32),
+            reward_source="preferences",
+            terminated=np.zeros(len(e), bool),
+            truncated=np.arange(len(e)) == len(e) - 1,
+        )
+        for e, r in zip(data.episodes, rewards, strict=True)
+    ]
+    truth = np.load(data.path / "truth.npy")
+    firsts = [int(e.metadata["first_stamp"]) for e in data.episodes]
+    near = np.concatenate([-truth[f + 1 : f + 1 + len(e)] for f, e in zip(firsts, data.episodes, strict=True)])
+    ranks = [np.argsort(np.argsort(column)) for column in (np.concatenate(rewards), near)]
+    facts = {
+        "pairs": len(known.pairs),
+        "flip_rate": known.flip_rate,
+        "held_out_accuracy": info.accuracy,
+        "spearman_to_truth": float(np.corrcoef(*ranks)[0, 1]),
+    }
+    return episodes, facts
+
+
+def train_iql(data: Data, episodes: list[Episode], seed: int, steps: int, config: IQLConfig) -> Policy:
+    """IQL on these episodes."""
+    memory, policy, rng = data.replay(episodes), data.policy(seed), np.random.default_rng(seed)
+    sac = SAC(policy, return_range=(-100.0, 1.0), config=data.config.sac)
+    iql = IQL(sac, config)
+    for _ in range(steps):
+        sample = memory.sample(BATCH, rng, n_step=N_STEP, discount=DISCOUNT, history=HISTORY)
+        iql.update(Batch._make(None if c is None else torch.from_numpy(c)[None] for c in sample))
+    return policy
+
+
+def train_cloning(data: Data, episodes: list[Episode], seed: int, steps: int) -> Policy:
+    """Behaviour cloning of these episodes."""
+    memory, policy = data.replay(episodes), data.policy(seed)
+    rows = memory.gather(np.arange(len(memory)), np.random.default_rng(0), n_step=1, discount=DISCOUNT, history=HISTORY)
+    clone(
+        policy,
+        torch.from_numpy(rows.observation),
+        torch.from_numpy(rows.action),
+        episode=np.repeat(np.arange(len(episodes)), [len(e) for e in episodes]),
+        steps=steps,
+        batch_size=BATCH,
+        learning_rate=data.config.sac.learning_rate,
+        seed=seed,
+    )
+    return policy
+
+
+def arms(data: Data, seed: int, steps: int, config: IQLConfig) -> dict[str, Callable[[], Learned]]:
+    """What is compared, by name."""
+    successes = [e for e in data.episodes if e.metadata["success"]]
+
+    def by_labels(error: float) -> Learned:
+        episodes, facts = learned_rewards(data, error, seed)
+        return train_iql(data, episodes, seed, steps, config), facts
+
+    return {
+        "BC": lambda: (train_cloning(data, data.episodes, seed, steps // 2), {}),
+        "filtered BC": lambda: (train_cloning(data, successes, seed, steps // 2), {"episodes": len(successes)}),
+        "IQL, true reward": lambda: (train_iql(data, data.episodes, seed, steps, config), {}),
+        **{f"IQL, {error:.0%} errors": (lambda error=error: by_labels(error)) for error in ERRORS},
+    }  # type: ignore[dict-item]
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Records, labels, learns and evaluates what is missing."""
+    torch.set_num_threads(1)
+    settings = IQLConfig(expectile=arguments.expectile, inverse_temperature=arguments.inverse_temperature)
+    config = TrainConfig(replay=ReplayConfig(history=HISTORY), sac=SACConfig(target_rate=0.02))
+    env = RobotEnv(make_workcell(TASK))
+    perception = make_perception(env.observation_specs, config)
+    for seed in arguments.seeds:
+        folder = arguments.out / f"seed{seed}"
+        store = folder / "episodes"
+        if not (store / "truth.npy").exists():
+            record(store, arguments.episodes, seed)
+        for error in ERRORS:
+            file = folder / f"labels-{round(100 * error)}.json"
+            if not file.exists():
+                file.write_text(json.dumps(labelled(store, error, arguments.pairs, seed)))
+        data = Data(store, perception, replace(config, seed=seed))
+        for name, learn in arms(data, seed, arguments.steps, settings).items():
+            file = folder / f"{name}.json"
+            if file.exists() or (arguments.arms and name not in arguments.arms):
+                continue
+            started = time.monotonic()
+            policy, facts = learn()
+            rollout = Rollout(env, policy, perception, HISTORY)
+            found = evaluate(rollout, episodes=arguments.evaluation, seed=1_000_000).summary()
+            facts |= {"success": found["success_rate"], "episodes_evaluated": arguments.evaluation,
+                      "seconds": time.monotonic() - started}  # fmt: skip
+            file.write_text(json.dumps(facts))
+            print(f"seed {seed}, {name}: {json.dumps(facts)}", flush=True)
+
+
+# ------------------------------------------------------------------- the report
+
+
+def report(arguments: argparse.Namespace) -> None:
+    """A table of all arms over seeds, and the curve over the oracle's errors."""
+    names = ["BC", "filtered BC", "IQL, true reward", *(f"IQL, {error:.0%} errors" for error in ERRORS)]
+    found = {name: [json.loads(f.read_text()) for f in sorted(arguments.out.glob(f"seed*/{name}.json"))]
+             for name in names}  # fmt: skip
+    means: dict[str, tuple[float, float, float]] = {}
+    print("| arm | success | 95 % interval over seeds | seeds | rank correlation of the reward with the truth |")
+    print("|---|---|---|---|---|")
+    for name, rows in found.items():
+        values = [row["success"] for row in rows]
+        low, high = bootstrap_interval([values], lambda v: float(np.mean(v)))
+        means[name] = float(np.mean(values)), low, high
+        ranks = [row["spearman_to_truth"] for row in rows if "spearman_to_truth" in row]
+        rank = f"{np.mean(ranks):.3f}" if ranks else "-"
+        print(f"| {name} | {means[name][0]:.3f} | {low:.3f} to {high:.3f} | {len(values)} | {rank} |")
+    if arguments.plot is None:
+        return
+    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+    curve = np.array([means[f"IQL, {error:.0%} errors"] for error in ERRORS])
+    share = 100 * np.array(ERRORS)
+    axes.plot(share, curve[:, 0], "o-", color="C0", label="IQL, reward from preferences")
+    axes.fill_between(share, curve[:, 1], curve[:, 2], color="C0", alpha=0.2, linewidth=0)
+    for colour, name in (("C2", "IQL, true reward"), ("C1", "filtered BC"), ("C3", "BC")):
+        axes.axhline(means[name][0], color=colour, linestyle="--", label=name)
+    axes.set(xlabel="pairs that the labeller gets wrong [%]", ylabel="true success", ylim=(0, 1.02), xticks=share)
+    axes.legend(loc="lower left", frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(arguments.plot, dpi=150)
+
+
+def main() -> None:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    do = commands.add_parser("run")
+    do.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    do.add_argument("--out", type=Path, required=True)
+    do.add_argument("--episodes", type=int, default=200)
+    do.add_argument("--pairs", type=int, default=1000)
+    do.add_argument("--steps", type=int, default=10_000)
+    do.add_argument("--expectile", type=float, default=0.7)
+    do.add_argument("--inverse-temperature", type=float, default=3.0)
+    do.add_argument("--evaluation", type=int, default=100)
+    do.add_argument("--arms", nargs="*", default=[])
+    do.set_defaults(command=run)
+    show = commands.add_parser("report")
+    show.add_argument("--out", type=Path, required=True)
+    show.add_argument("--plot", type=Path)
+    show.set_defaults(command=report)
+    arguments = parser.parse_args()
+    arguments.command(arguments)
+
+
+if __name__ == "__main__":
+    main()
