@@ -100,3 +100,20 @@ class BudgetSpentError(RobotRLError):
 
 class UnansweredError(RobotRLError):
     """A model server did not answer one question, after all attempts; it may be asked again later."""
+
+
+class UncertifiedError(RobotRLError):
+    """Labels were to be used for something that they did not pass the gate for.
+
+    Args:
+        use: For what.
+        reasons: What is missing; empty if there was nothing to compare them with.
+    """
+
+    def __init__(self, use: str, reasons: Iterable[str]) -> None:
+        self.use, self.reasons = use, tuple(reasons)
+        why = "; ".join(self.reasons) or "there are no known outcomes to compare them with"
+        super().__init__(
+            f"these labels are not good for {use} ({why}); `robot-rl label report` says how they stand, and "
+            "--allow-uncalibrated takes the risk"
+        )

@@ -1,4 +1,4 @@
-"""`robot-rl label run | calibrate | report | compare | doctor`. Wiring only: each returns what there is to say."""
+"""`robot-rl label run | calibrate | report | compare | apply | doctor`. Wiring only: each returns what to print."""
 
 from __future__ import annotations
 
@@ -56,6 +56,18 @@ def add_label_commands(commands: Any, add: MakeParser) -> None:
         metavar="NAME",
         help="of labels; the others are compared with the first",
     )
+
+    apply = add(
+        commands, "apply", _apply, "make rewards of labels, beside the recorded ones, if they are good for that"
+    )
+    _labelled(apply)
+    apply.add_argument("--name", default="success", metavar="NAME", help="of the labels (default: success)")
+    apply.add_argument("--rewards", required=True, metavar="NAME", help="of the rewards, a new name")
+    apply.add_argument("--progress", default="", metavar="NAME", help="overlay whose rewards are the true progress")
+    apply.add_argument(
+        "--discount", type=_share, default=0.96, metavar="X", help="that is learned with, for progress (default: 0.96)"
+    )
+    apply.add_argument("--allow-uncalibrated", action="store_true", help="though the labels did not pass the gate")
 
     doctor = add(
         commands, "doctor", _doctor, "try what a labeller needs, before it costs anything; exit with 1 if it fails"
@@ -275,6 +287,55 @@ def _compare(arguments: argparse.Namespace) -> Reply:
         "kappa": found.kappa,
     }
     return Reply(answer, lines)
+
+
+def _apply(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.data.layout import find_store
+    from robot_rl.data.store import EpisodeStore
+    from robot_rl.errors import DataError
+    from robot_rl.reward.apply import apply_labels, check_certified
+    from robot_rl.reward.calibration import read_calibration
+    from robot_rl.reward.label_store import LabelStore
+    from robot_rl.reward.report import make_report
+    from robot_rl.reward.truth import read_truth
+
+    path, name = find_store(arguments.store), arguments.name
+    with EpisodeStore.open(path) as store, LabelStore(path) as labels:
+        kind, file, rows = labels.kind(name), labels.calibration_path(name), list(labels.labels(name))
+        calibration = read_calibration(file) if file.exists() else None
+        truth = read_truth(store, outcomes=arguments.truth, progress=arguments.progress)
+        try:
+            verdicts = make_report(kind, rows, truth, calibration).verdicts
+        except DataError:  # nothing to compare with
+            verdicts = []
+        verdict = check_certified(kind, verdicts, arguments.allow_uncalibrated)
+        certified = verdict is not None and verdict.passed
+        provenance = {
+            "labels": name,
+            "kind": str(kind),
+            "labeller": labels.identity(name),
+            "calibrated": calibration is not None,
+            "certified": certified,
+            "reasons": list(verdict.reasons) if verdict else ["not known: no outcomes to compare with"],
+        }
+        done = apply_labels(
+            store,
+            arguments.rewards,
+            rows,
+            kind,
+            provenance,
+            calibration=calibration,
+            discount=arguments.discount,
+        )
+    lines = [
+        f"{done.episodes} episodes have rewards {arguments.rewards!r} now, {len(done.without)} have no label for it"
+    ]
+    if done.positive is not None:
+        lines.append(f"{done.positive} of them are rewarded as a success")
+    if not certified:
+        lines.append("WITHOUT A PASSED GATE: what is learned from these rewards may be how to deceive the labeller")
+    answer = {"rewards": arguments.rewards, "episodes": done.episodes, "without": done.without, "certified": certified}
+    return Reply({**answer, "positive": done.positive}, lines)
 
 
 def _share(text: str) -> float:

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from robot_rl.config.components import TrainConfig
 from robot_rl.config.describe import list_keys
+from robot_rl.config.labelling import LabelConfig
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -46,7 +48,7 @@ def test_make_targets_exist(path):
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_commands_flags_and_settings_exist(path):
-    keys = {described.key for described in list_keys()}
+    keys = {described.key for config in (TrainConfig, LabelConfig) for described in list_keys(config)}
     for call in robot_rl_calls(path.read_text(encoding="utf-8")):
         if not re.fullmatch(r"[a-z]+", call[0]):
             continue  # `robot-rl --help`, or a list of commands such as `robot-rl tasks | demo`

@@ -9,6 +9,7 @@ from model_server import ModelServer, prefers_larger, refusal, reply, says_succe
 from running import environment, robot_rl, start
 from scenes import FRAMES, stamped_episode, stamped_store
 
+from robot_rl.data.overlays import read_overlay
 from robot_rl.data.store import EpisodeStore
 from robot_rl.reward.label_store import LabelStore
 
@@ -234,3 +235,27 @@ def test_questions_that_cannot_be_answered(tmp_path, arguments, told):
     assert done.returncode in (1, 2)
     assert told in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_rewards_are_made_only_of_labels_that_are_good_for_it(tmp_path):
+    path = known_store(tmp_path / "s", 12)
+    with ModelServer(is_mostly_right) as server:
+        robot_rl("label", "run", path, *flags(server))
+    refused = robot_rl("label", "apply", path, "--rewards", "vlm")
+    assert refused.returncode == 1
+    assert "not good for sparse reward and ending episodes" in refused.stderr
+    assert "--allow-uncalibrated takes the risk" in refused.stderr
+    done = robot_rl("label", "apply", path, "--rewards", "vlm", "--allow-uncalibrated")
+    assert done.returncode == 0, done.stderr
+    assert "WITHOUT A PASSED GATE" in done.stdout
+    with EpisodeStore.open(path) as store:
+        for number, name in enumerate(store.ids()):
+            judged = store.read(name, rewards="vlm")
+            wanted = (number % 2 == 0) != (number % 6 == 3)
+            assert judged.reward.tolist() == [0, 0, float(wanted)]
+            assert store.read(name).reward.tolist() != judged.reward.tolist()
+        overlay = read_overlay(path, "vlm", store.fingerprint(name))
+    assert overlay.provenance["certified"] is False
+    assert overlay.provenance["labeller"]["model"] == "test/vision-1"
+    again = robot_rl("label", "apply", path, "--rewards", "vlm", "--allow-uncalibrated")
+    assert "label under another name" in again.stderr

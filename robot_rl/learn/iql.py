@@ -54,7 +54,8 @@ class IQL:
         latent = policy.head(batch.observation, batch.images)
         seen = latent.detach()
         with torch.no_grad():  # min_i Q'_i(s, a) and V(s')
-            values = sac.critic_target(torch.cat([seen, batch.action], -1)).squeeze(-1).amin(0)
+            outputs = sac.critic_target(torch.cat([seen, batch.action], -1))
+            values = sac.critic_outputs.value(outputs).amin(0)
             next_latent = policy.head(batch.next_observation, batch.next_images)
             next_value = self.value(next_latent)[0].squeeze(-1)
 
@@ -69,9 +70,9 @@ class IQL:
         actor_loss = (weight * error).mean()
         self._step("actor", actor_loss)
 
-        # L_Q = sum_i mean_b (Q_i(s, a) - r - gamma V(s'))^2
+        # L_Q = sum_i mean_b l(Q_i(s, a), r + gamma V(s')), l the squared error unless SAC's critics are histograms
         target = batch.reward + batch.discount * next_value
-        critic_loss = losses.critic_loss(sac.critic(torch.cat([latent, batch.action], -1)).squeeze(-1), target)
+        critic_loss = sac.critic_outputs.loss(sac.critic(torch.cat([latent, batch.action], -1)), target)
         self._step("critic", critic_loss)
         track(sac.critic_target, sac.critic, sac.config.target_rate)
         return {

@@ -107,6 +107,14 @@ class LabelStore:
         """
         return Kind(self._labeller(name)["kind"])
 
+    def identity(self, name: str) -> dict[str, Any]:
+        """Who gave the labels of that name, and all else that the answers depend on.
+
+        Raises:
+            UnknownNameError: if there are none.
+        """
+        return dict(self._labeller(name)["identity"])
+
     def settings(self, name: str) -> dict[str, Any]:
         """How the labels of that name are made: the configuration of the labeller.
 
