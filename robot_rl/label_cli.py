@@ -86,7 +86,7 @@ def _labelled(parser: argparse.ArgumentParser) -> None:
 
 
 def _settings(parser: argparse.ArgumentParser) -> None:
-    kinds = ("success", "progress", "preference")
+    kinds = ("success", "progress", "preference", "score")
     parser.add_argument("--config", type=Path, metavar="FILE", help="YAML file with settings")
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="override one setting; repeatable"

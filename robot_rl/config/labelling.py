@@ -45,6 +45,39 @@ class EndpointConfig:
 
 
 @dataclass(frozen=True, config=STRICT)
+class LocalConfig:
+    """A model on this machine, through transformers."""
+
+    model: str = ""
+    """Folder, or name on the Hugging Face hub, e.g. `google/siglip2-base-patch16-224`."""
+    revision: str = ""
+    """Commit of it; empty takes what is there. A label remembers which that was."""
+    download: bool = False
+    """Whether to fetch it from the hub if it is not there."""
+    device: Literal["cpu", "cuda"] = "cpu"
+    """Where it computes."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """In which it computes."""
+    batch_size: Positive = 16
+    """Frames at a time."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class ScoreConfig:
+    """For `kind=score`: what each frame is compared with."""
+
+    goals: tuple[str, ...] = ()
+    """Phrases for the finished task, e.g. "the peg is in the hole"; none takes the task itself."""
+    baselines: tuple[str, ...] = ()
+    """Phrases for the scene without the goal, e.g. "a robot arm above a table"."""
+    goal_images: tuple[str, ...] = ()
+    """Files with pictures of the finished task; they count beside the phrases."""
+    alpha: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """How much of what lies off the line from baseline to goal is left out. Raise it only if that separates known
+    outcomes better: a careless baseline turns the score over."""
+
+
+@dataclass(frozen=True, config=STRICT)
 class FramesConfig:
     """What of an episode is shown."""
 
@@ -74,9 +107,11 @@ class BudgetConfig:
 class LabelConfig:
     """One labeller."""
 
-    kind: Literal["success", "progress", "preference"] = "success"
+    backend: Literal["openai", "clip"] = "openai"
+    """`openai`: a server, see `endpoint`. `clip`: a CLIP or SigLIP model on this machine, see `local`; for scores."""
+    kind: Literal["success", "progress", "preference", "score"] = "success"
     """`success`: probability that an episode succeeded. `progress`: how far it was at each frame. `preference`: which
-    of two moments is closer to the goal."""
+    of two moments is closer to the goal. `score`: how near each frame is to the goal in words or pictures."""
     answer: Literal["structured", "logprobs"] = "structured"
     """`structured`: the model writes its answer as JSON. `logprobs`: for `success`, how probable it finds the words
     True and False; finer, if the server tells."""
@@ -89,5 +124,7 @@ class LabelConfig:
     seed: NonNegative = 0
     """For `preference`: which pairs."""
     endpoint: EndpointConfig = Field(default_factory=EndpointConfig)
+    local: LocalConfig = Field(default_factory=LocalConfig)
+    score: ScoreConfig = Field(default_factory=ScoreConfig)
     frames: FramesConfig = Field(default_factory=FramesConfig)
     budget: BudgetConfig = Field(default_factory=BudgetConfig)

@@ -20,7 +20,7 @@ from robot_rl.reward.label_store import Label
 from robot_rl.reward.query import Kind
 from robot_rl.reward.report import UNCALIBRATED_THRESHOLD
 
-USE = {kind: next(iter(uses)) for kind, uses in GATES.items()}
+USE = {kind: next(iter(uses)) for kind, uses in GATES.items() if uses}
 """What rewards of labels of a kind are: the first of its uses."""
 
 
@@ -51,8 +51,8 @@ def check_certified(kind: Kind, verdicts: Sequence[Verdict], allowed: bool) -> V
         UncertifiedError: if it is not passed, and the user does not.
         DataError: if labels of this kind are not rewards by themselves.
     """
-    if kind is Kind.PREFERENCE:
-        raise DataError("preferences are no rewards; learn a reward from them (docs/rewards.md), or label success")
+    if kind in (Kind.PREFERENCE, Kind.SCORE):
+        raise DataError(f"labels of kind {kind} are no rewards by themselves, see docs/rewards.md; label success")
     verdict = next((verdict for verdict in verdicts if verdict.use == USE[kind]), None)
     if not allowed and (verdict is None or not verdict.passed):
         failing = [reason for reason in verdict.reasons if not reason.startswith("passed")] if verdict else []

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
-from robot_rl.config.labelling import LabelConfig
+from robot_rl.config.labelling import LabelConfig, ScoreConfig
 from robot_rl.errors import RobotRLError
 from robot_rl.reward.answer import Answer, Status
+from robot_rl.reward.backend import Backend
 from robot_rl.reward.budget import Budget
-from robot_rl.reward.chat_backend import ChatBackend
-from robot_rl.reward.endpoint import Endpoint
-from robot_rl.reward.prompts import choose_prompt
+from robot_rl.reward.make_backend import make_backend
 from robot_rl.reward.query import Clip, Kind, Query
 
 RED, BLUE = (200, 30, 30), (30, 30, 200)
@@ -36,7 +36,7 @@ class Finding:
 
 
 def examine(config: LabelConfig) -> list[Finding]:
-    """Tries prompt, server, model, and two questions whose answers are known; stops at what the rest depends on."""
+    """Tries to reach the model, and two questions whose answers are known."""
     findings: list[Finding] = []
 
     def tried(what: str, attempt: Callable[[], str]) -> bool:
@@ -47,21 +47,19 @@ def examine(config: LabelConfig) -> list[Finding]:
         return findings[-1].good
 
     kind = Kind(config.kind)
-    if not tried("prompt", lambda: _prompt_facts(config, kind)):
-        return findings
-    budget = Budget(config.budget)
-    made: list[Endpoint] = []
+    if kind is Kind.SCORE:
+        config = replace(config, score=ScoreConfig())  # so that the question here is the goal
+    made: list[Backend] = []
 
     def reach() -> str:
-        made.append(Endpoint(config.endpoint, budget))
-        names = made[0].connect()
-        return f"{config.endpoint.url} serves {', '.join(names) or '(keeps no list)'}; asking {made[0].model}"
+        made.append(make_backend(config, Budget(config.budget)))
+        who = made[0].identity
+        where = f" at {config.endpoint.url}" if config.backend == "openai" else f" on {config.local.device}"
+        return f"{who['model']}{where}" + (f", prompt {who['prompt']}" if "prompt" in who else "")
 
-    if not tried("server", reach):
+    if not tried("model", reach):
         return findings
-    prompt = choose_prompt(kind, config.answer, config.prompt)
-    backend = ChatBackend(made[0], prompt, config.answer, config.frames.longest_side)
-    done, answers = _queries(kind), list[Answer]()
+    backend, answers = made[0], list[Answer]()
 
     def ask(query: Query) -> str:
         answers.append(backend.ask(query))
@@ -71,7 +69,7 @@ def examine(config: LabelConfig) -> list[Finding]:
             raise _UnreadableError(f"{answer.details.get('why')}; it said {answer.raw[:200]!r} ({used})")
         return f"{answer.status} {[round(value, 3) for value in answer.values]} ({used})"
 
-    if all([tried(what, lambda query=query: ask(query)) for what, query in done]):  # type: ignore[misc]
+    if all([tried(what, partial(ask, query)) for what, query in _queries(kind)]):
         good = all(answer.status is Status.OK for answer in answers) and answers[0].values[-1] > answers[1].values[-1]
         facts = "a red picture is nearer to red than a blue one" if good else "it does not tell red from blue"
         findings.append(Finding("sense", good, facts))
@@ -81,11 +79,6 @@ def examine(config: LabelConfig) -> list[Finding]:
 
 class _UnreadableError(RobotRLError):
     """An answer that did not keep to the form."""
-
-
-def _prompt_facts(config: LabelConfig, kind: Kind) -> str:
-    prompt = choose_prompt(kind, config.answer, config.prompt)
-    return f"{prompt.name}, version {prompt.version}, for {kind} by {config.answer} answers"
 
 
 def _queries(kind: Kind) -> list[tuple[str, Query]]:

@@ -91,8 +91,9 @@ GATES: Mapping[Kind, Mapping[str, tuple[Condition, ...]]] = {
             Condition("unreadable_rate", at_most=0.01),
         ),
     },
+    Kind.SCORE: {},
 }
-"""By kind of label and use."""
+"""By kind of label and use. A score has no scale of its own, so there is nothing that it is good for as it is."""
 
 
 def judge(kind: Kind, figures: Mapping[str, Figure]) -> list[Verdict]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from robot_rl.config.labelling import LabelConfig
+from robot_rl.errors import ConfigError
 from robot_rl.reward.backend import Backend
 from robot_rl.reward.budget import Budget
 from robot_rl.reward.chat_backend import ChatBackend
@@ -18,7 +19,16 @@ def make_backend(config: LabelConfig, budget: Budget) -> Backend:
         ConfigError: if the settings contradict each other, or the prompt cannot be used.
         EndpointError: if the server cannot be used.
     """
-    prompt = choose_prompt(Kind(config.kind), config.answer, config.prompt)
+    kind = Kind(config.kind)
+    if (config.backend == "clip") != (kind is Kind.SCORE):
+        raise ConfigError(
+            f"backend={config.backend} cannot be asked for kind={kind}; backend=clip is for kind=score, and only that"
+        )
+    if config.backend == "clip":
+        from robot_rl.reward.clip_backend import ClipBackend
+
+        return ClipBackend(config.local, config.score, budget)
+    prompt = choose_prompt(kind, config.answer, config.prompt)
     endpoint = Endpoint(config.endpoint, budget)
     endpoint.connect()
     return ChatBackend(endpoint, prompt, config.answer, config.frames.longest_side)

@@ -19,11 +19,13 @@ class Kind(StrEnum):
 
     SUCCESS: probability that the episode succeeded; one value. PROGRESS: share of the task that is done, one value in
     [0, 1] for each frame. PREFERENCE: whether the first of two clips is closer to the goal: 1 yes, 0 no, 0.5 neither.
+    SCORE: how near each frame is to the goal, one value each, on a scale of the model's own.
     """
 
     SUCCESS = "success"
     PROGRESS = "progress"
     PREFERENCE = "preference"
+    SCORE = "score"
 
 
 @dataclass(frozen=True, eq=False)

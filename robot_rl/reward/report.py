@@ -64,7 +64,7 @@ def make_report(
     statuses = {str(status): sum(label.answer.status is status for label in labels) for status in Status}
     if kind is Kind.SUCCESS:
         judged, found, notes = _success(labels, truth, calibration)
-    elif kind is Kind.PROGRESS:
+    elif kind in (Kind.PROGRESS, Kind.SCORE):
         judged, found, notes = _progress(labels, truth)
     else:
         judged, found, notes = _preference(labels, truth)
