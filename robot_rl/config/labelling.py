@@ -49,7 +49,8 @@ class LocalConfig:
     """A model on this machine, through transformers."""
 
     model: str = ""
-    """Folder, or name on the Hugging Face hub, e.g. `google/siglip2-base-patch16-224`."""
+    """Folder, or name on the Hugging Face hub: e.g. `Qwen/Qwen3-VL-4B-Instruct` for `qwen`,
+    `google/siglip2-base-patch16-224` for `clip`."""
     revision: str = ""
     """Commit of it; empty takes what is there. A label remembers which that was."""
     download: bool = False
@@ -59,7 +60,9 @@ class LocalConfig:
     precision: Literal["float32", "bfloat16"] = "float32"
     """In which it computes."""
     batch_size: Positive = 16
-    """Frames at a time."""
+    """Frames at a time, for scores."""
+    max_reply_tokens: Positive = 512
+    """Longest answer."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -107,8 +110,9 @@ class BudgetConfig:
 class LabelConfig:
     """One labeller."""
 
-    backend: Literal["openai", "clip"] = "openai"
-    """`openai`: a server, see `endpoint`. `clip`: a CLIP or SigLIP model on this machine, see `local`; for scores."""
+    backend: Literal["openai", "qwen", "clip"] = "openai"
+    """`openai`: a server, see `endpoint`. `qwen`: a Qwen-VL model on this machine, see `local`. `clip`: a CLIP or
+    SigLIP model on this machine; for scores."""
     kind: Literal["success", "progress", "preference", "score"] = "success"
     """`success`: probability that an episode succeeded. `progress`: how far it was at each frame. `preference`: which
     of two moments is closer to the goal. `score`: how near each frame is to the goal in words or pictures."""

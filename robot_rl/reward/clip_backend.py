@@ -19,7 +19,7 @@ from robot_rl.errors import ConfigError
 from robot_rl.reward.answer import Answer, Status
 from robot_rl.reward.budget import Budget
 from robot_rl.reward.goal_baseline import goal_baseline_reward, mean_direction
-from robot_rl.reward.local_weights import loaded, name_of, require_transformers, revision_of
+from robot_rl.reward.local_weights import dtype_of, loaded, name_of, require_transformers, revision_of
 from robot_rl.reward.query import Query
 
 
@@ -45,7 +45,7 @@ class ClipBackend:
         from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
 
         self._local, self._score, self._budget = local, score, budget
-        self._model = loaded(local, AutoModel.from_pretrained).eval().to(local.device, _dtype(local))
+        self._model = loaded(local, AutoModel.from_pretrained).eval().to(local.device, dtype_of(local))
         if not hasattr(self._model, "get_image_features") or not hasattr(self._model, "get_text_features"):
             raise ConfigError(f"model {local.model}: has no image and text embeddings; choose a CLIP or SigLIP model")
         self._processor = loaded(local, AutoImageProcessor.from_pretrained)
@@ -89,7 +89,7 @@ class ClipBackend:
         for first in range(0, len(frames), self._local.batch_size):
             pictures = [Image.fromarray(frame) for frame in frames[first : first + self._local.batch_size]]
             inputs = self._processor(images=pictures, return_tensors="pt")
-            pixels = inputs["pixel_values"].to(self._local.device, _dtype(self._local))
+            pixels = inputs["pixel_values"].to(self._local.device, dtype_of(self._local))
             rows.append(_pooled(self._model.get_image_features(pixel_values=pixels)))
         return _unit(torch.cat(rows))
 
@@ -125,10 +125,6 @@ def _pooled(output: Any) -> Tensor:
 
 def _unit(vectors: Tensor) -> Tensor:
     return vectors / vectors.norm(dim=-1, keepdim=True)
-
-
-def _dtype(local: LocalConfig) -> torch.dtype:
-    return torch.bfloat16 if local.precision == "bfloat16" else torch.float32
 
 
 def _picture(path: Path) -> np.ndarray:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import torch
 from torch import nn
 
 from robot_rl.config.labelling import LocalConfig
@@ -55,6 +56,11 @@ def revision_of(model: nn.Module) -> str:
         digest.update(name.encode())
         digest.update(value.detach().cpu().float().contiguous().numpy().tobytes())
     return f"sha256-{digest.hexdigest()[:16]}"
+
+
+def dtype_of(config: LocalConfig) -> torch.dtype:
+    """In which the model computes."""
+    return torch.bfloat16 if config.precision == "bfloat16" else torch.float32
 
 
 def name_of(config: LocalConfig) -> str:

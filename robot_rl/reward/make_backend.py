@@ -7,6 +7,7 @@ from robot_rl.errors import ConfigError
 from robot_rl.reward.backend import Backend
 from robot_rl.reward.budget import Budget
 from robot_rl.reward.chat_backend import ChatBackend
+from robot_rl.reward.completion import ChatModel
 from robot_rl.reward.endpoint import Endpoint
 from robot_rl.reward.prompts import choose_prompt
 from robot_rl.reward.query import Kind
@@ -29,6 +30,12 @@ def make_backend(config: LabelConfig, budget: Budget) -> Backend:
 
         return ClipBackend(config.local, config.score, budget)
     prompt = choose_prompt(kind, config.answer, config.prompt)
-    endpoint = Endpoint(config.endpoint, budget)
-    endpoint.connect()
-    return ChatBackend(endpoint, prompt, config.answer, config.frames.longest_side)
+    model: ChatModel
+    if config.backend == "qwen":
+        from robot_rl.reward.local_chat import LocalChat
+
+        model = LocalChat(config.local, budget)
+    else:
+        model = endpoint = Endpoint(config.endpoint, budget)
+        endpoint.connect()
+    return ChatBackend(model, prompt, config.answer, config.frames.longest_side)

@@ -20,6 +20,41 @@ def tokenizer(words=("red", "blue", "cube", "the", "a", "True", "False", "push")
     )
 
 
+def save_qwen(folder):
+    """A Qwen3-VL checkpoint with tokenizer and image processor."""
+    import transformers as t
+
+    torch.manual_seed(0)
+    words = tokenizer()
+    marks = ["<|vision_start|>", "<|image_pad|>", "<|video_pad|>", "<|vision_end|>", "<|im_start|>", "<|im_end|>"]
+    words.add_special_tokens({"additional_special_tokens": marks})
+    text = {
+        "vocab_size": len(words), "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
+        "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16, "max_position_embeddings": 512,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [4, 2, 2]},
+    }  # fmt: skip
+    vision = {
+        "depth": 2, "hidden_size": 32, "intermediate_size": 64, "num_heads": 2, "patch_size": 8, "out_hidden_size": 32,
+        "spatial_merge_size": 2, "temporal_patch_size": 2, "num_position_embeddings": 64,
+        "deepstack_visual_indexes": [0],
+    }  # fmt: skip
+    ids = dict(zip(marks, words.convert_tokens_to_ids(marks), strict=True))
+    config = t.Qwen3VLConfig(
+        text_config=text,
+        vision_config=vision,
+        image_token_id=ids["<|image_pad|>"],
+        video_token_id=ids["<|video_pad|>"],
+        vision_start_token_id=ids["<|vision_start|>"],
+        vision_end_token_id=ids["<|vision_end|>"],
+    )
+    model = t.Qwen3VLForConditionalGeneration(config)
+    model.save_pretrained(folder)
+    sizes = {"shortest_edge": 16 * 16, "longest_edge": 64 * 64}
+    t.Qwen2VLImageProcessorPil(size=sizes, patch_size=8, temporal_patch_size=2, merge_size=2).save_pretrained(folder)
+    words.save_pretrained(folder)
+    return model.eval()
+
+
 def save_pair(folder, kind):
     """A CLIP or SigLIP checkpoint with tokenizer and image processor."""
     import transformers as t
