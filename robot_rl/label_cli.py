@@ -1,4 +1,4 @@
-"""`robot-rl label run | calibrate | report | compare | apply | doctor`. Wiring only: each returns what to print."""
+"""`robot-rl label run | train | doctor`, and those of `label_judgement_cli.py`. Each returns what to print."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from robot_rl.data_cli import MakeParser, Reply
 from robot_rl.errors import ConfigError, InterruptedRunError, RobotRLError
+from robot_rl.label_judgement_cli import add_judgement_commands, share
 
 
 def add_label_commands(commands: Any, add: MakeParser) -> None:
@@ -19,70 +20,32 @@ def add_label_commands(commands: Any, add: MakeParser) -> None:
     _settings(run)
     run.add_argument("--name", metavar="NAME", help="of the labels (default: their kind)")
 
-    calibrate = add(
-        commands, "calibrate", _calibrate, "fit probability and threshold of success to episodes whose outcome is known"
+    train = add(
+        commands, "train", _train, "train a success head on your own episodes, which then labels without a server"
     )
-    _labelled(calibrate)
-    calibrate.add_argument("--name", default="success", metavar="NAME", help="of the labels (default: success)")
-    calibrate.add_argument(
-        "--share",
-        type=_share,
-        default=0.5,
-        metavar="X",
-        help="of the known episodes to fit to; a report takes the rest (default: 0.5)",
+    train.add_argument("store", type=Path, metavar="STORE", help="directory of a store, or of a run")
+    train.add_argument("--out", type=Path, required=True, metavar="FILE", help="file of the new head")
+    train.add_argument(
+        "--truth", type=Path, metavar="FILE", help="CSV of episode_id,success, instead of the episodes' own"
     )
-    calibrate.add_argument(
-        "--max-false-positives",
-        type=_share,
-        default=0.01,
-        metavar="X",
-        help="of the failures, that may count as a success (default: 0.01)",
+    train.add_argument("--encoder", default="bundled", metavar="NAME", help="bundled, or random to compare with")
+    train.add_argument("--size", type=int, default=128, choices=(64, 96, 128, 160, 192, 224), help="of frames [px]")
+    train.add_argument("--camera", default="", metavar="NAME", help="whose frames (default: the only camera)")
+    train.add_argument("--frames", type=int, default=8, metavar="N", help="of each episode (default: 8)")
+    train.add_argument(
+        "--share", type=share, default=0.5, metavar="X", help="of the episodes to train on (default: 0.5)"
     )
-    calibrate.add_argument("--seed", type=int, default=0, metavar="N", help="which episodes are fitted to (default: 0)")
-
-    report = add(commands, "report", _report, "say how far labels can be trusted, and for what")
-    _labelled(report)
-    report.add_argument("--name", metavar="NAME", help="of the labels (default: the only ones)")
-    report.add_argument("--progress", default="", metavar="NAME", help="overlay whose rewards are the true progress")
-
-    compare = add(
-        commands, "compare", _compare, "put labellers of success side by side, on the episodes of all of them"
-    )
-    _labelled(compare)
-    compare.add_argument(
-        "--name",
-        action="append",
-        required=True,
-        metavar="NAME",
-        help="of labels; the others are compared with the first",
+    train.add_argument("--seed", type=int, default=0, metavar="N", help="which episodes those are (default: 0)")
+    train.add_argument(
+        "--task", default="", metavar="TEXT", help="what the robot was to do (default: the store's task)"
     )
 
-    apply = add(
-        commands, "apply", _apply, "make rewards of labels, beside the recorded ones, if they are good for that"
-    )
-    _labelled(apply)
-    apply.add_argument("--name", default="success", metavar="NAME", help="of the labels (default: success)")
-    apply.add_argument("--rewards", required=True, metavar="NAME", help="of the rewards, a new name")
-    apply.add_argument("--progress", default="", metavar="NAME", help="overlay whose rewards are the true progress")
-    apply.add_argument(
-        "--discount", type=_share, default=0.96, metavar="X", help="that is learned with, for progress (default: 0.96)"
-    )
-    apply.add_argument("--allow-uncalibrated", action="store_true", help="though the labels did not pass the gate")
+    add_judgement_commands(commands, add)
 
     doctor = add(
         commands, "doctor", _doctor, "try what a labeller needs, before it costs anything; exit with 1 if it fails"
     )
     _settings(doctor)
-
-
-def _labelled(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("store", type=Path, metavar="STORE", help="directory of a store with labels, or of a run")
-    parser.add_argument(
-        "--truth",
-        type=Path,
-        metavar="FILE",
-        help="CSV of episode_id,success that counts instead of what the episodes say of themselves",
-    )
 
 
 def _settings(parser: argparse.ArgumentParser) -> None:
@@ -174,178 +137,39 @@ def _in_words(summary: dict[str, Any], total: int) -> list[str]:
     return lines
 
 
-def _calibrate(arguments: argparse.Namespace) -> Reply:
-    import numpy as np
-
+def _train(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.config.labelling import FramesConfig
     from robot_rl.data.layout import find_store
     from robot_rl.data.store import EpisodeStore
-    from robot_rl.reward.calibration import calibrate
-    from robot_rl.reward.label_store import LabelStore
-    from robot_rl.reward.query import Kind
-    from robot_rl.reward.report import success_columns
+    from robot_rl.progress import Progress
+    from robot_rl.reward.head_training import train_success_head
     from robot_rl.reward.truth import read_truth
 
-    path, name = find_store(arguments.store), arguments.name
-    with EpisodeStore.open(path) as store, LabelStore(path) as labels:
-        if (kind := labels.kind(name)) is not Kind.SUCCESS:
-            raise ConfigError(f"labels {name!r} are of kind {kind}; only those of success are calibrated")
-        columns = success_columns(list(labels.labels(name)), read_truth(store, outcomes=arguments.truth))
-        known = np.flatnonzero(np.isfinite(columns.probability))
-        drawn = np.random.default_rng(arguments.seed).permutation(known)
-        chosen = np.sort(drawn[: max(1, round(arguments.share * len(drawn)))])
-        found = calibrate(
-            name,
-            tuple(columns.episodes[index] for index in chosen),
-            columns.truth[chosen],
-            columns.probability[chosen],
-            max_false_positives=arguments.max_false_positives,
-        )
-        out = labels.calibration_path(name)
-        found.write(out)
-    facts = {"slope": found.slope, "offset": found.offset, "threshold": found.threshold}
-    answer = {"name": name, **facts, "episodes": len(chosen), "successes": found.successes, "file": out}
+    if arguments.frames < 2:
+        arguments.parser.error("--frames must be at least 2: the last one, and some that are not yet a success")
+    with EpisodeStore.open(find_store(arguments.store)) as store:
+        task = arguments.task or _instruction(store.metadata.get("task"))
+        truth = read_truth(store, outcomes=arguments.truth)
+        with Progress(round(arguments.share * len(store)), "look at", unit="episodes") as shown:
+            head, successes = train_success_head(
+                store,
+                truth,
+                task=task,
+                encoder=arguments.encoder,
+                size=arguments.size,
+                frames=FramesConfig(camera=arguments.camera, count=arguments.frames),
+                share=arguments.share,
+                seed=arguments.seed,
+                on_episode=shown.update,
+            )
+    head.write(arguments.out)
     lines = [
-        f"fitted to {len(chosen)} episodes, {found.successes} of them successes: "
-        f"p' = sigmoid({found.slope:.3f} logit p {found.offset:+.3f}), a success from {found.threshold:.3f}",
-        f"kept in {out}; `robot-rl label report` takes the other {len(known) - len(chosen)} episodes",
+        f"trained on {len(head.trained_on)} episodes, {successes} of them successes, seen by {head.camera}",
+        f"label with it: robot-rl label run STORE --set backend=head --set head={arguments.out}",
+        "a report leaves out the episodes that it was trained on",
     ]
-    if found.slope <= 0:
-        lines.append("the model says the opposite of the truth, or nothing; look at its answers before going on")
+    answer = {"file": arguments.out, "episodes": len(head.trained_on), "successes": successes, "camera": head.camera}
     return Reply(answer, lines)
-
-
-def _report(arguments: argparse.Namespace) -> Reply:
-    from dataclasses import asdict
-
-    from robot_rl.data.layout import find_store
-    from robot_rl.data.store import EpisodeStore
-    from robot_rl.reward.calibration import read_calibration
-    from robot_rl.reward.label_store import LabelStore
-    from robot_rl.reward.report import make_report
-    from robot_rl.reward.truth import read_truth
-
-    path = find_store(arguments.store)
-    with EpisodeStore.open(path) as store, LabelStore(path) as labels:
-        names = labels.names()
-        if arguments.name is None and len(names) != 1:
-            arguments.parser.error(f"--name is one of {', '.join(names) or '(there are no labels)'}")
-        name = arguments.name or names[0]
-        kind, file = labels.kind(name), labels.calibration_path(name)
-        found = make_report(
-            kind,
-            list(labels.labels(name)),
-            read_truth(store, outcomes=arguments.truth, progress=arguments.progress),
-            read_calibration(file) if file.exists() else None,
-        )
-    read = ", ".join(f"{count} {status}" for status, count in found.statuses.items())
-    lines = [f"{found.labels} {kind} labels {name!r} ({read}); {found.judged} are judged"]
-    lines += [_figure_line(key, figure) for key, figure in found.figures.items() if key != "calibrated"]
-    for verdict in found.verdicts:
-        lines.append(f"{'GOOD FOR' if verdict.passed else 'not good for'} {verdict.use}")
-        lines += [
-            f"    {reason}" for reason in verdict.reasons if not verdict.passed and not reason.startswith("passed")
-        ]
-    lines += [f"note: {note}" for note in found.notes]
-    figures = {key: figure._asdict() for key, figure in found.figures.items()}
-    return Reply({"name": name, **asdict(found), "figures": figures}, lines)
-
-
-def _figure_line(name: str, figure: Any) -> str:
-    if figure.value != figure.value:
-        return f"  {name:<40} not known"
-    return f"  {name:<40} {figure.value:7.3f}   {figure.low:.3f} to {figure.high:.3f}"
-
-
-def _compare(arguments: argparse.Namespace) -> Reply:
-    from robot_rl.data.layout import find_store
-    from robot_rl.data.store import EpisodeStore
-    from robot_rl.reward.calibration import read_calibration
-    from robot_rl.reward.comparison import compare_success
-    from robot_rl.reward.label_store import LabelStore
-    from robot_rl.reward.query import Kind
-    from robot_rl.reward.truth import read_truth
-
-    path = find_store(arguments.store)
-    with EpisodeStore.open(path) as store, LabelStore(path) as labels:
-        if odd := [name for name in arguments.name if labels.kind(name) is not Kind.SUCCESS]:
-            raise ConfigError(f"labels {', '.join(odd)} are not of success; only those can be compared")
-        files = {name: labels.calibration_path(name) for name in arguments.name}
-        found = compare_success(
-            {name: list(labels.labels(name)) for name in arguments.name},
-            read_truth(store, outcomes=arguments.truth),
-            {name: read_calibration(file) for name, file in files.items() if file.exists()},
-        )
-    first = arguments.name[0]
-    lines = [f"{found.episodes} episodes that all of them judged"]
-    lines += [_figure_line(f"{name}: ROC-AUC", figure) for name, figure in found.auc.items()]
-    for name, figure in found.difference.items():
-        lines.append(_figure_line(f"{name} - {first}", figure) + f"   kappa {found.kappa[name]:.3f}")
-    answer = {
-        "episodes": found.episodes,
-        "auc": {name: figure._asdict() for name, figure in found.auc.items()},
-        "difference": {name: figure._asdict() for name, figure in found.difference.items()},
-        "kappa": found.kappa,
-    }
-    return Reply(answer, lines)
-
-
-def _apply(arguments: argparse.Namespace) -> Reply:
-    from robot_rl.data.layout import find_store
-    from robot_rl.data.store import EpisodeStore
-    from robot_rl.errors import DataError
-    from robot_rl.reward.apply import apply_labels, check_certified
-    from robot_rl.reward.calibration import read_calibration
-    from robot_rl.reward.label_store import LabelStore
-    from robot_rl.reward.report import make_report
-    from robot_rl.reward.truth import read_truth
-
-    path, name = find_store(arguments.store), arguments.name
-    with EpisodeStore.open(path) as store, LabelStore(path) as labels:
-        kind, file, rows = labels.kind(name), labels.calibration_path(name), list(labels.labels(name))
-        calibration = read_calibration(file) if file.exists() else None
-        truth = read_truth(store, outcomes=arguments.truth, progress=arguments.progress)
-        try:
-            verdicts = make_report(kind, rows, truth, calibration).verdicts
-        except DataError:  # nothing to compare with
-            verdicts = []
-        verdict = check_certified(kind, verdicts, arguments.allow_uncalibrated)
-        certified = verdict is not None and verdict.passed
-        provenance = {
-            "labels": name,
-            "kind": str(kind),
-            "labeller": labels.identity(name),
-            "calibrated": calibration is not None,
-            "certified": certified,
-            "reasons": list(verdict.reasons) if verdict else ["not known: no outcomes to compare with"],
-        }
-        done = apply_labels(
-            store,
-            arguments.rewards,
-            rows,
-            kind,
-            provenance,
-            calibration=calibration,
-            discount=arguments.discount,
-        )
-    lines = [
-        f"{done.episodes} episodes have rewards {arguments.rewards!r} now, {len(done.without)} have no label for it"
-    ]
-    if done.positive is not None:
-        lines.append(f"{done.positive} of them are rewarded as a success")
-    if not certified:
-        lines.append("WITHOUT A PASSED GATE: what is learned from these rewards may be how to deceive the labeller")
-    answer = {"rewards": arguments.rewards, "episodes": done.episodes, "without": done.without, "certified": certified}
-    return Reply({**answer, "positive": done.positive}, lines)
-
-
-def _share(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0.0 <= value < 1.0:
-        raise argparse.ArgumentTypeError(f"must be a number from 0 to below 1, got {text!r}")
-    return value
 
 
 def _doctor(arguments: argparse.Namespace) -> Reply:

@@ -110,15 +110,17 @@ class BudgetConfig:
 class LabelConfig:
     """One labeller."""
 
-    backend: Literal["openai", "qwen", "clip"] = "openai"
+    backend: Literal["openai", "qwen", "clip", "head"] = "openai"
     """`openai`: a server, see `endpoint`. `qwen`: a Qwen-VL model on this machine, see `local`. `clip`: a CLIP or
-    SigLIP model on this machine; for scores."""
+    SigLIP model on this machine; for scores. `head`: what `robot-rl label train` made, see `head`; for success."""
     kind: Literal["success", "progress", "preference", "score"] = "success"
     """`success`: probability that an episode succeeded. `progress`: how far it was at each frame. `preference`: which
     of two moments is closer to the goal. `score`: how near each frame is to the goal in words or pictures."""
     answer: Literal["structured", "logprobs"] = "structured"
     """`structured`: the model writes its answer as JSON. `logprobs`: for `success`, how probable it finds the words
     True and False; finer, if the server tells."""
+    head: str = ""
+    """File of a success head, for `backend=head`."""
     prompt: str = ""
     """A YAML file with a prompt of your own; empty takes the built-in one."""
     task: str = ""

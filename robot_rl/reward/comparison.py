@@ -34,7 +34,10 @@ class Comparison:
 
 
 def compare_success(
-    labels: Mapping[str, Sequence[Label]], truth: Mapping[str, Truth], calibrations: Mapping[str, Calibration]
+    labels: Mapping[str, Sequence[Label]],
+    truth: Mapping[str, Truth],
+    calibrations: Mapping[str, Calibration],
+    trained_on: Sequence[str] = (),
 ) -> Comparison:
     """Compares labellers of success.
 
@@ -42,13 +45,14 @@ def compare_success(
         labels: By name, the first one the one that the others are compared with.
         truth: By episode id.
         calibrations: By name, where there is one; the episodes of all of them are left out.
+        trained_on: Episodes that any of the labellers was trained on; they are left out, too.
 
     Raises:
         DataError: if fewer than two labellers are given, or they share no episodes.
     """
     if len(labels) < 2:
         raise DataError("name at least two sets of labels to compare")
-    without = [name for calibration in calibrations.values() for name in calibration.fitted_to]
+    without = [*trained_on, *(name for calibration in calibrations.values() for name in calibration.fitted_to)]
     columns = {name: success_columns(rows, truth, without) for name, rows in labels.items()}
     readable = [{e for e, p in zip(c.episodes, c.probability, strict=True) if np.isfinite(p)} for c in columns.values()]
     shared = sorted(set.intersection(*readable))

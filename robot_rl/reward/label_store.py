@@ -115,6 +115,10 @@ class LabelStore:
         """
         return dict(self._labeller(name)["identity"])
 
+    def trained_on(self, name: str) -> list[str]:
+        """Episodes that the labeller itself was trained on; nothing can be learned of its error from these."""
+        return list(self.identity(name).get("trained_on", ()))
+
     def settings(self, name: str) -> dict[str, Any]:
         """How the labels of that name are made: the configuration of the labeller.
 

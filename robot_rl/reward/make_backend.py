@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from robot_rl.config.labelling import LabelConfig
 from robot_rl.errors import ConfigError
 from robot_rl.reward.backend import Backend
@@ -29,6 +31,14 @@ def make_backend(config: LabelConfig, budget: Budget) -> Backend:
         from robot_rl.reward.clip_backend import ClipBackend
 
         return ClipBackend(config.local, config.score, budget)
+    if config.backend == "head":
+        if kind is not Kind.SUCCESS or not config.head:
+            raise ConfigError(
+                "backend=head is for kind=success, and needs the file of a head: set head, see `label train`"
+            )
+        from robot_rl.reward.head_backend import HeadBackend
+
+        return HeadBackend(Path(config.head), budget)
     prompt = choose_prompt(kind, config.answer, config.prompt)
     model: ChatModel
     if config.backend == "qwen":

@@ -48,7 +48,11 @@ class Report:
 
 
 def make_report(
-    kind: Kind, labels: Sequence[Label], truth: Mapping[str, Truth], calibration: Calibration | None = None
+    kind: Kind,
+    labels: Sequence[Label],
+    truth: Mapping[str, Truth],
+    calibration: Calibration | None = None,
+    trained_on: Sequence[str] = (),
 ) -> Report:
     """Compares labels with the truth.
 
@@ -57,13 +61,14 @@ def make_report(
         labels: Of one labeller.
         truth: By episode id.
         calibration: For success; the episodes that it was fitted to are left out.
+        trained_on: Episodes that the labeller itself was trained on; they are left out, too.
 
     Raises:
         DataError: if there is nothing to compare.
     """
     statuses = {str(status): sum(label.answer.status is status for label in labels) for status in Status}
     if kind is Kind.SUCCESS:
-        judged, found, notes = _success(labels, truth, calibration)
+        judged, found, notes = _success(labels, truth, calibration, trained_on)
     elif kind in (Kind.PROGRESS, Kind.SCORE):
         judged, found, notes = _progress(labels, truth)
     else:
@@ -117,9 +122,9 @@ def success_columns(labels: Sequence[Label], truth: Mapping[str, Truth], without
 
 
 def _success(
-    labels: Sequence[Label], truth: Mapping[str, Truth], calibration: Calibration | None
+    labels: Sequence[Label], truth: Mapping[str, Truth], calibration: Calibration | None, trained_on: Sequence[str]
 ) -> tuple[int, dict[str, Figure], list[str]]:
-    columns = success_columns(labels, truth, calibration.fitted_to if calibration else ())
+    columns = success_columns(labels, truth, (*trained_on, *(calibration.fitted_to if calibration else ())))
     happened, known = columns.truth, np.isfinite(columns.probability)
     probability = np.where(known, columns.probability, 0.0)
     threshold = UNCALIBRATED_THRESHOLD
@@ -156,6 +161,8 @@ def _success(
         notes.append("not calibrated: `robot-rl label calibrate` fits probability and threshold on known outcomes")
     else:
         notes.append(f"the {len(calibration.fitted_to)} episodes of the calibration are left out")
+    if trained_on:
+        notes.append(f"the {len(trained_on)} episodes that the labeller was trained on are left out")
     return count, found, notes
 
 
