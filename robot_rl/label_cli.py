@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,14 @@ def add_label_commands(commands: Any, add: MakeParser) -> None:
     run.add_argument("store", type=Path, nargs="?", metavar="STORE", help="directory of a store, or of a run")
     _settings(run)
     run.add_argument("--name", metavar="NAME", help="of the labels (default: their kind)")
+
+    watch = add(
+        commands, "watch", _watch, "label episodes as a training records them, and raise an alarm if labels go wrong"
+    )
+    watch.add_argument("store", type=Path, nargs="?", metavar="STORE", help="directory of a store, or of a run")
+    _settings(watch)
+    watch.add_argument("--name", metavar="NAME", help="of the labels (default: their kind)")
+    watch.add_argument("--pause", type=float, default=2.0, metavar="S", help="between looks at the store (default: 2)")
 
     train = add(
         commands, "train", _train, "train a success head on your own episodes, which then labels without a server"
@@ -115,6 +124,53 @@ def _run(arguments: argparse.Namespace) -> Reply:
                 backend.close()
     summary = {"store": path, "name": name, "kind": config.kind, "model": backend.identity["model"], **done.summary()}
     return Reply(summary, _in_words(summary, len(units)), int(bool(done.stopped or done.unanswered)))
+
+
+def _watch(arguments: argparse.Namespace) -> Reply:
+    if arguments.list_settings:
+        return _list_settings()
+    if arguments.store is None:
+        arguments.parser.error("which STORE? the directory of an episode store, or of a run")
+    config = _config(arguments)
+    if config.kind == "preference":
+        arguments.parser.error("preferences are between episodes that are there; `label run` asks for them")
+    import os
+    import signal
+    import threading
+
+    from robot_rl.data.layout import find_store, read_head
+    from robot_rl.reward.budget import Budget
+    from robot_rl.reward.calibration import read_calibration
+    from robot_rl.reward.label_store import LabelStore
+    from robot_rl.reward.make_backend import make_backend
+    from robot_rl.reward.watch import Watch
+
+    path, name, stop = find_store(arguments.store), arguments.name or config.kind, threading.Event()
+    task = config.task or _instruction(read_head(path)["metadata"].get("task"))
+    budget = Budget(config.budget)
+    backend = make_backend(config, budget)
+    signal.signal(signal.SIGINT, lambda *_: stop.set())  # ends a round in order
+    os.nice(5)  # control and learning come first on this machine
+
+    def say(text: str) -> None:
+        print(f"robot-rl: {text}", file=sys.stderr, flush=True)
+
+    with LabelStore(path, create=True) as labels:
+        file = labels.calibration_path(name)
+        calibration = read_calibration(file) if file.exists() else None
+        watch = Watch(path, config, task, labels, name, backend, budget, calibration=calibration, say=say)
+        say(f"watching {path}; Ctrl-C ends it" + ("" if calibration else "; not calibrated, so a success is p >= 0.5"))
+        try:
+            done = watch.run(stop, arguments.pause)
+        finally:
+            backend.close()
+    summary = {"store": path, "name": name, **done.summary()}
+    lines = [f"{done.labelled} labels {name!r}; {done.judged} compared with what is known, {done.alarms} alarms"]
+    if done.lags:
+        lines.append(f"lag from episode to label {summary['lag_p50_s']:.1f} s (p95 {summary['lag_p95_s']:.1f} s)")
+    if done.stopped:
+        lines.append(f"stopped: {done.stopped}")
+    return Reply(summary, lines, int(bool(done.alarms or done.stopped)))
 
 
 def _in_words(summary: dict[str, Any], total: int) -> list[str]:

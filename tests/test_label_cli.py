@@ -259,3 +259,47 @@ def test_rewards_are_made_only_of_labels_that_are_good_for_it(tmp_path):
     assert overlay.provenance["labeller"]["model"] == "test/vision-1"
     again = robot_rl("label", "apply", path, "--rewards", "vlm", "--allow-uncalibrated")
     assert "label under another name" in again.stderr
+
+
+def test_episodes_are_labelled_while_they_are_recorded_and_a_bad_labeller_raises_an_alarm(tmp_path):
+    path = tmp_path / "s"
+
+    def rewards_everything(request):
+        return reply(json.dumps({"seen": "", "verdict": "success", "confidence": 95}))
+
+    with ModelServer(rewards_everything) as server, EpisodeStore.create(path, {"task": "push"}) as store:
+        process = start("label", "watch", path, *flags(server, "--pause", "0.1", "--json"))
+        assert "watching" in process.stderr.readline()
+        for number in range(8):
+            store.append(stamped_episode(number, 3, success=False))
+            time.sleep(0.05)
+        deadline = time.monotonic() + 60
+        while len(server.requests) < 8 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        while len(stored(path)) < 8 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=60)
+    answer = json.loads(out)
+    assert (answer["labelled"], answer["judged"], answer["alarms"]) == (8, 8, 1)
+    assert answer["lag_p95_s"] < 60
+    assert errors.count("ALARM after episode-") == 1
+    assert "the labeller calls failures a success: 5 of the last 5 failures" in errors
+    assert process.returncode == 1
+    assert len(server.requests) == 8
+
+
+def test_watching_outlives_a_server_that_is_away(tmp_path):
+    path = stamped_store(tmp_path / "s", 2)
+    with ModelServer(says_success, faults=[refusal(503, "loading")] * 4) as server:
+        settings = ("--set", "endpoint.attempts=2", "--set", "endpoint.backoff_s=0.01")
+        process = start("label", "watch", path, *flags(server, "--pause", "0.1", *settings))
+        deadline = time.monotonic() + 60
+        while not server.requests and time.monotonic() < deadline:
+            time.sleep(0.05)
+        while time.monotonic() < deadline and len(stored(path)) < 2:
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+        assert len(stored(path)) == 2

@@ -13,12 +13,11 @@ from robot_rl.data.schema import Episode
 from robot_rl.data.store import EpisodeStore
 from robot_rl.errors import DataError, UncertifiedError
 from robot_rl.reward.answer import Status
-from robot_rl.reward.calibration import Calibration
+from robot_rl.reward.calibration import Calibration, counts_as_success
 from robot_rl.reward.compose import potential_between, shaped_reward, sparse_reward
 from robot_rl.reward.gates import GATES, Verdict
 from robot_rl.reward.label_store import Label
 from robot_rl.reward.query import Kind
-from robot_rl.reward.report import UNCALIBRATED_THRESHOLD
 
 USE = {kind: next(iter(uses)) for kind, uses in GATES.items() if uses}
 """What rewards of labels of a kind are: the first of its uses."""
@@ -98,7 +97,7 @@ def apply_labels(
                 continue
             episode = store.read(episode_id)
             if kind is Kind.SUCCESS:
-                success = _is_success(label, calibration)
+                success = counts_as_success(label.answer.values[0], calibration)
                 positive += success
                 reward = sparse_reward(len(episode), success)
             else:
@@ -106,13 +105,6 @@ def apply_labels(
             writer.write(episode, mark, reward)
             written += 1
     return Applied(written, tuple(without), positive if kind is Kind.SUCCESS else None)
-
-
-def _is_success(label: Label, calibration: Calibration | None) -> bool:
-    value = np.array(label.answer.values[0])
-    if calibration is None:
-        return bool(value >= UNCALIBRATED_THRESHOLD)
-    return bool(calibration(value) >= calibration.threshold)
 
 
 def _shaped(episode: Episode, label: Label, discount: float) -> np.ndarray:

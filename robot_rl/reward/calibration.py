@@ -17,6 +17,7 @@ from robot_rl.files import write_atomically
 
 FEWEST = 10
 """Least successes, and least failures, that a calibration is fitted to."""
+UNCALIBRATED_THRESHOLD = 0.5
 _EDGE = 1e-6
 
 
@@ -51,6 +52,13 @@ class Calibration:
             RunDirectoryError: if that cannot be done.
         """
         write_atomically(path, json.dumps(asdict(self), indent=2))
+
+
+def counts_as_success(probability: float, calibration: Calibration | None) -> bool:
+    """Whether a model's probability reaches the threshold; without a calibration that is 0.5."""
+    if calibration is None:
+        return probability >= UNCALIBRATED_THRESHOLD
+    return bool(calibration(np.array(probability)) >= calibration.threshold)
 
 
 def read_calibration(path: Path) -> Calibration:

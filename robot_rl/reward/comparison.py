@@ -9,10 +9,10 @@ import numpy as np
 
 from robot_rl.errors import DataError
 from robot_rl.reward import figures
-from robot_rl.reward.calibration import Calibration
+from robot_rl.reward.calibration import UNCALIBRATED_THRESHOLD, Calibration
 from robot_rl.reward.figures import Figure, with_interval
 from robot_rl.reward.label_store import Label
-from robot_rl.reward.report import UNCALIBRATED_THRESHOLD, success_columns
+from robot_rl.reward.report import success_columns
 from robot_rl.reward.truth import Truth
 
 

@@ -87,10 +87,17 @@ class Labelling:
         labels: Where labels go; `begin` was called for `name`.
         name: Of the labels.
         backend: Who is asked.
+        on_label: Told the subject and the answer of each label that is new.
     """
 
-    def __init__(self, labels: LabelStore, name: str, backend: Backend) -> None:
-        self._labels, self._name, self._backend = labels, name, backend
+    def __init__(
+        self,
+        labels: LabelStore,
+        name: str,
+        backend: Backend,
+        on_label: Callable[[str, Answer], object] = lambda _subject, _answer: None,
+    ) -> None:
+        self._labels, self._name, self._backend, self._on_label = labels, name, backend, on_label
         self._identity: Mapping[str, Any] = backend.identity
         self.progress = Progress()
         self._under_way: dict[Future[Answer], tuple[str, list[str]]] = {}  # key, and subjects that wait for it
@@ -173,6 +180,7 @@ class Labelling:
         self._in_a_row = 0
         for subject in subjects:
             self._labels.add(self._name, subject, key, answer, self._identity)
+            self._on_label(subject, answer)
         self.progress.count(answer)
 
     def _save_what_arrives(self) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from robot_rl.errors import DataError
 from robot_rl.reward import figures
 from robot_rl.reward.answer import Status
-from robot_rl.reward.calibration import Calibration
+from robot_rl.reward.calibration import UNCALIBRATED_THRESHOLD, Calibration
 from robot_rl.reward.figures import Figure, share, with_interval
 from robot_rl.reward.gates import Verdict, judge
 from robot_rl.reward.label_store import Label
@@ -19,7 +19,6 @@ from robot_rl.reward.preferences import combine_orders
 from robot_rl.reward.query import Kind
 from robot_rl.reward.truth import NEAR_MISS, Truth
 
-UNCALIBRATED_THRESHOLD = 0.5
 LEAST_GAP = 0.01
 """Difference in true progress below which a pair has no right answer."""
 

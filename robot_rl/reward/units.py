@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -39,19 +39,23 @@ class Units:
         store: The episodes.
         config: Of the labeller.
         task: What the robot was to do, in a sentence.
+        only: Ids of the episodes to ask about; None asks about all.
 
     Raises:
         DataError: if there is no episode, or none has frames of the camera.
     """
 
-    def __init__(self, store: EpisodeStore, config: LabelConfig, task: str) -> None:
+    def __init__(
+        self, store: EpisodeStore, config: LabelConfig, task: str, *, only: Collection[str] | None = None
+    ) -> None:
         self._store, self._config, self._task = store, config, task
         if not len(store):
             raise DataError(f"{store.path}: holds no episodes; there is nothing to label")
         self._episode = lru_cache(KEPT_EPISODES)(store.read)
         self._fingerprint = lru_cache(None)(store.fingerprint)
-        self._lengths = {row.episode_id: row.length for row in store.summaries()}
-        self.camera = choose_camera(self._episode(store.ids()[0]), config.frames.camera)
+        rows = [row for row in store.summaries() if only is None or row.episode_id in only]
+        self._lengths = {row.episode_id: row.length for row in rows}
+        self.camera = choose_camera(self._episode(rows[0].episode_id), config.frames.camera)
         self.kind = Kind(config.kind)
 
     def __len__(self) -> int:
