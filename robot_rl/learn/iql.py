@@ -54,7 +54,7 @@ class IQL:
         latent = policy.head(batch.observation, batch.images)
         seen = latent.detach()
         with torch.no_grad():  # min_i Q'_i(s, a) and V(s')
-            outputs = sac.critic_target(torch.cat([seen, batch.action], -1))
+            outputs = sac.critic_target(policy.head.with_action(seen, batch.action))
             values = sac.critic_outputs.value(outputs).amin(0)
             next_latent = policy.head(batch.next_observation, batch.next_images)
             next_value = self.value(next_latent)[0].squeeze(-1)
@@ -72,7 +72,7 @@ class IQL:
 
         # L_Q = sum_i mean_b l(Q_i(s, a), r + gamma V(s')), l the squared error unless SAC's critics are histograms
         target = batch.reward + batch.discount * next_value
-        critic_loss = sac.critic_outputs.loss(sac.critic(torch.cat([latent, batch.action], -1)), target)
+        critic_loss = sac.critic_outputs.loss(sac.critic(policy.head.with_action(latent, batch.action)), target)
         self._step("critic", critic_loss)
         track(sac.critic_target, sac.critic, sac.config.target_rate)
         return {
@@ -90,6 +90,9 @@ class IQL:
         """One optimizer step on its own parameters; nothing else receives a gradient."""
         optimizer = self._optimizers[name]
         parameters = optimizer.param_groups[0]["params"]
-        for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
+        # What a head knows of the way to the goal is not trained here.
+        for parameter, gradient in zip(
+            parameters, torch.autograd.grad(loss, parameters, allow_unused=True), strict=True
+        ):
             parameter.grad = gradient
         optimizer.step()
