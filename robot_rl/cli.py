@@ -60,6 +60,9 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument(
         "--seed", type=_natural, default=0, metavar="N", help="seed of the resets and of the operator (default: 0)"
     )
+    demo.add_argument(
+        "--camera", action="append", default=[], metavar="NAME", help="record its frames; repeatable (default: none)"
+    )
     demo.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the new episode store")
 
     train = _command(commands, "train", _train, "the main job: demonstrate, learn with interventions, evaluate")
@@ -163,7 +166,13 @@ def _demo(arguments: argparse.Namespace) -> int:
     check_task(arguments.task)
     from robot_rl.demonstrate import demonstrate
 
-    answer = demonstrate(arguments.task, arguments.out, episodes=arguments.episodes, seed=arguments.seed)
+    answer = demonstrate(
+        arguments.task,
+        arguments.out,
+        episodes=arguments.episodes,
+        seed=arguments.seed,
+        cameras=tuple(arguments.camera),
+    )
     _answer(arguments, answer, _flat_lines(answer))
     return 0
 

@@ -303,3 +303,13 @@ def test_watching_outlives_a_server_that_is_away(tmp_path):
         process.communicate(timeout=60)
         assert process.returncode == 0
         assert len(stored(path)) == 2
+
+
+def test_demonstrations_can_be_recorded_with_cameras(tmp_path):
+    done = robot_rl("demo", "reach", "--episodes", 1, "--camera", "front", "--out", tmp_path / "s")
+    assert done.returncode == 0, done.stderr
+    with EpisodeStore.open(tmp_path / "s") as store:
+        frames = store.read(store.ids()[0]).observations["images/front"]
+    assert frames.dtype == "uint8"
+    assert frames.shape[1:] == (128, 128, 3)
+    assert frames.std() > 1
