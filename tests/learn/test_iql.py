@@ -3,10 +3,11 @@ import math
 import pytest
 import torch
 
-from robot_rl.config.components import IQLConfig, SACConfig
+from robot_rl.config.components import EncoderConfig, IQLConfig, SACConfig
+from robot_rl.data.percept import ImageSpec, PerceptSpec
 from robot_rl.errors import ConfigError
 from robot_rl.learn.batch import Batch
-from robot_rl.learn.heads import StateHead
+from robot_rl.learn.heads import ImageHead, StateHead
 from robot_rl.learn.iql import IQL
 from robot_rl.learn.losses import expectile_loss, imitation_weight
 from robot_rl.learn.networks import Policy
@@ -83,3 +84,21 @@ def test_the_same_networks_go_on_online():
 def test_a_gripper_is_refused():
     with pytest.raises(ConfigError, match="does not learn a gripper"):
         IQL(sac(2, 2, gripper=True), IQLConfig())
+
+
+@pytest.mark.parametrize("pose", [None, (0, 2)])
+def test_a_head_that_sees_is_trained_by_the_critics_loss(pose):
+    spec = ImageSpec("features", (4, 2, 5, 3, 3), "float16", maker="", size=96)
+    generator = torch.Generator().manual_seed(0)
+    head = ImageHead(6, PerceptSpec(6, spec, pose), EncoderConfig(bottleneck=8, spatial_features=2), generator)
+    policy = Policy(head=head, action_size=3, gripper=False, hidden_sizes=(16,), generator=generator)
+    learner = SAC(policy, return_range=(0.0, 1.0), config=SACConfig(hidden_sizes=(16,), learning_rate=1e-2))
+    before = head.kernel.detach().clone()
+    states = torch.randn(2, 1, 8, 6, generator=generator)
+    seen = torch.randn(2, 1, 8, *spec.view_shape, generator=generator).half()
+    action, reward = torch.rand(1, 8, 3, generator=generator), torch.rand(1, 8, generator=generator)
+    logs = IQL(learner, IQLConfig()).update(
+        Batch(states[0], action, reward, torch.full((1, 8), 0.9), states[1], seen[0], seen[1])
+    )
+    assert not torch.equal(before, head.kernel)
+    assert all(torch.isfinite(figure) for figure in logs.values())
