@@ -1,4 +1,4 @@
-"""The command line: `robot-rl tasks | demo | train | eval | inspect | data | bench`. Wiring only.
+"""The command line: `robot-rl tasks | devices | demo | train | eval | inspect | data | bench`. Wiring only.
 
 Answers go to standard output (as JSON with `--json`), progress and errors to standard error. Exit codes: 0 done,
 1 an error or a figure below what was asked for, 2 wrong usage, 130 stopped by Ctrl-C.
@@ -18,6 +18,7 @@ from robot_rl.config.describe import list_keys
 from robot_rl.config.load import load_config
 from robot_rl.data_cli import Reply, add_data_commands
 from robot_rl.errors import InterruptedRunError, RobotRLError
+from robot_rl.operator_cli import add_devices_command, add_operator_flags, operator_options
 from robot_rl.registry import benchmark_names, check_task
 
 
@@ -53,13 +54,17 @@ def _parser() -> argparse.ArgumentParser:
 
     _command(commands, "tasks", _tasks, "list the tasks that are installed")
 
-    demo = _command(commands, "demo", _demo, "record demonstrations by the task's operator into an episode store")
+    add_devices_command(_data_command, commands)
+
+    demo = _command(commands, "demo", _demo, "record demonstrations, by a person or by the task's scripted operator")
     demo.add_argument("task", metavar="TASK", help="name of the task; `robot-rl tasks` lists them")
     demo.add_argument("--episodes", type=_positive, default=20, metavar="N", help="how many (default: 20)")
     demo.add_argument(
         "--seed", type=_natural, default=0, metavar="N", help="seed of the resets and of the operator (default: 0)"
     )
+    demo.add_argument("--obs", choices=("state", "pixels"), default="state", help="what is recorded (default: state)")
     demo.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the new episode store")
+    add_operator_flags(demo)
 
     train = _command(commands, "train", _train, "the main job: demonstrate, learn with interventions, evaluate")
     train.add_argument("task", nargs="?", metavar="TASK", help="name of the task (default: peg_insert)")
@@ -156,9 +161,18 @@ def _tasks(arguments: argparse.Namespace) -> int:
 
 def _demo(arguments: argparse.Namespace) -> int:
     check_task(arguments.task)
-    from robot_rl.demonstrate import demonstrate
+    operator, shared = operator_options(arguments), {"episodes": arguments.episodes, "seed": arguments.seed}
+    from robot_rl.main_job import workcell_options
 
-    answer = demonstrate(arguments.task, arguments.out, episodes=arguments.episodes, seed=arguments.seed)
+    observed = workcell_options(load_config(None, [f"task={arguments.task}", f"observations={arguments.obs}"]))
+    if operator is None:
+        from robot_rl.demonstrate import demonstrate
+
+        answer = demonstrate(arguments.task, arguments.out, observed=observed, **shared)
+    else:
+        from robot_rl.person_demo import demonstrate_in_person
+
+        answer = demonstrate_in_person(arguments.task, arguments.out, observed=observed, operator=operator, **shared)
     _answer(arguments, answer, _flat_lines(answer))
     return 0
 

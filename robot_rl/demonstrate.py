@@ -10,6 +10,7 @@ from typing import Any
 from robot_rl.data.store import EpisodeStore
 from robot_rl.data.summary import EpisodeSummary
 from robot_rl.env.robot_env import RobotEnv
+from robot_rl.env.task import WorkcellOptions
 from robot_rl.evaluate import mean
 from robot_rl.learn.rollout import Rollout, StoreRecorder
 from robot_rl.progress import Progress
@@ -17,7 +18,7 @@ from robot_rl.registry import make_workcell
 from robot_rl.seeding import Purpose, episode_seed
 
 
-def demonstrate(task: str, path: Path, *, episodes: int, seed: int) -> dict[str, Any]:
+def demonstrate(task: str, path: Path, *, episodes: int, seed: int, observed: WorkcellOptions) -> dict[str, Any]:
     """Records into a new store and says how it went.
 
     Args:
@@ -25,8 +26,9 @@ def demonstrate(task: str, path: Path, *, episodes: int, seed: int) -> dict[str,
         path: Directory of the store; must be new or empty.
         episodes: How many.
         seed: Resets and the scripted operator follow from it.
+        observed: What is recorded of the robot.
     """
-    env = RobotEnv(make_workcell(task))
+    env = RobotEnv(make_workcell(task, observed), options=observed)
     with (
         contextlib.closing(env),
         EpisodeStore.create(path, {"task": task, "seed": seed}) as store,

@@ -97,10 +97,11 @@ class Rollout:
     def begin(self, seed: int, episode_id: str, *, demonstrate: bool = False) -> None:
         """Starts an episode; everything random in the scene and the operator follows from `seed`."""
         options = {"demonstrate": demonstrate, "episode_id": episode_id}
-        observation, _ = self._env.reset(seed=seed, options=options)
+        observation, start = self._env.reset(seed=seed, options=options)
         self._rows.clear()
         self._perceive(observation)
-        metadata = {"task": self._env.spec_task.name, "seed": seed, "demonstration": demonstrate}
+        pose = start["T_base_reset"].vector().tolist()  # [m, rad]; the observations are relative to it
+        metadata = {"task": self._env.spec_task.name, "seed": seed, "demonstration": demonstrate, "T_base_reset": pose}
         self._builder = EpisodeBuilder(episode_id, metadata)
         self._previous = Source.POLICY
         self._operator_steps, self._takeovers, self._reward, self._force = 0, 0, 0.0, 0.0
@@ -175,6 +176,8 @@ class Rollout:
             overruns=int(info["overruns"]),
         )
         builder.metadata |= {"success": result.success, "failure": result.failure}
+        if info["cut"] is not None:
+            builder.metadata |= {"cut": info["cut"]}
         episode = builder.finish(observation, int(info["stamp_obs"]))
         self._builder = None
         for observer in self._observers:
