@@ -88,6 +88,8 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument(
         "--min-success", type=_share, default=0.0, metavar="RATE", help="exit with 1 if the success rate is below this"
     )
+    train.add_argument("--demos", type=Path, metavar="STORE", help="begin with these demonstrations, all of them")
+    add_operator_flags(train)
 
     evaluate = _command(commands, "eval", _eval, "evaluate a trained policy on held-out resets")
     evaluate.add_argument("run", type=Path, metavar="RUN", help="run directory")
@@ -195,8 +197,14 @@ def _train(arguments: argparse.Namespace) -> int:
     }
     given = {key: getattr(arguments, flag) for flag, key in flags.items()}
     overrides = [*arguments.set, *(f"{key}={value}" for key, value in given.items() if value is not None)]
-    if arguments.realtime:
+    operator = operator_options(arguments)
+    if arguments.realtime or operator is not None:  # nobody can lead an arm that is faster than time
         overrides += ["realtime=true", "processes=2"]
+    if arguments.demos is not None and not arguments.resume:
+        from robot_rl.data.store import EpisodeStore
+
+        with EpisodeStore.open(arguments.demos) as demos:
+            overrides.append(f"demonstrations={len(demos)}")
     if arguments.resume:
         if arguments.out is None:
             arguments.parser.error("--resume needs --out DIR, the directory of the run to continue")
@@ -211,7 +219,7 @@ def _train(arguments: argparse.Namespace) -> int:
     _one_thread()  # and whatever takes seconds to import, after what a user may have got wrong
     from robot_rl.main_job import train
 
-    summary = train(config, path, resume=arguments.resume)
+    summary = train(config, path, resume=arguments.resume, demos=arguments.demos, operator=operator)
     _answer(arguments, summary, [*_in_words(summary), f"run directory: {path}"])
     return _judge(summary["success_rate"], arguments.min_success)
 

@@ -6,6 +6,7 @@ It wires; what a device means, how control changes hands and what the page shows
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,8 +14,11 @@ from typing import TYPE_CHECKING, Literal
 
 from robot_rl.console.access import Address
 from robot_rl.console.board import Board
+from robot_rl.console.lease import HEARTBEAT
 from robot_rl.env.supervision import Supervision
-from robot_rl.env.task import Workcell
+from robot_rl.env.task import Workcell, WorkcellOptions
+from robot_rl.errors import RenderError
+from robot_rl.registry import make_workcell
 from robot_rl.teleop.device import Device, DeviceError
 from robot_rl.teleop.listing import open_devices
 from robot_rl.teleop.mapping import DeviceMap, default_map, load_map
@@ -38,6 +42,7 @@ class OperatorOptions:
         console: Where the operator console is served; None serves none.
         token: What a page has to know, instead of a token that is made up.
         certificate: PEM files of certificate and key, for TLS.
+        heartbeat: Time without a word from the page in control after which the arm holds [s].
     """
 
     devices: tuple[str, ...] = ()
@@ -46,6 +51,7 @@ class OperatorOptions:
     console: Address | None = None
     token: str | None = None
     certificate: tuple[Path, Path] | None = None
+    heartbeat: float = HEARTBEAT
 
 
 class Operation:
@@ -76,6 +82,20 @@ class Operation:
         hands = [(device, self._map(device)) for device in devices]
         self.person = Person(hands, self._spec, self.supervision, on_press=lambda role: self.request(role))
 
+    @contextlib.contextmanager
+    def serve(self) -> Iterator[None]:
+        """Opens the console, if there is one, and says where it is.
+
+        Raises:
+            ConsoleError: if it cannot be served.
+        """
+        if self.console is None:
+            yield
+            return
+        with self.console:
+            print(f"operator console: {self.console.url}", file=sys.stderr, flush=True)
+            yield
+
     def _map(self, device: Device) -> DeviceMap:
         path = self._options.maps.get(device.kind)
         mapping = default_map(device.kind) if path is None else load_map(path)
@@ -95,9 +115,8 @@ def operated(
     *,
     store: Path | None = None,
     log: Path | None = None,
-    say: Callable[[str], object] = print,
 ) -> Iterator[Operation]:
-    """Opens devices and console for as long as the job runs.
+    """Opens devices, and makes the console, for as long as the job runs; `serve` opens the console to people.
 
     Args:
         cell: The robot and its task.
@@ -105,14 +124,13 @@ def operated(
         board: What people are shown.
         store: Episodes to replay and label in the console.
         log: File for the record of what people did and said.
-        say: Tells where the console is.
 
     Raises:
         DeviceError: if a device cannot be used.
-        ConsoleError: if the console cannot be served.
+        ConsoleError: if the console's certificate cannot be used.
     """
     if not options.devices and options.console is None:
-        raise DeviceError("a person needs a device or the console: --device KIND or --console")
+        raise DeviceError("a person needs a device or the console: --teleop KIND or --console")
     with contextlib.ExitStack() as stack:
         devices = open_devices(options.devices)
         for device in devices:
@@ -120,21 +138,34 @@ def operated(
         operation = Operation(cell, options, board, devices)
         if options.console is not None:
             make = _console_class()
-            operation.console = stack.enter_context(
-                make(
-                    options.console,
-                    operation.supervision,
-                    board,
-                    lambda name: operation.request(name),
-                    token=options.token,
-                    certificate=options.certificate,
-                    store=store,
-                    log=log,
-                )
+            operation.console = make(
+                options.console,
+                operation.supervision,
+                board,
+                lambda name: operation.request(name),
+                token=options.token,
+                certificate=options.certificate,
+                store=store,
+                log=log,
+                heartbeat=options.heartbeat,
             )
-            say(f"operator console: {operation.console.url}")
         operation.admit()
         yield operation
+
+
+def viewed_workcell(task: str, observed: WorkcellOptions) -> Workcell:
+    """A workcell in real time with live views, even where the job observes no frames; without, if none can be made."""
+    options = replace(observed, realtime=True)
+    if options.cameras:
+        return make_workcell(task, options)
+    probe = make_workcell(task)
+    cameras = probe.task.spec.cameras
+    probe.close()
+    try:
+        return make_workcell(task, replace(options, cameras=cameras, image_size=VIEW_SIZE))
+    except RenderError as error:
+        print(f"warning: no live views: {error}", file=sys.stderr)
+        return make_workcell(task, options)
 
 
 def _console_class() -> type[Console]:

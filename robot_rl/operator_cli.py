@@ -32,7 +32,14 @@ def add_operator_flags(parser: argparse.ArgumentParser) -> None:
         "--tls", nargs=2, type=Path, metavar=("CERT", "KEY"), help="serve the console over TLS with these PEM files"
     )
     group.add_argument(
-        "--device",
+        "--heartbeat",
+        type=_seconds,
+        metavar="S",
+        help="time without a word from the page in control after which the arm holds (default: 0.2; raise it only for "
+        "a simulation on a machine that is busy)",
+    )
+    group.add_argument(
+        "--teleop",
         action="append",
         default=[],
         choices=KINDS,
@@ -53,21 +60,22 @@ def add_operator_flags(parser: argparse.ArgumentParser) -> None:
 
 def operator_options(arguments: argparse.Namespace) -> OperatorOptions | None:
     """How a person takes part, or None if none does."""
-    if arguments.console is None and not arguments.device:
-        for flag in ("tls", "map", "engage"):
+    if arguments.console is None and not arguments.teleop:
+        for flag in ("tls", "map", "engage", "heartbeat"):
             if getattr(arguments, flag):
-                arguments.parser.error(f"--{flag} needs --console or --device")
+                arguments.parser.error(f"--{flag} needs --console or --teleop")
         return None
     from robot_rl.console.access import Address
     from robot_rl.operation import OperatorOptions
 
     return OperatorOptions(
-        devices=tuple(dict.fromkeys(arguments.device)),
+        devices=tuple(dict.fromkeys(arguments.teleop)),
         maps=dict(arguments.map),
         engage=arguments.engage,
         console=None if arguments.console is None else Address(arguments.console),
         token=os.environ.get(TOKEN_VARIABLE),
         certificate=tuple(arguments.tls) if arguments.tls else None,
+        **({} if arguments.heartbeat is None else {"heartbeat": arguments.heartbeat}),
     )
 
 
@@ -93,6 +101,16 @@ def _devices(arguments: argparse.Namespace) -> Reply:
     seconds = float("inf") if arguments.seconds is None else arguments.seconds
     facts = show_live(arguments.test, arguments.map, until=time.monotonic() + seconds)
     return Reply(facts, [f"largest deflection at rest {facts['rest']:.3f}; the dead zone is {facts['dead_zone']:g}"])
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.1 <= value <= 10.0:
+        raise argparse.ArgumentTypeError(f"must be a time from 0.1 to 10 s, got {text!r}")
+    return value
 
 
 def _map(text: str) -> tuple[str, Path]:

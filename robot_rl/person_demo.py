@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import sys
-from collections.abc import Iterator
+import threading
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from robot_rl.console.board import Board
@@ -17,10 +15,9 @@ from robot_rl.demo_session import DemoSession
 from robot_rl.demonstrate import demonstration_facts
 from robot_rl.env.handover import HandoverLimits
 from robot_rl.env.robot_env import RobotEnv
-from robot_rl.env.task import Workcell, WorkcellOptions
-from robot_rl.errors import RenderError
-from robot_rl.operation import VIEW_SIZE, OperatorOptions, operated
-from robot_rl.registry import make_workcell
+from robot_rl.env.task import WorkcellOptions
+from robot_rl.interruption import stop_on_signal
+from robot_rl.operation import OperatorOptions, operated, viewed_workcell
 
 PATIENCE = 3
 """How many times the task's step limit a person may take."""
@@ -68,10 +65,11 @@ def demonstrate_in_person(
     with contextlib.ExitStack() as stack:
         stack.callback(cell.close)
         board = Board("demo", replace(cell.task.spec, max_steps=PATIENCE * cell.task.spec.max_steps))
-        stopped = stack.enter_context(_signals())
+        stopped = threading.Event()
+        stack.enter_context(stop_on_signal(lambda: _stop(stopped)))
         store = stack.enter_context(_store(path, task, seed))
         log = path / "operator.jsonl"
-        operation = stack.enter_context(operated(cell, operator, board, store=path, log=log, say=_say))
+        operation = stack.enter_context(operated(cell, operator, board, store=path, log=log))
         supervised = operation.supervision.workcell(operation.person, max_steps=PATIENCE * cell.task.spec.max_steps)
         env = RobotEnv(supervised, options=observed, handover=HandoverLimits())
         stack.callback(supervised.io.stop)
@@ -86,7 +84,8 @@ def demonstrate_in_person(
             observers=[board],
         )
         operation.request = session.request
-        session.run(lambda: bool(stopped))
+        stack.enter_context(operation.serve())
+        session.run(stopped.is_set)
         board.phase("finished", "Finished. This page can be closed.", ())
         rows = store.summaries()
         answer = {"task": task, "episodes": 0, "success_rate": None, "cycle_time_s": None, "store": str(path)}
@@ -99,21 +98,6 @@ def demonstrate_in_person(
         return answer
 
 
-def viewed_workcell(task: str, observed: WorkcellOptions) -> Workcell:
-    """A workcell in real time with live views, even where the job observes no frames; without, if none can be made."""
-    options = replace(observed, realtime=True)
-    if options.cameras:
-        return make_workcell(task, options)
-    probe = make_workcell(task)
-    cameras = probe.task.spec.cameras
-    probe.close()
-    try:
-        return make_workcell(task, replace(options, cameras=cameras, image_size=VIEW_SIZE))
-    except RenderError as error:
-        print(f"warning: no live views: {error}", file=sys.stderr)
-        return make_workcell(task, options)
-
-
 def _store(path: Path, task: str, seed: int) -> EpisodeStore:
     """A new store, or the one that is there, to go on with."""
     if (path / "store.json").exists():
@@ -121,25 +105,6 @@ def _store(path: Path, task: str, seed: int) -> EpisodeStore:
     return EpisodeStore.create(path, {"task": task, "seed": seed})
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-@contextlib.contextmanager
-def _signals() -> Iterator[list[int]]:
-    """The first Ctrl-C (or SIGTERM) ends the session with what is stored; a second one at once."""
-    seen: list[int] = []
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        del frame
-        if seen:
-            raise KeyboardInterrupt
-        seen.append(number)
-        _say("stopping; what was recorded is kept")
-
-    old = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield seen
-    finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)
+def _stop(stopped: threading.Event) -> None:
+    stopped.set()
+    print("stopping; what was recorded is kept", file=sys.stderr, flush=True)

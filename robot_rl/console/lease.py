@@ -34,10 +34,11 @@ class Lease:
 
     Args:
         clock: Where time comes from.
+        heartbeat: Time without a word after which control is lost [s].
     """
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock, self._heard = clock, 0
+    def __init__(self, clock: Clock, heartbeat: float = HEARTBEAT) -> None:
+        self._clock, self._heard, self.heartbeat = clock, 0, heartbeat
         self.owner: Owner | None = None
 
     def take(self, page: int, name: str) -> None:
@@ -80,4 +81,4 @@ class Lease:
     @property
     def overdue(self) -> bool:
         """Whether who holds control has been silent for too long."""
-        return self.owner is not None and self._clock.now() - self._heard > HEARTBEAT * NS_PER_S
+        return self.owner is not None and self._clock.now() - self._heard > self.heartbeat * NS_PER_S

@@ -28,6 +28,8 @@ STATIC = Path(__file__).parent / "static"
 MAX_PAGES = 12
 WATCH_PERIOD = 0.02
 """How often it is checked whether who holds control is still there [s]."""
+BACKSTOP = 1.25
+"""Age of the hands' newest word, in heartbeats, at which the control loop holds by itself, were this thread stuck."""
 SEND_BUFFER = 128 * 1024
 """Bytes that may wait for a page before sending to it waits, too."""
 HEADERS = {
@@ -55,6 +57,7 @@ class Console:
         certificate: PEM files of certificate and key; None serves without TLS.
         store: Recorded episodes, to replay and label.
         log: File for the record of what people did and said.
+        heartbeat: Time without a word from the page in control after which the arm holds [s].
 
     Raises:
         ConsoleError: if the certificate cannot be used.
@@ -71,13 +74,14 @@ class Console:
         certificate: tuple[Path, Path] | None = None,
         store: Path | None = None,
         log: Path | None = None,
+        heartbeat: float = HEARTBEAT,
     ) -> None:
-        self.device = PushedDevice("browser", AXES, BUTTONS, name="console", max_age=HEARTBEAT)
+        self.device = PushedDevice("browser", AXES, BUTTONS, name="console", max_age=BACKSTOP * heartbeat)
         """What the pages' keys, pads and gamepads feed."""
         self._address, self._access = address, Access(address, token)
         self._tls = _tls(*certificate) if certificate is not None else None
         self._clock: Clock = SystemClock()
-        self._lease = Lease(self._clock)
+        self._lease = Lease(self._clock, heartbeat)
         self._view = View(board, supervision)
         self._desk = Desk(supervision, board, self._lease, self.device, request, log)
         self._archive = Archive(store) if store is not None else None
@@ -149,11 +153,17 @@ class Console:
         await runner.cleanup()
 
     async def _watch(self) -> None:
-        """Notices that who holds control has gone silent."""
+        """Notices that who holds control has gone silent.
+
+        Only the second look in a row counts: if it was this thread that was late, what the page said meanwhile is
+        read in between.
+        """
+        overdue = False
         while True:
             await asyncio.sleep(WATCH_PERIOD)
-            if self._lease.overdue and self._lease.owner is not None:
-                self._pages[self._lease.owner.page].lose(f"was silent for {HEARTBEAT:g} s")
+            before, overdue = overdue, self._lease.overdue
+            if before and overdue and self._lease.owner is not None:
+                self._pages[self._lease.owner.page].lose(f"was silent for {self._lease.heartbeat:g} s")
 
     @web.middleware
     async def _guard(

@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 import torch
 
-from robot_rl.data.schema import Episode, EpisodeBuilder, Observation, Source, Step
+from robot_rl.data.schema import OPERATOR_SOURCES, Episode, EpisodeBuilder, Observation, Source, Step
 from robot_rl.data.store import EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.errors import DivergedError, StepOrderError
@@ -42,7 +42,7 @@ class EpisodeResult:
         success: Whether the task was done.
         failure: Why it ended otherwise, or None.
         steps: Length.
-        operator_steps: Steps in which the operator was in control.
+        operator_steps: Steps that the operator commanded.
         takeovers: Times at which the operator took control from the policy.
         total_reward: Undiscounted return.
         cycle_time: Length [s].
@@ -121,10 +121,11 @@ class Rollout:
         step: Step = info["step"]
         self._builder.add(step)
         self._perceive(observation)
-        led = step.source != Source.POLICY
-        self._operator_steps += led
-        self._takeovers += led and self._previous == Source.POLICY
-        self._previous = step.source
+        if step.source != Source.HOLD:  # an operator at rest neither leads nor has handed back
+            led = step.source in OPERATOR_SOURCES
+            self._operator_steps += led
+            self._takeovers += led and self._previous == Source.POLICY
+            self._previous = step.source
         self._reward += reward
         self._force = max(self._force, info["force_peak"])
         for observer in self._observers:

@@ -141,6 +141,7 @@ function control() {
   if (episode.source === "hold" && state.mine) return ["human", "You hold", step];
   if (episode.source === "policy") return ["policy", "Policy", step];
   if (episode.source === "script") return ["policy", "Scripted operator", step];
+  if (job.kind === "training" && phase.name === "training") return ["nobody", "Between episodes", "The scene is reset, the learner catches up."];
   return ["nobody", phase.name === "ready" ? "Ready" : phase.name === "complete" ? "Complete" : "Waiting", phase.text];
 }
 
@@ -168,7 +169,7 @@ function render() {
   episodes(state.ended);
   remarks(state.remarks);
   figures();
-  document.querySelectorAll("#cameras .camera").forEach((figure, index) => figure.classList.toggle("stale", performance.now() - (shownAt[index] ?? performance.now()) > 1500));
+  document.querySelectorAll("#cameras .camera").forEach((figure, index) => figure.classList.toggle("stale", Boolean(state.episode.source) && performance.now() - (shownAt[index] ?? performance.now()) > 1500));
 }
 
 function figures() {
