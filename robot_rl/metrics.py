@@ -55,7 +55,7 @@ class MetricsWriter:
         if resume_step is not None and path.exists():
             kept = [to_json(record) + "\n" for record in read_metrics(path) if record["env_step"] <= resume_step]
             write_atomically(path, "".join(kept))
-        self._path = path
+        self.path = path
         self.listeners: list[Callable[[str, int, Mapping[str, Any]], object]] = []
         """Told every record that is written."""
         with writing(path):
@@ -86,7 +86,7 @@ class MetricsWriter:
             raise UnknownNameError("kind of metrics record", kind, FIELDS)
         if missing := [name for name in FIELDS[kind] if name not in values]:
             raise DataError(f"metrics record of kind {kind!r} at env step {env_step} lacks {', '.join(missing)}")
-        with writing(self._path):
+        with writing(self.path):
             self._file.write(to_json({"kind": kind, "env_step": env_step, **values}) + "\n")
             self._file.flush()
             if self._board is not None:
@@ -98,7 +98,7 @@ class MetricsWriter:
 
     def close(self) -> None:
         """Writes out what is left; doing it twice is fine."""
-        with writing(self._path):
+        with writing(self.path):
             try:
                 self._file.close()
             finally:

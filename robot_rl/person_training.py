@@ -13,7 +13,7 @@ from robot_rl.env.handover import HandoverLimits
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.learn.rollout import Observer
-from robot_rl.metrics import MetricsWriter
+from robot_rl.metrics import MetricsWriter, read_metrics
 from robot_rl.operation import Operation, OperatorOptions, operated, viewed_workcell
 
 
@@ -40,7 +40,9 @@ class Assisted:
 
     @contextlib.contextmanager
     def begin(self, metrics: MetricsWriter) -> Iterator[None]:
-        """Opens the console, with what the metrics tell from now on."""
+        """Opens the console, with what the metrics tell, of the earlier parts of a resumed run too."""
+        for record in read_metrics(metrics.path):
+            self.operation.board.metric(record["kind"], record["env_step"], record)
         metrics.listeners.append(self.operation.board.metric)
         self.phase("training", "The policy acts and learns. Move to take over; let go to hand back.")
         with self.operation.serve():
