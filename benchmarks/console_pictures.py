@@ -42,12 +42,15 @@ def console(*arguments: str) -> Iterator[str]:
         process.wait()
 
 
-def picture(page: Any, name: str, size: tuple[int, int], dark: bool = False) -> None:
-    """A PNG of what is seen, with few colours, so that it is small."""
+def picture(page: Any, name: str, size: tuple[int, int], says: str, dark: bool = False) -> None:
+    """A PNG of what is seen while the bar says that, with few colours, so that it is small."""
     page.set_viewport_size({"width": size[0], "height": size[1]})
-    page.evaluate("theme => (document.documentElement.dataset.theme = theme)", "dark" if dark else "light")
-    page.evaluate("() => document.activeElement.blur()")
+    if page.evaluate("() => document.documentElement.dataset.theme") != ("dark" if dark else "light"):
+        page.click("#theme")
+    page.evaluate("() => scrollTo(0, 0)")
     page.wait_for_timeout(1200)
+    title(page, says)
+    page.wait_for_timeout(400)
     path = IMAGES / f"console_{name}.png"
     page.screenshot(path=path)
     Image.open(path).convert("RGB").quantize(192, dither=Image.Dither.NONE).save(path, optimize=True)
@@ -78,25 +81,25 @@ def main(run: Path) -> None:
         page.set_default_timeout(PATIENCE)
         with console("demo", "peg_insert", "--episodes", "20", "--out", f"{folder}/demos") as url:
             enter(page, url)
-            picture(page, "idle", WIDE)
-            picture(page, "tablet", TABLET)
-            picture(page, "narrow", NARROW, dark=True)
+            picture(page, "idle", WIDE, "Ready")
+            picture(page, "tablet", TABLET, "Ready")
+            picture(page, "narrow", NARROW, "Ready", dark=True)
         copy = shutil.copytree(run, Path(folder) / "run")
         with console("train", "--resume", "--out", str(copy), "--steps", "100000") as url:
             page.set_viewport_size({"width": WIDE[0], "height": WIDE[1]})
             enter(page, url)
             page.wait_for_selector(".episode .mark")
             title(page, "Policy")
-            picture(page, "training", WIDE)
+            picture(page, "training", WIDE, "Policy")
             title(page, "Policy")
             page.keyboard.down("w")
             title(page, "You lead")
-            picture(page, "intervention", WIDE, dark=True)
+            picture(page, "intervention", WIDE, "You lead", dark=True)
             page.keyboard.up("w")
             title(page, "Policy")
             page.keyboard.press("Escape")
             title(page, "Emergency stop")
-            picture(page, "estop", WIDE)
+            picture(page, "estop", WIDE, "Emergency stop")
         browser.close()
 
 

@@ -11,7 +11,7 @@ const LABELS = { start: "Start", stop: "Stop here", discard: "Discard", redo: "R
 const KEYS = { start: "Enter", resume: "Enter", finish: "Enter", success: "Y", failure: "N", discard: "X", redo: "R", reset: "R", stop: "B", pause: "P" };
 const REASONS = ["stuck", "wrong way", "too much force", "unsafe", "to teach"];
 
-let socket, state = null, job = null, forces = [], shownActions = "", shownRemark = 0, lastSource = null, closing = false;
+let socket, state = null, job = null, forces = [], shownActions = "", shownRemark = 0, lastSource = null, closing = false, newest = null;
 const token = new URLSearchParams(location.hash.slice(1)).get("token") ?? sessionStorage.getItem("token") ?? "";
 if (token) sessionStorage.setItem("token", token);
 history.replaceState(null, "", location.pathname); // the token is no part of what people copy or photograph
@@ -315,6 +315,7 @@ function smooth(rows, value) {
 }
 
 function curves(data) {
+  newest = data;
   if (!$("curves").children.length) {
     for (const [name] of CURVES) {
       const figure = element("div", "", "curve"), head = element("p", name), canvas = element("canvas");
@@ -371,6 +372,7 @@ $("help-open").addEventListener("click", () => $("help").showModal());
 
 function theme(name) {
   document.documentElement.dataset.theme = name;
+  if (newest) curves(newest);
 }
 theme(localStorage.getItem("theme") ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
 $("theme").addEventListener("click", () => {
