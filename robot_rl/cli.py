@@ -1,4 +1,4 @@
-"""The command line: `robot-rl tasks | demo | train | eval | inspect | data | label | bench`. Wiring only.
+"""The command line: `robot-rl tasks | devices | demo | train | eval | inspect | data | label | bench`. Wiring only.
 
 Answers go to standard output (as JSON with `--json`), progress and errors to standard error. Exit codes: 0 done,
 1 an error or a figure below what was asked for, 2 wrong usage, 130 stopped by Ctrl-C.
@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from robot_rl.config.load import load_config
 from robot_rl.data_cli import Reply, add_data_commands
 from robot_rl.errors import InterruptedRunError, RobotRLError
 from robot_rl.label_cli import add_label_commands
+from robot_rl.operator_cli import add_devices_command, add_operator_flags, operator_options
 from robot_rl.registry import benchmark_names, check_task
 
 
@@ -54,16 +56,24 @@ def _parser() -> argparse.ArgumentParser:
 
     _command(commands, "tasks", _tasks, "list the tasks that are installed")
 
-    demo = _command(commands, "demo", _demo, "record demonstrations by the task's operator into an episode store")
+    add_devices_command(_reply_command, commands)
+
+    demo = _command(commands, "demo", _demo, "record demonstrations, by a person or by the task's scripted operator")
     demo.add_argument("task", metavar="TASK", help="name of the task; `robot-rl tasks` lists them")
     demo.add_argument("--episodes", type=_positive, default=20, metavar="N", help="how many (default: 20)")
     demo.add_argument(
         "--seed", type=_natural, default=0, metavar="N", help="seed of the resets and of the operator (default: 0)"
     )
     demo.add_argument(
-        "--camera", action="append", default=[], metavar="NAME", help="record its frames; repeatable (default: none)"
+        "--camera",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="record its frames, whatever --obs says; repeatable",
     )
+    demo.add_argument("--obs", choices=("state", "pixels"), default="state", help="what is recorded (default: state)")
     demo.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the new episode store")
+    add_operator_flags(demo)
 
     train = _command(commands, "train", _train, "the main job: demonstrate, learn with interventions, evaluate")
     train.add_argument("task", nargs="?", metavar="TASK", help="name of the task (default: peg_insert)")
@@ -87,6 +97,8 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument(
         "--min-success", type=_share, default=0.0, metavar="RATE", help="exit with 1 if the success rate is below this"
     )
+    train.add_argument("--demos", type=Path, metavar="STORE", help="begin with these demonstrations, all of them")
+    add_operator_flags(train)
 
     evaluate = _command(commands, "eval", _eval, "evaluate a trained policy on held-out resets")
     evaluate.add_argument("run", type=Path, metavar="RUN", help="run directory")
@@ -164,15 +176,19 @@ def _tasks(arguments: argparse.Namespace) -> int:
 
 def _demo(arguments: argparse.Namespace) -> int:
     check_task(arguments.task)
-    from robot_rl.demonstrate import demonstrate
+    operator, shared = operator_options(arguments), {"episodes": arguments.episodes, "seed": arguments.seed}
+    from robot_rl.main_job import workcell_options
 
-    answer = demonstrate(
-        arguments.task,
-        arguments.out,
-        episodes=arguments.episodes,
-        seed=arguments.seed,
-        cameras=tuple(arguments.camera),
-    )
+    observed = workcell_options(load_config(None, [f"task={arguments.task}", f"observations={arguments.obs}"]))
+    observed = replace(observed, cameras=tuple(dict.fromkeys((*observed.cameras, *arguments.camera))))
+    if operator is None:
+        from robot_rl.demonstrate import demonstrate
+
+        answer = demonstrate(arguments.task, arguments.out, observed=observed, **shared)
+    else:
+        from robot_rl.person_demo import demonstrate_in_person
+
+        answer = demonstrate_in_person(arguments.task, arguments.out, observed=observed, operator=operator, **shared)
     _answer(arguments, answer, _flat_lines(answer))
     return 0
 
@@ -195,8 +211,14 @@ def _train(arguments: argparse.Namespace) -> int:
     }
     given = {key: getattr(arguments, flag) for flag, key in flags.items()}
     overrides = [*arguments.set, *(f"{key}={value}" for key, value in given.items() if value is not None)]
-    if arguments.realtime:
+    operator = operator_options(arguments)
+    if arguments.realtime or operator is not None:  # nobody can lead an arm that is faster than time
         overrides += ["realtime=true", "processes=2"]
+    if arguments.demos is not None and not arguments.resume:
+        from robot_rl.data.store import EpisodeStore
+
+        with EpisodeStore.open(arguments.demos) as demos:
+            overrides.append(f"demonstrations={len(demos)}")
     if arguments.resume:
         if arguments.out is None:
             arguments.parser.error("--resume needs --out DIR, the directory of the run to continue")
@@ -211,7 +233,7 @@ def _train(arguments: argparse.Namespace) -> int:
     _one_thread()  # and whatever takes seconds to import, after what a user may have got wrong
     from robot_rl.main_job import train
 
-    summary = train(config, path, resume=arguments.resume)
+    summary = train(config, path, resume=arguments.resume, demos=arguments.demos, operator=operator)
     _answer(arguments, summary, [*_in_words(summary), f"run directory: {path}"])
     return _judge(summary["success_rate"], arguments.min_success)
 

@@ -15,7 +15,12 @@ from robot_rl.data.schema import Episode, Source
 from robot_rl.errors import DataError
 from robot_rl.files import writing
 
-SOURCE_COLOURS = {Source.POLICY: (0, 114, 178), Source.HUMAN: (213, 94, 0), Source.SCRIPT: (0, 158, 115)}
+SOURCE_COLOURS = {
+    Source.POLICY: (0, 114, 178),
+    Source.HUMAN: (213, 94, 0),
+    Source.SCRIPT: (0, 158, 115),
+    Source.HOLD: (150, 150, 150),
+}
 """Blue, orange and green of Okabe and Ito's palette."""
 _ACTION_COLOURS = (
     (0, 0, 0),

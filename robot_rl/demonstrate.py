@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from robot_rl.data.store import EpisodeStore
 from robot_rl.data.summary import EpisodeSummary
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
+from robot_rl.errors import DataError
 from robot_rl.evaluate import mean
 from robot_rl.learn.rollout import Rollout, StoreRecorder
 from robot_rl.progress import Progress
@@ -18,7 +20,7 @@ from robot_rl.registry import make_workcell
 from robot_rl.seeding import Purpose, episode_seed
 
 
-def demonstrate(task: str, path: Path, *, episodes: int, seed: int, cameras: tuple[str, ...] = ()) -> dict[str, Any]:
+def demonstrate(task: str, path: Path, *, episodes: int, seed: int, observed: WorkcellOptions) -> dict[str, Any]:
     """Records into a new store and says how it went.
 
     Args:
@@ -26,10 +28,9 @@ def demonstrate(task: str, path: Path, *, episodes: int, seed: int, cameras: tup
         path: Directory of the store; must be new or empty.
         episodes: How many.
         seed: Resets and the scripted operator follow from it.
-        cameras: Whose frames are recorded; none is faster.
+        observed: What is recorded of the robot.
     """
-    options = WorkcellOptions(cameras=cameras)
-    env = RobotEnv(make_workcell(task, options), options=options)
+    env = RobotEnv(make_workcell(task, observed), options=observed)
     with (
         contextlib.closing(env),
         EpisodeStore.create(path, {"task": task, "seed": seed}) as store,
@@ -65,6 +66,35 @@ def record_demonstrations(
         reset = episode_seed(Purpose.DEMONSTRATION, seed, number)
         rollout.play(reset, demonstration_id(number), deterministic=True, demonstrate=True)
         on_episode(len(store))
+
+
+def adopt_demonstrations(store: EpisodeStore, path: Path, env: RobotEnv) -> int:
+    """Copies the episodes of another store into a new run, as its demonstrations.
+
+    Args:
+        store: Of the run; still empty.
+        path: The other store.
+        env: Of the run; what it observes has to be recorded.
+
+    Returns:
+        How many.
+
+    Raises:
+        DataError: if something that the policy observes was not recorded, or there are none.
+    """
+    with EpisodeStore.open(path) as source:
+        for number, episode in enumerate(source.episodes()):
+            if missing := sorted(env.observation_specs.keys() - episode.observations.keys()):
+                raise DataError(
+                    f"{path}: {episode.episode_id} lacks {', '.join(missing)}, which the policy observes; record "
+                    "demonstrations with the same --obs as the training"
+                )
+            kept = {name: episode.observations[name] for name in env.observation_specs}
+            metadata = {**episode.metadata, "demonstration": True, "recorded_as": episode.episode_id}
+            store.append(replace(episode, episode_id=demonstration_id(number), observations=kept, metadata=metadata))
+        if not len(source):
+            raise DataError(f"{path}: holds no demonstrations; record some with `robot-rl demo`")
+        return len(source)
 
 
 def demonstration_facts(rows: Sequence[EpisodeSummary], control_period: float) -> dict[str, Any]:

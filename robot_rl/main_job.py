@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import Any, Literal
 
 import torch
@@ -19,6 +17,7 @@ from robot_rl.config.components import EvaluationConfig, TrainConfig
 from robot_rl.config.load import config_to_dict, dump_config
 from robot_rl.data.layout import STORE_HEAD
 from robot_rl.data.store import EpisodeStore
+from robot_rl.demonstrate import adopt_demonstrations
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import (
@@ -30,6 +29,7 @@ from robot_rl.errors import (
     UnknownNameError,
 )
 from robot_rl.evaluate import Evaluation, evaluate, mean
+from robot_rl.interruption import stop_on_signal
 from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.learn.local_learner import LocalLearner
 from robot_rl.learn.networks import Policy, make_policy
@@ -37,6 +37,8 @@ from robot_rl.learn.perception import Perception, make_perception
 from robot_rl.learn.rollout import EpisodeResult, Observer, Rollout, StoreRecorder
 from robot_rl.link.remote_learner import RemoteLearner
 from robot_rl.metrics import MetricsWriter, read_metrics
+from robot_rl.operation import OperatorOptions
+from robot_rl.person_training import assisted
 from robot_rl.progress import Progress
 from robot_rl.registry import make_workcell
 from robot_rl.run_directory import RunDirectory
@@ -47,7 +49,14 @@ FILM_SIZE = (240, 320)
 """Height and width of each camera's picture in a video [px]."""
 
 
-def train(config: TrainConfig, path: Path, *, resume: bool) -> dict[str, Any]:
+def train(
+    config: TrainConfig,
+    path: Path,
+    *,
+    resume: bool,
+    demos: Path | None = None,
+    operator: OperatorOptions | None = None,
+) -> dict[str, Any]:
     """Runs the main job and returns its summary, which is also written to `summary.json`.
 
     Args:
@@ -55,6 +64,8 @@ def train(config: TrainConfig, path: Path, *, resume: bool) -> dict[str, Any]:
             `max_lead_steps`, `checkpoint_interval` and `evaluation`, which may change.
         path: The run directory.
         resume: Continue the run in that directory.
+        demos: Store of demonstrations to begin a new run with, instead of having them made.
+        operator: How a person takes part, in the place of the scripted operator; None without one.
 
     Raises:
         InterruptedRunError: after Ctrl-C; the run can be resumed.
@@ -66,13 +77,20 @@ def train(config: TrainConfig, path: Path, *, resume: bool) -> dict[str, Any]:
     with contextlib.ExitStack() as stack:
         run = stack.enter_context(RunDirectory.resume(path, config.task)) if resume else None
         checkpoint = _checkpoint_to_resume(run, config) if run is not None else None
-        env = _environment(config, workcell_options(config), interventions=config.intervention.enabled)
-        stack.callback(env.close)
+        assistance = None
+        if operator is None:
+            env = _environment(config, workcell_options(config), interventions=config.intervention.enabled)
+            stack.callback(env.close)
+        else:
+            assistance = stack.enter_context(assisted(config, workcell_options(config), operator, path))
+            env = assistance.env
         learner = stack.enter_context(_learner(config, env))
         if run is None:  # made last, so that a task or setting that does not work leaves no directory behind
             run = stack.enter_context(RunDirectory.create(path, config))
         stack.enter_context(_say_how_to_resume(path))
         store = stack.enter_context(_store(run, config))
+        if demos is not None and not resume:
+            adopt_demonstrations(store, demos, env)
         for message in store.recovered:
             print(message, file=sys.stderr)
         start = int(checkpoint["env_steps"]) if checkpoint else 0
@@ -87,16 +105,21 @@ def train(config: TrainConfig, path: Path, *, resume: bool) -> dict[str, Any]:
                 store=store,
                 metrics=metrics,
                 progress=progress,
+                assistance=assistance,
             )
             if checkpoint:
                 training.load(checkpoint)
-            with _stop_on_signal(training, progress):
+            if assistance is not None:
+                stack.enter_context(assistance.begin(metrics))
+            with stop_on_signal(lambda: _stop(training, progress)):
                 finished = (bool(checkpoint) or training.demonstrate()) and training.learn()
         if not finished or training.stop_requested:
             raise InterruptedRunError(
                 f"stopped after {len(store)} episodes and {training.env_steps} of {config.env_steps} env steps, "
                 f"and saved; {_how_to_resume(path)}"
             )
+        if assistance is not None:
+            assistance.phase("evaluating", "Evaluating on held-out resets, without help.")
         return _conclude(config, run, env, learner, training, metrics)
 
 
@@ -362,22 +385,7 @@ def _say_how_to_resume(path: Path) -> Iterator[None]:
         raise InterruptedRunError(f"stopped at once; what was saved before is kept; {_how_to_resume(path)}") from error
 
 
-@contextlib.contextmanager
-def _stop_on_signal(training: Training, progress: Progress) -> Iterator[None]:
-    """The first Ctrl-C (or SIGTERM) ends training with the running episode; a second one at once, without saving."""
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        del frame  # where it was does not matter
-        if training.stop_requested:
-            raise KeyboardInterrupt
-        training.stop_requested = True
-        progress.log("stopping at the end of this episode, then saving; once more to stop at once without saving")
-
-    old: dict[int, Callable[..., Any] | int | None] = {
-        n: signal.signal(n, handle) for n in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield
-    finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)
+def _stop(training: Training, progress: Progress) -> None:
+    """Training ends with the running episode."""
+    training.stop_requested = True
+    progress.log("stopping at the end of this episode, then saving; once more to stop at once without saving")

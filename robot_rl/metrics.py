@@ -7,7 +7,7 @@ Each line is one JSON object with its `kind` and `env_step`; the other values ar
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,9 @@ class MetricsWriter:
         if resume_step is not None and path.exists():
             kept = [to_json(record) + "\n" for record in read_metrics(path) if record["env_step"] <= resume_step]
             write_atomically(path, "".join(kept))
-        self._path = path
+        self.path = path
+        self.listeners: list[Callable[[str, int, Mapping[str, Any]], object]] = []
+        """Told every record that is written."""
         with writing(path):
             self._file = path.open("w" if resume_step is None else "a", encoding="utf-8")
         self._board: Any = None
@@ -84,17 +86,19 @@ class MetricsWriter:
             raise UnknownNameError("kind of metrics record", kind, FIELDS)
         if missing := [name for name in FIELDS[kind] if name not in values]:
             raise DataError(f"metrics record of kind {kind!r} at env step {env_step} lacks {', '.join(missing)}")
-        with writing(self._path):
+        with writing(self.path):
             self._file.write(to_json({"kind": kind, "env_step": env_step, **values}) + "\n")
             self._file.flush()
             if self._board is not None:
                 for name, value in values.items():
                     if isinstance(value, int | float):
                         self._board.add_scalar(f"{kind}/{name}", value, env_step)
+        for listener in self.listeners:
+            listener(kind, env_step, values)
 
     def close(self) -> None:
         """Writes out what is left; doing it twice is fine."""
-        with writing(self._path):
+        with writing(self.path):
             try:
                 self._file.close()
             finally:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,7 +22,7 @@ from robot_rl.evaluate import evaluate, mean
 from robot_rl.learn.checkpoint import save_checkpoint
 from robot_rl.learn.networks import Policy
 from robot_rl.learn.perception import Perception
-from robot_rl.learn.rollout import EpisodeResult, Rollout, StoreRecorder
+from robot_rl.learn.rollout import EpisodeResult, Observer, Rollout, StoreRecorder
 from robot_rl.metrics import MetricsWriter
 from robot_rl.progress import Progress
 from robot_rl.seeding import Purpose, episode_seed
@@ -82,6 +82,24 @@ class LearnerPort(Protocol):
         ...
 
 
+class Assistance(Protocol):
+    """What training knows of a person beside it."""
+
+    @property
+    def demonstrator(self) -> RobotEnv:
+        """Where demonstrations are made; in the training's own environment the person is the operator."""
+        ...
+
+    @property
+    def watch(self) -> Sequence[Observer]:
+        """Who is told of every online step."""
+        ...
+
+    def wait(self) -> bool:
+        """Waits a moment while somebody holds the arm; whether the next episode may begin."""
+        ...
+
+
 class Training:
     """One training run.
 
@@ -93,6 +111,7 @@ class Training:
         store: Where episodes are recorded.
         metrics: Where the record of the run goes.
         progress: Tells how it goes.
+        assistance: A person beside the training, None without one.
     """
 
     def __init__(
@@ -105,7 +124,9 @@ class Training:
         store: EpisodeStore,
         metrics: MetricsWriter,
         progress: Progress,
+        assistance: Assistance | None = None,
     ) -> None:
+        self._assistance = assistance
         self._config, self._env, self._checkpoint, self._learner = config, env, checkpoint, learner
         self._store, self._metrics, self._progress = store, metrics, progress
         self.env_steps = 0
@@ -139,7 +160,7 @@ class Training:
                 f"{len(late)} episodes recorded without a checkpoint were set aside and are played again"
             )
         record_demonstrations(
-            self._env,
+            self._env if self._assistance is None else self._assistance.demonstrator,
             store,
             episodes=total,
             seed=self._config.seed,
@@ -166,6 +187,8 @@ class Training:
         rollout = self._rollout()
         config = self._config
         while self.env_steps < config.env_steps and not self.stop_requested:
+            if self._assistance is not None and not self._assistance.wait():
+                continue
             seed = episode_seed(Purpose.TRAINING, config.seed, self._episodes)
             rollout.begin(seed, f"episode-{self._episodes:05d}")
             self._episodes += 1
@@ -235,7 +258,10 @@ class Training:
 
     def _rollout(self) -> Rollout:
         """The robot side: steps go to the learner as they happen, episodes to the store when they end."""
-        learner, observers = self._learner, (self._learner, StoreRecorder(self._store), self.timing)
+        learner = self._learner
+        observers: tuple[Observer, ...] = (learner, StoreRecorder(self._store), self.timing)
+        if self._assistance is not None:
+            observers = (*observers, *self._assistance.watch)
         return Rollout(self._env, learner.policy, learner.perception, self._config.replay.history, observers)
 
     def _record_update(self, logs: Mapping[str, float]) -> None:

@@ -14,7 +14,17 @@ from robot_rl.config.describe import list_keys
 from robot_rl.run_directory import RunDirectory
 
 DATA_COMMANDS = ("ls", "info", "verify", "view", "export", "import", "merge", "split", "prune")
-COMMANDS = ("tasks", "demo", "train", "eval", "inspect", "data", *(f"data {name}" for name in DATA_COMMANDS), "bench")
+COMMANDS = (
+    "tasks",
+    "devices",
+    "demo",
+    "train",
+    "eval",
+    "inspect",
+    "data",
+    *(f"data {name}" for name in DATA_COMMANDS),
+    "bench",
+)
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +144,7 @@ def test_demonstrations_are_recorded_inspected_and_not_overwritten(tmp_path):
 
     facts = json.loads(robot_rl("inspect", store, "--json").stdout)
     assert (facts["task"], facts["seed"], facts["episodes"], facts["successes"]) == ("reach", 7, 2, 2)
-    assert facts["steps_by_source"] == {"policy": 0, "human": 0, "script": facts["steps"]}
+    assert facts["steps_by_source"] == {"policy": 0, "human": 0, "script": facts["steps"], "hold": 0}
 
     before = snapshot(store)
     again = robot_rl("demo", "reach", "--episodes", 2, "--out", store)

@@ -15,7 +15,7 @@ import numpy as np
 
 from robot_rl.data.image_memory import image_memory
 from robot_rl.data.percept import Images, ImageSpec, Percept
-from robot_rl.data.schema import Episode, Source
+from robot_rl.data.schema import OPERATOR_SOURCES, Episode, Source
 from robot_rl.data.slot_queue import SlotQueue
 from robot_rl.errors import DataError
 
@@ -165,7 +165,7 @@ class ReplayBuffer:
         columns["run_offset"][slot] = offset
         columns["run_length"][(slot - offset) % self.capacity] = offset + 1
         self._all.push(slot)
-        if source != Source.POLICY:
+        if source in OPERATOR_SOURCES:
             self._operator.push(slot)
         if terminated and reward > 0:
             columns["success_at"][(slot - rows + 1) % self.capacity] = rows
@@ -323,7 +323,7 @@ class ReplayBuffer:
         is_step = np.ones(rows, bool)
         is_step[np.cumsum(lengths, dtype=np.int64) - 1] = False  # last rows hold an observation only
         self._all.fill(np.flatnonzero(is_step))
-        self._operator.fill(np.flatnonzero(is_step & (self._columns["source"][:rows] != Source.POLICY)))
+        self._operator.fill(np.flatnonzero(is_step & np.isin(self._columns["source"][:rows], OPERATOR_SOURCES)))
 
     def _load_images(self, state: Mapping[str, Any], rows: int) -> None:
         """Takes over the images of a saved state, if they are of the same make.
@@ -364,7 +364,7 @@ class ReplayBuffer:
         rows = self._episode_rows.popleft()
         slots = (self._first + np.arange(rows - 1)) % self.capacity
         self._all.drop(rows - 1)
-        self._operator.drop(int(np.count_nonzero(self._columns["source"][slots] != Source.POLICY)))
+        self._operator.drop(int(np.count_nonzero(np.isin(self._columns["source"][slots], OPERATOR_SOURCES))))
         self._first = (self._first + rows) % self.capacity
         self._rows -= rows
 

@@ -28,6 +28,12 @@ class Source(IntEnum):
     POLICY = 0
     HUMAN = 1
     SCRIPT = 2
+    HOLD = 3
+    """Nobody: the policy was not in control, and who was commanded nothing, or the arm was being held."""
+
+
+OPERATOR_SOURCES = (Source.HUMAN, Source.SCRIPT)
+"""Steps of these are somebody's commands, to be learned from as demonstrations are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,6 +181,6 @@ class EpisodeBuilder:
             truncated=np.array([s.truncated for s in steps], bool),
             stamp_obs=np.array([*(s.stamp_obs for s in steps), final_stamp], np.int64),
             stamp_action=np.array([s.stamp_action for s in steps], np.int64),
-            reward_source=steps[0].reward_source if steps else "task",
+            reward_source=steps[-1].reward_source if steps else "task",  # who judged at the end judged the episode
             metadata=self.metadata,
         )

@@ -13,6 +13,7 @@ import numpy as np
 
 from robot_rl.clock import Clock, Rate
 from robot_rl.data.schema import Observation, Source, Step
+from robot_rl.env.handover import Handover, HandoverLimits
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.safety import SafetyFilter
 from robot_rl.env.task import Workcell, WorkcellOptions
@@ -34,13 +35,14 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
 
     `step` returns gymnasium's five values. Success and failure set `terminated`; the step limit sets `truncated`; never
     both. `info` holds `step` (the recorded `Step`), `success`, `failure` (a reason or None), `clipped`, `force_peak`
-    [N], `overruns`, and the task's metrics.
+    [N], `judge` and `cut` (as in `Outcome`), `overruns`, and the task's metrics.
 
     Args:
         workcell: Robot, clock, task and operator.
         interventions: Whether the operator may take over while the policy is in control.
         options: What the workcell was made with: the cameras whose frames are observed, their size, and whether the
             task's own part of the observation is included.
+        handover: How fast the commanded velocity may change when control changes hands; None lets it jump.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012  (gymnasium declares it as a plain class attribute)
@@ -51,6 +53,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         *,
         interventions: bool = False,
         options: WorkcellOptions | None = None,
+        handover: HandoverLimits | None = None,
     ) -> None:
         options = options or WorkcellOptions()
         self._cell = workcell
@@ -58,6 +61,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         self.interventions = interventions
         """Whether the operator may take over; evaluation switches it off."""
         self._safety = SafetyFilter(self.spec_task)
+        self._handover = Handover(self.spec_task, handover) if handover is not None else None
         self._rate = Rate(workcell.clock, self.spec_task.control_period)
         self._cameras, self._estimates = options.cameras, options.estimates
         self.observation_specs: dict[str, ArraySpec] = {
@@ -102,9 +106,12 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         self._state = self._cell.io.read()
         self._T_base_reset = self._state.T_base_tcp
         self._T_reset_base = self._T_base_reset.inverse()
+        if self._handover is not None:
+            self._handover.reset()
         self._rate.restart()
         self._observation = self._observe(self._state)
-        return self._observation, {"seed": episode_seed, "stamp_obs": self._state.stamp}
+        start = {"seed": episode_seed, "stamp_obs": self._state.stamp, "T_base_reset": self._T_base_reset}
+        return self._observation, start
 
     def step(
         self, action: np.ndarray, *, last: bool = False
@@ -145,14 +152,17 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         if not outcome.success and state.peak_force > self.spec_task.force_limit:
             failure = "force limit"
         terminated = outcome.success or failure is not None
-        truncated = not terminated and (last or self._index + 1 >= self.spec_task.max_steps)
+        last = last or outcome.cut is not None or self._index + 1 >= self.spec_task.max_steps
+        truncated = not terminated and last
+        if outcome.held:  # what was wanted was not, or not all, done
+            executed, source = np.zeros_like(executed), Source.HOLD
         step = Step(
             observation=self._observation,
             action=executed,
             action_policy=wanted,
             source=source,
             reward=outcome.reward,
-            reward_source="task",
+            reward_source=outcome.judge,
             terminated=terminated,
             truncated=truncated,
             stamp_obs=before.stamp,
@@ -171,6 +181,8 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
             "stamp_obs": state.stamp,
             "success": outcome.success,
             "failure": failure,
+            "judge": outcome.judge,
+            "cut": outcome.cut if truncated else None,
             "clipped": safe.clipped,
             "force_peak": state.peak_force,
             "overruns": self._rate.overruns,
@@ -179,14 +191,17 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         return self._observation, outcome.reward, terminated, truncated, info
 
     def _choose(self, wanted: np.ndarray, state: RobotState) -> tuple[np.ndarray, Source]:
-        """The operator's action where the operator is in control, else the policy's."""
+        """The operator's action where the operator is in control, else the policy's; blended where control changes."""
         operator = self._cell.operator
-        if operator is None or not (self.interventions or self._demonstrate):
-            return wanted, Source.POLICY
-        taken = operator.act(state, self._T_base_reset)
-        if taken is None:
-            return wanted, Source.POLICY
-        return self._safety.check(taken), self._cell.operator_source
+        chosen, source = wanted, Source.POLICY
+        if operator is not None and (self.interventions or self._demonstrate):
+            taken = operator.act(state, self._T_base_reset)
+            if taken is not None:
+                chosen = self._safety.check(taken)
+                source = self._cell.operator_source if chosen.any() else Source.HOLD
+        if self._handover is not None:
+            chosen = self._handover.blend(chosen, led_by_operator=source != Source.POLICY)
+        return chosen, source
 
     def _observe(self, state: RobotState) -> dict[str, np.ndarray]:
         """Proprioception, the task's own entries, and frames; validated."""

@@ -85,12 +85,18 @@ class Outcome:
         failure: Why the episode must end without success, or None.
         reward: Reward of the step.
         metrics: Facts worth recording, e.g. the lateral error at success [m].
+        judge: Who says so; recorded as the source of the reward.
+        cut: Why the episode is cut here without a judgement, or None; it then counts as truncated.
+        held: The arm was held in this step, whatever was commanded.
     """
 
     success: bool
     reward: float
     failure: str | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
+    judge: str = "task"
+    cut: str | None = None
+    held: bool = False
 
 
 class Task(Protocol):
@@ -126,7 +132,10 @@ class Operator(Protocol):
         ...
 
     def act(self, state: RobotState, T_base_reset: Pose) -> np.ndarray | None:
-        """The operator's action for this step, in the policy's action space; None leaves the policy in control."""
+        """The operator's action for this step, in the policy's action space; None leaves the policy in control.
+
+        All zeros: the operator is in control, but commands nothing; the step is then recorded as a hold, not as theirs.
+        """
         ...
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 import torch
 
-from robot_rl.data.schema import Episode, EpisodeBuilder, Observation, Source, Step
+from robot_rl.data.schema import OPERATOR_SOURCES, Episode, EpisodeBuilder, Observation, Source, Step
 from robot_rl.data.store import EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.errors import DivergedError, StepOrderError
@@ -42,7 +42,7 @@ class EpisodeResult:
         success: Whether the task was done.
         failure: Why it ended otherwise, or None.
         steps: Length.
-        operator_steps: Steps in which the operator was in control.
+        operator_steps: Steps that the operator commanded.
         takeovers: Times at which the operator took control from the policy.
         total_reward: Undiscounted return.
         cycle_time: Length [s].
@@ -97,10 +97,11 @@ class Rollout:
     def begin(self, seed: int, episode_id: str, *, demonstrate: bool = False) -> None:
         """Starts an episode; everything random in the scene and the operator follows from `seed`."""
         options = {"demonstrate": demonstrate, "episode_id": episode_id}
-        observation, _ = self._env.reset(seed=seed, options=options)
+        observation, start = self._env.reset(seed=seed, options=options)
         self._rows.clear()
         self._perceive(observation)
-        metadata = {"task": self._env.spec_task.name, "seed": seed, "demonstration": demonstrate}
+        pose = start["T_base_reset"].vector().tolist()  # [m, rad]; the observations are relative to it
+        metadata = {"task": self._env.spec_task.name, "seed": seed, "demonstration": demonstrate, "T_base_reset": pose}
         self._builder = EpisodeBuilder(episode_id, metadata)
         self._previous = Source.POLICY
         self._operator_steps, self._takeovers, self._reward, self._force = 0, 0, 0.0, 0.0
@@ -120,10 +121,11 @@ class Rollout:
         step: Step = info["step"]
         self._builder.add(step)
         self._perceive(observation)
-        led = step.source != Source.POLICY
-        self._operator_steps += led
-        self._takeovers += led and self._previous == Source.POLICY
-        self._previous = step.source
+        if step.source != Source.HOLD:  # an operator at rest neither leads nor has handed back
+            led = step.source in OPERATOR_SOURCES
+            self._operator_steps += led
+            self._takeovers += led and self._previous == Source.POLICY
+            self._previous = step.source
         self._reward += reward
         self._force = max(self._force, info["force_peak"])
         for observer in self._observers:
@@ -175,6 +177,8 @@ class Rollout:
             overruns=int(info["overruns"]),
         )
         builder.metadata |= {"success": result.success, "failure": result.failure}
+        if info["cut"] is not None:
+            builder.metadata |= {"cut": info["cut"]}
         episode = builder.finish(observation, int(info["stamp_obs"]))
         self._builder = None
         for observer in self._observers:

@@ -1,0 +1,187 @@
+"""From the hand to the command: how long after an input changes does the arm get a command that follows it?
+
+    PYTHONPATH=.:tests python benchmarks/teleop_latency.py [TRIALS]
+
+The simulated arm runs in real time with a control period of 0.1 s; the hand moves at random times. Devices are virtual
+where the operating system would hand over what the hardware said; from there on everything is what runs on a robot. An
+input waits for the next control step, half a period on average and a whole one at most, which is part of the figure.
+Then, how long it takes from the last sign of life of the console's page until the arm is held.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pty
+import random
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import aiohttp
+import numpy as np
+from virtual_devices import VirtualHid, VirtualPad
+
+from robot_rl.console.access import Address
+from robot_rl.console.board import Board
+from robot_rl.console.server import Console
+from robot_rl.env.robot_env import RobotEnv
+from robot_rl.env.robot_io import Command
+from robot_rl.env.supervision import Supervision
+from robot_rl.env.task import Workcell, WorkcellOptions
+from robot_rl.registry import make_workcell
+from robot_rl.teleop.device import Device
+from robot_rl.teleop.gamepad import Gamepad
+from robot_rl.teleop.keyboard import TerminalKeyboard
+from robot_rl.teleop.mapping import default_map
+from robot_rl.teleop.person import Person
+from robot_rl.teleop.spacemouse import SpaceMouse
+
+
+class Rig:
+    """A simulated arm in real time whose person has one device."""
+
+    def __init__(self, cell: Workcell, supervision: Supervision, device: Device) -> None:
+        self.supervision, self.commanded = supervision, threading.Event()
+        person = Person([(device, default_map(device.kind))], cell.task.spec, supervision)
+        self._person, self._send = person, cell.io.command
+        cell.io.command = self._command  # type: ignore[method-assign]
+        self._env = RobotEnv(supervision.workcell(person, max_steps=10**9), interventions=True)
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._control)
+        self._thread.start()
+
+    def _command(self, command: Command) -> None:
+        self._send(command)
+        self.at = time.monotonic()
+        if self._person.leading is not None:
+            self.commanded.set()
+        else:
+            self.commanded.clear()
+
+    def _control(self) -> None:
+        action = np.zeros(self._env.spec_task.action_size, np.float32)
+        over, seed = True, 0
+        while not self._end.is_set():
+            if not self.supervision.wait():
+                over = True
+                continue
+            if over:
+                self._env.reset(seed=seed)
+                seed += 1
+            _, _, terminated, truncated, _ = self._env.step(action)
+            over = terminated or truncated
+
+    def close(self) -> None:
+        """Ends the control loop."""
+        self._end.set()
+        self._thread.join()
+
+
+def measure(rig: Rig, move: Callable[[bool], None], trials: int) -> list[float]:
+    """Times from the hand's movement to the command [ms]."""
+    times = []
+    for _ in range(trials):
+        move(False)
+        while rig.commanded.is_set():
+            time.sleep(0.01)
+        time.sleep(0.15 + 0.1 * random.random())
+        start = time.monotonic()
+        move(True)
+        rig.commanded.wait()
+        times.append(1e3 * (rig.at - start))
+    return times
+
+
+class PageInAThread:
+    """A page of the console, as a program that says every 40 ms how its hands are held."""
+
+    def __init__(self, url: str) -> None:
+        self._url, self.axes, self._ready = url, [0.0] * 6, threading.Event()
+        self.alive, self.last = True, 0.0
+        threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True).start()
+        self._ready.wait()
+
+    async def _run(self) -> None:
+        async with aiohttp.ClientSession() as session, session.ws_connect(self._url + "ws") as socket:
+            await socket.send_str(json.dumps({"type": "hello"}))
+            await socket.send_str(json.dumps({"type": "lease", "take": True}))
+            reader = asyncio.create_task(self._read(socket))
+            while self.alive:
+                await socket.send_str(json.dumps({"type": "input", "axes": self.axes, "buttons": [False] * 4}))
+                self.last = time.monotonic()
+                self._ready.set()
+                await asyncio.sleep(0.04)
+            await asyncio.sleep(1.0)  # silent, but still there
+            reader.cancel()
+
+    async def _read(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        async for _ in socket:
+            pass
+
+
+def line(name: str, values: list[float]) -> None:
+    """Prints the percentiles of some times [ms]."""
+    p50, p99 = np.percentile(values, [50, 99])
+    print(f"{name:<34} p50 {p50:6.1f}  p99 {p99:6.1f}  max {max(values):6.1f} ms  ({len(values)} trials)", flush=True)
+
+
+def fresh() -> tuple[Workcell, Supervision]:
+    """A simulated arm in real time, supervised."""
+    cell = make_workcell("reach", WorkcellOptions(realtime=True))
+    return cell, Supervision(cell)
+
+
+def main(trials: int) -> None:
+    """Measures every device, then the hold."""
+    hid, pad, (person, process) = VirtualHid(), VirtualPad(), pty.openpty()
+    os.set_blocking(person, False)
+
+    def push_mouse(on: bool) -> None:
+        hid.move(translation=(0.0, -0.8 if on else 0.0, 0.0))
+
+    def push_pad(on: bool) -> None:
+        pad.axis(1, -26000 if on else 0)
+
+    def push_key(on: bool) -> None:
+        if on:
+            os.write(person, b"w")
+        else:
+            time.sleep(0.5)  # until the key counts as let go
+
+    for device, move in (
+        (SpaceMouse(hid.connect), push_mouse),
+        (Gamepad(pad.connect), push_pad),
+        (TerminalKeyboard(process), push_key),
+    ):
+        rig = Rig(*fresh(), device)
+        line(f"{device.kind}: hand to command", measure(rig, move, trials))
+        rig.close()
+
+    holds = []
+    for number in range(max(10, trials // 5)):
+        cell, supervision = fresh()
+        with Console(Address(":0"), supervision, Board("training", cell.task.spec), print) as console:
+            rig, page = Rig(cell, supervision, console.device), PageInAThread(console.url)
+
+            def push_page(on: bool, page: PageInAThread = page) -> None:
+                page.axes = [0.8 if on else 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+
+            if number == 0:
+                line("console: hand to command", measure(rig, push_page, trials))
+            push_page(True)
+            rig.commanded.wait()
+            page.alive = False
+            while not supervision.holds:
+                time.sleep(0.001)
+            holds.append(1e3 * (time.monotonic() - page.last))
+            rig._end.set()
+            supervision.release("operator")
+            rig.close()
+    line("console: last word to hold", holds)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100)

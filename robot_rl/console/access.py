@@ -1,0 +1,96 @@
+"""Who may talk to the console: from which address, from which page, with which token, and how much."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import secrets
+from urllib.parse import urlsplit
+
+from robot_rl.clock import NS_PER_S, Clock
+from robot_rl.errors import ConfigError
+
+
+class Address:
+    """Where the console listens.
+
+    Args:
+        text: `HOST`, `:PORT` or `HOST:PORT`; an IPv6 host in brackets.
+
+    Raises:
+        ConfigError: if it is no address.
+    """
+
+    default_port = 8480
+
+    def __init__(self, text: str = "") -> None:
+        try:
+            parts = urlsplit(f"//{text}")
+            self.host, port = parts.hostname or "127.0.0.1", parts.port
+        except ValueError as error:
+            raise ConfigError(f"{text!r} is no address; expected HOST, :PORT or HOST:PORT") from error
+        if parts.path or parts.query or parts.fragment or parts.username:
+            raise ConfigError(f"{text!r} is no address; expected HOST, :PORT or HOST:PORT")
+        self.port = self.default_port if port is None else port
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+class Access:
+    """Checks a page before it is let in.
+
+    Args:
+        address: Where the console listens.
+        token: What a page has to know; None makes one up unless only this machine can reach the console.
+    """
+
+    def __init__(self, address: Address, token: str | None = None) -> None:
+        self._loopback = address.loopback
+        self.token = token if token else None if address.loopback else secrets.token_urlsafe(24)
+
+    def knows(self, token: str) -> bool:
+        """Whether that is the token."""
+        return self.token is None or hmac.compare_digest(token.encode(), self.token.encode())
+
+    def same_origin(self, origin: str | None, host: str) -> bool:
+        """Whether a request comes from our own page; one without an origin comes from no browser's page.
+
+        Args:
+            origin: The header `Origin`.
+            host: The header `Host`.
+        """
+        if self._loopback and not Address(host).loopback:
+            return False  # another name for this machine: a page that rebinds its own name to us
+        return origin is None or urlsplit(origin).netloc == host
+
+
+class RateLimit:
+    """A bucket of tokens.
+
+    Args:
+        clock: Where time comes from.
+        rate: Messages per second in the long run.
+        burst: Messages at once.
+    """
+
+    def __init__(self, clock: Clock, rate: float = 120.0, burst: float = 240.0) -> None:
+        self._clock, self._rate, self._burst = clock, rate, burst
+        self._left, self._then = burst, clock.now()
+
+    def allows(self) -> bool:
+        """Whether one more may pass."""
+        now = self._clock.now()
+        self._left = min(self._burst, self._left + self._rate * (now - self._then) / NS_PER_S)
+        self._then = now
+        if self._left < 1.0:
+            return False
+        self._left -= 1.0
+        return True

@@ -1,0 +1,93 @@
+"""Recorded episodes for the page: to replay, and to label in hindsight. Reads the store beside its writer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robot_rl.console.pictures import jpeg
+from robot_rl.data.overlays import OverlayWriter, overlay_fingerprints, overlay_names
+from robot_rl.data.schema import Episode, Source
+from robot_rl.data.store import EpisodeStore
+from robot_rl.errors import UnknownNameError
+
+LABELS = "operator"
+"""Overlays of labels given here are called `operator-1`, `operator-2` where a first one was corrected, and so on."""
+
+
+class Archive:
+    """The episodes of one store.
+
+    Args:
+        path: The store.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._newest: Episode | None = None
+
+    def replay(self, episode_id: str) -> dict[str, Any]:
+        """What is drawn of an episode, step by step.
+
+        Raises:
+            DataError: if there is no such episode.
+        """
+        episode = self._read(episode_id)
+        wrench = episode.observations.get("state/wrench")
+        pose = episode.observations.get("state/tcp_pose")
+        return {
+            "id": episode_id,
+            "steps": len(episode),
+            "seconds": ((episode.stamp_obs - episode.stamp_obs[0]) / 1e9).round(3).tolist(),
+            "source": [Source(value).name.lower() for value in episode.source.tolist()],
+            "reward": episode.reward.tolist(),
+            "action": np.abs(episode.action).max(axis=1).round(3).tolist(),
+            "force": [] if wrench is None else np.linalg.norm(wrench[:, :3], axis=1).round(2).tolist(),
+            "position": [] if pose is None else pose[:, :3].round(5).tolist(),
+            "cameras": [key.removeprefix("images/") for key in episode.observations if key.startswith("images/")],
+            "metadata": dict(episode.metadata),
+        }
+
+    def frame(self, episode_id: str, camera: str, step: int) -> bytes:
+        """One frame as JPEG.
+
+        Raises:
+            DataError: if there is no such episode.
+            UnknownNameError: if it has no such camera.
+        """
+        episode = self._read(episode_id)
+        frames = episode.observations.get(f"images/{camera}")
+        if frames is None:
+            cameras = [key.removeprefix("images/") for key in episode.observations if key.startswith("images/")]
+            raise UnknownNameError("camera", camera, cameras)
+        return jpeg(frames[min(max(step, 0), len(frames) - 1)])
+
+    def label(self, episode_id: str, success: bool, who: str) -> str:
+        """Records what an episode was, beside its rewards; returns the name of the overlay.
+
+        Raises:
+            DataError: if there is no such episode.
+            RunDirectoryError: if it cannot be written.
+        """
+        with EpisodeStore.open(self._path) as store:
+            episode, fingerprint = store.read(episode_id), store.fingerprint(episode_id)
+        number = 1
+        while f"{LABELS}-{number}" in overlay_names(self._path) and fingerprint in overlay_fingerprints(
+            self._path, f"{LABELS}-{number}"
+        ):
+            number += 1
+        reward = np.zeros(len(episode), np.float32)
+        reward[-1] = float(success)
+        name = f"{LABELS}-{number}"
+        with OverlayWriter(self._path, name, {"kind": "operator", "who": who, "success": success}) as writer:
+            writer.write(episode, fingerprint, reward)
+        return name
+
+    def _read(self, episode_id: str) -> Episode:
+        """The episode; the newest one asked for is kept, as a page asks for many of its frames."""
+        if self._newest is None or self._newest.episode_id != episode_id:
+            with EpisodeStore.open(self._path) as store:
+                self._newest = store.read(episode_id)
+        return self._newest

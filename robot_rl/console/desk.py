@@ -1,0 +1,131 @@
+"""What the buttons of the page do. Called by the console's thread; takes effect in the control loop.
+
+Stopping is for everybody who was let in; leading, judging and going on are for who holds control.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from robot_rl.console.board import Board
+from robot_rl.console.lease import Lease
+from robot_rl.env.supervision import E_STOP, PAUSE, Supervision
+from robot_rl.errors import UnknownNameError
+from robot_rl.files import to_json, writing
+from robot_rl.teleop.pushed import PushedDevice
+
+LOST = "operator"
+"""Name of the hold when who was in control is gone."""
+FOR_EVERYBODY = ("e-stop", "pause")
+
+
+class Desk:
+    """Executes what a page asks for.
+
+    Args:
+        supervision: Of the robot.
+        board: What is shown.
+        lease: Who holds control.
+        device: What the page's keys, pads and gamepad feed.
+        request: Asks something of the job, for the names that the board lists.
+        log: File for the record of what people did and said, one JSON object a line.
+    """
+
+    def __init__(
+        self,
+        supervision: Supervision,
+        board: Board,
+        lease: Lease,
+        device: PushedDevice,
+        request: Callable[[str], None],
+        log: Path | None = None,
+    ) -> None:
+        self._supervision, self._board, self._lease, self._device = supervision, board, lease, device
+        self._request, self._log = request, log
+
+    def do(self, page: int, name: str, what: str) -> None:
+        """A button was pressed on a page.
+
+        Raises:
+            LeaseError: if it is one for who holds control, and the page does not.
+            UnknownNameError: if there is no such button now.
+        """
+        if what not in FOR_EVERYBODY:
+            self._lease.check(page)
+        supervision = self._supervision
+        actions: dict[str, Callable[[], None]] = {
+            "e-stop": lambda: self._emergency_stop(name),
+            "pause": lambda: supervision.hold(PAUSE, f"paused by {name}"),
+            "release e-stop": lambda: supervision.release(E_STOP),
+            "resume": self._resume,
+            "success": lambda: supervision.mark(True),
+            "failure": lambda: supervision.mark(False),
+            "reset": lambda: supervision.cut("reset by the operator"),
+        }
+        of_job = self._board.requests
+        if what in of_job:
+            self._request(what)
+        elif what in actions:
+            actions[what]()
+        else:
+            raise UnknownNameError("button", what, {*actions, *of_job})
+        self.write(name, "do", what=what)
+
+    def lead(self, page: int, axes: list[float], buttons: list[bool]) -> None:
+        """The hands of who holds control.
+
+        Raises:
+            LeaseError: if the page does not hold it.
+        """
+        self._lease.beat(page)
+        self._device.push(axes, buttons)
+
+    def lost(self, name: str, why: str) -> None:
+        """Who held control is gone: hold at once."""
+        self._supervision.hold(LOST, f"{name} {why}; take control and press Resume")
+        self._device.detach()
+        self._board.remark(f"holding: {name} {why}")
+        self.write(name, "lost", why=why)
+
+    def left(self, name: str) -> None:
+        """Who held control gave it back on purpose; the policy goes on."""
+        self._device.detach()
+        self.write(name, "left")
+
+    def write(self, name: str, kind: str, **facts: Any) -> None:
+        """Adds to the record of what people did and said.
+
+        Raises:
+            RunDirectoryError: if it cannot be written.
+        """
+        if self._log is None:
+            return
+        episode = self._board.state()["episode"]
+        row = {
+            "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds"),
+            "who": name,
+            "kind": kind,
+            **facts,
+            "episode": episode["id"],
+            "step": episode["step"],
+        }
+        with writing(self._log), self._log.open("a", encoding="utf-8") as file:
+            file.write(to_json(row) + "\n")
+
+    def _emergency_stop(self, name: str) -> None:
+        self._supervision.hold(E_STOP, f"emergency stop by {name}")
+        self._supervision.hold(PAUSE, "paused after an emergency stop")  # so that releasing it moves nothing
+        self._board.remark(f"emergency stop by {name}")
+
+    def _resume(self) -> None:
+        for name in (PAUSE, LOST):
+            self._supervision.release(name)
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """The rows of such a record."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -1,0 +1,74 @@
+"""What pages are shown: the board of the job, the arm as it was last read, and its cameras."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from robot_rl.console.board import Board
+from robot_rl.console.pictures import LivePictures
+from robot_rl.env.robot_io import RobotState
+from robot_rl.env.supervision import Supervision
+
+MAX_AGE = 0.05
+"""Age at which the state is put together anew [s]; all pages share it."""
+
+
+class View:
+    """Used by the console's threads only.
+
+    Args:
+        board: Of the job.
+        supervision: Of the robot.
+    """
+
+    def __init__(self, board: Board, supervision: Supervision) -> None:
+        self._board, self._supervision, self._live = board, supervision, LivePictures()
+        self._made, self._state = 0.0, dict[str, Any]()
+
+    def job(self) -> dict[str, Any]:
+        """What does not change, and which cameras there are."""
+        latest = self._supervision.io.latest
+        return {**self._board.job, "cameras": list(latest.images) if latest is not None else []}
+
+    def state(self) -> dict[str, Any]:
+        """Everything that changes often."""
+        now = time.monotonic()
+        if now - self._made > MAX_AGE:
+            holds = [{"name": hold.name, "reason": hold.reason} for hold in self._supervision.holds]
+            self._state = {**self._board.state(), "holds": holds, "arm": self._arm()}
+            self._made = now
+        return self._state
+
+    def curves(self) -> dict[str, Any]:
+        """Points of the curves."""
+        return self._board.curves()
+
+    def pictures(self) -> tuple[bytes, ...]:
+        """The newest frames, each as one message."""
+        latest = self._supervision.io.latest
+        return self._live.encode(latest.stamp, latest.images) if latest is not None and latest.images else ()
+
+    def _arm(self) -> dict[str, Any] | None:
+        latest, start = self._supervision.io.latest, self._supervision.io.start
+        if latest is None:
+            return None
+        return {
+            "stamp": latest.stamp / 1e9,
+            "position": np.round(latest.T_base_tcp.position, 5).tolist(),
+            "offset": _offset(latest, start),
+            "speed": float(np.linalg.norm(latest.twist[:3])),
+            "force": np.round(latest.wrench[:3], 2).tolist(),
+            "torque": np.round(latest.wrench[3:], 3).tolist(),
+            "peak_force": latest.peak_force,
+            "gripper": latest.gripper_width,
+        }
+
+
+def _offset(latest: RobotState, start: RobotState | None) -> list[float]:
+    """How far the tcp is from where the episode started, along the base's axes [m]."""
+    if start is None:
+        return [0.0, 0.0, 0.0]
+    return np.round(latest.T_base_tcp.position - start.T_base_tcp.position, 5).tolist()

@@ -1,0 +1,217 @@
+"""Where a person's word reaches the control loop: hold, go on, cut the episode, success, failure.
+
+Every method may be called from any thread. Holding takes effect at once, whatever the control loop is doing; everything
+else at the end of the running step. It knows the robot's contract and the task's, not devices, consoles, or who speaks.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from robot_rl.data.schema import Source
+from robot_rl.env.robot_io import Command, RobotIO, RobotState
+from robot_rl.env.task import Operator, Outcome, Task, Workcell
+from robot_rl.errors import StaleStateError
+
+E_STOP, PAUSE = "e-stop", "pause"
+"""Names of the holds that a person asks for; others are named by who finds a reason, e.g. the loss of a device."""
+
+OPERATOR_JUDGE = "operator"
+
+
+class HoldableRobotIO:
+    """A robot that drops every command while somebody holds it.
+
+    Args:
+        io: The robot.
+    """
+
+    def __init__(self, io: RobotIO) -> None:
+        self._io = io
+        self._lock = threading.Lock()
+        self._held = False
+        self.latest: RobotState | None = None
+        """The newest state that was read."""
+        self.start: RobotState | None = None
+        """The first state of the running episode."""
+
+    def read(self) -> RobotState:
+        """The newest state."""
+        self.latest = state = self._io.read()
+        if self.start is None:
+            self.start = state
+        return state
+
+    def command(self, command: Command) -> None:
+        """Follows `command`, unless the robot is held."""
+        with self._lock:  # so that no command overtakes the stop of a hold
+            if not self._held:
+                self._io.command(command)
+
+    def stop(self) -> None:
+        """Holds the arm where it is until the next command."""
+        self._io.stop()
+
+    def hold(self, held: bool) -> None:
+        """Stops now and drops commands from now on, or follows them again."""
+        with self._lock:
+            self._held = held
+            if held:
+                self._io.stop()
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Why the arm is held.
+
+    Attributes:
+        name: Whose hold it is; the same has to release it.
+        reason: In words, for people.
+    """
+
+    name: str
+    reason: str
+
+
+class Supervision:
+    """A workcell whose arm a person can hold and whose episodes a person can judge.
+
+    Args:
+        cell: The workcell.
+    """
+
+    def __init__(self, cell: Workcell) -> None:
+        self._cell = cell
+        self.io = HoldableRobotIO(cell.io)
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._holds: dict[str, Hold] = {}
+        self._held_in_episode: Hold | None = None  # stays when the hold is released
+        self._verdict: bool | None = None
+        self._cut: str | None = None
+
+    def workcell(
+        self, operator: Operator | None, source: Source = Source.HUMAN, *, max_steps: int | None = None
+    ) -> Workcell:
+        """The supervised workcell, with this operator in the place of its own.
+
+        Args:
+            operator: Who leads and intervenes.
+            source: What their steps are recorded as.
+            max_steps: Step limit of an episode, instead of the task's.
+        """
+        task = JudgedTask(self._cell.task, self.judge, self.forget)
+        if max_steps is not None:
+            task.spec = replace(task.spec, max_steps=max_steps)
+        return replace(self._cell, io=self.io, task=task, operator=operator, operator_source=source)
+
+    # ------------------------------------------------------------- for people
+
+    def hold(self, name: str, reason: str) -> None:
+        """Holds the arm until `release` with the same name; the running episode is cut."""
+        with self._changed:
+            self._holds[name] = Hold(name, reason)
+            self._held_in_episode = self._held_in_episode or self._holds[name]
+            self.io.hold(True)
+            self._changed.notify_all()
+
+    def release(self, name: str) -> None:
+        """Takes one hold away; the arm goes on when none is left, but not within the same episode."""
+        with self._changed:
+            self._holds.pop(name, None)
+            self.io.hold(bool(self._holds))
+            self._changed.notify_all()
+
+    @property
+    def holds(self) -> list[Hold]:
+        """Everything that holds the arm now, an emergency stop first."""
+        with self._lock:
+            return sorted(self._holds.values(), key=lambda hold: hold.name != E_STOP)
+
+    def mark(self, success: bool) -> None:
+        """Ends the running episode as a success or a failure, whatever the task says."""
+        with self._lock:
+            self._verdict = success
+
+    def cut(self, reason: str) -> None:
+        """Ends the running episode without a judgement."""
+        with self._lock:
+            self._cut = reason
+
+    # ---------------------------------------------------- for the control loop
+
+    def forget(self) -> None:
+        """A new episode starts: what was said of the last one does not count for it."""
+        with self._lock:
+            self._verdict, self._cut = None, None
+            self._held_in_episode = next(iter(self._holds.values()), None)
+            self.io.start = None
+
+    def judge(self, outcome: Outcome, task: Task) -> Outcome:
+        """What the person makes of the task's own judgement of a step."""
+        with self._lock:
+            verdict, cut, hold = self._verdict, self._cut, self._held_in_episode
+            self._verdict, self._cut = None, None
+        if hold is not None:
+            return replace(outcome, success=False, reward=0.0, cut=hold.reason, held=True)
+        if verdict is True:
+            reward = task.spec.return_range[1]
+            return replace(outcome, success=True, failure=None, reward=reward, judge=OPERATOR_JUDGE)
+        if verdict is False:
+            return replace(outcome, success=False, failure="operator", reward=0.0, judge=OPERATOR_JUDGE)
+        return replace(outcome, cut=cut) if cut is not None else outcome
+
+    def wait(self, free: Callable[[], bool] = lambda: True, *, seconds: float = 0.05) -> bool:
+        """Waits a moment, with the robot watched, unless nothing holds it and it is `free` to go on.
+
+        Returns:
+            Whether the control loop may go on.
+        """
+        with self._changed:
+            if not self._holds and free():
+                return True
+            self._changed.wait(seconds)
+        self.look()
+        return False
+
+    def notify(self) -> None:
+        """Wakes a control loop that waits, because what it waits for may have come."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def look(self) -> None:
+        """Reads the robot, so that what people see stays fresh while nothing is done."""
+        try:
+            self.io.read()
+        except StaleStateError as error:
+            self.hold("robot", str(error))
+        else:
+            self.release("robot")
+
+
+class JudgedTask:
+    """A task whose judgement passes through somebody's hands.
+
+    Args:
+        task: The task.
+        judge: Told the task's judgement and the task, says what counts.
+        begin: Called when an episode starts.
+    """
+
+    def __init__(
+        self, task: Task, judge: Callable[[Outcome, Task], Outcome], begin: Callable[[], None] = lambda: None
+    ) -> None:
+        self._task, self._judge, self._begin = task, judge, begin
+        self.spec = task.spec
+        self.observation_specs, self.observe = task.observation_specs, task.observe
+
+    def reset(self, seed: int) -> None:
+        """Makes the scene ready."""
+        self._task.reset(seed)
+        self._begin()
+
+    def evaluate(self, state: RobotState) -> Outcome:
+        """Judges the step that led to `state`."""
+        return self._judge(self._task.evaluate(state), self._task)

@@ -1,0 +1,77 @@
+"""A person beside a training: takes over from the policy, judges, holds; the scripted operator still demonstrates."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from robot_rl.config.components import TrainConfig
+from robot_rl.console.board import Board
+from robot_rl.env.handover import HandoverLimits
+from robot_rl.env.robot_env import RobotEnv
+from robot_rl.env.task import WorkcellOptions
+from robot_rl.learn.rollout import Observer
+from robot_rl.metrics import MetricsWriter, read_metrics
+from robot_rl.operation import Operation, OperatorOptions, operated, viewed_workcell
+
+
+@dataclass(frozen=True)
+class Assisted:
+    """What a training gets with a person beside it.
+
+    Attributes:
+        env: Where the policy acts and the person intervenes.
+        demonstrator: Where the task's own operator demonstrates.
+        watch: Who is told of every step.
+        operation: Devices, supervision and console.
+    """
+
+    env: RobotEnv
+    demonstrator: RobotEnv
+    watch: Sequence[Observer]
+    operation: Operation
+
+    def wait(self) -> bool:
+        """Waits a moment while somebody holds the arm; whether the next episode may begin."""
+        self.operation.person.watch()
+        return self.operation.supervision.wait()
+
+    @contextlib.contextmanager
+    def begin(self, metrics: MetricsWriter) -> Iterator[None]:
+        """Opens the console, with what the metrics tell, of the earlier parts of a resumed run too."""
+        for record in read_metrics(metrics.path):
+            self.operation.board.metric(record["kind"], record["env_step"], record)
+        metrics.listeners.append(self.operation.board.metric)
+        self.phase("training", "The policy acts and learns. Move to take over; let go to hand back.")
+        with self.operation.serve():
+            yield
+        metrics.listeners.remove(self.operation.board.metric)
+
+    def phase(self, name: str, text: str) -> None:
+        """Says what is done now."""
+        self.operation.board.phase(name, text, ())
+
+
+@contextlib.contextmanager
+def assisted(config: TrainConfig, observed: WorkcellOptions, options: OperatorOptions, run: Path) -> Iterator[Assisted]:
+    """The workcell with a person beside it. The console opens with `operation.serve`, once the run has its directory.
+
+    Args:
+        config: Of the training.
+        observed: What the policy observes.
+        options: How the person takes part.
+        run: The run directory.
+    """
+    cell = viewed_workcell(config.task, observed)
+    with contextlib.ExitStack() as stack:
+        stack.callback(cell.close)
+        stack.callback(cell.io.stop)
+        board = Board("training", cell.task.spec, config.env_steps)
+        shown, log = run / "episodes", run / "operator.jsonl"
+        operation = stack.enter_context(operated(cell, options, board, store=shown, log=log))
+        supervision, handover = operation.supervision, HandoverLimits()
+        env = RobotEnv(supervision.workcell(operation.person), interventions=True, options=observed, handover=handover)
+        demonstrator = RobotEnv(supervision.workcell(cell.operator, cell.operator_source), options=observed)
+        yield Assisted(env, demonstrator, [board], operation)

@@ -1,0 +1,1 @@
+"""A person's devices, and how their readings become actions."""

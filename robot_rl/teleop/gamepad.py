@@ -1,0 +1,189 @@
+"""A gamepad, as Linux shows it (package `evdev`): two sticks, triggers, buttons.
+
+Sticks count left and up as the kernel does: right and down are positive; the map turns the signs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from robot_rl.clock import Clock, SystemClock
+from robot_rl.teleop.device import DeviceError, DeviceLostError, Reading
+from robot_rl.teleop.spacemouse import INSTALL
+
+# Codes of linux/input-event-codes.h; they are part of the kernel's interface.
+_KEY, _ABS = 0x01, 0x03
+_STICKS = {0x00: "left_x", 0x01: "left_y", 0x03: "right_x", 0x04: "right_y"}
+_TRIGGERS = {0x02: "left_trigger", 0x05: "right_trigger"}
+_BUTTONS = {
+    0x130: "a",
+    0x131: "b",
+    0x133: "x",
+    0x134: "y",
+    0x136: "left_shoulder",
+    0x137: "right_shoulder",
+    0x13A: "back",
+    0x13B: "start",
+    0x13C: "home",
+    0x13D: "left_stick",
+    0x13E: "right_stick",
+}
+_GAMEPAD = 0x130
+PERMISSION = "give yourself access: sudo usermod -aG input $USER, then log out and in again"
+
+
+class InputEvent(Protocol):
+    """A change of one axis or button."""
+
+    type: int
+    code: int
+    value: int
+
+
+class EventStream(Protocol):
+    """An open input device, as the package evdev gives it."""
+
+    def read(self) -> Iterable[InputEvent]:
+        """What changed; raises `BlockingIOError` if nothing did, and `OSError` when it is unplugged."""
+        ...
+
+    def absinfo(self, axis_num: int) -> Any:
+        """`value`, `min` and `max` of an axis."""
+        ...
+
+    def close(self) -> None:
+        """Closes it."""
+        ...
+
+
+class Found(NamedTuple):
+    """A gamepad that is plugged in; `problem` says why it cannot be used, or is None."""
+
+    name: str
+    path: str
+    problem: str | None = None
+
+
+class Gamepad:
+    """A gamepad that is plugged in.
+
+    Args:
+        connect: Opens its stream; called again after it was lost. Raises `OSError` while it is away.
+        name: For people.
+        clock: Stamps the readings.
+
+    Raises:
+        DeviceError: if it cannot be opened.
+    """
+
+    kind = "gamepad"
+    axes = tuple(_STICKS.values())
+    buttons = (*_BUTTONS.values(), *_TRIGGERS.values())
+
+    def __init__(self, connect: Callable[[], EventStream], name: str = "gamepad", clock: Clock | None = None) -> None:
+        self.name, self._connect, self._clock = name, connect, clock or SystemClock()
+        self._stream: EventStream | None = None
+        try:
+            self._open()
+        except OSError as error:
+            raise DeviceError(f"cannot open {name}: {error}; {PERMISSION}") from error
+
+    def read(self) -> Reading:
+        """How it is held now.
+
+        Raises:
+            DeviceLostError: if it is unplugged.
+        """
+        try:
+            if self._stream is None:
+                self._open()
+            self._drain()
+        except OSError as error:
+            self.close()
+            raise DeviceLostError(f"{self.name} is unplugged") from error
+        return Reading(
+            self._stamp,
+            np.array([self._values[name] for name in self.axes]),
+            tuple(self._values[name] > 0.5 for name in self.buttons),
+        )
+
+    def close(self) -> None:
+        """Gives it back."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def _open(self) -> None:
+        stream = self._connect()
+        self._stamp = self._clock.now()
+        self._ranges = {code: stream.absinfo(code) for code in (*_STICKS, *_TRIGGERS)}
+        self._values = dict.fromkeys((*self.axes, *self.buttons), 0.0)
+        for code, info in self._ranges.items():  # where it is already, before anything changes
+            self._take_axis(code, info.value)
+        self._stream = stream
+
+    def _drain(self) -> None:
+        if self._stream is None:
+            return
+        try:
+            while True:
+                for event in self._stream.read():
+                    self._stamp = self._clock.now()
+                    if event.type == _ABS and event.code in self._ranges:
+                        self._take_axis(event.code, event.value)
+                    elif event.type == _KEY and event.code in _BUTTONS:
+                        self._values[_BUTTONS[event.code]] = float(event.value != 0)
+        except BlockingIOError:
+            return
+
+    def _take_axis(self, code: int, value: int) -> None:
+        low, high = self._ranges[code].min, self._ranges[code].max
+        share = (value - low) / (high - low) if high > low else 0.0
+        if code in _STICKS:
+            self._values[_STICKS[code]] = min(max(2.0 * share - 1.0, -1.0), 1.0)
+        else:
+            self._values[_TRIGGERS[code]] = share
+
+
+def find_gamepads(folder: Path = Path("/dev/input")) -> list[Found]:
+    """Those that are plugged in, and input devices that may not be looked at.
+
+    Raises:
+        DeviceError: if the package to read them with is not installed.
+    """
+    evdev = _evdev()
+    found = []
+    for path in sorted(folder.glob("event*")):
+        try:
+            device = evdev.InputDevice(str(path))
+        except PermissionError:
+            found.append(Found("input device", str(path), f"no permission; {PERMISSION}"))
+            continue
+        except OSError:
+            continue  # went away while we looked
+        if _GAMEPAD in device.capabilities().get(_KEY, []):
+            found.append(Found(device.name, str(path)))
+        device.close()
+    return found
+
+
+def open_gamepad(found: Found) -> Gamepad:
+    """Opens one.
+
+    Raises:
+        DeviceError: if it cannot be opened.
+    """
+    evdev = _evdev()
+    return Gamepad(lambda: evdev.InputDevice(found.path), found.name)
+
+
+def _evdev() -> Any:
+    try:
+        import evdev
+    except ImportError as error:
+        raise DeviceError(f"a gamepad needs the package evdev; install it: {INSTALL}") from error
+    return evdev

@@ -1,0 +1,132 @@
+"""A person as the operator: takes over by moving (or by holding a button), hands back by letting go.
+
+It stands in the same place as the scripted operator, so what a person does is recorded as what a script does: both
+actions, who was in control, and when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from robot_rl.clock import NS_PER_S, Clock, SystemClock
+from robot_rl.env.robot_io import RobotState
+from robot_rl.env.supervision import Supervision
+from robot_rl.env.task import TaskSpec
+from robot_rl.geometry import Pose
+from robot_rl.teleop.device import Device, DeviceLostError
+from robot_rl.teleop.mapping import CommandMapper, DeviceMap
+
+LET_GO = 0.4
+"""Time without motion after which control goes back to the policy [s], so that a short pause is no hand-back."""
+
+
+class Hand(NamedTuple):
+    """A device in somebody's hand."""
+
+    device: Device
+    mapper: CommandMapper
+
+
+class Person:
+    """An operator with one or more devices; whoever moves first leads until at rest.
+
+    Args:
+        devices: The devices and their maps.
+        spec: The task.
+        supervision: What holds the arm when a device in use is lost.
+        on_press: Told the roles (`start`, `success`, ...) of buttons that are pressed on a device.
+        clock: The machine's clock, which readings are stamped with.
+    """
+
+    def __init__(
+        self,
+        devices: Sequence[tuple[Device, DeviceMap]],
+        spec: TaskSpec,
+        supervision: Supervision,
+        *,
+        on_press: Callable[[str], object] = lambda role: None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._hands = [Hand(device, CommandMapper(mapping, device, spec)) for device, mapping in devices]
+        self._supervision, self._on_press, self._clock = supervision, on_press, clock or SystemClock()
+        self._idle = np.zeros(spec.action_size, np.float32)
+        self._leading: Hand | None = None
+        self._demonstrate = False
+        self._rested_since: int | None = None
+        self._lost: set[str] = set()
+
+    @property
+    def leading(self) -> str | None:
+        """Name of the device that leads now, None if none does."""
+        return self._leading.device.name if self._leading is not None else None
+
+    def reset(self, seed: int, demonstrate: bool) -> None:
+        """A new episode starts."""
+        del seed  # a person is not seeded
+        self._demonstrate, self._leading, self._rested_since = demonstrate, None, None
+        for hand in self._hands:
+            hand.mapper.reset()
+
+    def act(self, state: RobotState, T_base_reset: Pose) -> np.ndarray | None:
+        """The person's action for this step; None while the policy is left in control."""
+        del T_base_reset  # moves relative to where the tool is
+        now = self._clock.now()
+        wanted = self._poll(state.T_base_tcp, now)
+        if self._leading is None:
+            self._leading = next((hand for hand, (_, active) in wanted.items() if active), None)
+            self._rested_since = None
+        if self._leading is None:
+            return self._idle if self._demonstrate else None
+        action, active = wanted.get(self._leading, (self._idle, False))
+        if active:
+            self._rested_since = None
+            return action
+        self._rested_since = now if self._rested_since is None else self._rested_since
+        if (now - self._rested_since) / NS_PER_S < _patience(self._leading):
+            return self._idle
+        self._leading = None
+        return self._idle if self._demonstrate else None
+
+    def watch(self) -> bool:
+        """Looks at the devices between episodes: for buttons, and whether one that was lost is back.
+
+        Returns:
+            Whether one of them is being moved.
+        """
+        return any(active for _, active in self._poll(Pose.identity(), self._clock.now()).values())
+
+    def close(self) -> None:
+        """Gives the devices back."""
+        for hand in self._hands:
+            hand.device.close()
+
+    def _poll(self, T_base_tcp: Pose, now: int) -> dict[Hand, tuple[np.ndarray, bool]]:
+        """What is wanted by each device, and whether that takes control; a device that is lost holds the arm."""
+        wanted = {}
+        for hand in self._hands:
+            name = hand.device.name
+            try:
+                reading = hand.device.read()
+            except DeviceLostError as error:
+                self._lost.add(name)
+                if len(self._hands) == 1 or hand is self._leading:  # a spare one may be unplugged
+                    self._supervision.hold(f"device {name}", f"{error}; holding until it is back")
+                continue
+            if name in self._lost:
+                self._lost.discard(name)
+                self._supervision.release(f"device {name}")
+                hand.mapper.reset()
+            intent = hand.mapper.intent(reading, T_base_tcp, now)
+            for role in sorted(intent.pressed):
+                self._on_press(role)
+            active = intent.take if hand.mapper.mapping.engage == "hold" else intent.take or bool(intent.action.any())
+            wanted[hand] = (intent.action, active)
+        return wanted
+
+
+def _patience(hand: Hand) -> float:
+    """A button that is let go says more than a hand at rest."""
+    return 0.0 if hand.mapper.mapping.engage == "hold" else LET_GO

@@ -1,0 +1,155 @@
+"""3Dconnexion SpaceMouse, read as a HID device (package `hidapi`).
+
+Its reports: 1 carries translation, 2 rotation (newer ones send both in report 1), as 16-bit numbers; 3 carries buttons.
+Its own frame is x right, y towards the person, z down; here it is turned to x right, y away from the person, z up.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from robot_rl.clock import Clock, SystemClock
+from robot_rl.teleop.device import DeviceError, DeviceLostError, Reading
+
+FULL_SCALE = 350.0
+"""Counts at full deflection."""
+_TO_HAND = np.array([1.0, -1.0, -1.0])
+_VENDORS = {0x256F: None, 0x046D: range(0xC603, 0xC62C)}
+"""3Dconnexion; and Logitech, for the products that it made of them."""
+
+INSTALL = "pip install 'robot_rl[devices]'"
+PERMISSION = (
+    'give yourself access: echo \'SUBSYSTEM=="hidraw", ATTRS{idVendor}=="256f|046d", TAG+="uaccess"\' | '
+    "sudo tee /etc/udev/rules.d/70-spacemouse.rules && sudo udevadm control --reload && sudo udevadm trigger, "
+    "then plug it in again"
+)
+
+
+class HidStream(Protocol):
+    """An open HID device that does not block."""
+
+    def read(self, max_length: int) -> Sequence[int]:
+        """The next report, nothing if there is none; raises `OSError` when it is unplugged."""
+        ...
+
+    def close(self) -> None:
+        """Closes it."""
+        ...
+
+
+class Found(NamedTuple):
+    """A SpaceMouse that is plugged in."""
+
+    name: str
+    path: bytes
+
+
+class SpaceMouse:
+    """A SpaceMouse that is plugged in.
+
+    Args:
+        connect: Opens its stream; called again after it was lost. Raises `OSError` while it is away.
+        name: For people.
+        clock: Stamps the readings.
+
+    Raises:
+        DeviceError: if it cannot be opened.
+    """
+
+    kind = "spacemouse"
+    axes = ("x", "y", "z", "rx", "ry", "rz")
+    buttons = ("left", "right")
+
+    def __init__(self, connect: Callable[[], HidStream], name: str = "SpaceMouse", clock: Clock | None = None) -> None:
+        self.name, self._connect, self._clock = name, connect, clock or SystemClock()
+        try:
+            self._stream: HidStream | None = connect()
+        except OSError as error:
+            raise DeviceError(f"cannot open {name}: {error}; {PERMISSION}") from error
+        self._rest()
+
+    def read(self) -> Reading:
+        """How it is held now.
+
+        Raises:
+            DeviceLostError: if it is unplugged.
+        """
+        try:
+            if self._stream is None:
+                self._stream = self._connect()
+            while report := bytes(self._stream.read(64)):
+                self._take(report)
+        except OSError as error:
+            self.close()
+            self._rest()
+            raise DeviceLostError(f"{self.name} is unplugged") from error
+        return Reading(self._stamp, self._values.copy(), self._pressed)
+
+    def close(self) -> None:
+        """Gives it back."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def _rest(self) -> None:
+        self._values, self._pressed, self._stamp = np.zeros(6), (False, False), self._clock.now()
+
+    def _take(self, report: bytes) -> None:
+        self._stamp = self._clock.now()
+        kind, body = report[0], report[1:]
+        if kind == 1 and len(body) >= 12:
+            self._values[:3], self._values[3:] = _vector(body), _vector(body[6:])
+        elif kind == 1 and len(body) >= 6:
+            self._values[:3] = _vector(body)
+        elif kind == 2 and len(body) >= 6:
+            self._values[3:] = _vector(body)
+        elif kind == 3 and body:
+            self._pressed = (bool(body[0] & 1), bool(body[0] & 2))
+
+
+def _vector(body: bytes) -> np.ndarray:
+    return np.clip(np.array(struct.unpack_from("<3h", body)) / FULL_SCALE, -1.0, 1.0) * _TO_HAND
+
+
+def find_spacemice() -> list[Found]:
+    """Those that are plugged in.
+
+    Raises:
+        DeviceError: if the package to read them with is not installed.
+    """
+    hid = _hid()
+    found: dict[bytes, Found] = {}
+    for entry in hid.enumerate():
+        products = _VENDORS.get(entry["vendor_id"], ())
+        if products is None or entry["product_id"] in products:
+            found.setdefault(entry["path"], Found(entry["product_string"] or "SpaceMouse", entry["path"]))
+    return list(found.values())
+
+
+def open_spacemouse(found: Found) -> SpaceMouse:
+    """Opens one.
+
+    Raises:
+        DeviceError: if it cannot be opened.
+    """
+    hid = _hid()
+
+    def connect() -> HidStream:
+        stream = hid.device()
+        stream.open_path(found.path)
+        stream.set_nonblocking(True)
+        return stream
+
+    return SpaceMouse(connect, found.name)
+
+
+def _hid() -> Any:
+    try:
+        import hid
+    except ImportError as error:
+        raise DeviceError(f"a SpaceMouse needs the package hidapi; install it: {INSTALL}") from error
+    return hid

@@ -1,0 +1,10 @@
+import pytest
+from pages import Rig
+
+
+@pytest.fixture
+def rig(tmp_path):
+    with Rig(tmp_path) as made:
+        yield made
+        assert made.failure is None
+        assert made._thread.is_alive()

@@ -1,0 +1,138 @@
+"""The console's rules one by one: who holds control, who may come in, what is a message."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from robot_rl.clock import NS_PER_S, FakeClock
+from robot_rl.console.access import Access, Address, RateLimit
+from robot_rl.console.lease import HEARTBEAT, Lease, LeaseError
+from robot_rl.console.protocol import MAX_BYTES, BadMessageError, Input, parse
+from robot_rl.errors import ConfigError
+
+
+def after(clock, seconds):
+    clock.sleep_until(clock.now() + round(seconds * NS_PER_S))
+
+
+def test_one_page_holds_control_while_it_speaks():
+    clock = FakeClock()
+    lease = Lease(clock)
+    with pytest.raises(LeaseError, match="nobody is in control"):
+        lease.check(1)
+    lease.take(1, "Anna")
+    with pytest.raises(LeaseError, match="Anna is in control; ask them"):
+        lease.take(2, "Ben")
+    with pytest.raises(LeaseError, match="Anna is in control"):
+        lease.beat(2)
+    after(clock, HEARTBEAT)
+    assert not lease.overdue
+    lease.beat(1)
+    after(clock, HEARTBEAT + 0.01)
+    assert lease.overdue
+    assert lease.give_back(2) is None
+    assert lease.give_back(1).name == "Anna"
+    assert not lease.overdue
+    lease.take(2, "Ben")
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port", "loopback"),
+    [
+        ("", "127.0.0.1", 8480, True),
+        (":9000", "127.0.0.1", 9000, True),
+        ("localhost:0", "localhost", 0, True),
+        ("[::1]:1", "::1", 1, True),
+        ("0.0.0.0", "0.0.0.0", 8480, False),
+        ("robot.lab:80", "robot.lab", 80, False),
+    ],
+)
+def test_addresses(text, host, port, loopback):
+    address = Address(text)
+    assert (address.host, address.port, address.loopback) == (host, port, loopback)
+
+
+@pytest.mark.parametrize("text", ["a:b", "host:99999", "http://host", "host/path", "[::1", "user@host"])
+def test_what_is_no_address(text):
+    with pytest.raises(ConfigError, match="is no address; expected HOST"):
+        Address(text)
+
+
+def test_a_token_is_needed_where_others_can_reach_the_console():
+    assert Access(Address("")).token is None
+    other = Access(Address("0.0.0.0"))
+    assert len(other.token) >= 32
+    assert other.knows(other.token)
+    assert not other.knows("")
+    assert not other.knows(other.token[:-1])
+    assert Access(Address("0.0.0.0")).token != other.token
+    assert not Access(Address(""), "secret").knows("")
+
+
+@pytest.mark.parametrize(
+    ("listens", "origin", "host", "allowed"),
+    [
+        ("", None, "127.0.0.1:8480", True),
+        ("", "http://127.0.0.1:8480", "127.0.0.1:8480", True),
+        ("", "http://localhost:8480", "localhost:8480", True),
+        ("", "http://evil.example", "127.0.0.1:8480", False),
+        ("", "http://127.0.0.1:9999", "127.0.0.1:8480", False),
+        ("", "http://evil.example:8480", "evil.example:8480", False),  # a name that was rebound to this machine
+        ("", "null", "127.0.0.1:8480", False),
+        ("0.0.0.0", "https://robot.lab:8480", "robot.lab:8480", True),
+        ("0.0.0.0", "https://evil.example", "robot.lab:8480", False),
+    ],
+)
+def test_only_its_own_page_is_answered(listens, origin, host, allowed):
+    assert Access(Address(listens)).same_origin(origin, host) == allowed
+
+
+def test_messages_are_limited_in_the_long_run_and_at_once():
+    clock = FakeClock()
+    limit = RateLimit(clock, rate=100.0, burst=50.0)
+    assert [limit.allows() for _ in range(60)].count(True) == 50
+    after(clock, 0.1)
+    assert [limit.allows() for _ in range(60)].count(True) == 10
+
+
+GOOD = {"type": "input", "axes": [0.5, 0, 0, 0, 0, -1], "buttons": [True, False, False, False]}
+
+
+def test_a_message_is_understood():
+    message = parse(json.dumps(GOOD))
+    assert isinstance(message, Input)
+    assert message.axes[0] == 0.5
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {**GOOD, "axes": [0.5]},
+        {**GOOD, "axes": [2, 0, 0, 0, 0, 0]},
+        {**GOOD, "axes": ["nan", 0, 0, 0, 0, 0]},
+        {**GOOD, "buttons": [True]},
+        {**GOOD, "more": 1},
+        {"type": "shell", "what": "rm"},
+        {"type": "note", "text": ""},
+        {"type": "note", "text": "x" * (MAX_BYTES + 1)},
+        [],
+        None,
+        1,
+    ],
+)
+def test_what_is_no_message_says_why(message):
+    with pytest.raises(BadMessageError):
+        parse(json.dumps(message))
+
+
+@given(
+    st.text()
+    | st.recursive(st.none() | st.floats() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)).map(
+        json.dumps
+    )
+)
+def test_nonsense_raises_that_error_and_no_other(text):
+    with pytest.raises(BadMessageError):
+        parse(text)

@@ -1,0 +1,128 @@
+"""A person's word reaches the control loop: hold at once, everything else at the end of the step."""
+
+import threading
+
+import numpy as np
+import pytest
+from fakes import SPEC, fake_workcell
+
+from robot_rl.data.schema import Source
+from robot_rl.env.robot_env import RobotEnv
+from robot_rl.env.supervision import E_STOP, PAUSE, Supervision
+
+FORWARD = np.array([0.5, 0.0, 0.0], np.float32)
+
+
+@pytest.fixture
+def robot():
+    cell = fake_workcell()
+    return cell.io, Supervision(cell)
+
+
+def environment(supervision, **options):
+    return RobotEnv(supervision.workcell(None), **options)
+
+
+def test_a_hold_stops_at_once_drops_commands_and_cuts_the_episode(robot):
+    io, supervision = robot
+    env = environment(supervision)
+    env.reset(seed=0)
+    env.step(FORWARD)
+    commands, stops = len(io.commands), io.stops
+    supervision.hold(E_STOP, "emergency stop")
+    assert io.stops == stops + 1
+    where = io.position()
+
+    _, reward, terminated, truncated, info = env.step(FORWARD)
+    assert len(io.commands) == commands
+    np.testing.assert_allclose(io.position(), where)
+    assert (reward, terminated, truncated, info["cut"]) == (0.0, False, True, "emergency stop")
+    step = info["step"]
+    assert (step.source, step.action.tolist(), step.action_policy[0]) == (Source.HOLD, [0.0, 0.0, 0.0], 0.5)
+
+
+def test_a_hold_that_was_released_within_the_episode_still_ends_it(robot):
+    _, supervision = robot
+    env = environment(supervision)
+    env.reset(seed=0)
+    supervision.hold(PAUSE, "pause")
+    supervision.release(PAUSE)
+    assert env.step(FORWARD)[3]
+    env.reset(seed=1)
+    *_, truncated, info = env.step(FORWARD)
+    assert (truncated, info["cut"], info["step"].source) == (False, None, Source.POLICY)
+
+
+def test_the_arm_is_free_only_when_every_hold_is_released(robot):
+    _io, supervision = robot
+    supervision.hold(PAUSE, "pause")
+    supervision.hold(E_STOP, "stop")
+    assert [hold.name for hold in supervision.holds] == [E_STOP, PAUSE]
+    supervision.release(E_STOP)
+    assert not supervision.wait(seconds=0)
+    supervision.release(PAUSE)
+    assert supervision.wait(seconds=0)
+    assert supervision.io.latest is not None, "while it waited, the robot was watched"
+
+
+@pytest.mark.parametrize("success", [True, False])
+def test_a_persons_judgement_counts_and_is_recorded_as_theirs(robot, success):
+    _, supervision = robot
+    env = environment(supervision)
+    env.reset(seed=0)
+    supervision.mark(success)
+    _, reward, terminated, truncated, info = env.step(FORWARD)
+    assert (reward, terminated, truncated) == (float(success), True, False)
+    assert (info["success"], info["failure"]) == (success, None if success else "operator")
+    assert info["step"].reward_source == "operator"
+
+
+def test_what_was_said_of_one_episode_does_not_count_for_the_next(robot):
+    _, supervision = robot
+    env = environment(supervision)
+    supervision.mark(True)
+    supervision.cut("reset")
+    env.reset(seed=0)
+    _, _, terminated, truncated, info = env.step(FORWARD)
+    assert (terminated, truncated, info["step"].reward_source) == (False, False, "task")
+    supervision.cut("reset")
+    *_, terminated, truncated, info = env.step(FORWARD)
+    assert (terminated, truncated, info["cut"], info["step"].source) == (False, True, "reset", Source.POLICY)
+
+
+def test_no_command_passes_a_hold_from_another_thread(robot):
+    io, supervision = robot
+    env = environment(supervision)
+    go = threading.Event()
+
+    def hold():
+        go.wait()
+        supervision.hold(E_STOP, "stop")
+        held_at.append(len(io.commands))
+
+    for seed in range(30):
+        held_at = []
+        env.reset(seed=seed)
+        go.clear()
+        thread = threading.Thread(target=hold)
+        thread.start()
+        go.set()
+        for _ in range(SPEC.max_steps):
+            if env.step(FORWARD)[3]:
+                break
+        thread.join()
+        assert len(io.commands) == held_at[0]
+        supervision.release(E_STOP)
+
+
+def test_a_robot_that_stopped_talking_holds_and_goes_on_when_it_is_back(robot):
+    io, supervision = robot
+    env = environment(supervision)
+    env.reset(seed=0)
+    io.freeze()
+    io.clock.sleep_until(io.clock.now() + 10**9)
+    supervision.look()
+    assert "state is" in supervision.holds[0].reason
+    io._frozen = None
+    supervision.look()
+    assert supervision.holds == []
