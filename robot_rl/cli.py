@@ -1,4 +1,4 @@
-"""The command line: `robot-rl tasks | devices | demo | train | eval | inspect | data | label | bench`. Wiring only.
+"""The command line of `robot-rl`; `robot-rl --help` lists the commands. Wiring only.
 
 Answers go to standard output (as JSON with `--json`), progress and errors to standard error. Exit codes: 0 done,
 1 an error or a figure below what was asked for, 2 wrong usage, 130 stopped by Ctrl-C.
@@ -21,7 +21,7 @@ from robot_rl.data_cli import Reply, add_data_commands
 from robot_rl.errors import InterruptedRunError, RobotRLError
 from robot_rl.label_cli import add_label_commands
 from robot_rl.operator_cli import add_devices_command, add_operator_flags, operator_options
-from robot_rl.registry import benchmark_names, check_task
+from robot_rl.registry import add_commands, benchmark_names, check_task
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -131,6 +131,8 @@ def _parser() -> argparse.ArgumentParser:
 
     bench = _command(commands, "bench", _bench, "time a part against what this machine can do")
     bench.add_argument("what", metavar="WHAT", help=f"one of: {', '.join(benchmark_names())}")
+
+    add_commands(commands)
     return parser
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -14,14 +13,13 @@ import torch
 
 from robot_rl.clock import stands_still
 from robot_rl.config.components import EvaluationConfig, TrainConfig
-from robot_rl.config.load import config_to_dict, dump_config
+from robot_rl.config.load import config_to_dict
 from robot_rl.data.layout import STORE_HEAD
 from robot_rl.data.store import EpisodeStore
 from robot_rl.demonstrate import adopt_demonstrations
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import (
-    CheckpointError,
     ConfigError,
     InterruptedRunError,
     RenderError,
@@ -38,10 +36,12 @@ from robot_rl.learn.rollout import EpisodeResult, Observer, Rollout, StoreRecord
 from robot_rl.link.remote_learner import RemoteLearner
 from robot_rl.metrics import MetricsWriter, read_metrics
 from robot_rl.operation import OperatorOptions
+from robot_rl.patience import Patience
 from robot_rl.person_training import assisted
 from robot_rl.progress import Progress
-from robot_rl.registry import make_workcell
+from robot_rl.resuming import checkpoint_to_resume, how_to_resume, say_how_to_resume
 from robot_rl.run_directory import RunDirectory
+from robot_rl.site import Site
 from robot_rl.training import CHECKPOINT_KIND, LearnerPort, Training
 from robot_rl.video import VideoRecorder
 
@@ -56,6 +56,7 @@ def train(
     resume: bool,
     demos: Path | None = None,
     operator: OperatorOptions | None = None,
+    site: Site | None = None,
 ) -> dict[str, Any]:
     """Runs the main job and returns its summary, which is also written to `summary.json`.
 
@@ -66,29 +67,33 @@ def train(
         resume: Continue the run in that directory.
         demos: Store of demonstrations to begin a new run with, instead of having them made.
         operator: How a person takes part, in the place of the scripted operator; None without one.
+        site: Where it takes place; None is here.
 
     Raises:
         InterruptedRunError: after Ctrl-C; the run can be resumed.
         RobotRLError: for whatever a user can cause or cure.
     """
+    site = site or Site()
     _check_device(config.device)
     if config.realtime and config.processes == 1:
         raise ConfigError("realtime=true with processes=1: learning would hold up control; set processes=2")
     with contextlib.ExitStack() as stack:
         run = stack.enter_context(RunDirectory.resume(path, config.task)) if resume else None
-        checkpoint = _checkpoint_to_resume(run, config) if run is not None else None
+        checkpoint = checkpoint_to_resume(run, config) if run is not None else None
         assistance = None
         if operator is None:
-            env = _environment(config, workcell_options(config), interventions=config.intervention.enabled)
+            env = _environment(config, workcell_options(config), site, interventions=config.intervention.enabled)
             stack.callback(env.close)
         else:
             assistance = stack.enter_context(assisted(config, workcell_options(config), operator, path))
             env = assistance.env
-        learner = stack.enter_context(_learner(config, env))
+        learner = stack.enter_context(_learner(config, env, site))
         if run is None:  # made last, so that a task or setting that does not work leaves no directory behind
             run = stack.enter_context(RunDirectory.create(path, config))
-        stack.enter_context(_say_how_to_resume(path))
-        store = stack.enter_context(_store(run, config))
+        stack.enter_context(say_how_to_resume(path))
+        store = stack.enter_context(
+            _store(run, config, keep_interrupted=not site.repeatable and checkpoint is not None)
+        )
         if demos is not None and not resume:
             adopt_demonstrations(store, demos, env)
         for message in store.recovered:
@@ -106,9 +111,10 @@ def train(
                 metrics=metrics,
                 progress=progress,
                 assistance=assistance,
+                patience=Patience(site.lost_episodes, progress.log),
             )
             if checkpoint:
-                training.load(checkpoint)
+                training.load(checkpoint, play_again=site.repeatable)
             if assistance is not None:
                 stack.enter_context(assistance.begin(metrics))
             with stop_on_signal(lambda: _stop(training, progress)):
@@ -116,11 +122,11 @@ def train(
         if not finished or training.stop_requested:
             raise InterruptedRunError(
                 f"stopped after {len(store)} episodes and {training.env_steps} of {config.env_steps} env steps, "
-                f"and saved; {_how_to_resume(path)}"
+                f"and saved; {how_to_resume(path)}"
             )
         if assistance is not None:
             assistance.phase("evaluating", "Evaluating on held-out resets, without help.")
-        return _conclude(config, run, env, learner, training, metrics)
+        return _conclude(config, run, env, learner, training, metrics, site)
 
 
 def evaluate_run(
@@ -217,8 +223,11 @@ def workcell_options(config: TrainConfig) -> WorkcellOptions:
     )
 
 
-def _environment(config: TrainConfig, options: WorkcellOptions, *, interventions: bool = False) -> RobotEnv:
-    return RobotEnv(make_workcell(config.task, options), interventions=interventions, options=options)
+def _environment(
+    config: TrainConfig, options: WorkcellOptions, site: Site | None = None, *, interventions: bool = False
+) -> RobotEnv:
+    cell = (site or Site()).workcell(config.task, options)
+    return RobotEnv(cell, interventions=interventions, options=options)
 
 
 def _conclude(
@@ -228,10 +237,11 @@ def _conclude(
     learner: LearnerPort,
     training: Training,
     metrics: MetricsWriter,
+    site: Site,
 ) -> dict[str, Any]:
     """Evaluates, draws, films and sums up."""
     learned = training.wall_time
-    evaluation = _evaluate(config, env, learner.policy, learner.perception).summary()
+    evaluation = _evaluate(config, env, learner.policy, learner.perception, patience=site.lost_episodes).summary()
     metrics.write("evaluation", training.env_steps, evaluation)
     records = read_metrics(run.metrics_path)
     summary = {
@@ -268,7 +278,7 @@ def _conclude(
     settings = config.evaluation
     filmed = min(settings.video_episodes, settings.episodes)
     shown = learner.policy, learner.perception, run.video_path, env.spec_task.cameras
-    if filmed and _film(config, *shown, filmed, settings.seed):
+    if site.films and filmed and _film(config, *shown, filmed, settings.seed):
         summary["video"] = run.video_path.name
     summary["wall_s"] = training.wall_time
     run.write_json(run.summary_path, summary)
@@ -290,7 +300,12 @@ def _rate(episodes: list[dict[str, Any]]) -> float | None:
 
 
 def _evaluate(
-    config: TrainConfig, env: RobotEnv, policy: Policy, perception: Perception, observers: Sequence[Observer] = ()
+    config: TrainConfig,
+    env: RobotEnv,
+    policy: Policy,
+    perception: Perception,
+    observers: Sequence[Observer] = (),
+    patience: int = 0,
 ) -> Evaluation:
     env.interventions = False
     rollout = Rollout(env, policy, perception, config.replay.history, observers)
@@ -301,68 +316,27 @@ def _evaluate(
             outcomes.append(result.success)
             progress.update(len(outcomes), success=mean(outcomes))
 
-        return evaluate(rollout, episodes=config.evaluation.episodes, seed=config.evaluation.seed, on_episode=show)
+        settings, waits = config.evaluation, Patience(patience, progress.log)
+        return evaluate(rollout, episodes=settings.episodes, seed=settings.seed, on_episode=show, patience=waits)
 
 
 @contextlib.contextmanager
-def _learner(config: TrainConfig, env: RobotEnv) -> Iterator[LearnerPort]:
+def _learner(config: TrainConfig, env: RobotEnv, site: Site) -> Iterator[LearnerPort]:
     """The learner, in this process or in another."""
     perception = make_perception(env.observation_specs, config)
     if config.processes == 1:
         yield LocalLearner(env.spec_task, perception, config)
         return
     waits = stands_still(env.clock)
-    with RemoteLearner(env.spec_task, perception, config, wait_between_steps=waits) as learner:
+    peer = site.learner() if site.learner else None
+    with RemoteLearner(env.spec_task, perception, config, wait_between_steps=waits, peer=peer) as learner:
         yield learner
 
 
-def _store(run: RunDirectory, config: TrainConfig) -> EpisodeStore:
+def _store(run: RunDirectory, config: TrainConfig, *, keep_interrupted: bool) -> EpisodeStore:
     if (run.episodes_path / STORE_HEAD).exists():
-        return EpisodeStore.open(run.episodes_path, write=True, keep_interrupted=False)  # it is played again, whole
+        return EpisodeStore.open(run.episodes_path, write=True, keep_interrupted=keep_interrupted)
     return EpisodeStore.create(run.episodes_path, {"task": config.task, "seed": config.seed})
-
-
-def _checkpoint_to_resume(run: RunDirectory, config: TrainConfig) -> dict[str, Any] | None:
-    """The checkpoint, or None if the run had not come to write one. What was extended becomes the run's configuration.
-
-    Raises:
-        CheckpointError: if it cannot be read, or does not go with the configuration.
-    """
-    started = run.config
-    _check_same(started, config)
-    checkpoint = load_checkpoint(run.checkpoint_path, kind=CHECKPOINT_KIND) if run.checkpoint_path.exists() else None
-    if checkpoint and checkpoint["env_steps"] > config.env_steps:
-        raise CheckpointError(
-            f"the run has taken {checkpoint['env_steps']} env steps already, more than the {config.env_steps} asked for"
-        )
-    if config != started:
-        dump_config(config, run.config_path)
-    return checkpoint
-
-
-def _check_same(old: TrainConfig, new: TrainConfig) -> None:
-    """A resumed run may be extended, not changed.
-
-    Raises:
-        CheckpointError: naming what differs.
-    """
-    extended = replace(
-        old,
-        env_steps=new.env_steps,
-        processes=new.processes,
-        realtime=new.realtime,
-        max_lead_steps=new.max_lead_steps,
-        checkpoint_interval=new.checkpoint_interval,
-        evaluation=new.evaluation,
-    )
-    if extended == new:
-        return
-    before, after = config_to_dict(extended), config_to_dict(new)
-    changed = sorted(key for key in before if before[key] != after[key])
-    raise CheckpointError(
-        f"the run was started with other settings of {', '.join(changed)}; "
-        "resume it without changing them, or start a new run in another directory"
-    )
 
 
 def _check_device(device: str) -> None:
@@ -370,19 +344,6 @@ def _check_device(device: str) -> None:
         raise ConfigError(
             "device=cuda, but torch sees no CUDA device; use device=cpu, or install a CUDA build of torch"
         )
-
-
-def _how_to_resume(path: Path) -> str:
-    return f"continue with: robot-rl train --resume --out {shlex.quote(str(path))}"
-
-
-@contextlib.contextmanager
-def _say_how_to_resume(path: Path) -> Iterator[None]:
-    """Ctrl-C at a moment when nothing is saved for it: what the last checkpoint holds is still there."""
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        raise InterruptedRunError(f"stopped at once; what was saved before is kept; {_how_to_resume(path)}") from error
 
 
 def _stop(training: Training, progress: Progress) -> None:

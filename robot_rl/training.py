@@ -17,13 +17,14 @@ from robot_rl.data.schema import Episode, Observation, Step
 from robot_rl.data.store import EpisodeStore
 from robot_rl.demonstrate import demonstration_facts, demonstration_id, record_demonstrations
 from robot_rl.env.robot_env import RobotEnv
-from robot_rl.errors import CheckpointError
+from robot_rl.errors import CheckpointError, RobotLostError
 from robot_rl.evaluate import evaluate, mean
 from robot_rl.learn.checkpoint import save_checkpoint
 from robot_rl.learn.networks import Policy
 from robot_rl.learn.perception import Perception
 from robot_rl.learn.rollout import EpisodeResult, Observer, Rollout, StoreRecorder
 from robot_rl.metrics import MetricsWriter
+from robot_rl.patience import Patience
 from robot_rl.progress import Progress
 from robot_rl.seeding import Purpose, episode_seed
 from robot_rl.timing import ControlTiming
@@ -65,7 +66,7 @@ class LearnerPort(Protocol):
         """An online step was taken."""
         ...
 
-    def on_end(self, episode: Episode, result: EpisodeResult) -> None:
+    def on_end(self, episode: Episode, result: object) -> None:
         """An online episode ended."""
         ...
 
@@ -112,6 +113,7 @@ class Training:
         metrics: Where the record of the run goes.
         progress: Tells how it goes.
         assistance: A person beside the training, None without one.
+        patience: What to do when the robot is lost; None raises the error.
     """
 
     def __init__(
@@ -125,10 +127,12 @@ class Training:
         metrics: MetricsWriter,
         progress: Progress,
         assistance: Assistance | None = None,
+        patience: Patience | None = None,
     ) -> None:
         self._assistance = assistance
         self._config, self._env, self._checkpoint, self._learner = config, env, checkpoint, learner
         self._store, self._metrics, self._progress = store, metrics, progress
+        self._patience = patience or Patience()
         self.env_steps = 0
         self._episodes = 0
         self._started = time.monotonic()
@@ -166,6 +170,7 @@ class Training:
             seed=self._config.seed,
             on_episode=lambda number: self._progress.update(0, demonstrations=f"{number}/{total}"),
             stop=lambda: self.stop_requested,
+            patience=self._patience,
         )
         self._progress.update(0, demonstrations=None)
         if len(store) < total:
@@ -189,17 +194,9 @@ class Training:
         while self.env_steps < config.env_steps and not self.stop_requested:
             if self._assistance is not None and not self._assistance.wait():
                 continue
-            seed = episode_seed(Purpose.TRAINING, config.seed, self._episodes)
-            rollout.begin(seed, f"episode-{self._episodes:05d}")
-            self._episodes += 1
-            result = None
-            while result is None:
-                result = rollout.step(deterministic=False, last=self.env_steps + 1 == config.env_steps)
-                self.env_steps += 1
-                logs = self._learner.catch_up()
-                if logs is not None:
-                    self._record_update(logs)
-                self._progress.update(self.env_steps)
+            result = self._play_or_lose(rollout)
+            if result is None:
+                continue
             self._record_episode(result)
             before = self.env_steps - result.steps
             if _passed(config.evaluation.curve_interval, before, self.env_steps):
@@ -210,6 +207,33 @@ class Training:
         if (logs := self._learner.catch_up()) is not None:  # the last words of a learner in another process
             self._record_update(logs)
         return self.env_steps >= config.env_steps
+
+    def _play_or_lose(self, rollout: Rollout) -> EpisodeResult | None:
+        """An episode; of one in which the robot was lost, the steps that it has, or None."""
+        try:
+            result: EpisodeResult | None = self._play(rollout)
+        except RobotLostError as error:
+            result = rollout.abandon(f"robot lost: {error}")
+            self._patience.lost(error)
+            return result
+        self._patience.done()
+        return result
+
+    def _play(self, rollout: Rollout) -> EpisodeResult:
+        """One episode, with the learner working between its steps."""
+        config = self._config
+        seed = episode_seed(Purpose.TRAINING, config.seed, self._episodes)
+        rollout.begin(seed, _episode_id(self._episodes))
+        self._episodes += 1
+        result = None
+        while result is None:
+            result = rollout.step(deterministic=False, last=self.env_steps + 1 == config.env_steps)
+            self.env_steps += 1
+            logs = self._learner.catch_up()
+            if logs is not None:
+                self._record_update(logs)
+            self._progress.update(self.env_steps)
+        return result
 
     # ------------------------------------------------------------ checkpoints
 
@@ -232,8 +256,13 @@ class Training:
         )
         self._saved = self.env_steps
 
-    def load(self, state: Mapping[str, Any]) -> None:
-        """Continues from a checkpoint. Episodes that the store has beyond it are set aside and played again.
+    def load(self, state: Mapping[str, Any], *, play_again: bool = True) -> None:
+        """Continues from a checkpoint.
+
+        Args:
+            state: What was saved.
+            play_again: Episodes that the store has beyond it are set aside and played again; otherwise they count, and
+                are learned from.
 
         Raises:
             CheckpointError: if the store holds fewer episodes than the checkpoint knows of.
@@ -248,11 +277,28 @@ class Training:
                 f"the checkpoint knows {state['stored']} episodes, but {self._store.path} holds {len(self._store)}; "
                 "bring the missing files back, or start a new run"
             )
-        if late := self._store.ids()[state["stored"] :]:
+        late = self._store.ids()[state["stored"] :]
+        if late and not play_again:
+            for episode_id in late:
+                self._learn_from_record(self._store.read(episode_id))
+            self._progress.log(f"learned again from {len(late)} episodes recorded after the checkpoint")
+        elif late:
             self._store.set_aside(late, "recorded after the checkpoint that training resumed from")
             self._progress.log(
                 f"{len(late)} episodes recorded after the checkpoint were set aside and are played again"
             )
+
+    def _learn_from_record(self, episode: Episode) -> None:
+        """Tells the learner an episode that was played before, step by step."""
+        learner = self._learner
+        learner.on_start(episode.episode_id, episode.observation(0))
+        for row in range(len(episode)):
+            learner.on_step(episode.step(row), episode.observation(row + 1))
+        self.env_steps += len(episode)
+        learner.on_end(episode, None)
+        self._episodes = max(self._episodes, _number(episode.episode_id) + 1)  # of one that was lost, nothing is left
+        if (logs := learner.catch_up()) is not None:
+            self._record_update(logs)
 
     # ---------------------------------------------------------------- records
 
@@ -285,7 +331,13 @@ class Training:
         self._env.interventions = False
         rollout = Rollout(self._env, learner.policy, learner.perception, config.replay.history)
         settings = config.evaluation
-        point = evaluate(rollout, episodes=settings.curve_episodes, seed=settings.seed, purpose=Purpose.CURVE).summary()
+        point = evaluate(
+            rollout,
+            episodes=settings.curve_episodes,
+            seed=settings.seed,
+            purpose=Purpose.CURVE,
+            patience=self._patience,
+        ).summary()
         self._env.interventions = helped
         self._metrics.write("curve", self.env_steps, point)
         self._progress.log(
@@ -327,6 +379,14 @@ class Training:
             success=mean(r.success and not r.assisted for r in self._recent),
             intervention_rate=sum(r.operator_steps for r in self._recent) / steps,
         )
+
+
+def _episode_id(number: int) -> str:
+    return f"episode-{number:05d}"
+
+
+def _number(episode_id: str) -> int:
+    return int(episode_id.rpartition("-")[2])
 
 
 def _passed(interval: int, before: int, now: int) -> bool:

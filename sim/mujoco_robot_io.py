@@ -16,7 +16,7 @@ import numpy as np
 
 from robot_rl.clock import NS_PER_S
 from robot_rl.env.robot_io import Command, RobotState, check_command
-from robot_rl.errors import DivergedError, StaleStateError
+from robot_rl.errors import DivergedError, StaleStateError, UnknownNameError
 from robot_rl.geometry import Pose, quat_from_matrix, quat_from_rotvec, quat_multiply
 from sim.arm import ARM_DOF
 from sim.controller import ImpedanceController, ImpedanceGains
@@ -32,6 +32,10 @@ class Cameras(Protocol):
 
     def render(self, qpos: np.ndarray, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
         """RGB frames by camera, of the scene with these joint positions."""
+        ...
+
+    def matrix(self, name: str) -> np.ndarray:
+        """Camera matrix, shape (3, 3) [px]."""
         ...
 
     def reset(self, seed: int) -> None:
@@ -127,8 +131,12 @@ class MujocoRobotIO:
 
     # ---------------------------------------------------------------- RobotIO
 
-    def read(self) -> RobotState:
-        """The newest state that the sensors' delay allows."""
+    def read(self, *, images: bool = True) -> RobotState:
+        """The newest state that the sensors' delay allows.
+
+        Args:
+            images: Whether it holds frames; whoever wants them at a rate of their own takes `frames`.
+        """
         sensing = self.sensing
         sample = self.history.at(self.now() - self._delay)
         age = (self.now() - sample.stamp) / NS_PER_S
@@ -139,10 +147,7 @@ class MujocoRobotIO:
         wrench = self._wrist_to_tcp @ sample.wrench
         wrench[:3] += sensing.force_noise * noise[3:6]
         wrench[3:] += sensing.torque_noise * noise[6:9]
-        images: Mapping[str, np.ndarray] = {}
-        if self._cameras is not None:
-            frame = self.history.at(self.now() - self._camera_delay)
-            images = self._cameras.render(frame.qpos, self._pixel_rng)
+        frames: Mapping[str, np.ndarray] = self.frames()[1] if images else {}
         peak_force, self._peak_force = self._peak_force, 0.0
         return RobotState(
             stamp=sample.stamp,
@@ -156,8 +161,23 @@ class MujocoRobotIO:
             joint_velocity=sample.qvel[:ARM_DOF].copy(),
             gripper_width=float(sample.qpos[ARM_DOF] + sample.qpos[ARM_DOF + 1]) if self._finger_open_width else 0.0,
             peak_force=peak_force,
-            images=images,
+            images=frames,
         )
+
+    def frames(self) -> tuple[int, Mapping[str, np.ndarray]]:
+        """The newest frames that the cameras' delay allows, by camera, and when they were taken [ns]."""
+        sample = self.history.at(self.now() - self._camera_delay)
+        return sample.stamp, self._cameras.render(sample.qpos, self._pixel_rng) if self._cameras is not None else {}
+
+    def camera_matrix(self, name: str) -> np.ndarray:
+        """Camera matrix, shape (3, 3) [px].
+
+        Raises:
+            UnknownNameError: if there are no cameras.
+        """
+        if self._cameras is None:
+            raise UnknownNameError("camera", name, ())
+        return self._cameras.matrix(name)
 
     def command(self, command: Command) -> None:
         """Follows `command` until it expires or is replaced; a stop that comes later wins."""

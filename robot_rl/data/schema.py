@@ -8,7 +8,7 @@ and discounts are computed when sampling and never stored.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
 
@@ -107,6 +107,27 @@ class Episode:
         """Number of steps T."""
         return len(self.action)
 
+    def observation(self, row: int) -> Observation:
+        """What step `row` saw; for row T, what the last step led to."""
+        return {key: column[row] for key, column in self.observations.items()}
+
+    def step(self, row: int) -> Step:
+        """The step of that row."""
+        return Step(
+            observation=self.observation(row),
+            action=self.action[row],
+            action_policy=self.action_policy[row],
+            source=Source(int(self.source[row])),
+            reward=float(self.reward[row]),
+            reward_source=self.reward_source,
+            terminated=bool(self.terminated[row]),
+            truncated=bool(self.truncated[row]),
+            stamp_obs=int(self.stamp_obs[row]),
+            stamp_action=int(self.stamp_action[row]),
+            episode_id=self.episode_id,
+            index=row,
+        )
+
     def __post_init__(self) -> None:
         """Checks the invariants.
 
@@ -165,6 +186,10 @@ class EpisodeBuilder:
                 f"step {step.index} of {step.episode_id} cannot follow {len(self._steps)} steps of {self.episode_id}"
             )
         self._steps.append(step)
+
+    def cut(self) -> None:
+        """The episode is cut after the newest step."""
+        self._steps[-1] = replace(self._steps[-1], truncated=True)
 
     def finish(self, final_observation: Observation, final_stamp: int) -> Episode:
         """The episode, given the observation [and its stamp, ns] that the last step led to."""
