@@ -71,7 +71,7 @@ def intervention_plot(store: EpisodeStore, log: Sequence[Mapping[str, Any]], pat
     rate, length, why = figure.subplots(1, 3)
     rate.plot(ends, rates, ".", color=ORANGE, alpha=0.3, markeredgewidth=0)
     rate.plot(ends, rolling_mean(rates), color=ORANGE, linewidth=1.8)
-    rate.set_title(f"Share of steps led by a person ({len(lengths)} take-overs)", loc="left", fontsize=11)
+    rate.set_title(f"Steps led by a person (take-overs: {len(lengths)})", loc="left", fontsize=11)
     rate.set_ylim(-0.03, 1.03)
     length.plot(places, lengths, "o", color=BLUE, alpha=0.6, markersize=4, markeredgewidth=0)
     length.set_title("Length of each [s]", loc="left", fontsize=11)
