@@ -67,7 +67,7 @@ class Rig:
         while not self._end.is_set():
             if not self.supervision.wait():
                 over = True
-                continue
+                continue  # held: until somebody ends it
             if over:
                 self._env.reset(seed=seed)
                 seed += 1
@@ -134,10 +134,9 @@ def fresh() -> tuple[Workcell, Supervision]:
     return cell, Supervision(cell)
 
 
-def main(trials: int) -> None:
-    """Measures every device, then the hold."""
+def local_devices(trials: int) -> None:
+    """Devices of this machine."""
     hid, pad, (person, process) = VirtualHid(), VirtualPad(), pty.openpty()
-    os.set_blocking(person, False)
 
     def push_mouse(on: bool) -> None:
         hid.move(translation=(0.0, -0.8 if on else 0.0, 0.0))
@@ -160,28 +159,40 @@ def main(trials: int) -> None:
         line(f"{device.kind}: hand to command", measure(rig, move, trials))
         rig.close()
 
-    holds = []
-    for number in range(max(10, trials // 5)):
+
+def console(trials: int) -> None:
+    """The page of the console."""
+    cell, supervision = fresh()
+    with Console(Address(":0"), supervision, Board("training", cell.task.spec), print, heartbeat=10.0) as server:
+        rig, page = Rig(cell, supervision, server.device), PageInAThread(server.url)
+
+        def push(on: bool) -> None:
+            page.axes = [0.8 if on else 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+
+        line("console: hand to command", measure(rig, push, trials))
+        page.alive = False
+        rig.close()
+
+
+def silence(trials: int) -> None:
+    """From the last word of the page in control to the hold."""
+    times = []
+    for _ in range(trials):
         cell, supervision = fresh()
-        with Console(Address(":0"), supervision, Board("training", cell.task.spec), print) as console:
-            rig, page = Rig(cell, supervision, console.device), PageInAThread(console.url)
-
-            def push_page(on: bool, page: PageInAThread = page) -> None:
-                page.axes = [0.8 if on else 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
-
-            if number == 0:
-                line("console: hand to command", measure(rig, push_page, trials))
-            push_page(True)
-            rig.commanded.wait()
+        with Console(Address(":0"), supervision, Board("training", cell.task.spec), print) as server:
+            rig, page = Rig(cell, supervision, server.device), PageInAThread(server.url)
+            page.axes = [0.8, 0.0, 0.0, 0.0, 0.0, 0.0]
+            time.sleep(0.5)
             page.alive = False
             while not supervision.holds:
                 time.sleep(0.001)
-            holds.append(1e3 * (time.monotonic() - page.last))
-            rig._end.set()
-            supervision.release("operator")
+            times.append(1e3 * (time.monotonic() - page.last))
             rig.close()
-    line("console: last word to hold", holds)
+    line("console: last word to hold", times)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100)
+    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    local_devices(wanted)
+    console(wanted)
+    silence(max(10, wanted // 5))

@@ -9,9 +9,12 @@ from pathlib import Path
 
 from robot_rl.config.components import TrainConfig
 from robot_rl.console.board import Board
+from robot_rl.console.desk import read_log
+from robot_rl.data.store import EpisodeStore
 from robot_rl.env.handover import HandoverLimits
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
+from robot_rl.errors import InterruptedRunError
 from robot_rl.learn.rollout import Observer
 from robot_rl.metrics import MetricsWriter, read_metrics
 from robot_rl.operation import Operation, OperatorOptions, operated, viewed_workcell
@@ -26,12 +29,14 @@ class Assisted:
         demonstrator: Where the task's own operator demonstrates.
         watch: Who is told of every step.
         operation: Devices, supervision and console.
+        run: The run directory.
     """
 
     env: RobotEnv
     demonstrator: RobotEnv
     watch: Sequence[Observer]
     operation: Operation
+    run: Path
 
     def wait(self) -> bool:
         """Waits a moment while somebody holds the arm; whether the next episode may begin."""
@@ -45,9 +50,24 @@ class Assisted:
             self.operation.board.metric(record["kind"], record["env_step"], record)
         metrics.listeners.append(self.operation.board.metric)
         self.phase("training", "The policy acts and learns. Move to take over; let go to hand back.")
-        with self.operation.serve():
-            yield
-        metrics.listeners.remove(self.operation.board.metric)
+        try:
+            with self.operation.serve():
+                yield
+        except InterruptedRunError:
+            self._draw()
+            raise
+        else:
+            self._draw()
+        finally:
+            metrics.listeners.remove(self.operation.board.metric)
+
+    def _draw(self) -> None:
+        """When people took over, and why."""
+        from robot_rl.intervention_plot import intervention_plot  # here, as matplotlib takes half a second to import
+
+        with EpisodeStore.open(self.run / "episodes") as store:
+            log = self.run / "operator.jsonl"
+            intervention_plot(store, read_log(log) if log.exists() else [], self.run / "interventions.png")
 
     def phase(self, name: str, text: str) -> None:
         """Says what is done now."""
@@ -74,4 +94,4 @@ def assisted(config: TrainConfig, observed: WorkcellOptions, options: OperatorOp
         supervision, handover = operation.supervision, HandoverLimits()
         env = RobotEnv(supervision.workcell(operation.person), interventions=True, options=observed, handover=handover)
         demonstrator = RobotEnv(supervision.workcell(cell.operator, cell.operator_source), options=observed)
-        yield Assisted(env, demonstrator, [board], operation)
+        yield Assisted(env, demonstrator, [board], operation, run)

@@ -29,9 +29,8 @@ class View:
         self._made, self._state = 0.0, dict[str, Any]()
 
     def job(self) -> dict[str, Any]:
-        """What does not change, and which cameras there are."""
-        latest = self._supervision.io.latest
-        return {**self._board.job, "cameras": list(latest.images) if latest is not None else []}
+        """What does not change."""
+        return self._board.job
 
     def state(self) -> dict[str, Any]:
         """Everything that changes often."""
@@ -64,6 +63,7 @@ class View:
             "torque": np.round(latest.wrench[3:], 3).tolist(),
             "peak_force": latest.peak_force,
             "gripper": latest.gripper_width,
+            "cameras": list(latest.images),
         }
 
 

@@ -175,6 +175,7 @@ def test_interventions_judgement_and_an_emergency_stop_during_a_training(tmp_pat
     counted = sum(record["intervention_steps"] for record in records)
     assert counted == sum(int((episode.source == Source.HUMAN).sum()) for episode in online)
 
+    assert (run / "interventions.png").stat().st_size > 10_000
     judged = [episode for episode in online if episode.reward_source == "operator"]
     assert [(episode.reward[-1], episode.terminated[-1]) for episode in judged] == [(1.0, True)]
     cut = [episode for episode in online if "cut" in episode.metadata]

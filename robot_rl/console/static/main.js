@@ -41,19 +41,18 @@ function receive(message) {
   switch (message.type) {
     case "welcome":
       job = message.job;
-      makeCameras(job.cameras);
+      cameras = null;
       document.body.dataset.job = job.kind;
       $("task").textContent = job.task;
       $("instruction").textContent = job.instruction;
       $("gripper").hidden = !job.gripper;
       $("pad-yaw").hidden = !job.action_axes.includes("yaw");
       $("limit").textContent = `of ${job.force_limit} N`;
-      send({ type: "seen" });
       break;
     case "state":
       state = message;
       remember(state);
-      if (!job.cameras.length && state.arm) refreshCameras();
+      if (state.arm && String(state.arm.cameras) !== String(cameras)) makeCameras(state.arm.cameras);
       render();
       break;
     case "curves":
@@ -68,13 +67,6 @@ function receive(message) {
     case "error":
       toast(message.text);
   }
-}
-
-let asked = false;
-function refreshCameras() {
-  if (asked) return; // the first frame may have come after we did
-  asked = true;
-  setTimeout(() => { closing = false; socket.close(); }, 800);
 }
 
 setInterval(() => {
@@ -93,7 +85,9 @@ window.addEventListener("pagehide", () => { closing = true; socket?.close(); });
 // ----------------------------------------------------------------------- video
 
 const shownAt = [];
+let cameras = null; // unknown until the robot was read for the first time
 function makeCameras(names) {
+  cameras = names;
   const figures = names.map((name) => {
     const figure = document.createElement("figure"), caption = document.createElement("figcaption"), image = document.createElement("img");
     figure.className = "camera";
@@ -106,6 +100,7 @@ function makeCameras(names) {
   none.className = "no-camera";
   none.textContent = "This robot shows no camera.";
   $("cameras").replaceChildren(...(figures.length ? figures : [none]));
+  send({ type: "seen" });
 }
 
 async function picture(data) {
@@ -117,7 +112,7 @@ async function picture(data) {
   shownAt[number] = performance.now();
   await image.decode().catch(() => {});
   if (before) URL.revokeObjectURL(before);
-  if (number === job.cameras.length - 1) send({ type: "seen" }); // asks for the next ones only when these are shown
+  if (number === cameras.length - 1) send({ type: "seen" }); // asks for the next ones only when these are shown
 }
 
 // ---------------------------------------------------------------------- drawing
