@@ -34,6 +34,23 @@ class SystemClock:
             time.sleep(delay / NS_PER_S)
 
 
+class WallClock:
+    """Time since 1970, as stamps that several processes share are counted; it does not follow later corrections."""
+
+    def __init__(self) -> None:
+        self._offset = time.time_ns() - time.monotonic_ns()
+
+    def now(self) -> int:
+        """Time [ns]."""
+        return time.monotonic_ns() + self._offset
+
+    def sleep_until(self, stamp: int) -> None:
+        """Sleeps until `stamp` [ns]."""
+        delay = stamp - self.now()
+        if delay > 0:
+            time.sleep(delay / NS_PER_S)
+
+
 class FakeClock:
     """A clock that moves only when slept on. For tests."""
 

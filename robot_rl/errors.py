@@ -39,19 +39,28 @@ class ActionError(SpecError):
     """An action was refused before it reached the robot."""
 
 
+class CommandRefusedError(RobotRLError):
+    """A command was not let through to the arm."""
+
+
+class GraphError(RobotRLError):
+    """The ROS graph is not as it has to be: a node is missing, silent, or says what it should not."""
+
+
 class StaleStateError(RobotRLError):
     """The newest robot state is older than allowed.
 
     Args:
-        age: Age of the newest state [s].
+        age: Age of the newest state [s]; infinite if there has never been one.
         max_age: Largest age allowed [s].
+        what: The part of the state that is too old.
+        hint: What may be the reason.
     """
 
-    def __init__(self, age: float, max_age: float) -> None:
+    def __init__(self, age: float, max_age: float, what: str = "robot state", hint: str | None = None) -> None:
         self.age, self.max_age = age, max_age
-        super().__init__(
-            f"newest robot state is {age:.3f} s old, allowed is {max_age:.3f} s; check that the driver still publishes"
-        )
+        state = f"newest {what} is {age:.3f} s old, allowed is {max_age:.3f} s" if age < 1e9 else f"no {what} has come"
+        super().__init__(f"{state}; {hint or 'check that the driver still publishes'}")
 
 
 class StepOrderError(RobotRLError):

@@ -127,8 +127,12 @@ class MujocoRobotIO:
 
     # ---------------------------------------------------------------- RobotIO
 
-    def read(self) -> RobotState:
-        """The newest state that the sensors' delay allows."""
+    def read(self, *, images: bool = True) -> RobotState:
+        """The newest state that the sensors' delay allows.
+
+        Args:
+            images: Whether it holds frames; whoever wants them at a rate of their own takes `frames`.
+        """
         sensing = self.sensing
         sample = self.history.at(self.now() - self._delay)
         age = (self.now() - sample.stamp) / NS_PER_S
@@ -139,10 +143,7 @@ class MujocoRobotIO:
         wrench = self._wrist_to_tcp @ sample.wrench
         wrench[:3] += sensing.force_noise * noise[3:6]
         wrench[3:] += sensing.torque_noise * noise[6:9]
-        images: Mapping[str, np.ndarray] = {}
-        if self._cameras is not None:
-            frame = self.history.at(self.now() - self._camera_delay)
-            images = self._cameras.render(frame.qpos, self._pixel_rng)
+        frames: Mapping[str, np.ndarray] = self.frames()[1] if images else {}
         peak_force, self._peak_force = self._peak_force, 0.0
         return RobotState(
             stamp=sample.stamp,
@@ -156,8 +157,13 @@ class MujocoRobotIO:
             joint_velocity=sample.qvel[:ARM_DOF].copy(),
             gripper_width=float(sample.qpos[ARM_DOF] + sample.qpos[ARM_DOF + 1]) if self._finger_open_width else 0.0,
             peak_force=peak_force,
-            images=images,
+            images=frames,
         )
+
+    def frames(self) -> tuple[int, Mapping[str, np.ndarray]]:
+        """The newest frames that the cameras' delay allows, by camera, and when they were taken [ns]."""
+        sample = self.history.at(self.now() - self._camera_delay)
+        return sample.stamp, self._cameras.render(sample.qpos, self._pixel_rng) if self._cameras is not None else {}
 
     def command(self, command: Command) -> None:
         """Follows `command` until it expires or is replaced; a stop that comes later wins."""

@@ -5,6 +5,10 @@ It knows the simulated arm and the wall clock; what stands on it cannot tell it 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import numpy as np
+
 from robot_rl.clock import NS_PER_S, Clock, SystemClock
 from robot_rl.env.robot_io import Command, RobotState
 from sim.mujoco_robot_io import MujocoRobotIO
@@ -42,10 +46,15 @@ class RealTimeRobotIO:
         while (now := self.now()) < stamp:
             self._wall.sleep_until(min(now + PIECE, stamp) - self._offset)
 
-    def read(self) -> RobotState:
+    def read(self, *, images: bool = True) -> RobotState:
         """The newest state that the sensors' delay allows."""
         self.now()
-        return self._io.read()
+        return self._io.read(images=images)
+
+    def frames(self) -> tuple[int, Mapping[str, np.ndarray]]:
+        """The newest frames that the cameras' delay allows, and when they were taken [ns]."""
+        self.now()
+        return self._io.frames()
 
     def command(self, command: Command) -> None:
         """Follows `command` from now on."""

@@ -1,0 +1,120 @@
+"""What can be set of the ROS nodes, one frozen dataclass per node; `ros_nodes/parameters.py` declares them.
+
+An empty entry of a list counts as none: ROS cannot tell the type of an empty list.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+from robot_rl.config.components import NonNegative, Positive, PositiveReal
+
+_STRICT = ConfigDict(extra="forbid", strict=True)
+Real = Annotated[float, Field(allow_inf_nan=False)]
+
+
+@dataclass(frozen=True, config=_STRICT)
+class SimNodeConfig:
+    """The simulated arm behind the robot's topics."""
+
+    task: str = "peg_insert"
+    """Name of the task; `robot-rl tasks` lists them."""
+    lockstep: bool = False
+    """Time stands still until somebody asks for it to advance; otherwise it is the wall clock's."""
+    cameras: tuple[str, ...] = ()
+    """Cameras to publish; none makes it fast."""
+    image_size: Annotated[int, Field(ge=32)] = 128
+    """Height and width of the frames [px]."""
+    state_rate: Annotated[float, Field(gt=0, le=1000)] = 100.0
+    """Messages of each part of the arm's state per second, in real time [Hz]."""
+    camera_rate: Annotated[float, Field(gt=0, le=120)] = 30.0
+    """Frames of each camera per second, in real time [Hz]."""
+    episode_seed: NonNegative = 0
+    """Everything random in the episode that the service `task/reset` starts follows from it; may change at any time."""
+
+
+@dataclass(frozen=True, config=_STRICT)
+class SafetyNodeConfig:
+    """Limits on what is commanded. This is no certified safety function: keep the robot's own limits and its button."""
+
+    box_low: tuple[Real, ...] = (0.3, -0.3, 0.0)
+    """Least x, y, z of the set-point in the base frame [m]."""
+    box_high: tuple[Real, ...] = (0.7, 0.3, 0.5)
+    """Largest x, y, z of the set-point in the base frame [m]."""
+    max_speed: PositiveReal = 0.3
+    """Of the tcp [m/s]: the set-point leads the measured pose by at most the way at this speed in `reaction_time`."""
+    max_turn_rate: PositiveReal = 1.5
+    """Of the tcp [rad/s], in the same way."""
+    max_acceleration: PositiveReal = 6.0
+    """Of the lead of the set-point [m/s^2]."""
+    max_turn_acceleration: PositiveReal = 30.0
+    """Of the lead of the set-point [rad/s^2]."""
+    reaction_time: PositiveReal = 0.1
+    """How long the arm takes to come to a set-point near by [s]."""
+    max_ttl: PositiveReal = 0.3
+    """Longest time for which a command may be followed [s]; a longer one is cut."""
+    max_force: PositiveReal = 80.0
+    """Contact force that latches the emergency stop [N]."""
+    max_age: PositiveReal = 0.2
+    """Oldest pose and wrench with which commands are let through [s]."""
+    required_nodes: tuple[str, ...] = ()
+    """Nodes whose heartbeats have to come, or the arm holds."""
+    heartbeat_timeout: PositiveReal = 0.2
+    """Longest time between two heartbeats of a required node [s]."""
+
+
+@dataclass(frozen=True, config=_STRICT)
+class TeleopNodeConfig:
+    """From an operator's device to interventions."""
+
+    axes: tuple[NonNegative, ...] = (0, 1, 2, 3, 4, 5)
+    """Which axes of the device are x, y, z, roll, pitch, yaw in the tcp frame."""
+    scale: tuple[Real, ...] = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
+    """Factor on each of the six; negative turns it round."""
+    deadband: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Deflection below which an axis counts as at rest."""
+    take_over_button: NonNegative = 0
+    """Held down: the operator is in control."""
+    close_button: NonNegative = 1
+    """Held down: the gripper closes."""
+    open_button: NonNegative = 2
+    """Held down: the gripper opens."""
+    twist_speed: PositiveReal = 0.1
+    """Linear speed of a TwistStamped that counts as full deflection [m/s]."""
+    twist_turn_rate: PositiveReal = 0.6
+    """Angular speed of a TwistStamped that counts as full deflection [rad/s]."""
+
+
+@dataclass(frozen=True, config=_STRICT)
+class ActorNodeConfig:
+    """The run: demonstrations, learning, evaluation."""
+
+    config: str = ""
+    """YAML file with the settings of the run, as for `robot-rl train --config`; none takes the defaults."""
+    settings: tuple[str, ...] = ()
+    """Overrides `key=value`, as for `robot-rl train --set`."""
+    out: str = ""
+    """Run directory; none takes runs/<task>-seed<seed>-<time>. One that holds a run is continued."""
+    learner: Literal["node", "inside"] = "node"
+    """Where the learner is: in `learner_node`, over topics, or a process of the actor's own."""
+    max_age: PositiveReal = 0.2
+    """Oldest state that is acted on [s]; an older one stops the arm."""
+    max_camera_age: PositiveReal = 0.25
+    """Oldest frame that is acted on [s]."""
+    max_skew: PositiveReal = 0.05
+    """Largest difference between the stamps of the parts of the arm's state [s]."""
+    operator_timeout: PositiveReal = 0.2
+    """Age at which an intervention ends if no more of it arrives [s]."""
+    graph_timeout: PositiveReal = 60.0
+    """How long to wait for the other nodes at the start [s]."""
+
+
+@dataclass(frozen=True, config=_STRICT)
+class LearnerNodeConfig:
+    """The learner, which takes its configuration from the actor."""
+
+    threads: Positive = 1
+    """Threads that torch computes with."""

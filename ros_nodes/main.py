@@ -1,0 +1,77 @@
+"""Starts and ends nodes: context, executor, signals, and the sentence that an error becomes. Done once, here."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+
+import rclpy
+from rclpy.context import Context
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
+
+from robot_rl.errors import RobotRLError
+
+
+def run(make: Callable[[], Node], argv: Sequence[str] | None = None) -> int:
+    """Runs a node until Ctrl-C or SIGTERM; returns the exit code.
+
+    Args:
+        make: Makes the node, once the context is there.
+        argv: Arguments, those after `--ros-args` among them; None takes the process's own.
+    """
+    rclpy.init(args=list(argv) if argv is not None else sys.argv)
+    node = None
+    try:
+        node = make()
+        executor = SingleThreadedExecutor()
+        executor.add_node(node)
+        executor.spin()
+    except (KeyboardInterrupt, ExternalShutdownException):
+        pass
+    except RobotRLError as error:
+        print(f"{node.get_name() if node else 'robot_rl'}: {error}", file=sys.stderr)
+        return 1
+    finally:
+        with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C often comes twice: from the terminal and from a launcher
+            if node is not None:
+                node.destroy_node()
+            rclpy.try_shutdown()
+    return 0
+
+
+@contextlib.contextmanager
+def own_signals(argv: Sequence[str] | None = None) -> Iterator[None]:
+    """ROS without its signal handlers, for a process whose main thread has its own way to stop."""
+    rclpy.init(args=list(argv) if argv is not None else sys.argv, signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        yield
+    finally:
+        rclpy.try_shutdown()
+
+
+@contextlib.contextmanager
+def spinning(node: Node, context: Context | None = None) -> Iterator[None]:
+    """Serves a node's callbacks in a thread beside the caller, and ends both the thread and the node."""
+    executor = SingleThreadedExecutor(context=context)
+    executor.add_node(node)
+    done = threading.Event()
+
+    def spin() -> None:
+        with contextlib.suppress(ExternalShutdownException):
+            while not done.is_set():
+                executor.spin_once(timeout_sec=0.1)
+
+    thread = threading.Thread(target=spin, name=f"{node.get_name()} executor", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        executor.wake()
+        thread.join()
+        executor.shutdown()
+        node.destroy_node()

@@ -1,0 +1,166 @@
+"""The workcell behind topics: what `RobotEnv` stands on, here and on the robot."""
+
+from __future__ import annotations
+
+import math
+
+from sensor_msgs.msg import Joy
+from std_msgs.msg import String
+from std_srvs.srv import SetBool
+
+from robot_rl.clock import Clock
+from robot_rl.config.nodes import ActorNodeConfig
+from robot_rl.data.schema import Source
+from robot_rl.env.assembly import Freshness, camera_part
+from robot_rl.env.intervention import Intervention, TeleopOperator
+from robot_rl.env.task import Workcell, WorkcellOptions
+from robot_rl.errors import GraphError, UnknownNameError
+from ros_nodes import convert, topics
+from ros_nodes.arrivals import Arrivals
+from ros_nodes.lockstep_clock import LockstepClock
+from ros_nodes.node import RobotNode
+from ros_nodes.ros_robot_io import RosRobotIO
+from ros_nodes.ros_task import RosTask
+from ros_nodes.task_messages import TaskHead, from_text
+
+MEASURED = (topics.POSE, topics.TWIST, topics.WRENCH, topics.JOINTS)
+
+
+class RosWorkcell:
+    """Finds the other nodes, and makes robot, clock, task and operator of their topics.
+
+    Args:
+        node: Whose publishers, subscriptions and clients; it is being spun in another thread.
+        config: How old things may be, and how long to wait for the other nodes.
+
+    Raises:
+        GraphError: if a node that is needed does not show up.
+    """
+
+    def __init__(self, node: RobotNode, config: ActorNodeConfig) -> None:
+        self._node, self._config = node, config
+        self._arrivals = Arrivals()
+        self._head: TaskHead | None = None
+        self._intervention: Intervention | None = None
+        node.subscribe(topics.HEAD, self._take_head)
+        node.subscribe(topics.INTERVENTION, self._take_intervention)
+        self._operator_reset = node.create_client(SetBool, topics.OPERATOR_RESET[0])
+        if not self._arrivals.wait_for(lambda: self._head is not None, config.graph_timeout):
+            raise GraphError(
+                f"no node has said on {topics.HEAD.name} which task is to be done, within {config.graph_timeout:g} s; "
+                f"is sim_node or task_node running in this namespace and ROS domain?{self._seen()}"
+            )
+
+    @property
+    def head(self) -> TaskHead:
+        """What the task says of itself."""
+        if self._head is None:
+            raise GraphError("the task is not known yet")
+        return self._head
+
+    def make(self, task: str, options: WorkcellOptions) -> Workcell:
+        """The workcell, once every node that is needed is there.
+
+        Raises:
+            GraphError: if the task is another, or a node is missing.
+            UnknownNameError: if a camera is not published.
+        """
+        node, head = self._node, self.head
+        self._check(task, options)
+        ahead = math.inf if head.lockstep else Freshness.max_ahead  # in lockstep, time is told after what was measured
+        freshness = Freshness(self._config.max_age, self._config.max_camera_age, self._config.max_skew, ahead)
+        lockstep = LockstepClock(node, self._arrivals) if head.lockstep else None
+        clock: Clock = lockstep or node.wall
+        io = RosRobotIO(
+            node, clock, self._arrivals, cameras=options.cameras, freshness=freshness, lockstep=head.lockstep
+        )
+
+        def ready(stamp: int) -> None:
+            """Waits for what was measured from `stamp` [ns] on."""
+            if lockstep is not None:
+                lockstep.wait_for_stamp(stamp)
+                return
+            parts = ("pose", *(camera_part(name) for name in options.cameras))
+            arrived = self._arrivals.wait_for(
+                lambda: task_.estimated(stamp) and all(io.parts.stamp(part) >= stamp for part in parts), 10.0
+            )
+            if not arrived:
+                ages = ", ".join(f"{part} {io.parts.age(part, clock.now()):.2f} s" for part in parts)
+                raise GraphError(f"nothing has been measured since the reset; newest: {ages}")
+
+        task_ = RosTask(node, head, self._arrivals, server=self._task_server(), ready=ready)
+        operator = None
+        if head.operator != "none":
+            operator = TeleopOperator(
+                head.spec, lambda: self._intervention, clock, self._config.operator_timeout, self._reset_operator
+            )
+        if lockstep is not None:
+            lockstep.last_command = lambda: io.last_stamp
+            lockstep.measured += [io.parts.complete_at, task_.estimated]
+            frames = [camera_part(name) for name in options.cameras]
+            lockstep.measured.append(lambda stamp: all(io.parts.stamp(part) >= stamp for part in frames))
+            lockstep.answered.append(task_.judged)
+            if operator is not None:
+                lockstep.answered.append(self._operator_was_asked)
+        self._wait_for_graph(io)
+        source = Source.SCRIPT if head.operator == "script" else Source.HUMAN
+        return Workcell(io=io, clock=clock, task=task_, operator=operator, operator_source=source, close=lambda: None)
+
+    def _check(self, task: str, options: WorkcellOptions) -> None:
+        head = self.head
+        if task != head.spec.name:
+            raise GraphError(f"the run is of task {task}, but the task that is running here is {head.spec.name}")
+        for camera in options.cameras:
+            if camera not in head.cameras:
+                raise UnknownNameError("camera", camera, head.cameras)
+        if options.cameras and options.image_size != head.image_size:
+            raise GraphError(
+                f"the policy sees {options.image_size[1]} x {options.image_size[0]} px, but the cameras publish "
+                f"{head.image_size[1]} x {head.image_size[0]} px; set both alike"
+            )
+
+    def _wait_for_graph(self, io: RosRobotIO) -> None:
+        """Returns when somebody measures and somebody takes commands."""
+        node = self._node
+        needed = [node.resolve_topic_name(topic.name) for topic in MEASURED]
+
+        def missing() -> list[str]:
+            names = [f"a publisher of {name}" for name in needed if not node.count_publishers(name)]
+            return names + ([] if io.listeners() else [f"a subscriber of {topics.COMMAND.name} (safety_node)"])
+
+        if not self._arrivals.wait_for(lambda: not missing(), self._config.graph_timeout):
+            raise GraphError(f"after {self._config.graph_timeout:g} s there is still no {', no '.join(missing())}")
+
+    def _task_server(self) -> str:
+        """The node that says which task it is."""
+        topic = self._node.resolve_topic_name(topics.HEAD.name)
+        infos = self._node.get_publishers_info_by_topic(topic)
+        names = sorted(f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in infos)
+        if len(names) != 1:
+            raise GraphError(f"exactly one node has to publish {topic}; here: {', '.join(names) or 'none'}")
+        return names[0]
+
+    def _seen(self) -> str:
+        names = sorted(set(self._node.get_node_names()) - {self._node.get_name()})
+        return f" Nodes seen: {', '.join(names)}." if names else " No other node is seen."
+
+    def _operator_was_asked(self, stamp: int) -> bool:
+        return self._intervention is not None and self._intervention.stamp >= stamp
+
+    def _reset_operator(self, seed: int, demonstrate: bool) -> None:
+        del seed  # who acts by a script has it from the task
+        answer = self._arrivals.call(self._operator_reset, SetBool.Request(data=demonstrate), 10.0)
+        if not answer.success:
+            raise GraphError(f"the operator cannot be told of a new episode: {answer.message}")
+        if self.head.operator != "script":
+            return  # a person needs no time to be ready
+        if not self._arrivals.wait_for(lambda: self._operator_was_asked(int(answer.message)), 10.0):
+            raise GraphError(f"the operator says nothing on {topics.INTERVENTION.name}; is teleop_node running?")
+
+    def _take_head(self, message: String) -> None:
+        self._head = from_text(TaskHead, message.data)
+        self._arrivals.ring()
+
+    def _take_intervention(self, message: Joy) -> None:
+        self._intervention = convert.intervention_of(message)
+        self._arrivals.ring()

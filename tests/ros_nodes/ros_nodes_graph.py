@@ -1,0 +1,89 @@
+"""A small ROS graph for tests: real nodes and topics, in a domain that no other test run uses."""
+
+import os
+import threading
+from collections.abc import Callable
+
+os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+
+import rclpy
+from rclpy.context import Context
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.parameter import Parameter
+
+from robot_rl.config.nodes import ActorNodeConfig
+from robot_rl.env.task import WorkcellOptions
+from ros_nodes.node import RobotNode
+from ros_nodes.safety_node import SafetyNode
+from ros_nodes.sim_node import SimNode
+from ros_nodes.teleop_node import TeleopNode
+from ros_nodes.workcell import RosWorkcell
+
+DOMAIN = int(os.environ.get("ROBOT_RL_TEST_DOMAIN", 10 + os.getpid() % 90))
+"""Below 101, so that the ports are not those that the system gives out."""
+
+
+class Graph:
+    """Nodes, each served by a thread of its own, as in processes of their own."""
+
+    def __init__(self):
+        self.context = Context()
+        rclpy.init(args=[], context=self.context, domain_id=DOMAIN)
+        self._running = []
+
+    def add(self, make: Callable, **parameters):
+        """Makes a node with these parameters and serves it."""
+        overrides = [Parameter(name, value=value) for name, value in parameters.items()]
+        node = make(context=self.context, parameter_overrides=overrides)
+        executor, done = SingleThreadedExecutor(context=self.context), threading.Event()
+        executor.add_node(node)
+
+        def spin():
+            try:
+                while not done.is_set():
+                    executor.spin_once(timeout_sec=0.1)
+            except ExternalShutdownException:
+                pass
+            executor.shutdown()
+            node.destroy_node()  # in the thread that has rendered
+
+        thread = threading.Thread(target=spin, daemon=True)
+        thread.start()
+        self._running.append((node, executor, done, thread))
+        return node
+
+    def remove(self, node):
+        """Ends a node."""
+        for entry in [entry for entry in self._running if entry[0] is node]:
+            self._running.remove(entry)
+            self._end(*entry)
+
+    def close(self):
+        while self._running:
+            self._end(*self._running.pop())
+        self.context.try_shutdown()
+
+    @staticmethod
+    def _end(_, executor, done, thread):
+        done.set()
+        executor.wake()
+        thread.join(10)
+
+
+class Cell:
+    """A simulated arm behind topics, with safety and teleoperation, and the workcell that an actor makes of it."""
+
+    def __init__(self, graph: Graph, task: str = "reach", *, lockstep: bool = True, options=None, safety=None):
+        self.sim = graph.add(SimNode, task=task, lockstep=lockstep, **sim_options(options))
+        self.safety = graph.add(SafetyNode, use_sim_time=lockstep, **(safety or {}))
+        self.teleop = graph.add(TeleopNode)
+        self.actor = graph.add(lambda **made: RobotNode("actor_node", **made))
+        self.workcell = RosWorkcell(self.actor, ActorNodeConfig(graph_timeout=20.0)).make(
+            task, options or WorkcellOptions()
+        )
+
+
+def sim_options(options):
+    if options is None or not options.cameras:
+        return {}
+    return {"cameras": list(options.cameras), "image_size": options.image_size[0]}
