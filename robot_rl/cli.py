@@ -1,4 +1,4 @@
-"""The command line: `robot-rl tasks | demo | train | eval | inspect | data | label | bench`. Wiring only.
+"""The command line: `robot-rl tasks | demo | train | eval | inspect | data | label | bench | up`. Wiring only.
 
 Answers go to standard output (as JSON with `--json`), progress and errors to standard error. Exit codes: 0 done,
 1 an error or a figure below what was asked for, 2 wrong usage, 130 stopped by Ctrl-C.
@@ -19,7 +19,7 @@ from robot_rl.config.load import load_config
 from robot_rl.data_cli import Reply, add_data_commands
 from robot_rl.errors import InterruptedRunError, RobotRLError
 from robot_rl.label_cli import add_label_commands
-from robot_rl.registry import benchmark_names, check_task
+from robot_rl.registry import add_commands, benchmark_names, check_task
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -119,6 +119,8 @@ def _parser() -> argparse.ArgumentParser:
 
     bench = _command(commands, "bench", _bench, "time a part against what this machine can do")
     bench.add_argument("what", metavar="WHAT", help=f"one of: {', '.join(benchmark_names())}")
+
+    add_commands(commands)
     return parser
 
 

@@ -38,8 +38,8 @@ from robot_rl.learn.rollout import EpisodeResult, Observer, Rollout, StoreRecord
 from robot_rl.link.remote_learner import RemoteLearner
 from robot_rl.metrics import MetricsWriter, read_metrics
 from robot_rl.progress import Progress
-from robot_rl.registry import make_workcell
 from robot_rl.run_directory import RunDirectory
+from robot_rl.site import Site
 from robot_rl.training import CHECKPOINT_KIND, LearnerPort, Training
 from robot_rl.video import VideoRecorder
 
@@ -47,7 +47,7 @@ FILM_SIZE = (240, 320)
 """Height and width of each camera's picture in a video [px]."""
 
 
-def train(config: TrainConfig, path: Path, *, resume: bool) -> dict[str, Any]:
+def train(config: TrainConfig, path: Path, *, resume: bool, site: Site | None = None) -> dict[str, Any]:
     """Runs the main job and returns its summary, which is also written to `summary.json`.
 
     Args:
@@ -55,24 +55,28 @@ def train(config: TrainConfig, path: Path, *, resume: bool) -> dict[str, Any]:
             `max_lead_steps`, `checkpoint_interval` and `evaluation`, which may change.
         path: The run directory.
         resume: Continue the run in that directory.
+        site: Where it takes place; None is here.
 
     Raises:
         InterruptedRunError: after Ctrl-C; the run can be resumed.
         RobotRLError: for whatever a user can cause or cure.
     """
+    site = site or Site()
     _check_device(config.device)
     if config.realtime and config.processes == 1:
         raise ConfigError("realtime=true with processes=1: learning would hold up control; set processes=2")
     with contextlib.ExitStack() as stack:
         run = stack.enter_context(RunDirectory.resume(path, config.task)) if resume else None
         checkpoint = _checkpoint_to_resume(run, config) if run is not None else None
-        env = _environment(config, workcell_options(config), interventions=config.intervention.enabled)
+        env = _environment(config, workcell_options(config), site, interventions=config.intervention.enabled)
         stack.callback(env.close)
-        learner = stack.enter_context(_learner(config, env))
+        learner = stack.enter_context(_learner(config, env, site))
         if run is None:  # made last, so that a task or setting that does not work leaves no directory behind
             run = stack.enter_context(RunDirectory.create(path, config))
         stack.enter_context(_say_how_to_resume(path))
-        store = stack.enter_context(_store(run, config))
+        store = stack.enter_context(
+            _store(run, config, keep_interrupted=not site.repeatable and checkpoint is not None)
+        )
         for message in store.recovered:
             print(message, file=sys.stderr)
         start = int(checkpoint["env_steps"]) if checkpoint else 0
@@ -89,7 +93,7 @@ def train(config: TrainConfig, path: Path, *, resume: bool) -> dict[str, Any]:
                 progress=progress,
             )
             if checkpoint:
-                training.load(checkpoint)
+                training.load(checkpoint, play_again=site.repeatable)
             with _stop_on_signal(training, progress):
                 finished = (bool(checkpoint) or training.demonstrate()) and training.learn()
         if not finished or training.stop_requested:
@@ -97,7 +101,7 @@ def train(config: TrainConfig, path: Path, *, resume: bool) -> dict[str, Any]:
                 f"stopped after {len(store)} episodes and {training.env_steps} of {config.env_steps} env steps, "
                 f"and saved; {_how_to_resume(path)}"
             )
-        return _conclude(config, run, env, learner, training, metrics)
+        return _conclude(config, run, env, learner, training, metrics, films=site.films)
 
 
 def evaluate_run(
@@ -194,8 +198,11 @@ def workcell_options(config: TrainConfig) -> WorkcellOptions:
     )
 
 
-def _environment(config: TrainConfig, options: WorkcellOptions, *, interventions: bool = False) -> RobotEnv:
-    return RobotEnv(make_workcell(config.task, options), interventions=interventions, options=options)
+def _environment(
+    config: TrainConfig, options: WorkcellOptions, site: Site | None = None, *, interventions: bool = False
+) -> RobotEnv:
+    cell = (site or Site()).workcell(config.task, options)
+    return RobotEnv(cell, interventions=interventions, options=options)
 
 
 def _conclude(
@@ -205,6 +212,8 @@ def _conclude(
     learner: LearnerPort,
     training: Training,
     metrics: MetricsWriter,
+    *,
+    films: bool,
 ) -> dict[str, Any]:
     """Evaluates, draws, films and sums up."""
     learned = training.wall_time
@@ -245,7 +254,7 @@ def _conclude(
     settings = config.evaluation
     filmed = min(settings.video_episodes, settings.episodes)
     shown = learner.policy, learner.perception, run.video_path, env.spec_task.cameras
-    if filmed and _film(config, *shown, filmed, settings.seed):
+    if films and filmed and _film(config, *shown, filmed, settings.seed):
         summary["video"] = run.video_path.name
     summary["wall_s"] = training.wall_time
     run.write_json(run.summary_path, summary)
@@ -282,20 +291,21 @@ def _evaluate(
 
 
 @contextlib.contextmanager
-def _learner(config: TrainConfig, env: RobotEnv) -> Iterator[LearnerPort]:
+def _learner(config: TrainConfig, env: RobotEnv, site: Site) -> Iterator[LearnerPort]:
     """The learner, in this process or in another."""
     perception = make_perception(env.observation_specs, config)
     if config.processes == 1:
         yield LocalLearner(env.spec_task, perception, config)
         return
     waits = stands_still(env.clock)
-    with RemoteLearner(env.spec_task, perception, config, wait_between_steps=waits) as learner:
+    peer = site.learner() if site.learner else None
+    with RemoteLearner(env.spec_task, perception, config, wait_between_steps=waits, peer=peer) as learner:
         yield learner
 
 
-def _store(run: RunDirectory, config: TrainConfig) -> EpisodeStore:
+def _store(run: RunDirectory, config: TrainConfig, *, keep_interrupted: bool) -> EpisodeStore:
     if (run.episodes_path / STORE_HEAD).exists():
-        return EpisodeStore.open(run.episodes_path, write=True, keep_interrupted=False)  # it is played again, whole
+        return EpisodeStore.open(run.episodes_path, write=True, keep_interrupted=keep_interrupted)
     return EpisodeStore.create(run.episodes_path, {"task": config.task, "seed": config.seed})
 
 

@@ -1,4 +1,4 @@
-"""Finds tasks and benchmarks by name among the entry points of installed packages.
+"""Finds tasks, benchmarks and further commands by name among the entry points of installed packages.
 
 So nothing here imports a simulator or ROS, and another package can add its own.
 """
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 TASK_GROUP = "robot_rl.tasks"
 BENCHMARK_GROUP = "robot_rl.benchmarks"
+COMMAND_GROUP = "robot_rl.commands"
 
 
 def task_names() -> list[str]:
@@ -49,6 +50,16 @@ def make_workcell(task: str, options: WorkcellOptions | None = None) -> Workcell
 
     make = cast("Callable[[WorkcellOptions], Workcell]", _load("task", TASK_GROUP, task))
     return make(options or WorkcellOptions())
+
+
+def add_commands(commands: Any) -> None:
+    """Has every registered command add its parser to those of the command line.
+
+    Raises:
+        PluginError: if the package behind one cannot be imported.
+    """
+    for name in _names(COMMAND_GROUP):
+        cast("Callable[[Any], None]", _load("command", COMMAND_GROUP, name))(commands)
 
 
 def run_benchmark(name: str) -> dict[str, Any]:

@@ -65,7 +65,7 @@ class LearnerPort(Protocol):
         """An online step was taken."""
         ...
 
-    def on_end(self, episode: Episode, result: EpisodeResult) -> None:
+    def on_end(self, episode: Episode, result: object) -> None:
         """An online episode ended."""
         ...
 
@@ -209,8 +209,13 @@ class Training:
         )
         self._saved = self.env_steps
 
-    def load(self, state: Mapping[str, Any]) -> None:
-        """Continues from a checkpoint. Episodes that the store has beyond it are set aside and played again.
+    def load(self, state: Mapping[str, Any], *, play_again: bool = True) -> None:
+        """Continues from a checkpoint.
+
+        Args:
+            state: What was saved.
+            play_again: Episodes that the store has beyond it are set aside and played again; otherwise they count, and
+                are learned from.
 
         Raises:
             CheckpointError: if the store holds fewer episodes than the checkpoint knows of.
@@ -225,11 +230,28 @@ class Training:
                 f"the checkpoint knows {state['stored']} episodes, but {self._store.path} holds {len(self._store)}; "
                 "bring the missing files back, or start a new run"
             )
-        if late := self._store.ids()[state["stored"] :]:
+        late = self._store.ids()[state["stored"] :]
+        if late and not play_again:
+            for episode_id in late:
+                self._learn_from_record(self._store.read(episode_id))
+            self._progress.log(f"learned again from {len(late)} episodes recorded after the checkpoint")
+        elif late:
             self._store.set_aside(late, "recorded after the checkpoint that training resumed from")
             self._progress.log(
                 f"{len(late)} episodes recorded after the checkpoint were set aside and are played again"
             )
+
+    def _learn_from_record(self, episode: Episode) -> None:
+        """Tells the learner an episode that was played before, step by step."""
+        learner = self._learner
+        learner.on_start(episode.episode_id, episode.observation(0))
+        for row in range(len(episode)):
+            learner.on_step(episode.step(row), episode.observation(row + 1))
+        self.env_steps += len(episode)
+        learner.on_end(episode, None)
+        self._episodes += 1
+        if (logs := learner.catch_up()) is not None:
+            self._record_update(logs)
 
     # ---------------------------------------------------------------- records
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
 
 import rclpy
 from rclpy.context import Context
@@ -45,7 +47,9 @@ def run(make: Callable[[], Node], argv: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def own_signals(argv: Sequence[str] | None = None) -> Iterator[None]:
-    """ROS without its signal handlers, for a process whose main thread has its own way to stop."""
+    """ROS without its signal handlers: in the main thread, Ctrl-C and SIGTERM are a `KeyboardInterrupt`."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
     rclpy.init(args=list(argv) if argv is not None else sys.argv, signal_handler_options=SignalHandlerOptions.NO)
     try:
         yield
@@ -75,3 +79,8 @@ def spinning(node: Node, context: Context | None = None) -> Iterator[None]:
         thread.join()
         executor.shutdown()
         node.destroy_node()
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    del number, frame  # both signals mean the same
+    raise KeyboardInterrupt

@@ -38,6 +38,7 @@ class SafetyNode(RobotNode):
         refuse_changes(self, SafetyNodeConfig)
         self.guard = CommandGuard(self.config)
         self._beats: dict[str, float] = {}
+        self._silent: str | None = None  # who was silent when it last looked
         self._stopped: str | None = None
         self._passed = self._limited = self._refused = 0
         self._simulated = bool(self.get_parameter("use_sim_time").value)
@@ -103,11 +104,14 @@ class SafetyNode(RobotNode):
 
     def _watch(self) -> None:
         """Stops the arm when something is missing, rather than with the next command."""
+        before, self._silent = self._silent, self._unheard()
+        if self._silent is not None and before is None:
+            return  # once more: if this process was held up, their heartbeats are waiting to be read
         reason = self._reason()
-        if reason != self._stopped and reason is not None:
+        if reason is not None and self._stopped is None:
             self._stop(self.wall.now() if not self._simulated else 0)
             self.get_logger().error(f"the arm holds: {reason}")
-        if reason != self._stopped:
+        if (reason is None) != (self._stopped is None):
             self._say(reason or "")
         self._stopped = reason
 
@@ -119,10 +123,14 @@ class SafetyNode(RobotNode):
         if writers > 1:
             names = sorted(i.node_name for i in self.get_publishers_info_by_topic(self._command_topic))
             return f"{writers} nodes publish commands: {', '.join(names)}; only one may"
-        silent = unheard(self._beats, self.config.required_nodes, self.config.heartbeat_timeout, time.monotonic())
-        if silent is not None or (self._simulated and stamp is None):
-            return silent
-        return self.guard.stale(self._now(stamp))
+        if self._simulated and stamp is None:
+            return None  # time waits for whoever is late
+        return self._silent or self.guard.stale(self._now(stamp))
+
+    def _unheard(self) -> str | None:
+        """Which required node is silent. Where time waits for them, they may be."""
+        required = () if self._simulated else self.config.required_nodes
+        return unheard(self._beats, required, self.config.heartbeat_timeout, time.monotonic())
 
     def _now(self, stamp: int | None) -> int:
         """Time [ns]. Simulated time is known from the newest command: it waits for nobody else."""

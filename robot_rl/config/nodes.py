@@ -61,7 +61,7 @@ class SafetyNodeConfig:
     max_age: PositiveReal = 0.2
     """Oldest pose and wrench with which commands are let through [s]."""
     required_nodes: tuple[str, ...] = ()
-    """Nodes whose heartbeats have to come, or the arm holds."""
+    """Nodes whose heartbeats have to come, or the arm holds; not in lockstep, where time waits for them."""
     heartbeat_timeout: PositiveReal = 0.2
     """Longest time between two heartbeats of a required node [s]."""
 

@@ -101,6 +101,27 @@ class Episode:
         """Number of steps T."""
         return len(self.action)
 
+    def observation(self, row: int) -> Observation:
+        """What step `row` saw; for row T, what the last step led to."""
+        return {key: column[row] for key, column in self.observations.items()}
+
+    def step(self, row: int) -> Step:
+        """The step of that row."""
+        return Step(
+            observation=self.observation(row),
+            action=self.action[row],
+            action_policy=self.action_policy[row],
+            source=Source(int(self.source[row])),
+            reward=float(self.reward[row]),
+            reward_source=self.reward_source,
+            terminated=bool(self.terminated[row]),
+            truncated=bool(self.truncated[row]),
+            stamp_obs=int(self.stamp_obs[row]),
+            stamp_action=int(self.stamp_action[row]),
+            episode_id=self.episode_id,
+            index=row,
+        )
+
     def __post_init__(self) -> None:
         """Checks the invariants.
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
 
-from robot_rl.errors import LinkError
+from robot_rl.errors import LinkError, RobotRLError
 from robot_rl.link.connection import Connection
+from robot_rl.link.courier import Courier
+from robot_rl.link.messages import Message
 
 EXIT_LIMIT = 3.0
 """Longest time that an orderly end of the process may take [s]."""
@@ -66,3 +70,48 @@ def end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+class LearnerProcess:
+    """A `LearnerPeer` that is a process of our own. It is not started again: a run continues from its checkpoint."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._courier: Courier | None = None
+
+    def open(
+        self,
+        on_message: Callable[[Message], None],
+        on_error: Callable[[RobotRLError], None],
+        on_restart: Callable[[], None],
+    ) -> None:
+        """Starts the process."""
+        del on_restart  # it never does
+        connection, self._process = start_learner()
+        self._courier = Courier(connection, on_message, on_error)
+
+    def post(self, message: Message) -> None:
+        """Hands the message to the courier."""
+        if self._courier is None:
+            raise LinkError("the learner's process has not been started")
+        self._courier.post(message)
+
+    def restart_from(self, messages: Callable[[], Iterable[Message]]) -> None:
+        """Of no use: the process is not started again."""
+
+    def describe_end(self) -> str:
+        """How the process ended."""
+        how = describe_end(self._process) if self._process else "the learner's process was not started"
+        return f"{how}; the run continues from its last checkpoint with --resume"
+
+    def close(self, farewell: Message | None) -> None:
+        """Ends the process; one that need not be told politely finds the link closed."""
+        if self._process is None or self._courier is None:
+            return
+        if farewell is not None:
+            with contextlib.suppress(LinkError):
+                self._courier.post(farewell)
+        else:
+            self._courier.close()
+        end(self._process)
+        self._courier.close()

@@ -82,6 +82,12 @@ class Inbox:
             self.error = self.error or error
             self._changed.notify_all()
 
+    def restart(self) -> None:
+        """The learner is a new one: what the old one had begun to send will not be finished."""
+        with self._changed:
+            self._parts = StateAssembler()
+            self._changed.notify_all()
+
     # For the actor's thread.
 
     def wait_for(self, done: Callable[[], bool]) -> bool:

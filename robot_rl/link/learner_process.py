@@ -34,6 +34,7 @@ from robot_rl.link.messages import (
     StepTaken,
     Stop,
 )
+from robot_rl.link.peer import MessageLink
 from robot_rl.link.state_parts import StateAssembler, cut
 
 PUBLISH_INTERVAL = 5
@@ -70,7 +71,7 @@ class LearnerServer:
         RobotRLError: for whatever the actor shall hear of.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: MessageLink) -> None:
         self._connection = connection
         self._parts = StateAssembler()
         hello = connection.receive()
@@ -89,6 +90,16 @@ class LearnerServer:
         """
         while not isinstance(message := self._connection.receive(), Stop):
             self._handle(message)
+
+    def facts(self) -> dict[str, float]:
+        """How far it is, for those who watch."""
+        learner = self._learner
+        return {
+            "env_steps": learner.env_steps,
+            "updates": learner.updates,
+            "update_to_data": learner.update_to_data,
+            "demonstration_steps": len(learner.demos),
+        }
 
     def _handle(self, message: Message) -> None:
         match message:

@@ -1,4 +1,4 @@
-"""The learner, in a process of its own, as the actor sees it: steps go out as they are taken, parameters come back."""
+"""The learner, in another process, as the actor sees it: steps go out as they are taken, parameters come back."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from robot_rl.env.task import TaskSpec
 from robot_rl.errors import LinkError
 from robot_rl.learn.networks import Policy, make_policy
 from robot_rl.learn.perception import Perception
-from robot_rl.link import child
+from robot_rl.link.child import LearnerProcess
 from robot_rl.link.connection import PeerGoneError
-from robot_rl.link.courier import Courier
 from robot_rl.link.handshake import Agreement
 from robot_rl.link.inbox import SILENCE_LIMIT, Inbox
 from robot_rl.link.messages import Demonstration, Message, Start, StateRequest, StepTaken, Stop
+from robot_rl.link.peer import LearnerPeer
 from robot_rl.link.state_parts import cut
 
 EXPLORATION = "exploration"
@@ -59,6 +59,7 @@ class RemoteLearner:
         perception: Shared with who acts, so that each observation is encoded once.
         config: The run's configuration.
         wait_between_steps: Whether it does no harm to wait inside an episode.
+        peer: The learner at the other end; None starts a process for it.
 
     Raises:
         LinkError: from any method, if the learner's process is gone, silent, or says what it should not. What ended
@@ -66,7 +67,13 @@ class RemoteLearner:
     """
 
     def __init__(
-        self, task: TaskSpec, perception: Perception, config: TrainConfig, *, wait_between_steps: bool
+        self,
+        task: TaskSpec,
+        perception: Perception,
+        config: TrainConfig,
+        *,
+        wait_between_steps: bool,
+        peer: LearnerPeer | None = None,
     ) -> None:
         self._max_lead, self._wait_between_steps = config.max_lead_steps, wait_between_steps
         self.perception = perception
@@ -78,8 +85,8 @@ class RemoteLearner:
         self._since = _Since()
         self._inbox = Inbox()
         self._agreement = Agreement(task, perception.spec, config)
-        connection, self._process = child.start_learner()
-        self._courier = Courier(connection, self._inbox.put, self._inbox.fail)
+        self._peer = peer or LearnerProcess()
+        self._peer.open(self._inbox.put, self._inbox.fail, self._inbox.restart)
         with contextlib.ExitStack() as on_error:
             on_error.callback(self.close)
             self._post(self._agreement.hello())
@@ -184,6 +191,7 @@ class RemoteLearner:
         if state is None:
             self._give_up("sending its state")
         self._take_parameters()
+        self._peer.restart_from(lambda: [self._agreement.hello(), *cut(state)])
         return {**state, EXPLORATION: self._policy.generator.get_state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -196,14 +204,9 @@ class RemoteLearner:
             self._policy.generator.set_state(state[EXPLORATION])
 
     def close(self) -> None:
-        """Ends the learner's process; doing it twice is fine."""
-        if self._inbox.error is None and self.lead <= self._max_lead:
-            with contextlib.suppress(LinkError):
-                self._courier.post(Stop())
-        else:
-            self._courier.close()  # it has much to do, or the link is broken: it need not be told politely
-        child.end(self._process)
-        self._courier.close()
+        """Ends the link; doing it twice is fine."""
+        polite = self._inbox.error is None and self.lead <= self._max_lead  # else it has much to do, or cannot be told
+        self._peer.close(Stop() if polite else None)
 
     def __enter__(self) -> Self:
         """The learner itself."""
@@ -219,11 +222,11 @@ class RemoteLearner:
 
     def _post(self, message: Message) -> None:
         self._raise_failure()
-        self._courier.post(message)
+        self._peer.post(message)
 
     def _take_parameters(self) -> None:
         parameters = self._inbox.take_parameters()
-        if parameters is not None:
+        if parameters is not None and parameters.updates >= self._policy_updates:  # a new learner starts from the old
             state = {name: torch.from_numpy(array) for name, array in parameters.arrays.items()}
             self._policy.load_policy_state(state)
             self._policy_updates = parameters.updates
@@ -244,9 +247,7 @@ class RemoteLearner:
         """Raises what has ended the link, if anything has."""
         error = self._inbox.error
         if isinstance(error, PeerGoneError):
-            raise LinkError(
-                f"{child.describe_end(self._process)}; the run continues from its last checkpoint with --resume"
-            ) from error
+            raise LinkError(self._peer.describe_end()) from error
         if error is not None:
             raise error
 

@@ -1,0 +1,40 @@
+"""Any bringup of `config/bringups.yaml`, the table that `robot-rl up` reads as well."""
+
+import sys
+from pathlib import Path
+
+import yaml
+from launch import LaunchContext, LaunchDescription
+from launch.actions import DeclareLaunchArgument, OpaqueFunction, SetEnvironmentVariable, Shutdown
+from launch_ros.actions import Node
+
+CONFIG = Path(__file__).parent / "config"
+TABLE = yaml.safe_load((CONFIG / "bringups.yaml").read_text())
+
+
+def filled(value: object, values: dict[str, str]) -> object:
+    """A parameter with the arguments in their places; an empty list is one empty text, as in `robot-rl up`."""
+    if isinstance(value, list):
+        parts = [filled(item, values) for item in value]
+        return [p for part in parts for p in (part if isinstance(part, list) else [part]) if p != ""] or [""]
+    text = value.format(**values) if isinstance(value, str) else value
+    return [""] if text == "[]" else yaml.safe_load(text) if text and text != value else text
+
+
+def nodes(context: LaunchContext) -> list[Node]:
+    """The nodes of the bringup that was asked for."""
+    values, actions = context.launch_configurations, []
+    for entry in (TABLE["nodes"][name] for name in TABLE["bringups"][values["bringup"]]["nodes"]):
+        parameters = [{key: filled(value, values) for key, value in entry.get("parameters", {}).items()}]
+        end = {"on_exit": Shutdown()} if entry.get("main") else {"respawn": entry.get("respawn", False)}
+        run = {"executable": sys.executable, "arguments": ["-m", f"ros_nodes.{entry['executable']}"], **end}
+        actions.append(Node(**run, output="screen", namespace=values["namespace"], parameters=parameters))
+    return actions
+
+
+def generate_launch_description() -> LaunchDescription:
+    """What `ros2 launch` asks for."""
+    about = {**TABLE["arguments"], "bringup": {"default": "sim", "help": "sim, train: as in the table"}}
+    profile = SetEnvironmentVariable("FASTRTPS_DEFAULT_PROFILES_FILE", str(CONFIG / "fastdds.xml"))
+    made = [DeclareLaunchArgument(n, default_value=str(a["default"]), description=a["help"]) for n, a in about.items()]
+    return LaunchDescription([*made, profile, OpaqueFunction(function=nodes)])

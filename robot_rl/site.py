@@ -1,0 +1,28 @@
+"""Where a run takes place: in this process, or on a robot and a learner that are somewhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from robot_rl.env.task import Workcell, WorkcellOptions
+from robot_rl.link.peer import LearnerPeer
+from robot_rl.registry import make_workcell
+
+
+@dataclass(frozen=True)
+class Site:
+    """What differs from place to place.
+
+    Attributes:
+        workcell: Makes the workcell of a task.
+        learner: Makes the other end of the link to the learner; None has a process started for it.
+        repeatable: Whether an episode can be played again from its seed. Where it cannot, a resumed run learns from
+            what was recorded after its checkpoint; where it can, it plays that again, to the same result.
+        films: Whether evaluation episodes can be filmed with cameras of one's choice.
+    """
+
+    workcell: Callable[[str, WorkcellOptions], Workcell] = make_workcell
+    learner: Callable[[], LearnerPeer] | None = None
+    repeatable: bool = True
+    films: bool = True

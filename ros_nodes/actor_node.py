@@ -1,0 +1,110 @@
+"""The main job on a robot: demonstrations, learning with interventions, evaluation; robot and learner behind topics.
+
+It is `robot-rl train` at another site: the same loop, records and files. It needs no simulator.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from robot_rl.config.components import TrainConfig
+from robot_rl.config.load import load_config
+from robot_rl.config.nodes import ActorNodeConfig
+from robot_rl.env.task import Workcell, WorkcellOptions
+from robot_rl.errors import InterruptedRunError, RobotRLError
+from robot_rl.main_job import train
+from robot_rl.run_directory import RunDirectory, default_run_path
+from robot_rl.site import Site
+from ros_nodes.link_topics import LearnerOverTopics
+from ros_nodes.main import own_signals, spinning
+from ros_nodes.node import RobotNode
+from ros_nodes.parameters import declare, refuse_changes
+from ros_nodes.ros_robot_io import RosRobotIO
+from ros_nodes.workcell import RosWorkcell
+
+
+class ActorNode(RobotNode):
+    """The node; its parameters are those of `ActorNodeConfig`."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("actor_node", **options)
+        self.config = declare(self, ActorNodeConfig)
+        refuse_changes(self, ActorNodeConfig)
+        self._learner: LearnerOverTopics | None = None
+        self._io: RosRobotIO | None = None
+
+    def facts(self) -> Mapping[str, object]:
+        """How far apart in time the parts of the observations were, what was refused, and what waits to be sent."""
+        facts: dict[str, object] = {"messages_waiting": self._learner.waiting} if self._learner else {}
+        if self._io is None:
+            return facts
+        parts = self._io.parts
+        if skews := list(parts.skews):
+            p50, p99 = np.percentile(skews, [50, 99])
+            facts |= {"skew_p50_ms": 1e3 * float(p50), "skew_p99_ms": 1e3 * float(p99)}
+        facts |= {f"received {part}": count for part, count in parts.received.items()}
+        return facts | dict(parts.refusals)
+
+    def run(self) -> int:
+        """Trains, or goes on with it; returns the exit code."""
+        config, path, resume = self._run_config()
+        workcell = RosWorkcell(self, self.config)
+
+        def make_workcell(task: str, options: WorkcellOptions) -> Workcell:
+            cell = workcell.make(task, options)
+            self._io = cell.io if isinstance(cell.io, RosRobotIO) else None
+            return cell
+
+        def make_learner() -> LearnerOverTopics:
+            self._learner = LearnerOverTopics(self)
+            return self._learner
+
+        lockstep = workcell.head.lockstep
+        config = replace(config, processes=2, realtime=not lockstep)
+        site = Site(
+            make_workcell, make_learner if self.config.learner == "node" else None, repeatable=lockstep, films=False
+        )
+        summary = train(config, path, resume=resume, site=site)
+        success, episodes = summary["success_rate"], summary["episodes"]
+        self.get_logger().info(f"success {success:.3f} on {episodes} held-out resets; run directory: {path}")
+        return 0
+
+    def _run_config(self) -> tuple[TrainConfig, Path, bool]:
+        """What to do, where, and whether to go on with what is there."""
+        settings = list(self.config.settings)
+        path = Path(self.config.out) if self.config.out else None
+        if path is not None and (path / "provenance.json").is_file():
+            RunDirectory.read_config(path)  # says what is wrong with it
+            self.get_logger().info(f"continues the run in {path}")
+            return load_config(path / "config.yaml", settings), path, True
+        config = load_config(Path(self.config.config) if self.config.config else None, settings)
+        return config, path or default_run_path(config.task, config.seed), False
+
+
+def main() -> int:
+    """Runs the node."""
+    torch.set_num_threads(1)
+    with own_signals():
+        try:
+            node = ActorNode()
+            with spinning(node):
+                return node.run()
+        except InterruptedRunError as error:
+            print(f"actor_node: {error}", file=sys.stderr)
+            return 130
+        except RobotRLError as error:
+            print(f"actor_node: {error}", file=sys.stderr)
+            return 1
+        except KeyboardInterrupt:
+            return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""`robot-rl up --check`: are the nodes there, do they agree on topics, types and quality of service? Nothing moves.
+
+All nodes are started but the main one, which alone commands; then the graph is looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+import rclpy
+from rclpy.node import Node
+from rclpy.qos import QoSCompatibility, qos_check_compatible
+
+from ros_nodes.bringup import NodeSpec
+from ros_nodes.supervisor import Supervisor
+from ros_nodes.topics import TOPICS
+
+PATIENCE = 60.0
+"""How long nodes may take to show up [s]."""
+SETTLE = 1.0
+"""Time from the last node to the look at the graph [s]: its topics follow it."""
+
+
+def check(specs: Sequence[NodeSpec], namespace: str, environment: dict[str, str]) -> int:
+    """Starts the nodes, says line by line what is wrong, and ends them; returns the exit code."""
+    others = [spec for spec in specs if not spec.main]
+    supervisor = Supervisor(others, namespace, environment)
+    os.environ.update(environment)
+    rclpy.init(args=[])
+    node = rclpy.create_node("robot_rl_check", namespace=namespace or None)
+    try:
+        supervisor.start()
+        missing = _wait_for(node, {spec.executable for spec in others}, supervisor)
+        time.sleep(SETTLE)
+        problems = [f"node {name} has not shown up within {PATIENCE:g} s" for name in sorted(missing)]
+        problems += topic_problems(node)
+    finally:
+        supervisor.end()
+        node.destroy_node()
+        rclpy.try_shutdown()
+    for problem in problems:
+        print(f"robot-rl: {problem}", file=sys.stderr)
+    if not problems:
+        print(f"{len(others)} nodes are there: topics, types and quality of service fit")
+    return 1 if problems else 0
+
+
+def topic_problems(node: Node) -> list[str]:
+    """What is wrong with the topics of our table in the graph that a node sees, one sentence each."""
+    known = {node.resolve_topic_name(topic.name): topic for topic in TOPICS if "{" not in topic.name}
+    problems = []
+    for name, types in node.get_topic_names_and_types():
+        topic = known.get(name)
+        if topic is None:
+            continue
+        wanted = f"{topic.type.__module__.split('.')[0]}/msg/{topic.type.__name__}"
+        if types != [wanted]:
+            problems.append(f"{name} has type {', '.join(types)}, it should be {wanted}")
+            continue
+        readers = node.get_subscriptions_info_by_topic(name)
+        for writer in node.get_publishers_info_by_topic(name):
+            for reader in readers:
+                verdict, reason = qos_check_compatible(writer.qos_profile, reader.qos_profile)
+                if verdict == QoSCompatibility.ERROR:
+                    problems.append(f"{name}: {reader.node_name} cannot read what {writer.node_name} sends: {reason}")
+    return problems
+
+
+def _wait_for(node: Node, names: set[str], supervisor: Supervisor) -> set[str]:
+    """Waits for nodes of these names; those that are missing in the end."""
+    deadline = time.monotonic() + PATIENCE
+    missing = names
+    while missing and time.monotonic() < deadline:
+        time.sleep(0.1)
+        missing = names - set(node.get_node_names())
+        if any(code not in (None, 0) for code in supervisor.codes().values()):
+            break  # it has said why
+    return missing
