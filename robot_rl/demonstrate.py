@@ -11,8 +11,10 @@ from robot_rl.data.store import EpisodeStore
 from robot_rl.data.summary import EpisodeSummary
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
+from robot_rl.errors import RobotLostError
 from robot_rl.evaluate import mean
 from robot_rl.learn.rollout import Rollout, StoreRecorder
+from robot_rl.patience import Patience
 from robot_rl.progress import Progress
 from robot_rl.registry import make_workcell
 from robot_rl.seeding import Purpose, episode_seed
@@ -48,6 +50,7 @@ def record_demonstrations(
     seed: int,
     on_episode: Callable[[int], object] = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
+    patience: Patience | None = None,
 ) -> None:
     """Lets the operator lead episodes named `demonstration-0000` and so on, until the store holds them all.
 
@@ -58,12 +61,20 @@ def record_demonstrations(
         seed: Resets and the scripted operator follow from it.
         on_episode: Told after each how many there are.
         stop: Asked before each whether to leave it at that.
+        patience: What to do when the robot is lost; None raises the error.
     """
+    patience = patience or Patience()
     rollout = Rollout(env, None, None, (0,), [StoreRecorder(store)])
     while len(store) < episodes and not stop():
         number = len(store)
         reset = episode_seed(Purpose.DEMONSTRATION, seed, number)
-        rollout.play(reset, demonstration_id(number), deterministic=True, demonstrate=True)
+        try:
+            rollout.play(reset, demonstration_id(number), deterministic=True, demonstrate=True)
+        except RobotLostError as error:
+            patience.lost(error)
+            store.abandon()
+            continue
+        patience.done()
         on_episode(len(store))
 
 

@@ -43,11 +43,15 @@ class CommandRefusedError(RobotRLError):
     """A command was not let through to the arm."""
 
 
-class GraphError(RobotRLError):
+class RobotLostError(RobotRLError):
+    """The robot, or a node that is needed, is not heard at the moment. It may come back."""
+
+
+class GraphError(RobotLostError):
     """The ROS graph is not as it has to be: a node is missing, silent, or says what it should not."""
 
 
-class StaleStateError(RobotRLError):
+class StaleStateError(RobotLostError):
     """The newest robot state is older than allowed.
 
     Args:

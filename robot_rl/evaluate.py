@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from robot_rl.errors import RobotLostError
 from robot_rl.learn.rollout import EpisodeResult, Rollout
+from robot_rl.patience import Patience
 from robot_rl.seeding import Purpose, episode_seed
 from robot_rl.statistics import wilson_interval
 
@@ -65,6 +67,7 @@ def evaluate(
     seed: int,
     purpose: Purpose = Purpose.EVALUATION,
     on_episode: Callable[[EpisodeResult], None] | None = None,
+    patience: Patience | None = None,
 ) -> Evaluation:
     """Plays held-out episodes with the deterministic policy, without an operator.
 
@@ -74,11 +77,19 @@ def evaluate(
         seed: Which resets; training never sees them, whatever its seed.
         purpose: Whether this is the final evaluation or a point of the learning curve; their resets differ.
         on_episode: Called after each.
+        patience: What to do when the robot is lost: the episode is then played again; None raises the error.
     """
-    results = []
-    for number in range(episodes):
+    patience = patience or Patience()
+    results: list[EpisodeResult] = []
+    while len(results) < episodes:
+        number = len(results)
         resets = episode_seed(purpose, seed, number)
-        result = rollout.play(resets, f"evaluation-{number:04d}", deterministic=True)
+        try:
+            result = rollout.play(resets, f"evaluation-{number:04d}", deterministic=True)
+        except RobotLostError as error:
+            patience.lost(error)
+            continue
+        patience.done()
         results.append(result)
         if on_episode is not None:
             on_episode(result)

@@ -37,6 +37,7 @@ from robot_rl.learn.perception import Perception, make_perception
 from robot_rl.learn.rollout import EpisodeResult, Observer, Rollout, StoreRecorder
 from robot_rl.link.remote_learner import RemoteLearner
 from robot_rl.metrics import MetricsWriter, read_metrics
+from robot_rl.patience import Patience
 from robot_rl.progress import Progress
 from robot_rl.run_directory import RunDirectory
 from robot_rl.site import Site
@@ -91,6 +92,7 @@ def train(config: TrainConfig, path: Path, *, resume: bool, site: Site | None = 
                 store=store,
                 metrics=metrics,
                 progress=progress,
+                patience=Patience(site.lost_episodes, progress.log),
             )
             if checkpoint:
                 training.load(checkpoint, play_again=site.repeatable)
@@ -101,7 +103,7 @@ def train(config: TrainConfig, path: Path, *, resume: bool, site: Site | None = 
                 f"stopped after {len(store)} episodes and {training.env_steps} of {config.env_steps} env steps, "
                 f"and saved; {_how_to_resume(path)}"
             )
-        return _conclude(config, run, env, learner, training, metrics, films=site.films)
+        return _conclude(config, run, env, learner, training, metrics, site)
 
 
 def evaluate_run(
@@ -212,12 +214,11 @@ def _conclude(
     learner: LearnerPort,
     training: Training,
     metrics: MetricsWriter,
-    *,
-    films: bool,
+    site: Site,
 ) -> dict[str, Any]:
     """Evaluates, draws, films and sums up."""
     learned = training.wall_time
-    evaluation = _evaluate(config, env, learner.policy, learner.perception).summary()
+    evaluation = _evaluate(config, env, learner.policy, learner.perception, patience=site.lost_episodes).summary()
     metrics.write("evaluation", training.env_steps, evaluation)
     records = read_metrics(run.metrics_path)
     summary = {
@@ -254,7 +255,7 @@ def _conclude(
     settings = config.evaluation
     filmed = min(settings.video_episodes, settings.episodes)
     shown = learner.policy, learner.perception, run.video_path, env.spec_task.cameras
-    if films and filmed and _film(config, *shown, filmed, settings.seed):
+    if site.films and filmed and _film(config, *shown, filmed, settings.seed):
         summary["video"] = run.video_path.name
     summary["wall_s"] = training.wall_time
     run.write_json(run.summary_path, summary)
@@ -276,7 +277,12 @@ def _rate(episodes: list[dict[str, Any]]) -> float | None:
 
 
 def _evaluate(
-    config: TrainConfig, env: RobotEnv, policy: Policy, perception: Perception, observers: Sequence[Observer] = ()
+    config: TrainConfig,
+    env: RobotEnv,
+    policy: Policy,
+    perception: Perception,
+    observers: Sequence[Observer] = (),
+    patience: int = 0,
 ) -> Evaluation:
     env.interventions = False
     rollout = Rollout(env, policy, perception, config.replay.history, observers)
@@ -287,7 +293,8 @@ def _evaluate(
             outcomes.append(result.success)
             progress.update(len(outcomes), success=mean(outcomes))
 
-        return evaluate(rollout, episodes=config.evaluation.episodes, seed=config.evaluation.seed, on_episode=show)
+        settings, waits = config.evaluation, Patience(patience, progress.log)
+        return evaluate(rollout, episodes=settings.episodes, seed=settings.seed, on_episode=show, patience=waits)
 
 
 @contextlib.contextmanager

@@ -19,10 +19,12 @@ class Site:
         learner: Makes the other end of the link to the learner; None has a process started for it.
         repeatable: Whether an episode can be played again from its seed. Where it cannot, a resumed run learns from
             what was recorded after its checkpoint; where it can, it plays that again, to the same result.
+        lost_episodes: How many episodes in a row may be lost because the robot is not heard, before the run ends.
         films: Whether evaluation episodes can be filmed with cameras of one's choice.
     """
 
     workcell: Callable[[str, WorkcellOptions], Workcell] = make_workcell
     learner: Callable[[], LearnerPeer] | None = None
     repeatable: bool = True
+    lost_episodes: int = 0
     films: bool = True

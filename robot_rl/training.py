@@ -17,13 +17,14 @@ from robot_rl.data.schema import Episode, Observation, Step
 from robot_rl.data.store import EpisodeStore
 from robot_rl.demonstrate import demonstration_facts, demonstration_id, record_demonstrations
 from robot_rl.env.robot_env import RobotEnv
-from robot_rl.errors import CheckpointError
+from robot_rl.errors import CheckpointError, RobotLostError
 from robot_rl.evaluate import evaluate, mean
 from robot_rl.learn.checkpoint import save_checkpoint
 from robot_rl.learn.networks import Policy
 from robot_rl.learn.perception import Perception
 from robot_rl.learn.rollout import EpisodeResult, Rollout, StoreRecorder
 from robot_rl.metrics import MetricsWriter
+from robot_rl.patience import Patience
 from robot_rl.progress import Progress
 from robot_rl.seeding import Purpose, episode_seed
 from robot_rl.timing import ControlTiming
@@ -93,6 +94,7 @@ class Training:
         store: Where episodes are recorded.
         metrics: Where the record of the run goes.
         progress: Tells how it goes.
+        patience: What to do when the robot is lost; None raises the error.
     """
 
     def __init__(
@@ -105,9 +107,11 @@ class Training:
         store: EpisodeStore,
         metrics: MetricsWriter,
         progress: Progress,
+        patience: Patience | None = None,
     ) -> None:
         self._config, self._env, self._checkpoint, self._learner = config, env, checkpoint, learner
         self._store, self._metrics, self._progress = store, metrics, progress
+        self._patience = patience or Patience()
         self.env_steps = 0
         self._episodes = 0
         self._started = time.monotonic()
@@ -145,6 +149,7 @@ class Training:
             seed=self._config.seed,
             on_episode=lambda number: self._progress.update(0, demonstrations=f"{number}/{total}"),
             stop=lambda: self.stop_requested,
+            patience=self._patience,
         )
         self._progress.update(0, demonstrations=None)
         if len(store) < total:
@@ -166,17 +171,12 @@ class Training:
         rollout = self._rollout()
         config = self._config
         while self.env_steps < config.env_steps and not self.stop_requested:
-            seed = episode_seed(Purpose.TRAINING, config.seed, self._episodes)
-            rollout.begin(seed, f"episode-{self._episodes:05d}")
-            self._episodes += 1
-            result = None
-            while result is None:
-                result = rollout.step(deterministic=False, last=self.env_steps + 1 == config.env_steps)
-                self.env_steps += 1
-                logs = self._learner.catch_up()
-                if logs is not None:
-                    self._record_update(logs)
-                self._progress.update(self.env_steps)
+            try:
+                result = self._play(rollout)
+            except RobotLostError as error:  # its steps count; the store and the learner close it where it stands
+                self._patience.lost(error)
+                continue
+            self._patience.done()
             self._record_episode(result)
             before = self.env_steps - result.steps
             if _passed(config.evaluation.curve_interval, before, self.env_steps):
@@ -187,6 +187,22 @@ class Training:
         if (logs := self._learner.catch_up()) is not None:  # the last words of a learner in another process
             self._record_update(logs)
         return self.env_steps >= config.env_steps
+
+    def _play(self, rollout: Rollout) -> EpisodeResult:
+        """One episode, with the learner working between its steps."""
+        config = self._config
+        seed = episode_seed(Purpose.TRAINING, config.seed, self._episodes)
+        rollout.begin(seed, f"episode-{self._episodes:05d}")
+        self._episodes += 1
+        result = None
+        while result is None:
+            result = rollout.step(deterministic=False, last=self.env_steps + 1 == config.env_steps)
+            self.env_steps += 1
+            logs = self._learner.catch_up()
+            if logs is not None:
+                self._record_update(logs)
+            self._progress.update(self.env_steps)
+        return result
 
     # ------------------------------------------------------------ checkpoints
 
@@ -281,7 +297,13 @@ class Training:
         self._env.interventions = False
         rollout = Rollout(self._env, learner.policy, learner.perception, config.replay.history)
         settings = config.evaluation
-        point = evaluate(rollout, episodes=settings.curve_episodes, seed=settings.seed, purpose=Purpose.CURVE).summary()
+        point = evaluate(
+            rollout,
+            episodes=settings.curve_episodes,
+            seed=settings.seed,
+            purpose=Purpose.CURVE,
+            patience=self._patience,
+        ).summary()
         self._env.interventions = helped
         self._metrics.write("curve", self.env_steps, point)
         self._progress.log(

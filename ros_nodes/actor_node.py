@@ -29,6 +29,9 @@ from ros_nodes.parameters import declare, refuse_changes
 from ros_nodes.ros_robot_io import RosRobotIO
 from ros_nodes.workcell import RosWorkcell
 
+LOST_EPISODES = 20
+"""How many episodes in a row may be lost because the robot is not heard, before the run ends."""
+
 
 class ActorNode(RobotNode):
     """The node; its parameters are those of `ActorNodeConfig`."""
@@ -69,7 +72,11 @@ class ActorNode(RobotNode):
         lockstep = workcell.head.lockstep
         config = replace(config, processes=2, realtime=not lockstep)
         site = Site(
-            make_workcell, make_learner if self.config.learner == "node" else None, repeatable=lockstep, films=False
+            make_workcell,
+            make_learner if self.config.learner == "node" else None,
+            repeatable=lockstep,
+            lost_episodes=0 if lockstep else LOST_EPISODES,
+            films=False,
         )
         summary = train(config, path, resume=resume, site=site)
         success, episodes = summary["success_rate"], summary["episodes"]

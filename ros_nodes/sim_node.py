@@ -109,8 +109,9 @@ class SimNode(RobotNode):
 
     def _tick(self) -> None:
         """Real time: lets the physics catch up, publishes what it measured, and judges the step when it is due."""
-        now = self.cell.clock.now()
-        offset = self.wall.now() - now
+        wall = self.wall.now()
+        now = self.cell.clock.now()  # may take long, if the physics has to catch up
+        offset = wall - now
         if abs(offset - self._offset) > JITTER:
             self._offset = offset
         state = self._measure(images=False)
@@ -213,7 +214,8 @@ class SimNode(RobotNode):
         self._judge_at, self._goal, self._operator_began = None, None, False
         self._hand = as_device(self._spec, None)
         if not self.config.lockstep:
-            self._offset = self.wall.now() - self.cell.clock.now()
+            wall = self.wall.now()
+            self._offset = wall - self.cell.clock.now()
         state = self._io.read(images=self.config.lockstep)
         self._T_base_reset = state.T_base_tcp
         self._publish_state(state)

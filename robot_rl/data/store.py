@@ -182,6 +182,13 @@ class EpisodeStore:
         journal = JournalWriter(path, episode_id, metadata or {}, sync=self._sync_steps)
         self._recording = episode_id, StepRecorder(journal)
 
+    def abandon(self) -> None:
+        """What is being recorded will not be part of the store, because it will be played again; it goes aside."""
+        if self._recording is not None:
+            self._recording[1].close()
+            self._recording = None
+            self._recover(keep_interrupted=False)
+
     def record(self, step: Step) -> None:
         """Takes a step of the episode begun, and returns at once: it is written by another thread.
 
