@@ -6,6 +6,7 @@ heartbeats of the required nodes, with two nodes that command, or after an emerg
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Mapping
@@ -110,9 +111,10 @@ class SafetyNode(RobotNode):
         reason = self._reason()
         if reason is not None and self._stopped is None:
             self._stop(self.wall.now() if not self._simulated else 0)
-            self.get_logger().error(f"the arm holds: {reason}")
-        if (reason is None) != (self._stopped is None):
+        if _kind(reason) != _kind(self._stopped):
             self._say(reason or "")
+            if reason is not None:
+                self.get_logger().error(f"the arm holds: {reason}")
         self._stopped = reason
 
     def _reason(self, stamp: int | None = None) -> str | None:
@@ -160,6 +162,11 @@ class SafetyNode(RobotNode):
         response.success = self._stopped is None
         response.message = self._stopped or "the arm may move"
         return response
+
+
+def _kind(reason: str | None) -> str | None:
+    """A reason without its figures, which change all the time."""
+    return None if reason is None else re.sub(r"[\d.]+", "", reason)
 
 
 def main() -> int:
