@@ -16,7 +16,7 @@ from rclpy.qos import QoSCompatibility, qos_check_compatible
 
 from ros_nodes.bringup import NodeSpec
 from ros_nodes.supervisor import Supervisor
-from ros_nodes.topics import TOPICS
+from ros_nodes.topics import TOPICS, Topic
 
 PATIENCE = 60.0
 """How long nodes may take to show up [s]."""
@@ -48,6 +48,11 @@ def check(specs: Sequence[NodeSpec], namespace: str, environment: dict[str, str]
     return 1 if problems else 0
 
 
+def type_name(topic: Topic) -> str:
+    """The type of a topic's messages, as ROS writes it."""
+    return f"{topic.type.__module__.split('.')[0]}/msg/{topic.type.__name__}"
+
+
 def topic_problems(node: Node) -> list[str]:
     """What is wrong with the topics of our table in the graph that a node sees, one sentence each."""
     known = {node.resolve_topic_name(topic.name): topic for topic in TOPICS if "{" not in topic.name}
@@ -56,7 +61,7 @@ def topic_problems(node: Node) -> list[str]:
         topic = known.get(name)
         if topic is None:
             continue
-        wanted = f"{topic.type.__module__.split('.')[0]}/msg/{topic.type.__name__}"
+        wanted = type_name(topic)
         if types != [wanted]:
             problems.append(f"{name} has type {', '.join(types)}, it should be {wanted}")
             continue

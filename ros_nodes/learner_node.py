@@ -34,6 +34,11 @@ class LearnerNode(RobotNode):
         waiting = {"messages_waiting": self._actor.waiting}
         return {**waiting, **self._server.facts()} if self._server else {**waiting, "actor": "none"}
 
+    def destroy_node(self) -> None:
+        """Ends the link first, which sends by itself."""
+        self._actor.close()
+        super().destroy_node()
+
     def serve(self) -> NoReturn:
         """Serves one actor after another, for ever."""
         while True:

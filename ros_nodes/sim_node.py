@@ -95,6 +95,7 @@ class SimNode(RobotNode):
         self._head, self._estimates = self.publisher(topics.HEAD), self.publisher(topics.ESTIMATES)
         self._verdicts = self.publisher(topics.VERDICT)
         self._images = {name: self.publisher(topics.IMAGE, camera=name) for name in config.cameras}
+        self._infos = {name: self.publisher(topics.CAMERA_INFO, camera=name) for name in config.cameras}
         if config.lockstep:
             self._time_out, self._advanced = self.publisher(topics.CLOCK), self.publisher(topics.ADVANCED)
 
@@ -183,6 +184,8 @@ class SimNode(RobotNode):
         for name, image in images.items():
             frame = topics.IMAGE.frame.format(camera=name)
             self._images[name].publish(convert.image_message(stamp + self._offset, image, frame))
+            matrix = self._io.camera_matrix(name)
+            self._infos[name].publish(convert.camera_info_message(stamp + self._offset, image.shape[:2], matrix, frame))
 
     # ----------------------------------------------------------------- acting
 

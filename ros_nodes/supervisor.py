@@ -24,7 +24,7 @@ RESPAWN_DELAY = 0.5
 """Time between the end of a node and its new start [s]."""
 MOST_RESPAWNS, WITHIN = 5, 60.0
 """A node that ends more often than this within that many seconds is given up."""
-PATIENCE = 5.0
+PATIENCE = 10.0
 """How long a node may take to end before it is killed [s]."""
 _PR_SET_PDEATHSIG = 1
 

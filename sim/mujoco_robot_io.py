@@ -16,7 +16,7 @@ import numpy as np
 
 from robot_rl.clock import NS_PER_S
 from robot_rl.env.robot_io import Command, RobotState, check_command
-from robot_rl.errors import DivergedError, StaleStateError
+from robot_rl.errors import DivergedError, StaleStateError, UnknownNameError
 from robot_rl.geometry import Pose, quat_from_matrix, quat_from_rotvec, quat_multiply
 from sim.arm import ARM_DOF
 from sim.controller import ImpedanceController, ImpedanceGains
@@ -32,6 +32,10 @@ class Cameras(Protocol):
 
     def render(self, qpos: np.ndarray, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
         """RGB frames by camera, of the scene with these joint positions."""
+        ...
+
+    def matrix(self, name: str) -> np.ndarray:
+        """Camera matrix, shape (3, 3) [px]."""
         ...
 
     def reset(self, seed: int) -> None:
@@ -164,6 +168,16 @@ class MujocoRobotIO:
         """The newest frames that the cameras' delay allows, by camera, and when they were taken [ns]."""
         sample = self.history.at(self.now() - self._camera_delay)
         return sample.stamp, self._cameras.render(sample.qpos, self._pixel_rng) if self._cameras is not None else {}
+
+    def camera_matrix(self, name: str) -> np.ndarray:
+        """Camera matrix, shape (3, 3) [px].
+
+        Raises:
+            UnknownNameError: if there are no cameras.
+        """
+        if self._cameras is None:
+            raise UnknownNameError("camera", name, ())
+        return self._cameras.matrix(name)
 
     def command(self, command: Command) -> None:
         """Follows `command` until it expires or is replaced; a stop that comes later wins."""

@@ -56,6 +56,10 @@ class RealTimeRobotIO:
         self.now()
         return self._io.frames()
 
+    def camera_matrix(self, name: str) -> np.ndarray:
+        """Camera matrix, shape (3, 3) [px]."""
+        return self._io.camera_matrix(name)
+
     def command(self, command: Command) -> None:
         """Follows `command` from now on."""
         self.now()

@@ -87,6 +87,12 @@ class MujocoCameras:
             frames[name] = frame
         return frames
 
+    def matrix(self, name: str) -> np.ndarray:
+        """Camera matrix, shape (3, 3) [px]: square pixels, principal point in the middle, no distortion."""
+        height, width = self._renderer.height, self._renderer.width
+        focal = 0.5 * height / np.tan(0.5 * np.deg2rad(self._model.camera(name).fovy[0]))
+        return np.array([[focal, 0.0, 0.5 * width], [0.0, focal, 0.5 * height], [0.0, 0.0, 1.0]])
+
     def close(self) -> None:
         """Releases the OpenGL context."""
         self._renderer.close()

@@ -1,6 +1,7 @@
 """A small ROS graph for tests: real nodes and topics, in a domain that no other test run uses."""
 
 import os
+import queue
 import threading
 from collections.abc import Callable
 
@@ -13,6 +14,7 @@ from rclpy.parameter import Parameter
 
 from robot_rl.config.nodes import ActorNodeConfig
 from robot_rl.env.task import WorkcellOptions
+from robot_rl.errors import RobotRLError
 from ros_nodes.node import RobotNode
 from ros_nodes.safety_node import SafetyNode
 from ros_nodes.sim_node import SimNode
@@ -32,24 +34,33 @@ class Graph:
         self._running = []
 
     def add(self, make: Callable, **parameters):
-        """Makes a node with these parameters and serves it."""
+        """Makes a node with these parameters and serves it, all in a thread of its own; rendering is bound to one."""
         overrides = [Parameter(name, value=value) for name, value in parameters.items()]
-        node = make(context=self.context, parameter_overrides=overrides)
-        executor, done = SingleThreadedExecutor(context=self.context), threading.Event()
-        executor.add_node(node)
+        done, made = threading.Event(), queue.Queue()
 
-        def spin():
+        def live():
+            try:
+                node = make(context=self.context, parameter_overrides=overrides)
+            except (RobotRLError, RuntimeError, ValueError) as error:
+                made.put(error)
+                return
+            executor = SingleThreadedExecutor(context=self.context)
+            executor.add_node(node)
+            made.put(node)
             try:
                 while not done.is_set():
                     executor.spin_once(timeout_sec=0.1)
             except ExternalShutdownException:
                 pass
             executor.shutdown()
-            node.destroy_node()  # in the thread that has rendered
+            node.destroy_node()
 
-        thread = threading.Thread(target=spin, daemon=True)
+        thread = threading.Thread(target=live, daemon=True)
         thread.start()
-        self._running.append((node, executor, done, thread))
+        node = made.get(timeout=60)
+        if isinstance(node, Exception):
+            raise node
+        self._running.append((node, done, thread))
         return node
 
     def remove(self, node):
@@ -64,9 +75,8 @@ class Graph:
         self.context.try_shutdown()
 
     @staticmethod
-    def _end(_, executor, done, thread):
+    def _end(_, done, thread):
         done.set()
-        executor.wake()
         thread.join(10)
 
 

@@ -44,8 +44,12 @@ class Bringup:
             text=True,
             env=environment(ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST"),
         )
-        self._reader = threading.Thread(target=lambda: self.lines.extend(self.process.stderr), daemon=True)
+        self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+
+    def _read(self):
+        for line in self.process.stderr:
+            self.lines.append(line)
 
     def pid(self, name):
         """Process of the newest node of that name."""
@@ -59,14 +63,14 @@ class Bringup:
             assert time.monotonic() < end, self.text()
             time.sleep(0.05)
 
-    def steps(self):
-        """Steps recorded so far, finished or not."""
+    def recorded(self):
+        """Bytes of episodes so far, finished or not."""
         return sum(path.stat().st_size for path in (self.run / "episodes").rglob("*") if path.is_file())
 
-    def wait_for_progress(self, amount=20_000):
+    def wait_for_progress(self, amount=2_000):
         """Until more has been recorded than now [bytes]."""
-        end, before = time.monotonic() + PATIENCE, self.steps()
-        while self.steps() < before + amount:
+        end, before = time.monotonic() + PATIENCE, self.recorded()
+        while self.recorded() < before + amount:
             assert self.process.poll() is None, self.text()
             assert time.monotonic() < end, self.text()
             time.sleep(0.1)

@@ -1,0 +1,71 @@
+"""The table in docs/ros2.md is that of the code, and that of a graph that runs."""
+
+from pathlib import Path
+
+import pytest
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from ros_nodes_graph import Cell, Graph
+from std_msgs.msg import String
+
+from robot_rl.env.task import WorkcellOptions
+from ros_nodes import topics
+from ros_nodes.check import topic_problems, type_name
+from ros_nodes.link_topics import ActorOverTopics, LearnerOverTopics
+from ros_nodes.node import RobotNode
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "ros2.md"
+
+
+def rows():
+    for topic in topics.TOPICS:
+        reliable = "reliable" + (", latched" if "TRANSIENT" in topic.qos.durability.name else "")
+        quality = f"{reliable}, {topic.qos.depth}"
+        cells = (f"`{topic.name}`", type_name(topic), topic.rate, topic.frame, quality, topic.about)
+        yield f"| {' | '.join(cells)} |"
+
+
+def test_the_document_has_the_table_of_the_code():
+    head = ["| topic | type | rate | frame | QoS, depth | what |", "|---|---|---|---|---|---|"]
+    assert "\n".join([*head, *rows()]) in DOCUMENT.read_text(), "\n".join([*head, *rows()])
+
+
+@pytest.fixture
+def graph():
+    made = Graph()
+    yield made
+    made.close()
+
+
+def test_a_running_graph_has_the_topics_types_and_qualities_of_the_table(graph):
+    cell = Cell(graph, "reach", options=WorkcellOptions(cameras=("wrist",), image_size=(64, 64)))
+    learner = graph.add(lambda **options: RobotNode("learner_node", **options))
+    served, link = ActorOverTopics(learner), LearnerOverTopics(cell.actor)
+    link.open(lambda _: None, lambda _: None, lambda: None)
+    try:
+        cell.workcell.task.reset(0)
+        assert topic_problems(cell.actor) == []
+        there = dict(cell.actor.get_topic_names_and_types())
+        for topic in topics.TOPICS:
+            name = cell.actor.resolve_topic_name(topic.name.format(camera="wrist"))
+            assert there.get(name) == [type_name(topic)], name
+            for info in cell.actor.get_publishers_info_by_topic(name):
+                assert info.qos_profile.reliability == topic.qos.reliability, name
+                assert info.qos_profile.durability == topic.qos.durability, name
+        known = {cell.actor.resolve_topic_name(topic.name.format(camera="wrist")) for topic in topics.TOPICS}
+        assert set(there) - known <= {"/rosout", "/parameter_events"}
+    finally:
+        link.close(None)
+        served.close()
+
+
+def test_a_reader_that_cannot_read_and_a_wrong_type_are_named(graph):
+    node = graph.add(lambda **options: RobotNode("watcher", **options))
+    unreliable = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+    node.create_publisher(topics.POSE.type, topics.POSE.name, unreliable)
+    node.create_subscription(topics.POSE.type, topics.POSE.name, lambda _: None, QoSProfile(depth=1))
+    node.create_publisher(String, topics.WRENCH.name, 1)
+    problems = topic_problems(node)
+    assert any("/current_pose: watcher cannot read what watcher sends" in problem for problem in problems)
+    assert any(
+        "/wrench has type std_msgs/msg/String, it should be geometry_msgs/msg/WrenchStamped" in p for p in problems
+    )
