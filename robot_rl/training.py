@@ -192,7 +192,7 @@ class Training:
         """One episode, with the learner working between its steps."""
         config = self._config
         seed = episode_seed(Purpose.TRAINING, config.seed, self._episodes)
-        rollout.begin(seed, f"episode-{self._episodes:05d}")
+        rollout.begin(seed, _episode_id(self._episodes))
         self._episodes += 1
         result = None
         while result is None:
@@ -265,7 +265,7 @@ class Training:
             learner.on_step(episode.step(row), episode.observation(row + 1))
         self.env_steps += len(episode)
         learner.on_end(episode, None)
-        self._episodes += 1
+        self._episodes = max(self._episodes, _number(episode.episode_id) + 1)  # of one that was lost, nothing is left
         if (logs := learner.catch_up()) is not None:
             self._record_update(logs)
 
@@ -345,6 +345,14 @@ class Training:
             success=mean(r.success and not r.assisted for r in self._recent),
             intervention_rate=sum(r.operator_steps for r in self._recent) / steps,
         )
+
+
+def _episode_id(number: int) -> str:
+    return f"episode-{number:05d}"
+
+
+def _number(episode_id: str) -> int:
+    return int(episode_id.rpartition("-")[2])
 
 
 def _passed(interval: int, before: int, now: int) -> bool:

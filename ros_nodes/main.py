@@ -83,4 +83,6 @@ def spinning(node: Node, context: Context | None = None) -> Iterator[None]:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     del number, frame  # both signals mean the same
+    for other in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(other, signal.SIG_IGN)  # Ctrl-C often comes twice, and would cut the cleaning up short
     raise KeyboardInterrupt

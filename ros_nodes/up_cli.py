@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+from importlib.util import find_spec
 from typing import Any
 
 import yaml
 
-from robot_rl.errors import ConfigError
+from robot_rl.errors import ConfigError, PluginError
 from ros_nodes.bringup import node_specs, read_table
 
 
@@ -36,6 +37,11 @@ def add_command(commands: Any) -> None:
 
 
 def _up(arguments: argparse.Namespace) -> int:
+    if find_spec("rclpy") is None:
+        raise PluginError(
+            "ROS 2 is not here: source your installation (source /opt/ros/jazzy/setup.bash), or, without one, "
+            "pip install 'robot_rl[ros]'"
+        )
     table = read_table()
     given = {}
     for name, entry in table["arguments"].items():
