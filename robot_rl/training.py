@@ -171,12 +171,9 @@ class Training:
         rollout = self._rollout()
         config = self._config
         while self.env_steps < config.env_steps and not self.stop_requested:
-            try:
-                result = self._play(rollout)
-            except RobotLostError as error:  # its steps count; the store and the learner close it where it stands
-                self._patience.lost(error)
+            result = self._play_or_lose(rollout)
+            if result is None:
                 continue
-            self._patience.done()
             self._record_episode(result)
             before = self.env_steps - result.steps
             if _passed(config.evaluation.curve_interval, before, self.env_steps):
@@ -187,6 +184,17 @@ class Training:
         if (logs := self._learner.catch_up()) is not None:  # the last words of a learner in another process
             self._record_update(logs)
         return self.env_steps >= config.env_steps
+
+    def _play_or_lose(self, rollout: Rollout) -> EpisodeResult | None:
+        """An episode; of one in which the robot was lost, the steps that it has, or None."""
+        try:
+            result: EpisodeResult | None = self._play(rollout)
+        except RobotLostError as error:
+            result = rollout.abandon(f"robot lost: {error}")
+            self._patience.lost(error)
+            return result
+        self._patience.done()
+        return result
 
     def _play(self, rollout: Rollout) -> EpisodeResult:
         """One episode, with the learner working between its steps."""

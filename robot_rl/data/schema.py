@@ -8,7 +8,7 @@ and discounts are computed when sampling and never stored.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
 
@@ -180,6 +180,10 @@ class EpisodeBuilder:
                 f"step {step.index} of {step.episode_id} cannot follow {len(self._steps)} steps of {self.episode_id}"
             )
         self._steps.append(step)
+
+    def cut(self) -> None:
+        """The episode is cut after the newest step."""
+        self._steps[-1] = replace(self._steps[-1], truncated=True)
 
     def finish(self, final_observation: Observation, final_stamp: int) -> Episode:
         """The episode, given the observation [and its stamp, ns] that the last step led to."""

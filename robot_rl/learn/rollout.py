@@ -93,6 +93,7 @@ class Rollout:
         self._rows: deque[np.ndarray] = deque(maxlen=max(history) + 1)
         self._view: np.ndarray | None = None  # what the policy sees now
         self._builder: EpisodeBuilder | None = None
+        self._newest: tuple[Observation, dict[str, Any]] = {}, {}  # what the last step led to
 
     def begin(self, seed: int, episode_id: str, *, demonstrate: bool = False) -> None:
         """Starts an episode; everything random in the scene and the operator follows from `seed`."""
@@ -119,6 +120,7 @@ class Rollout:
         observation, reward, terminated, truncated, info = self._env.step(self._act(deterministic), last=last)
         step: Step = info["step"]
         self._builder.add(step)
+        self._newest = observation, info
         self._perceive(observation)
         led = step.source != Source.POLICY
         self._operator_steps += led
@@ -131,6 +133,17 @@ class Rollout:
         if not (terminated or truncated):
             return None
         return self._finish(observation, info)
+
+    def abandon(self, reason: str) -> EpisodeResult | None:
+        """Closes the running episode where it stands, e.g. because the robot was lost; None if it has no step yet."""
+        builder, self._builder = self._builder, None
+        if builder is None or len(builder) == 0:
+            return None
+        builder.cut()
+        builder.metadata["interrupted"] = True
+        self._builder = builder
+        observation, info = self._newest
+        return self._finish(observation, {**info, "success": False, "failure": reason})
 
     def play(self, seed: int, episode_id: str, *, deterministic: bool, demonstrate: bool = False) -> EpisodeResult:
         """A whole episode."""
