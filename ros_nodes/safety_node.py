@@ -114,7 +114,7 @@ class SafetyNode(RobotNode):
         if _kind(reason) != _kind(self._stopped):
             self._say(reason or "")
             if reason is not None:
-                self.get_logger().error(f"the arm holds: {reason}")
+                self.get_logger().error(f"the arm holds: {reason}", throttle_duration_sec=1.0)
         self._stopped = reason
 
     def _reason(self, stamp: int | None = None) -> str | None:
