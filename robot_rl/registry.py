@@ -1,4 +1,4 @@
-"""Finds tasks and benchmarks by name among the entry points of installed packages.
+"""Finds tasks, benchmarks and groups of commands by name among the entry points of installed packages.
 
 So nothing here imports a simulator or ROS, and another package can add its own.
 """
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 TASK_GROUP = "robot_rl.tasks"
 BENCHMARK_GROUP = "robot_rl.benchmarks"
+COMMAND_GROUP = "robot_rl.commands"
 
 
 def task_names() -> list[str]:
@@ -60,6 +61,18 @@ def run_benchmark(name: str) -> dict[str, Any]:
     """
     run = cast("Callable[[], dict[str, Any]]", _load("benchmark", BENCHMARK_GROUP, name))
     return run()
+
+
+def command_groups() -> dict[str, tuple[str, Callable[..., None]]]:
+    """Groups of commands that other packages bring, e.g. `calibrate`: what each is for, and what adds its commands.
+
+    Raises:
+        PluginError: if the package behind one cannot be imported.
+    """
+    adders = {
+        name: cast("Callable[..., None]", _load("command", COMMAND_GROUP, name)) for name in _names(COMMAND_GROUP)
+    }
+    return {name: ((add.__doc__ or name).strip().splitlines()[0].rstrip("."), add) for name, add in adders.items()}
 
 
 def _names(group: str) -> list[str]:
