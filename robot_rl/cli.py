@@ -17,11 +17,12 @@ from typing import Any
 from robot_rl import __version__
 from robot_rl.config.describe import list_keys
 from robot_rl.config.load import load_config
-from robot_rl.data_cli import Reply, add_data_commands
+from robot_rl.data_cli import add_data_commands
 from robot_rl.errors import InterruptedRunError, RobotRLError
 from robot_rl.label_cli import add_label_commands
 from robot_rl.operator_cli import add_devices_command, add_operator_flags, operator_options
-from robot_rl.registry import add_commands, benchmark_names, check_task
+from robot_rl.registry import add_commands, benchmark_names, check_task, command_groups
+from robot_rl.reply import Reply
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -128,6 +129,10 @@ def _parser() -> argparse.ArgumentParser:
     text = "have a vision-language model label recorded episodes, and find out how far to trust it"
     label = commands.add_parser("label", help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
     add_label_commands(label.add_subparsers(required=True, metavar="COMMAND"), _reply_command)
+
+    for name, (text, add_group) in command_groups().items():
+        group = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
+        add_group(group.add_subparsers(required=True, metavar="COMMAND"), _reply_command)
 
     bench = _command(commands, "bench", _bench, "time a part against what this machine can do")
     bench.add_argument("what", metavar="WHAT", help=f"one of: {', '.join(benchmark_names())}")

@@ -11,27 +11,10 @@ import itertools
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from robot_rl.errors import DataError
-
-
-class Reply(NamedTuple):
-    """What a command has to say.
-
-    Attributes:
-        answer: For a program.
-        lines: For a person.
-        code: Exit code.
-    """
-
-    answer: Any
-    lines: list[str]
-    code: int = 0
-
-
-MakeParser = Callable[[Any, str, Callable[[argparse.Namespace], Reply], str], argparse.ArgumentParser]
-"""Adds the parser of one command: where, its name, what it does, and a sentence about it."""
+from robot_rl.reply import MakeParser, Reply
 
 
 def add_data_commands(commands: Any, add: MakeParser) -> None:

@@ -130,3 +130,7 @@ class UncertifiedError(RobotRLError):
             f"these labels are not good for {use} ({why}); `robot-rl label report` says how they stand, and "
             "--allow-uncalibrated takes the risk"
         )
+
+
+class CalibrationError(RobotRLError):
+    """A calibration cannot be made from these data, or does not belong to this camera or robot."""

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from robot_rl.data_cli import MakeParser, Reply
 from robot_rl.errors import ConfigError, InterruptedRunError, RobotRLError
 from robot_rl.label_judgement_cli import add_judgement_commands, share
+from robot_rl.reply import MakeParser, Reply
 
 
 def add_label_commands(commands: Any, add: MakeParser) -> None:

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from robot_rl.data_cli import MakeParser, Reply
 from robot_rl.errors import ConfigError
+from robot_rl.reply import MakeParser, Reply
 
 
 def add_judgement_commands(commands: Any, add: MakeParser) -> None:

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from robot_rl.data_cli import Reply
+from robot_rl.reply import Reply
 
 if TYPE_CHECKING:
     from robot_rl.operation import OperatorOptions

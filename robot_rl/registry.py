@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 TASK_GROUP = "robot_rl.tasks"
 BENCHMARK_GROUP = "robot_rl.benchmarks"
 COMMAND_GROUP = "robot_rl.commands"
+COMMAND_GROUPS_GROUP = "robot_rl.command_groups"
 
 
 def task_names() -> list[str]:
@@ -71,6 +72,19 @@ def run_benchmark(name: str) -> dict[str, Any]:
     """
     run = cast("Callable[[], dict[str, Any]]", _load("benchmark", BENCHMARK_GROUP, name))
     return run()
+
+
+def command_groups() -> dict[str, tuple[str, Callable[..., None]]]:
+    """Groups of commands that other packages bring, e.g. `calibrate`: what each is for, and what adds its commands.
+
+    Raises:
+        PluginError: if the package behind one cannot be imported.
+    """
+    adders = {
+        name: cast("Callable[..., None]", _load("group of commands", COMMAND_GROUPS_GROUP, name))
+        for name in _names(COMMAND_GROUPS_GROUP)
+    }
+    return {name: ((add.__doc__ or name).strip().splitlines()[0].rstrip("."), add) for name, add in adders.items()}
 
 
 def _names(group: str) -> list[str]:

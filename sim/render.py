@@ -53,17 +53,7 @@ class MujocoCameras:
         self._noisy = np.empty((*size, 3), np.int16)
         self._data = mujoco.MjData(model)
         self._randomizer = VisualRandomizer(model)
-        # The offscreen buffer has to be as large as the frames; its size hardly matters to the cost.
-        model.vis.global_.offheight = max(model.vis.global_.offheight, size[0])
-        model.vis.global_.offwidth = max(model.vis.global_.offwidth, size[1])
-        if GL_FAILURE:
-            raise _render_error(GL_FAILURE)
-        try:
-            self._renderer = mujoco.Renderer(model, height=size[0], width=size[1])
-        except (RuntimeError, ImportError, AttributeError, mujoco.FatalError) as error:
-            raise _render_error(error) from error
-        for flag in _COSTLY:
-            self._renderer.scene.flags[flag] = False
+        self._renderer = open_renderer(model, size)
 
     def reset(self, seed: int) -> None:
         """Draws the light, colours and camera poses of an episode."""
@@ -96,6 +86,26 @@ class MujocoCameras:
     def close(self) -> None:
         """Releases the OpenGL context."""
         self._renderer.close()
+
+
+def open_renderer(model: mujoco.MjModel, size: tuple[int, int]) -> mujoco.Renderer:
+    """A renderer of frames of this height and width [px], with what is costly switched off.
+
+    Raises:
+        RenderError: if no OpenGL context can be made.
+    """
+    # The offscreen buffer has to be as large as the frames; its size hardly matters to the cost.
+    model.vis.global_.offheight = max(model.vis.global_.offheight, size[0])
+    model.vis.global_.offwidth = max(model.vis.global_.offwidth, size[1])
+    if GL_FAILURE:
+        raise _render_error(GL_FAILURE)
+    try:
+        renderer = mujoco.Renderer(model, height=size[0], width=size[1])
+    except (RuntimeError, ImportError, AttributeError, mujoco.FatalError) as error:
+        raise _render_error(error) from error
+    for flag in _COSTLY:
+        renderer.scene.flags[flag] = False
+    return renderer
 
 
 def _render_error(reason: object) -> RenderError:

@@ -1,0 +1,225 @@
+"""`robot-rl calibrate board | intrinsics | hand-eye | time-offset | wrench`. Wiring only.
+
+A result is written only if it is good enough to be used; the report is written in any case.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from robot_rl.errors import CalibrationError, DataError
+from robot_rl.reply import MakeParser, Reply
+
+if TYPE_CHECKING:
+    from calibration.flow import Advice
+    from calibration.report import Report
+    from calibration.result import Calibration, Quality
+
+_MODELS = {"pinhole": "rational_polynomial", "fisheye": "equidistant"}
+_BOARD_HELP = "as printed, e.g. charuco:11x8:20mm:15mm (squares across x down, square, marker) or apriltag:7x5:24mm:8mm"
+
+
+def add_calibrate_commands(commands: Any, add: MakeParser) -> None:
+    """measure cameras and robot: results with errors attached, as files"""  # noqa: D403, D415  (shown as help)
+    board = add(commands, "board", _board, "print a calibration board to scale, as a PDF")
+    board.add_argument("--board", default="charuco:11x8:20mm:15mm", metavar="SPEC", help=_BOARD_HELP)
+    board.add_argument("--page", choices=("a4", "a3", "letter"), default="a4", help="paper (default: a4)")
+    board.add_argument("--out", type=Path, required=True, metavar="FILE", help="the PDF")
+
+    intrinsics = add(commands, "intrinsics", _intrinsics, "focal length, principal point and distortion of a camera")
+    intrinsics.add_argument("pictures", type=Path, nargs="+", metavar="PICTURES", help="files, or folders of them")
+    _common(intrinsics, board=True)
+    intrinsics.add_argument("--camera", required=True, metavar="NAME", help="which camera; best its serial number")
+    intrinsics.add_argument(
+        "--model", choices=tuple(_MODELS), default="pinhole", help="kind of lens (default: pinhole)"
+    )
+    intrinsics.add_argument("--camera-info", type=Path, metavar="FILE", help="write ROS's camera_info YAML, too")
+
+    hand_eye = add(commands, "hand-eye", _hand_eye, "where a camera is on the arm, or beside it")
+    hand_eye.add_argument("pictures", type=Path, metavar="FOLDER", help="pictures of the board, the arm at rest")
+    hand_eye.add_argument(
+        "--poses", type=Path, metavar="FILE", help="table image,x,y,z,qw,qx,qy,qz (default: poses.csv in the folder)"
+    )
+    _common(hand_eye, board=True)
+    hand_eye.add_argument("--intrinsics", type=Path, required=True, metavar="FILE", help="result, or camera_info YAML")
+    hand_eye.add_argument(
+        "--mounting",
+        choices=("eye-in-hand", "eye-to-hand"),
+        required=True,
+        help="camera on the tool, or beside the arm",
+    )
+    hand_eye.add_argument("--robot", required=True, metavar="NAME", help="which arm and tool")
+
+    offset = add(commands, "time-offset", _time_offset, "how late a camera is, from a short motion before a board")
+    offset.add_argument(
+        "recording",
+        type=Path,
+        metavar="FOLDER",
+        help="pictures, frames.csv (image,stamp) and trajectory.csv (stamp,x,y,z,qw,qx,qy,qz); stamps in ns, one clock",
+    )
+    _common(offset, board=True)
+    offset.add_argument("--intrinsics", type=Path, required=True, metavar="FILE", help="result, or camera_info YAML")
+    offset.add_argument("--hand-eye", type=Path, required=True, metavar="FILE", help="result for this camera")
+
+    wrench = add(commands, "wrench", _wrench, "bias, mass and centre of mass of the tool, from poses at rest")
+    wrench.add_argument(
+        "table",
+        type=Path,
+        metavar="TABLE",
+        help="qw,qx,qy,qz (sensor in the base frame), fx,fy,fz,tx,ty,tz (its reading)",
+    )
+    _common(wrench)
+    wrench.add_argument("--robot", required=True, metavar="NAME", help="which arm and tool")
+
+
+def _common(parser: argparse.ArgumentParser, *, board: bool = False) -> None:
+    if board:
+        parser.add_argument("--board", required=True, metavar="SPEC", help=_BOARD_HELP)
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the result (YAML)")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="the report (default: beside the result, .html)")
+
+
+# --------------------------------------------------------------------- commands
+
+
+def _board(arguments: argparse.Namespace) -> Reply:
+    _check_opencv()
+    from calibration.board import Board
+    from calibration.board_pdf import write_board_pdf
+
+    board = Board.parse(arguments.board)
+    write_board_pdf(board, arguments.out, arguments.page)
+    lines = [f"{board} in {arguments.out}; print at 100 %, glue it onto something flat, and measure it"]
+    return Reply({"board": str(board), "out": arguments.out, "corners": len(board.corners)}, lines)
+
+
+def _intrinsics(arguments: argparse.Namespace) -> Reply:
+    _check_opencv()
+    from calibration.board import Board
+    from calibration.camera_reports import intrinsics_report
+    from calibration.flow import IntrinsicsFlow
+    from calibration.recording import picture_files, read_picture
+    from calibration.result import write_camera_info
+
+    flow = IntrinsicsFlow(Board.parse(arguments.board), arguments.camera, _MODELS[arguments.model])
+    files = picture_files(arguments.pictures)
+    for number, file in enumerate(files, 1):
+        _say(number, len(files), file.name, flow.add(read_picture(file), file.name))
+    fit = flow.finish()
+    reply = _finish(arguments, fit.result, fit.quality, intrinsics_report(fit))
+    if arguments.camera_info is not None and not reply.code:
+        write_camera_info(fit.result, arguments.camera_info)
+        reply.lines.append(f"camera_info: {arguments.camera_info}")
+    return reply
+
+
+def _hand_eye(arguments: argparse.Namespace) -> Reply:
+    _check_opencv()
+    from calibration.board import Board
+    from calibration.camera_reports import hand_eye_report
+    from calibration.flow import HandEyeFlow
+    from calibration.recording import picture_files, read_picture, read_poses
+    from calibration.result import load_intrinsics
+
+    board, intrinsics = Board.parse(arguments.board), load_intrinsics(arguments.intrinsics)
+    table = arguments.poses or arguments.pictures / "poses.csv"
+    poses = read_poses(table)
+    files = picture_files([arguments.pictures])
+    names = {file.name for file in files}
+    if missing := sorted(names ^ poses.keys()):
+        raise DataError(
+            f"{table} and {arguments.pictures} do not belong together: only in one of them: {', '.join(missing[:5])}"
+        )
+    flow = HandEyeFlow(board, intrinsics, arguments.mounting.replace("-", "_"), arguments.robot)
+    for number, file in enumerate(files, 1):
+        _say(number, len(files), file.name, flow.add(read_picture(file), file.name, poses[file.name]))
+    fit = flow.finish()
+    return _finish(arguments, fit.result, fit.quality, hand_eye_report(fit))
+
+
+def _time_offset(arguments: argparse.Namespace) -> Reply:
+    _check_opencv()
+    from calibration.board import Board
+    from calibration.motion_reports import time_offset_report
+    from calibration.recording import read_frames, read_picture, read_trajectory
+    from calibration.result import HandEye, load_intrinsics, load_result
+    from calibration.time_offset import Frame, calibrate_time_offset
+    from calibration.view import BadViewError, BoardDetector
+
+    folder, detector = arguments.recording, BoardDetector(Board.parse(arguments.board))
+    intrinsics, (hand_eye, _) = load_intrinsics(arguments.intrinsics), load_result(arguments.hand_eye, HandEye)
+    trajectory, listed = read_trajectory(folder / "trajectory.csv"), read_frames(folder / "frames.csv")
+    frames, rejected = [], dict[str, str]()
+    for number, (name, stamp) in enumerate(listed.items(), 1):
+        try:
+            frames.append(Frame(detector.detect(read_picture(folder / name), name), stamp))
+        except BadViewError as error:
+            rejected[name] = str(error)
+        if number % 20 == 0 or number == len(listed):
+            print(f"[{number}/{len(listed)}] {len(frames)} frames show the board", file=sys.stderr)
+    fit = calibrate_time_offset(intrinsics, hand_eye, frames, trajectory, rejected=rejected)
+    return _finish(arguments, fit.result, fit.quality, time_offset_report(fit))
+
+
+def _wrench(arguments: argparse.Namespace) -> Reply:
+    _check_opencv()
+    from calibration.motion_reports import wrench_report
+    from calibration.recording import read_wrenches
+    from calibration.wrench import calibrate_wrench
+
+    rotations, wrenches = read_wrenches(arguments.table)
+    names = [f"row {i}" for i in range(1, len(wrenches) + 1)]
+    fit = calibrate_wrench(rotations, wrenches, arguments.robot, names=names)
+    return _finish(arguments, fit.result, fit.quality, wrench_report(fit))
+
+
+# ---------------------------------------------------------------------- helpers
+
+
+def _check_opencv() -> None:
+    try:
+        import cv2
+    except ImportError as error:
+        raise CalibrationError(f"needs OpenCV ({error}): pip install 'robot_rl[calibration]'") from error
+    if not hasattr(cv2, "calibrateHandEye"):
+        raise CalibrationError(f"OpenCV {cv2.__version__} lacks what is needed: pip install 'robot_rl[calibration]'")
+
+
+def _say(number: int, total: int, name: str, advice: Advice) -> None:
+    """A line on each picture, as it goes."""
+    if advice.accepted:
+        rms = f", error {advice.rms:.2f} px" if advice.rms is not None else ""
+        covered = f"{100 * (advice.coverage > 0).mean():.0f} % of the picture covered"
+        text = f"view {advice.views}, {covered}{rms}; next: {advice.next}"
+    else:
+        text = f"left out: {advice.reason}"
+    print(f"[{number}/{total}] {name}: {text}", file=sys.stderr)
+
+
+def _finish(arguments: argparse.Namespace, result: Calibration, quality: Quality, report: Report) -> Reply:
+    """Writes report and, if it is good, result."""
+    from calibration.result import save_result
+
+    page = arguments.report or arguments.out.with_suffix(".html")
+    report.write(page)
+    lines = [
+        quality.verdict,
+        *(f"left out: {name}: {why}" for name, why in quality.rejected.items()),
+        f"report: {page}",
+    ]
+    if quality.good:
+        save_result(result, quality, arguments.out)
+        lines.append(f"result: {arguments.out}")
+    else:
+        lines.append(f"no result was written to {arguments.out}, as it could not be trusted")
+    answer = {
+        "quality": asdict(quality),
+        "result": asdict(result),
+        "report": page,
+        "out": arguments.out if quality.good else None,
+    }
+    return Reply(answer, lines, int(not quality.good))

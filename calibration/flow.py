@@ -1,0 +1,224 @@
+"""The guided flow: frames go in one by one, and it says what is there, what is missing and when it is enough.
+
+The command line feeds recorded pictures, a node feeds live ones. Only what was accepted is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibration.board import Board
+from calibration.board_pose import board_pose
+from calibration.hand_eye import MIN_VIEWS as MIN_POSES
+from calibration.hand_eye import HandEyeFit, calibrate_hand_eye
+from calibration.hand_eye_problem import Sighting
+from calibration.intrinsics import MIN_VIEWS, IntrinsicsFit, calibrate_intrinsics, coverage, tilt_spread
+from calibration.result import CameraIntrinsics
+from calibration.rotation_spread import MIN_SECOND_TURN, rotation_spread
+from calibration.view import BadViewError, BoardDetector, View
+from robot_rl.errors import CalibrationError
+from robot_rl.geometry import Pose
+
+_REFIT_EVERY = 5
+"""New views between two fits: often enough to see progress, rarely enough not to wait for it."""
+_ENOUGH_VIEWS = 15
+_COVERED = 0.7
+"""Share of the picture's cells that corners must have been in."""
+_SAME_PIXELS = 0.02
+"""Views whose corners differ by less than this share of the picture's width are one view."""
+
+
+@dataclass(frozen=True, eq=False)
+class Advice:
+    """What the flow says after a frame.
+
+    Attributes:
+        accepted: Whether the frame counts.
+        reason: Why not; empty if it does.
+        views: How many count so far.
+        coverage: Corners per cell of a grid over the picture, shape (rows, columns).
+        rms: Reprojection error so far [px]; None before the first fit.
+        enough: Whether one can stop.
+        next: What to do now.
+    """
+
+    accepted: bool
+    reason: str
+    views: int
+    coverage: np.ndarray
+    rms: float | None
+    enough: bool
+    next: str
+
+
+class IntrinsicsFlow:
+    """Collects views for intrinsics.
+
+    Args:
+        board: Which board is shown.
+        camera: Name or serial number of the camera.
+        model: Key of `calibration.result.lens.COEFFICIENTS`.
+        skip_similar: Whether a view that hardly differs from one that counts is left out, as for a live camera.
+    """
+
+    def __init__(self, board: Board, camera: str, model: str, *, skip_similar: bool = False) -> None:
+        self._detector, self._camera, self._model, self._skip_similar = (
+            BoardDetector(board),
+            camera,
+            model,
+            skip_similar,
+        )
+        self.views: list[View] = []
+        self.rejected: dict[str, str] = {}
+        self._fit: IntrinsicsFit | None = None
+        self._problem = ""
+
+    def add(self, image: np.ndarray, name: str) -> Advice:
+        """Takes a frame in.
+
+        Args:
+            image: uint8, shape (height, width, 3), RGB, or grey without the last.
+            name: What to call it.
+        """
+        try:
+            view = self._detector.detect(image, name)
+            if self._skip_similar and any(_same(view, other) for other in self.views):
+                raise BadViewError("shows the board where it was before; move it")
+        except BadViewError as error:
+            self.rejected[name] = str(error)
+            return self._advice(str(error))
+        self.views.append(view)
+        if len(self.views) >= MIN_VIEWS and len(self.views) % _REFIT_EVERY == 0:
+            try:
+                self._fit, self._problem = self.finish(), ""
+            except CalibrationError as error:
+                self._fit, self._problem = None, str(error)
+        return self._advice("")
+
+    def finish(self) -> IntrinsicsFit:
+        """The calibration from all views that count.
+
+        Raises:
+            CalibrationError: as `calibrate_intrinsics` says.
+        """
+        start = self._fit.result if self._fit is not None else None
+        return calibrate_intrinsics(self.views, self._camera, self._model, rejected=self.rejected, start=start)
+
+    def _advice(self, reason: str) -> Advice:
+        cells = coverage(self.views) if self.views else np.zeros((6, 8), int)
+        good = self._fit is not None and self._fit.quality.good
+        enough = good and len(self.views) >= _ENOUGH_VIEWS and (cells > 0).mean() >= _COVERED
+        rms = self._fit.result.rms if self._fit is not None else None
+        return Advice(not reason, reason, len(self.views), cells, rms, enough, self._next(cells, enough))
+
+    def _next(self, cells: np.ndarray, enough: bool) -> str:
+        if enough:
+            return "enough: finish, or go on for more certainty"
+        if self._problem:
+            return self._problem
+        if self._fit is not None and tilt_spread(self._fit.boards) < np.radians(15.0):
+            return "tilt the board by 20 to 40 deg, to the left, right, up and down"
+        if len(self.views) >= MIN_VIEWS and (cells > 0).mean() < _COVERED:
+            return f"bring the board to the {_empty_place(cells)} of the picture"
+        if len(self.views) < _ENOUGH_VIEWS:
+            return f"{_ENOUGH_VIEWS - len(self.views)} more views, tilted to all sides, near and far"
+        return "more views: tilted, near, and at the edges of the picture"
+
+
+class HandEyeFlow:
+    """Collects views and poses of the arm for a hand-eye calibration.
+
+    Args:
+        board: Which board is shown.
+        intrinsics: Of the camera.
+        mounting: `eye_in_hand` or `eye_to_hand`.
+        robot: Which arm and tool.
+    """
+
+    def __init__(self, board: Board, intrinsics: CameraIntrinsics, mounting: str, robot: str) -> None:
+        self._detector, self._intrinsics, self._mounting, self._robot = (
+            BoardDetector(board),
+            intrinsics,
+            mounting,
+            robot,
+        )
+        self.sightings: list[Sighting] = []
+        self.rejected: dict[str, str] = {}
+        self._fit: HandEyeFit | None = None
+        self._problem = ""
+
+    @property
+    def fit(self) -> HandEyeFit | None:
+        """The newest fit: what a planner can propose poses from."""
+        return self._fit
+
+    def add(self, image: np.ndarray, name: str, T_base_tcp: Pose) -> Advice:
+        """Takes a frame in, with the pose of the arm, at rest, when it was taken.
+
+        Raises:
+            CalibrationError: if the picture is not of the size that the intrinsics are for.
+        """
+        self._intrinsics.require(size=(image.shape[1], image.shape[0]))
+        try:
+            view = self._detector.detect(image, name)
+            board_pose(self._intrinsics, view)
+        except BadViewError as error:
+            self.rejected[name] = str(error)
+            return self._advice(str(error))
+        self.sightings.append(Sighting(view, T_base_tcp))
+        if len(self.sightings) >= MIN_POSES and len(self.sightings) % _REFIT_EVERY == 0:
+            try:
+                self._fit, self._problem = self.finish(), ""
+            except CalibrationError as error:
+                self._fit, self._problem = None, str(error)
+        return self._advice("")
+
+    def finish(self) -> HandEyeFit:
+        """The calibration from all views that count.
+
+        Raises:
+            CalibrationError: as `calibrate_hand_eye` says.
+        """
+        return calibrate_hand_eye(self._intrinsics, self.sightings, self._mounting, self._robot, rejected=self.rejected)
+
+    def _advice(self, reason: str) -> Advice:
+        views = [sighting.view for sighting in self.sightings]
+        cells = coverage(views) if views else np.zeros((6, 8), int)
+        good = self._fit is not None and self._fit.quality.good
+        rms = self._fit.quality.figures["reprojection_rms_px"] if self._fit is not None else None
+        enough = good and len(views) >= _ENOUGH_VIEWS
+        return Advice(not reason, reason, len(views), cells, rms, enough, self._next(enough))
+
+    def _next(self, enough: bool) -> str:
+        if enough:
+            return "enough: finish, or go on for more certainty"
+        _, second, _ = rotation_spread([sighting.T_base_tcp for sighting in self.sightings])
+        if len(self.sightings) >= 3 and second < 2.0 * MIN_SECOND_TURN:
+            return "turn and tilt the tool by 20 to 40 deg about all of its axes, the board in view"
+        if self._problem:
+            return self._problem
+        if len(self.sightings) < _ENOUGH_VIEWS:
+            return f"{_ENOUGH_VIEWS - len(self.sightings)} more poses, turned and tilted by 20 to 40 deg"
+        return "more poses with larger tilts"
+
+
+def _same(a: View, b: View) -> bool:
+    """Whether two views show the board in nearly the same place."""
+    _, i, j = np.intersect1d(a.ids, b.ids, return_indices=True)
+    if len(i) < 0.8 * max(len(a.ids), len(b.ids)):
+        return False
+    return bool(np.linalg.norm(a.pixels[i] - b.pixels[j], axis=1).mean() < _SAME_PIXELS * a.size[0])
+
+
+def _empty_place(cells: np.ndarray) -> str:
+    """Which part of the picture has the most empty cells, in words."""
+    rows, columns = cells.shape
+    parts = {
+        "left": cells[:, : columns // 3],
+        "right": cells[:, -(columns // 3) :],
+        "top": cells[: rows // 3],
+        "bottom": cells[-(rows // 3) :],
+    }
+    return max(parts, key=lambda name: float((parts[name] == 0).mean()))

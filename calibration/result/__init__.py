@@ -1,0 +1,25 @@
+"""What a calibration found: the only part of `calibration` that simulators and nodes import.
+
+It knows the numbers, their uncertainty, what they belong to, and the files; not how they were found. It needs numpy and
+no OpenCV.
+"""
+
+from calibration.result.camera import CameraIntrinsics
+from calibration.result.camera_info import read_camera_info, write_camera_info
+from calibration.result.file import load_intrinsics, load_result, save_result
+from calibration.result.kinds import MOUNTINGS, Calibration, HandEye, Quality, TimeOffset, ToolWrench
+
+__all__ = [
+    "MOUNTINGS",
+    "Calibration",
+    "CameraIntrinsics",
+    "HandEye",
+    "Quality",
+    "TimeOffset",
+    "ToolWrench",
+    "load_intrinsics",
+    "load_result",
+    "read_camera_info",
+    "save_result",
+    "write_camera_info",
+]

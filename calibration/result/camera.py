@@ -1,0 +1,120 @@
+"""The intrinsics of a camera: how a point in front of it becomes a pixel, and how sure that is."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import field
+
+import numpy as np
+from pydantic import ConfigDict, model_validator
+from pydantic.dataclasses import dataclass
+
+from calibration.result.lens import COEFFICIENTS, distort, undistort
+from robot_rl.errors import CalibrationError
+
+PARAMETERS = ("fx", "fy", "cx", "cy")
+"""What comes before the distortion coefficients in `vector` and `covariance`."""
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", allow_inf_nan=False))
+class CameraIntrinsics:
+    """A camera model at one resolution.
+
+    Attributes:
+        camera: Which camera: a name, or better a serial number; what is loaded is checked against it.
+        width: Of the images [px].
+        height: Of the images [px].
+        model: `plumb_bob`, `rational_polynomial` or `equidistant`, as in ROS; `lens.py` has the formulas.
+        fx: Focal length [px].
+        fy: Focal length [px].
+        cx: Principal point [px]; 0 is the middle of the first column.
+        cy: Principal point [px].
+        distortion: Coefficients in OpenCV's order.
+        covariance: Of (fx, fy, cx, cy, *distortion); empty if not known.
+        rms: Root mean square of the reprojection error per coordinate [px]; 0 if not known.
+    """
+
+    camera: str
+    width: int
+    height: int
+    model: str
+    fx: float
+    fy: float
+    cx: float
+    cy: float
+    distortion: tuple[float, ...]
+    covariance: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
+    rms: float = 0.0
+
+    @model_validator(mode="after")
+    def _check(self) -> CameraIntrinsics:
+        if self.model not in COEFFICIENTS:
+            raise ValueError(f"model is {self.model!r}; valid: {', '.join(COEFFICIENTS)}")
+        if len(self.distortion) != COEFFICIENTS[self.model]:
+            raise ValueError(f"{self.model} has {COEFFICIENTS[self.model]} coefficients, got {len(self.distortion)}")
+        if min(self.width, self.height, self.fx, self.fy) <= 0:
+            raise ValueError("width, height, fx and fy must be positive")
+        size = len(PARAMETERS) + len(self.distortion)
+        if self.covariance and {len(self.covariance), *map(len, self.covariance)} != {size}:
+            raise ValueError(f"covariance must be {size} x {size}, or empty")
+        return self
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """The camera matrix K, shape (3, 3)."""
+        return np.array([[self.fx, 0.0, self.cx], [0.0, self.fy, self.cy], [0.0, 0.0, 1.0]])
+
+    @property
+    def vector(self) -> np.ndarray:
+        """(fx, fy, cx, cy, *distortion)."""
+        return np.array([self.fx, self.fy, self.cx, self.cy, *self.distortion])
+
+    @property
+    def sigma(self) -> np.ndarray | None:
+        """Standard deviations of `vector`; None if not known."""
+        return np.sqrt(np.diag(np.array(self.covariance))) if self.covariance else None
+
+    @property
+    def fingerprint(self) -> str:
+        """Twelve letters that change with any number of the model; other results name the intrinsics by it."""
+        facts = (self.camera, self.width, self.height, self.model, *(float(x).hex() for x in self.vector))
+        return hashlib.sha256(repr(facts).encode()).hexdigest()[:12]
+
+    def project(self, points: np.ndarray) -> np.ndarray:
+        """Pixels of points in the optical frame.
+
+        Args:
+            points: [m], shape (n, 3).
+
+        Returns:
+            Shape (n, 2); NaN for points behind a pinhole. Nothing says that they lie inside the image.
+        """
+        return self.project_with_jacobian(points)[0]
+
+    def project_with_jacobian(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Pixels, shape (n, 2), and their derivative by the points, shape (n, 2, 3) [px/m]."""
+        plane, derivative = distort(self.model, np.array(self.distortion), np.asarray(points, dtype=float))
+        focal = np.array([self.fx, self.fy])
+        return plane * focal + [self.cx, self.cy], derivative * focal[:, None]
+
+    def rays(self, pixels: np.ndarray) -> np.ndarray:
+        """Unit vectors in the optical frame that lead to pixels (n, 2), shape (n, 3); NaN where there is none."""
+        plane = (np.asarray(pixels, dtype=float) - [self.cx, self.cy]) / [self.fx, self.fy]
+        return undistort(self.model, np.array(self.distortion), plane)
+
+    def require(self, *, camera: str | None = None, size: tuple[int, int] | None = None) -> None:
+        """Nothing, if these intrinsics belong to the camera and image size (width, height) given.
+
+        Raises:
+            CalibrationError: if they do not.
+        """
+        if camera is not None and camera != self.camera:
+            raise CalibrationError(
+                f"these are intrinsics of camera {self.camera!r}, not of {camera!r}; "
+                "use its own, or calibrate it: robot-rl calibrate intrinsics"
+            )
+        if size is not None and size != (self.width, self.height):
+            raise CalibrationError(
+                f"the intrinsics of camera {self.camera!r} are for {self.width} x {self.height} px, the images have "
+                f"{size[0]} x {size[1]} px; set the camera to that resolution, or calibrate at this one"
+            )

@@ -1,0 +1,119 @@
+"""Results as YAML files with a version: written whole or not at all, checked when read."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import TypeAdapter, ValidationError
+
+from calibration.result.camera import CameraIntrinsics
+from calibration.result.camera_info import read_camera_info, read_yaml
+from calibration.result.kinds import (
+    Calibration,
+    HandEye,
+    Quality,
+    TimeOffset,
+    ToolWrench,
+)
+from robot_rl import __version__
+from robot_rl.errors import CalibrationError
+from robot_rl.files import write_atomically
+
+FORMAT, VERSION = "robot_rl calibration", 1
+KINDS: dict[str, type[Calibration]] = {
+    "intrinsics": CameraIntrinsics,
+    "hand_eye": HandEye,
+    "time_offset": TimeOffset,
+    "wrench": ToolWrench,
+}
+_NAMES = {kind: name for name, kind in KINDS.items()}
+_T = TypeVar("_T", CameraIntrinsics, HandEye, TimeOffset, ToolWrench)
+
+
+def save_result(result: Calibration, quality: Quality, path: Path) -> None:
+    """Writes a result and its quality.
+
+    Raises:
+        CalibrationError: if the result is not good enough to be used: there shall be no file that one has to distrust.
+        RunDirectoryError: if the file cannot be written; an old one stays as it was.
+    """
+    if not quality.good:
+        raise CalibrationError(f"not good enough to be used, so {path} was not written: {quality.verdict}")
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "kind": _NAMES[type(result)],
+        "made": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "made_by": f"robot_rl {__version__}",
+        "quality": _plain(dataclasses.asdict(quality)),
+        "result": _plain(dataclasses.asdict(result)),
+    }
+    write_atomically(path, yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120))
+
+
+def load_result(path: Path, kind: type[_T]) -> tuple[_T, Quality]:
+    """Reads a result of a known kind.
+
+    Args:
+        path: The file.
+        kind: What it must be, e.g. `HandEye`.
+
+    Raises:
+        CalibrationError: if the file is missing or is no result of this kind and version.
+    """
+    content = _read(path)
+    name = _NAMES[kind]
+    if content.get("kind") != name:
+        raise CalibrationError(
+            f"{path}: is a calibration of kind {content.get('kind')!r}, needed is {name!r}; "
+            f"make one: robot-rl calibrate {name.replace('_', '-')}"
+        )
+    try:
+        result = TypeAdapter(kind).validate_python(content.get("result"))
+        quality = TypeAdapter(Quality).validate_python(content.get("quality"))
+    except ValidationError as error:
+        lines = [f"{'.'.join(map(str, d['loc'])) or 'result'}: {d['msg']}" for d in error.errors()]
+        raise CalibrationError(f"{path}: is damaged: {'; '.join(lines)}; calibrate again") from error
+    return result, quality
+
+
+def load_intrinsics(path: Path, *, camera: str | None = None) -> CameraIntrinsics:
+    """Intrinsics from a result, or from a `camera_info` file, whichever it is.
+
+    Args:
+        path: The file.
+        camera: Which camera it must be of; None takes any.
+
+    Raises:
+        CalibrationError: if it is neither, or of another camera.
+    """
+    content = read_yaml(path)
+    if "camera_matrix" in content:
+        intrinsics = read_camera_info(path)
+    else:
+        intrinsics, _ = load_result(path, CameraIntrinsics)
+    intrinsics.require(camera=camera)
+    return intrinsics
+
+
+def _read(path: Path) -> dict[str, Any]:
+    content = read_yaml(path)
+    if content.get("format") != FORMAT:
+        raise CalibrationError(f"{path}: is no calibration result (it lacks `format: {FORMAT}`); check the path")
+    if content.get("version") != VERSION:
+        raise CalibrationError(
+            f"{path}: is of version {content.get('version')!r}, this program reads {VERSION}; calibrate again"
+        )
+    return content
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value.item() if hasattr(value, "item") else value

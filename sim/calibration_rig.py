@@ -1,0 +1,114 @@
+"""The simulated arm with a calibration board and a camera: on the tool and the table, or the other way round.
+
+It renders what the camera sees when the tcp is somewhere, with the faults that real pictures have. It knows where
+everything is; what looks at its pictures does not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+from scipy.ndimage import gaussian_filter
+
+from calibration.result import CameraIntrinsics
+from robot_rl.geometry import Pose
+from sim.arm import ARM_DOF, solve_ik
+from sim.lens_camera import LensCamera, set_camera_pose
+from sim.plate import add_plate
+from sim.scene import add_peg_tool, new_scene
+
+
+@dataclass(frozen=True, eq=False)
+class Plate:
+    """How a board looks: black rectangles (left, top, width, height), the pattern's extent and its margin, all [m]."""
+
+    black: np.ndarray
+    extent: tuple[float, float]
+    margin: float
+
+
+@dataclass(frozen=True)
+class PictureFaults:
+    """What is wrong with pictures.
+
+    Attributes:
+        blur: Standard deviation of the blur, the largest; each picture's is drawn from half of it to it [px].
+        noise: Standard deviation of each colour value [0-255].
+        hidden: Share of the pictures in which something covers a part of the board.
+    """
+
+    blur: float = 0.8
+    noise: float = 3.0
+    hidden: float = 0.3
+
+
+class CalibrationRig:
+    """Arm, board and camera.
+
+    Args:
+        plate: How the board looks.
+        intrinsics: The camera's lens.
+        mounting: `eye_in_hand` (camera on the tool, board on the table) or `eye_to_hand` (the other way round).
+        T_parent_camera: Optical frame of the camera in the tcp's frame, or in the base frame.
+        T_parent_board: Board in the base frame, or in the tcp's.
+    """
+
+    def __init__(
+        self, plate: Plate, intrinsics: CameraIntrinsics, mounting: str, T_parent_camera: Pose, T_parent_board: Pose
+    ) -> None:
+        on_tool = mounting == "eye_in_hand"
+        spec = new_scene()
+        add_peg_tool(spec)
+        tool = spec.body("tool")
+        tcp = spec.site("tcp")
+        T_tool_tcp = Pose(np.array(tcp.pos), np.array(tcp.quat))
+        T_body_board = T_parent_board if on_tool else T_tool_tcp @ T_parent_board
+        board = (spec.worldbody if on_tool else tool).add_body(name="board")
+        board.pos, board.quat = T_body_board.position, T_body_board.quaternion
+        add_plate(spec, board, plate.black, plate.extent, plate.margin)
+        self.model = spec.compile()
+        self.data = mujoco.MjData(self.model)
+        camera = "wrist" if on_tool else "front"
+        set_camera_pose(self.model, camera, T_tool_tcp @ T_parent_camera if on_tool else T_parent_camera)
+        self._camera = LensCamera(self.model, camera, intrinsics)
+        self._plate = plate
+
+    def reachable(self, T_base_tcp: Pose) -> bool:
+        """Whether the arm can go there."""
+        try:
+            solve_ik(self.model, "tcp", T_base_tcp.position, T_base_tcp.quaternion)
+        except ValueError:
+            return False
+        return True
+
+    def photograph(self, T_base_tcp: Pose, faults: PictureFaults, rng: np.random.Generator) -> np.ndarray:
+        """What the camera sees with the tcp there; RGB, uint8, shape (height, width, 3).
+
+        Raises:
+            ValueError: if the arm cannot go there.
+        """
+        self.data.qpos[:ARM_DOF] = solve_ik(self.model, "tcp", T_base_tcp.position, T_base_tcp.quaternion)
+        mujoco.mj_kinematics(self.model, self.data)
+        mujoco.mj_camlight(self.model, self.data)
+        image = self._camera.render(self.data).astype(np.float64)
+        if rng.random() < faults.hidden:
+            _cover(image, rng)
+        sigma = faults.blur * rng.uniform(0.5, 1.0)
+        image = gaussian_filter(image, (sigma, sigma, 0))
+        image += rng.normal(0.0, faults.noise, image.shape) if faults.noise else 0.0
+        return np.clip(np.rint(image), 0, 255).astype(np.uint8)
+
+    def close(self) -> None:
+        """Releases the OpenGL context."""
+        self._camera.close()
+
+
+def _cover(image: np.ndarray, rng: np.random.Generator) -> None:
+    """Puts something that is no board in front: a disc, a tenth to a quarter of the picture high."""
+    height, width = image.shape[:2]
+    x, y = rng.uniform(0.3, 0.7) * width, rng.uniform(0.3, 0.7) * height
+    radius = rng.uniform(0.05, 0.13) * height
+    rows, columns = np.ogrid[:height, :width]
+    image[(columns - x) ** 2 + (rows - y) ** 2 < radius**2] = rng.uniform(40, 200, 3)
