@@ -180,7 +180,7 @@ class TrainConfig:
 
 
 PIXEL_DEFAULTS = {
-    "env_steps": 15_000,
+    "env_steps": 8_000,
     "update_to_data": 4,
     "processes": 2,
     "engine": {"precision": "auto"},
