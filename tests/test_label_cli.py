@@ -71,7 +71,7 @@ def test_ctrl_c_keeps_what_was_answered_and_says_how_to_go_on(tmp_path):
     path = stamped_store(tmp_path / "s", 12)
 
     def slowly(request):
-        time.sleep(0.1)
+        time.sleep(0.5)
         return says_success(request)
 
     with ModelServer(slowly) as server:

@@ -180,6 +180,7 @@ class RobotIOContract:
         finally:
             stopped.set()
             thread.join()
+        robot.sleep(robot.settle)  # over topics, stops may still be under way
         assert np.linalg.norm(robot.position() - start) < 0.08
         assert robot.moves() < 0.0005
 
