@@ -42,7 +42,9 @@ class StepRecorder:
         self.journal = journal
         self.error: OSError | DataError | None = None
         """After `close`, what went wrong with writing, if anything did; steps after that are not journalled."""
-        self._queue: queue.Queue[Step | Episode | None] = queue.Queue(capacity)
+        # Of the queues the one that stays in order when Ctrl-C interrupts a `put`; it has no bound of its own.
+        self._queue: queue.SimpleQueue[Step | Episode | None] = queue.SimpleQueue()
+        self._capacity = capacity
         self._taken = self._written = self._peak = self._missed = 0
         self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
         self._thread.start()
@@ -54,34 +56,23 @@ class StepRecorder:
 
     def add(self, step: Step) -> None:
         """Takes a step and returns at once."""
-        if not self._missed:
-            try:
-                self._queue.put_nowait(step)
-                self._taken += 1
-                self._peak = max(self._peak, self._taken - self._written)
-                return
-            except queue.Full:
-                pass
-        self._missed += 1
+        if self._missed or self._queue.qsize() >= self._capacity:
+            self._missed += 1
+            return
+        self._queue.put(step)
+        self._taken += 1
+        self._peak = max(self._peak, self._taken - self._written)
 
     def finish(self, episode: Episode) -> None:
         """Completes the journal, unless it has ended before, and waits until it is written."""
         if not self._missed:
-            self._put(episode)
+            self._queue.put(episode)
         self.close()
 
     def close(self) -> None:
         """Writes what waits and closes the journal; doing it twice is fine."""
-        self._put(None)
+        self._queue.put(None)
         self._thread.join()
-
-    def _put(self, item: Episode | None) -> None:
-        """Waits for a place in the queue, unless nobody takes anything out of it any more."""
-        while self._thread.is_alive():
-            try:
-                return self._queue.put(item, timeout=0.1)
-            except queue.Full:
-                continue
 
     def _run(self) -> None:
         self.error = DataError("the journal's thread ended by an error of the program, which was printed")
