@@ -1,6 +1,7 @@
 """Starts `robot-rl` as a user does, on runs so small that they end within seconds."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -34,9 +35,17 @@ def robot_rl(*arguments: object, **options) -> subprocess.CompletedProcess[str]:
 
 
 def start(*arguments: object) -> subprocess.Popen[str]:
-    """Starts a command; its standard error can be read line by line."""
+    """Starts a command; its standard error can be read line by line, and Ctrl-C reaches it.
+
+    A shell has its background jobs ignore Ctrl-C, and so would what they start, such as these tests.
+    """
     command = [ROBOT_RL, *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, **streams, env=environment(), preexec_fn=_listen_to_ctrl_c)
+
+
+def _listen_to_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
