@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from robot_rl.errors import CalibrationError, DataError
-from robot_rl.reply import MakeParser, Reply
+from robot_rl.reply import MakeParser, Reply, add_group
 
 if TYPE_CHECKING:
     from calibration.flow import Advice
@@ -24,7 +24,8 @@ _BOARD_HELP = "as printed, e.g. charuco:11x8:20mm:15mm (squares across x down, s
 
 
 def add_calibrate_commands(commands: Any, add: MakeParser) -> None:
-    """measure cameras and robot: results with errors attached, as files"""  # noqa: D403, D415  (shown as help)
+    """Adds `robot-rl calibrate` and its commands."""
+    commands = add_group(commands, "calibrate", "measure cameras and robot: results with errors attached, as files")
     board = add(commands, "board", _board, "print a calibration board to scale, as a PDF")
     board.add_argument("--board", default="charuco:11x8:20mm:15mm", metavar="SPEC", help=_BOARD_HELP)
     board.add_argument("--page", choices=("a4", "a3", "letter"), default="a4", help="paper (default: a4)")

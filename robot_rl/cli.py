@@ -21,8 +21,8 @@ from robot_rl.data_cli import add_data_commands
 from robot_rl.errors import InterruptedRunError, RobotRLError
 from robot_rl.label_cli import add_label_commands
 from robot_rl.operator_cli import add_devices_command, add_operator_flags, operator_options
-from robot_rl.registry import add_commands, benchmark_names, check_task, command_groups
-from robot_rl.reply import Reply
+from robot_rl.registry import add_commands, benchmark_names, check_task
+from robot_rl.reply import Reply, add_group, add_parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -122,31 +122,23 @@ def _parser() -> argparse.ArgumentParser:
     inspect = _command(commands, "inspect", _inspect, "say what is in a run directory or an episode store")
     inspect.add_argument("path", type=Path, metavar="PATH", help="run directory, or directory of an episode store")
 
-    text = "look at, check, exchange and rearrange recorded episodes"
-    data = commands.add_parser("data", help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
-    add_data_commands(data.add_subparsers(required=True, metavar="COMMAND"), _reply_command)
+    data = add_group(commands, "data", "look at, check, exchange and rearrange recorded episodes")
+    add_data_commands(data, _reply_command)
 
     text = "have a vision-language model label recorded episodes, and find out how far to trust it"
-    label = commands.add_parser("label", help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
-    add_label_commands(label.add_subparsers(required=True, metavar="COMMAND"), _reply_command)
-
-    for name, (text, add_group) in command_groups().items():
-        group = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
-        add_group(group.add_subparsers(required=True, metavar="COMMAND"), _reply_command)
+    add_label_commands(add_group(commands, "label", text), _reply_command)
 
     bench = _command(commands, "bench", _bench, "time a part against what this machine can do")
     bench.add_argument("what", metavar="WHAT", help=f"one of: {', '.join(benchmark_names())}")
 
-    add_commands(commands)
+    add_commands(commands, _reply_command)
     return parser
 
 
 def _command(
     commands: Any, name: str, command: Callable[[argparse.Namespace], int], text: str
 ) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False
-    )
+    parser = add_parser(commands, name, text)
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")
     parser.set_defaults(command=command, parser=parser)
     return parser

@@ -13,11 +13,11 @@ from robot_rl.errors import PluginError, UnknownNameError
 
 if TYPE_CHECKING:
     from robot_rl.env.task import Workcell, WorkcellOptions
+    from robot_rl.reply import MakeParser
 
 TASK_GROUP = "robot_rl.tasks"
 BENCHMARK_GROUP = "robot_rl.benchmarks"
 COMMAND_GROUP = "robot_rl.commands"
-COMMAND_GROUPS_GROUP = "robot_rl.command_groups"
 
 
 def task_names() -> list[str]:
@@ -53,14 +53,19 @@ def make_workcell(task: str, options: WorkcellOptions | None = None) -> Workcell
     return make(options or WorkcellOptions())
 
 
-def add_commands(commands: Any) -> None:
-    """Has every registered command add its parser to those of the command line.
+def add_commands(commands: Any, make: MakeParser) -> None:
+    """Has every registered command, or group of commands, add its parser to those of the command line.
+
+    Args:
+        commands: Where parsers are added.
+        make: Makes the parser of a command that returns a `Reply`.
 
     Raises:
         PluginError: if the package behind one cannot be imported.
     """
     for name in _names(COMMAND_GROUP):
-        cast("Callable[[Any], None]", _load("command", COMMAND_GROUP, name))(commands)
+        add = cast("Callable[[Any, MakeParser], None]", _load("command", COMMAND_GROUP, name))
+        add(commands, make)
 
 
 def run_benchmark(name: str) -> dict[str, Any]:
@@ -72,19 +77,6 @@ def run_benchmark(name: str) -> dict[str, Any]:
     """
     run = cast("Callable[[], dict[str, Any]]", _load("benchmark", BENCHMARK_GROUP, name))
     return run()
-
-
-def command_groups() -> dict[str, tuple[str, Callable[..., None]]]:
-    """Groups of commands that other packages bring, e.g. `calibrate`: what each is for, and what adds its commands.
-
-    Raises:
-        PluginError: if the package behind one cannot be imported.
-    """
-    adders = {
-        name: cast("Callable[..., None]", _load("group of commands", COMMAND_GROUPS_GROUP, name))
-        for name in _names(COMMAND_GROUPS_GROUP)
-    }
-    return {name: ((add.__doc__ or name).strip().splitlines()[0].rstrip("."), add) for name, add in adders.items()}
 
 
 def _names(group: str) -> list[str]:

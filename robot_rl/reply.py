@@ -1,4 +1,4 @@
-"""What a sub-command of the command line returns, so that commands of other packages fit into `robot-rl`."""
+"""What commands of the command line are made of, so that those of other packages fit into `robot-rl`."""
 
 from __future__ import annotations
 
@@ -23,3 +23,16 @@ class Reply(NamedTuple):
 
 MakeParser = Callable[[Any, str, Callable[[argparse.Namespace], Reply], str], argparse.ArgumentParser]
 """Adds the parser of one command: where, its name, what it does, and a sentence about it."""
+
+
+def add_parser(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
+    """The parser of a command, among those of `commands`, with a sentence about it."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False
+    )
+    return parser
+
+
+def add_group(commands: Any, name: str, text: str) -> Any:
+    """Where the commands of a group, such as `data`, are added."""
+    return add_parser(commands, name, text).add_subparsers(required=True, metavar="COMMAND")

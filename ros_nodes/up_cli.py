@@ -10,15 +10,14 @@ from typing import Any
 import yaml
 
 from robot_rl.errors import ConfigError, PluginError
+from robot_rl.reply import MakeParser, add_parser
 from ros_nodes.bringup import node_specs, read_table
 
 
-def add_command(commands: Any) -> None:
+def add_command(commands: Any, add: MakeParser) -> None:
     """Adds the command."""
-    text = "start ROS 2 nodes together: a simulated arm, or a whole training"
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "up", help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False
-    )
+    del add  # its nodes speak for themselves
+    parser = add_parser(commands, "up", "start ROS 2 nodes together: a simulated arm, or a whole training")
     parser.set_defaults(command=_up, parser=parser)
     table = read_table()
     names = ", ".join(f"{name} ({entry['help']})" for name, entry in table["bringups"].items())
