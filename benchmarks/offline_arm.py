@@ -35,7 +35,7 @@ from PIL import Image
 from robot_rl.config.components import IQLConfig, ReplayConfig, SACConfig, TrainConfig
 from robot_rl.config.labelling import BudgetConfig, EndpointConfig, FramesConfig, LabelConfig
 from robot_rl.data.replay import ReplayBuffer
-from robot_rl.data.schema import Episode
+from robot_rl.data.schema import IMAGE_PREFIX, Episode
 from robot_rl.data.store import EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.evaluate import evaluate
@@ -278,7 +278,7 @@ class Data:
 
 def _seen(episode: Episode) -> dict[str, np.ndarray]:
     """What the policy sees of it: not the stamps."""
-    return {key: column for key, column in episode.observations.items() if not key.startswith("images/")}
+    return {key: column for key, column in episode.observations.items() if not key.startswith(IMAGE_PREFIX)}
 
 
 def learned_rewards(data: Data, error: float, seed: int) -> tuple[list[Episode], dict[str, Any]]:

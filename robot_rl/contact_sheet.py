@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 
 from robot_rl.data.info import control_rate
 from robot_rl.data.mp4 import Mp4Writer
-from robot_rl.data.schema import Episode, Source
+from robot_rl.data.schema import IMAGE_PREFIX, Episode, Source
 from robot_rl.errors import DataError
 from robot_rl.files import writing
 
@@ -84,7 +84,7 @@ def film(episodes: Iterable[Episode], path: Path, *, fps: float | None = None) -
 
 
 def _cameras(episode: Episode) -> list[str]:
-    return sorted(key for key in episode.observations if key.startswith("images/"))
+    return sorted(key for key in episode.observations if key.startswith(IMAGE_PREFIX))
 
 
 def _outcome(episode: Episode) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from robot_rl.data.overlays import overlay_fingerprints, overlay_names, read_overlay
-from robot_rl.data.schema import Episode, Source
+from robot_rl.data.schema import IMAGE_PREFIX, Episode, Source
 from robot_rl.data.store import EpisodeStore
 from robot_rl.errors import PluginError
 from robot_rl.files import writing
@@ -62,7 +62,7 @@ def _send(rerun: Any, recording: Any, episode: Episode, labels: dict[str, np.nda
         recording.set_time("time", duration=(int(episode.stamp_obs[t]) - int(episode.stamp_obs[0])) / 1e9)
         for key, column in episode.observations.items():
             content = column[t]
-            if key.startswith("images/"):
+            if key.startswith(IMAGE_PREFIX):
                 recording.log(f"{root}/{key}", rerun.Image(content[..., 0] if content.shape[-1] == 1 else content))
             elif content.size:
                 recording.log(f"{root}/{key}", rerun.Scalars(content.ravel().astype(np.float64)))

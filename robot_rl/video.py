@@ -10,10 +10,9 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from robot_rl.data.mp4 import Mp4Writer
-from robot_rl.data.schema import Episode, Observation, Step
+from robot_rl.data.schema import IMAGE_PREFIX, Episode, Observation, Step
 from robot_rl.learn.rollout import EpisodeResult
 
-IMAGE_PREFIX = "images/"
 LEAST_HEIGHT = 200
 """Smaller frames are shown larger, pixel by pixel [px]."""
 

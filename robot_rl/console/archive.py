@@ -9,7 +9,7 @@ import numpy as np
 
 from robot_rl.console.pictures import jpeg
 from robot_rl.data.overlays import OverlayWriter, overlay_fingerprints, overlay_names
-from robot_rl.data.schema import Episode, Source
+from robot_rl.data.schema import IMAGE_PREFIX, Episode, Source
 from robot_rl.data.store import EpisodeStore
 from robot_rl.errors import UnknownNameError
 
@@ -46,7 +46,7 @@ class Archive:
             "action": np.abs(episode.action).max(axis=1).round(3).tolist(),
             "force": [] if wrench is None else np.linalg.norm(wrench[:, :3], axis=1).round(2).tolist(),
             "position": [] if pose is None else pose[:, :3].round(5).tolist(),
-            "cameras": [key.removeprefix("images/") for key in episode.observations if key.startswith("images/")],
+            "cameras": [key.removeprefix(IMAGE_PREFIX) for key in episode.observations if key.startswith(IMAGE_PREFIX)],
             "metadata": dict(episode.metadata),
         }
 
@@ -60,7 +60,7 @@ class Archive:
         episode = self._read(episode_id)
         frames = episode.observations.get(f"images/{camera}")
         if frames is None:
-            cameras = [key.removeprefix("images/") for key in episode.observations if key.startswith("images/")]
+            cameras = [key.removeprefix(IMAGE_PREFIX) for key in episode.observations if key.startswith(IMAGE_PREFIX)]
             raise UnknownNameError("camera", camera, cameras)
         return jpeg(frames[min(max(step, 0), len(frames) - 1)])
 

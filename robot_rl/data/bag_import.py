@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from robot_rl.data.bag_mapping import BagMapping, TopicFields
-from robot_rl.data.schema import Episode, Source
+from robot_rl.data.schema import IMAGE_PREFIX, Episode, Source
 from robot_rl.errors import DataError, PluginError
 
 _CHANNELS = {"rgb8": 3, "bgr8": 3, "rgba8": 4, "bgra8": 4, "mono8": 1}
@@ -97,7 +97,9 @@ def _fill(file: Path, mapping: BagMapping, tracks: Mapping[str, Track]) -> None:
                 raise DataError(f"{file}: no topic {', '.join(missing)}; it has {', '.join(present)}")
             for _, channel, message, content in reader.iter_decoded_messages(topics=list(by_topic)):
                 for name in by_topic[channel.topic]:
-                    value = _picture(content) if name.startswith("images/") else _vector(content, mapping.topics[name])
+                    value = (
+                        _picture(content) if name.startswith(IMAGE_PREFIX) else _vector(content, mapping.topics[name])
+                    )
                     if isinstance(value, str):
                         raise DataError(f"{file}: topic {channel.topic} ({name}): {value}")
                     tracks[name].stamps.append(message.log_time)

@@ -23,6 +23,7 @@ from typing import Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from robot_rl.data.schema import IMAGE_PREFIX
 from robot_rl.errors import ConfigError
 
 
@@ -54,7 +55,7 @@ class BagMapping(_Strict):
     @model_validator(mode="after")
     def _check(self) -> BagMapping:
         for key, entry in {**self.observations, "action": self.action}.items():
-            if key.startswith("images/"):
+            if key.startswith(IMAGE_PREFIX):
                 if entry.fields:
                     raise ValueError(f"{key} is a picture; leave out `fields`")
             elif key != "action" and not key.startswith("state/"):

@@ -30,13 +30,11 @@ from zarr.codecs import BloscCodec
 from zarr.storage import MemoryStore
 
 from robot_rl.data.archive import members, opened
-from robot_rl.data.packing import STATE_PREFIX
-from robot_rl.data.schema import STEP_COLUMNS, Episode
+from robot_rl.data.schema import IMAGE_PREFIX, STATE_PREFIX, STEP_COLUMNS, Episode
 from robot_rl.errors import DataError
 
 _ATTRIBUTES_FILE = "zarr.json"
 _FRAMES_PER_CHUNK = 10
-_IMAGE_PREFIX = "images/"
 _FACTS = ("schema_version", "episode_id", "length", "reward_source", "metadata")
 _CODEC = BloscCodec(cname="lz4", clevel=5, shuffle="bitshuffle")
 
@@ -58,7 +56,7 @@ def encode(episode: Episode) -> bytes:
         json.dumps(attributes, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise DataError(f"episode {episode.episode_id}: metadata must be JSON values: {error}") from error
-    if unknown := sorted(key for key in episode.observations if not key.startswith((STATE_PREFIX, _IMAGE_PREFIX))):
+    if unknown := sorted(key for key in episode.observations if not key.startswith((STATE_PREFIX, IMAGE_PREFIX))):
         raise DataError(f"episode {episode.episode_id}: observations {unknown} are neither state/... nor images/...")
     tables: dict[str, list[np.ndarray]] = {}
     columns: dict[str, dict[str, Any]] = {}
@@ -68,7 +66,7 @@ def encode(episode: Episode) -> bytes:
     named += [("observations", key, episode.observations[key]) for key in sorted(episode.observations)]
     for rows, name, value in named:
         array = np.asarray(value)
-        if name.startswith(_IMAGE_PREFIX):
+        if name.startswith(IMAGE_PREFIX):
             images[name] = array
             continue
         stored = "int8" if array.dtype == np.bool_ else array.dtype.name

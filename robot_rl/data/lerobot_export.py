@@ -33,7 +33,7 @@ from robot_rl.data.lerobot_layout import (
 )
 from robot_rl.data.lerobot_stats import Statistics
 from robot_rl.data.mp4 import Mp4Writer
-from robot_rl.data.schema import Episode
+from robot_rl.data.schema import IMAGE_PREFIX, Episode
 from robot_rl.data.store import EpisodeStore
 from robot_rl.errors import DataError, RunDirectoryError
 from robot_rl.files import write_atomically, writing
@@ -116,7 +116,7 @@ class _Writer:
             "index": self.frames + steps,
             "task_index": np.zeros(length, np.int64),
         }
-        cameras = [column for column in self._columns if column.key.startswith("images/")]
+        cameras = [column for column in self._columns if column.key.startswith(IMAGE_PREFIX)]
         pictures = {column.feature: episode.observations[column.key][:length] for column in cameras}
         place = {"chunk_index": number // CHUNK, "file_index": number % CHUNK}
         row: dict[str, Any] = {

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from robot_rl.data.schema import Episode
+from robot_rl.data.schema import IMAGE_PREFIX, Episode
 from robot_rl.errors import DataError, PluginError
 
 CODEBASE_VERSION = "v3.0"
@@ -93,7 +93,7 @@ def columns_of(episode: Episode) -> list[Column]:
         column = episode.observations[key]
         shape, dtype = column.shape[1:], column.dtype.name
         _, _, what = key.partition("/")
-        if key.startswith("images/"):
+        if key.startswith(IMAGE_PREFIX):
             if column.dtype != np.uint8 or len(shape) != 3 or shape[2] not in (1, 3):
                 raise DataError(f"{key}: {dtype} {shape} is no picture; expected uint8 (height, width, 1 or 3)")
             columns.append(Column(key, IMAGES + _dotted(what), 0, shape, dtype))

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from robot_rl.data.schema import STATE_PREFIX
 from robot_rl.errors import SpecError
 from robot_rl.spec import DictSpec
-
-STATE_PREFIX = "state/"
 
 
 class ObservationPacker:

@@ -17,6 +17,8 @@ import numpy as np
 from robot_rl.errors import DataError
 
 SCHEMA_VERSION = 1
+STATE_PREFIX, IMAGE_PREFIX = "state/", "images/"
+"""How the keys of an observation begin: vectors in SI units, and frames of a camera."""
 
 Observation = Mapping[str, np.ndarray]
 """`state/<what>` vectors in SI units and `images/<camera>` uint8 frames."""

@@ -20,7 +20,7 @@ from zarr.codecs import BloscCodec
 from robot_rl.data.episode_codec import encode
 from robot_rl.data.journal import JournalWriter
 from robot_rl.data.layout import EPISODES, file_name
-from robot_rl.data.schema import Episode, EpisodeBuilder, Source, Step
+from robot_rl.data.schema import IMAGE_PREFIX, Episode, EpisodeBuilder, Source, Step
 from robot_rl.data.store import EpisodeStore
 
 CAMERAS, SIZE, STEPS = 2, (128, 128, 3), 100
@@ -79,7 +79,7 @@ def _read(path: Path, episode: Episode) -> dict[str, float]:
     with EpisodeStore.create(path) as store:
         store.append(episode)
         group = zarr.create_group(str(path / "plain"))
-        images = {key: column for key, column in episode.observations.items() if key.startswith("images/")}
+        images = {key: column for key, column in episode.observations.items() if key.startswith(IMAGE_PREFIX)}
         for key, frames in images.items():
             codec = BloscCodec(cname="lz4", clevel=5, shuffle="bitshuffle")
             group.create_array(key, data=frames, chunks=(10, *frames.shape[1:]), filters=None, compressors=codec)

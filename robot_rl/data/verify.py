@@ -26,7 +26,7 @@ from robot_rl.data.layout import (
 )
 from robot_rl.data.overlays import overlay_fingerprints, overlay_names, read_overlay
 from robot_rl.data.recovery import examine
-from robot_rl.data.schema import Episode, Source
+from robot_rl.data.schema import IMAGE_PREFIX, Episode, Source
 from robot_rl.data.store import EpisodeStore
 from robot_rl.durable import replace_file
 from robot_rl.errors import DataError
@@ -162,7 +162,7 @@ def check_episode(episode: Episode) -> Iterator[tuple[str, str]]:
         if len(late := np.flatnonzero(np.diff(getattr(episode, name)) <= 0)):
             yield name, f"does not increase at row {late[0] + 1}"
     for key, column in episode.observations.items():
-        if key.startswith("images/") and (column.dtype != np.uint8 or column.ndim != 4):
+        if key.startswith(IMAGE_PREFIX) and (column.dtype != np.uint8 or column.ndim != 4):
             yield key, f"is {column.dtype} {column.shape}, must be uint8 (T + 1, height, width, channels)"
         elif column.dtype.kind == "f" and len(
             bad := np.flatnonzero(~np.isfinite(column.reshape(len(column), -1)).all(1))

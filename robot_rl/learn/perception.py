@@ -18,13 +18,12 @@ from torch import Tensor, nn
 from robot_rl.config.components import EncoderConfig, TrainConfig
 from robot_rl.data.packing import ObservationPacker
 from robot_rl.data.percept import ImageSpec, Percept, PerceptSpec
-from robot_rl.data.schema import Observation
+from robot_rl.data.schema import IMAGE_PREFIX, Observation
 from robot_rl.errors import SpecError, UnknownNameError
 from robot_rl.learn.encoders import TRAINED, make_encoder
 from robot_rl.learn.precision import computed_in
 from robot_rl.spec import DictSpec
 
-IMAGE_PREFIX = "images/"
 POSE = "state/tcp_pose"
 
 

@@ -8,11 +8,12 @@ import numpy as np
 import torch
 
 from robot_rl.config.labelling import FramesConfig
+from robot_rl.data.schema import IMAGE_PREFIX
 from robot_rl.data.store import EpisodeStore
 from robot_rl.errors import DataError
 from robot_rl.reward.success_head import FEWEST, FrameFeatures, SuccessHead, train_head
 from robot_rl.reward.truth import Truth
-from robot_rl.reward.units import IMAGES, choose_camera, spaced_rows
+from robot_rl.reward.units import choose_camera, spaced_rows
 
 
 def train_success_head(
@@ -59,7 +60,7 @@ def train_success_head(
         one = store.read(name)
         choose_camera(one, camera)
         rows = spaced_rows(len(one), frames)
-        features.append(see(one.observations[IMAGES + camera][list(rows)]))
+        features.append(see(one.observations[IMAGE_PREFIX + camera][list(rows)]))
         positive += [bool(truth[name].success) and row == rows[-1] for row in rows]
         episode += [number] * len(rows)
         on_episode(number + 1)

@@ -9,12 +9,11 @@ from functools import lru_cache
 import numpy as np
 
 from robot_rl.config.labelling import FramesConfig, LabelConfig
-from robot_rl.data.schema import Episode
+from robot_rl.data.schema import IMAGE_PREFIX, Episode
 from robot_rl.data.store import EpisodeStore
 from robot_rl.errors import DataError
 from robot_rl.reward.query import Clip, Kind, Query, canonical
 
-IMAGES = "images/"
 KEPT_EPISODES = 8
 """Episodes kept in memory while pairs are drawn from all of them."""
 
@@ -95,7 +94,7 @@ class Units:
     def _clip(self, episode_id: str, rows: tuple[int, ...]) -> Clip:
         episode = self._episode(episode_id)
         choose_camera(episode, self.camera)
-        frames = episode.observations[IMAGES + self.camera][list(rows)]
+        frames = episode.observations[IMAGE_PREFIX + self.camera][list(rows)]
         return Clip(episode_id, self._fingerprint(episode_id), self.camera, rows, frames)
 
 
@@ -112,7 +111,7 @@ def choose_camera(episode: Episode, camera: str) -> str:
     Raises:
         DataError: if the episode has no frames, none of that camera, or several and none is named.
     """
-    cameras = sorted(key.removeprefix(IMAGES) for key in episode.observations if key.startswith(IMAGES))
+    cameras = sorted(key.removeprefix(IMAGE_PREFIX) for key in episode.observations if key.startswith(IMAGE_PREFIX))
     if not cameras:
         raise DataError(f"episode {episode.episode_id}: has no frames; record it with cameras to have it labelled")
     if not camera and len(cameras) == 1:
