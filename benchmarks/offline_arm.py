@@ -16,24 +16,20 @@ Seeds 0 to 2 are for testing only; settings were chosen on seeds from 100 on. `r
 from __future__ import annotations
 
 import argparse
-import base64
-import io
 import json
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
-from PIL import Image
+from mixed_episodes import TASK, record
+from preference_oracle import labelled
 
 from robot_rl.config.components import IQLConfig, ReplayConfig, SACConfig, TrainConfig
-from robot_rl.config.labelling import BudgetConfig, EndpointConfig, FramesConfig, LabelConfig
 from robot_rl.data.replay import ReplayBuffer
 from robot_rl.data.schema import IMAGE_PREFIX, Episode
 from robot_rl.data.store import EpisodeStore
@@ -44,209 +40,19 @@ from robot_rl.learn.cloning import clone
 from robot_rl.learn.iql import IQL
 from robot_rl.learn.networks import Policy, make_policy
 from robot_rl.learn.perception import Perception, make_perception
-from robot_rl.learn.rollout import EpisodeResult, Rollout
+from robot_rl.learn.rollout import Rollout
 from robot_rl.learn.sac import SAC
-from robot_rl.progress import Progress
 from robot_rl.registry import make_workcell
 from robot_rl.reward.bradley_terry import RewardEnsemble
-from robot_rl.reward.budget import Budget
 from robot_rl.reward.label_store import LabelStore
-from robot_rl.reward.labelling import Labelling
-from robot_rl.reward.make_backend import make_backend
 from robot_rl.reward.preferences import combine_orders
-from robot_rl.reward.units import Units
-from robot_rl.seeding import Purpose, episode_seed
 from robot_rl.statistics import bootstrap_interval
 
 Learned = tuple[Policy, dict[str, Any]]
 """A policy, and figures of how it was learned."""
 
-TASK = "peg_insert"
 ERRORS = (0.0, 0.1, 0.2, 0.3)
-QUALITIES = {"good": 0.3, "clumsy": 0.2, "aside": 0.2, "stops": 0.15, "wanders": 0.15}
-"""Share of each kind of episode: as the operator does; half of its actions replaced at random; beside the hole by some
-millimetres; stops half way; wanders about."""
-TIE = 0.0005
-"""Difference in distance to the goal that the oracle cannot see [m]."""
 DISCOUNT, N_STEP, HISTORY, BATCH = 0.98, 5, (0, 1), 256
-STAMP_BITS = 16
-
-
-# ----------------------------------------------------------------- the episodes
-
-
-class MixedOperator:
-    """Leads an episode as well or as badly as its kind says."""
-
-    def __init__(self, cell: Any) -> None:
-        self._inner, self._task = cell.operator, cell.task
-        self.quality = "good"
-
-    def reset(self, seed: int, demonstrate: bool) -> None:
-        """The kind of the episode follows from its seed."""
-        self._rng = np.random.default_rng([seed, 7])
-        self.quality = str(self._rng.choice(list(QUALITIES), p=list(QUALITIES.values())))
-        angle, radius = self._rng.uniform(0, 2 * np.pi), self._rng.uniform(0.004, 0.012)
-        aside = np.array([radius * np.cos(angle), radius * np.sin(angle), 0.0]) * (self.quality == "aside")
-        self._inner._hole = lambda: replace(self._task.T_base_hole, position=self._task.T_base_hole.position + aside)
-        self._stop = int(self._rng.integers(5, 25))
-        self._steps, self._walk = 0, np.zeros(4)
-        self._inner.reset(seed, demonstrate)
-
-    def act(self, state: Any, T_base_reset: Any) -> np.ndarray | None:
-        """The operator's action, spoilt."""
-        action = self._inner.act(state, T_base_reset)
-        self._steps += 1
-        self._walk = 0.8 * self._walk + 0.6 * self._rng.normal(0.0, 0.6, 4)
-        stray = np.clip(self._walk, -1.0, 1.0)
-        if self.quality == "wanders":
-            return stray
-        if self.quality == "stops" and self._steps > self._stop:
-            return np.zeros(4)
-        if self.quality == "clumsy" and self._rng.uniform() < 0.5:
-            return stray
-        return action
-
-
-class Truth:
-    """An observer that notes the distance of the tip from where it would be inserted [m], at every observation."""
-
-    def __init__(self, task: Any) -> None:
-        self._task = task
-        self.rows: list[float] = []
-        self.episode: Episode | None = None
-
-    def _note(self) -> None:
-        depth, lateral, _, _ = self._task.insertion()
-        self.rows.append(float(np.hypot(lateral, self._task.parameters.success_depth - depth)))
-
-    def on_start(self, episode_id: str, observation: Any) -> None:
-        """The first observation."""
-        del episode_id, observation
-        self.rows = []
-        self._note()
-
-    def on_step(self, step: Any, next_observation: Any) -> None:
-        """Each further one."""
-        del step, next_observation
-        self._note()
-
-    def on_end(self, episode: Episode, result: EpisodeResult) -> None:
-        """Keeps the episode."""
-        del result
-        self.episode = episode
-
-
-def stamped(number: int) -> np.ndarray:
-    """A frame that shows a number as sixteen fields, black or white."""
-    bits = np.array([(number >> bit) & 1 for bit in range(STAMP_BITS)], np.uint8).reshape(4, 4) * 255
-    return np.repeat(np.kron(bits, np.ones((16, 16), np.uint8))[:, :, None], 3, axis=2)
-
-
-def stamp_of(frame: np.ndarray) -> int:
-    """The number that a frame shows."""
-    fields = frame[8::16, 8::16, 0].reshape(-1) > 127
-    return int(sum(int(value) << bit for bit, value in enumerate(fields)))
-
-
-def record(path: Path, episodes: int, seed: int) -> None:
-    """The episodes, with stamps for frames, and the truth about each observation beside them."""
-    cell = make_workcell(TASK)
-    env = RobotEnv(replace(cell, operator=MixedOperator(cell)))
-    truth = Truth(cell.task)
-    rollout = Rollout(env, None, None, (0,), [truth])
-    distances: list[float] = []
-    with EpisodeStore.create(path, {"task": TASK}) as store, Progress(episodes, "record", unit="episodes") as shown:
-        for number in range(episodes):
-            rollout.play(
-                episode_seed(Purpose.DEMONSTRATION, seed, number), f"mixed-{number:04d}", deterministic=True,
-                demonstrate=True,
-            )  # fmt: skip
-            episode = truth.episode
-            frames = np.stack([stamped(len(distances) + row) for row in range(len(truth.rows))])
-            metadata = {**episode.metadata, "first_stamp": len(distances), "quality": env._cell.operator.quality}
-            observations = {**episode.observations, "images/front": frames}
-            store.append(replace(episode, observations=observations, metadata=metadata))
-            distances += truth.rows
-            shown.update(number + 1)
-    np.save(path / "truth.npy", np.array(distances))
-
-
-# ------------------------------------------------------------------- the oracle
-
-
-class Oracle:
-    """An OpenAI-compatible server that prefers the moment nearer to the goal, but for a share of the pairs."""
-
-    def __init__(self, distances: np.ndarray, error: float, seed: int) -> None:
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-            def do_GET(self) -> None:
-                self.say({"data": [{"id": "oracle"}]})
-
-            def do_POST(self) -> None:
-                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                urls = [p["image_url"]["url"] for p in asked["messages"][0]["content"] if p["type"] == "image_url"]
-                first, second = (
-                    stamp_of(np.asarray(Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2])))))
-                    for url in urls
-                )
-                wrong = np.random.default_rng([seed, *sorted((first, second))]).uniform() < error
-                gap = distances[second] - distances[first]
-                closer = "neither" if abs(gap) < TIE else "first" if (gap > 0) != wrong else "second"
-                text = json.dumps({"seen": f"{first} and {second}", "closer": closer})
-                usage = {"prompt_tokens": 300, "completion_tokens": 20}
-                self.say({"choices": [{"message": {"content": text}, "finish_reason": "stop"}], "usage": usage})
-
-            def say(self, body: Any) -> None:
-                content = json.dumps(body).encode()
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    @property
-    def url(self) -> str:
-        """Where it is."""
-        return f"http://127.0.0.1:{self._server.server_port}/v1"
-
-    def close(self) -> None:
-        """Stops it."""
-        self._server.shutdown()
-        self._server.server_close()
-
-
-def labelled(path: Path, error: float, pairs: int, seed: int) -> dict[str, Any]:
-    """Labels the store; figures of it."""
-    oracle = Oracle(np.load(path / "truth.npy"), error, seed)
-    settings = LabelConfig(
-        kind="preference",
-        pairs=pairs,
-        seed=seed,
-        endpoint=EndpointConfig(url=oracle.url, revision=f"error {error}", key_variable="NO_KEY"),
-        frames=FramesConfig(camera="front"),
-        budget=BudgetConfig(calls=4 * pairs),
-    )
-    name = f"preference-{round(100 * error)}"
-    try:
-        with EpisodeStore.open(path) as store, LabelStore(path, create=True) as labels:
-            backend = make_backend(settings, Budget(settings.budget))
-            units = Units(store, settings, "insert the peg into the hole")
-            labels.begin(name, units.kind, backend.identity, {})
-            return Labelling(labels, name, backend).run(units).summary()
-    finally:
-        oracle.close()
-
-
-# ----------------------------------------------------------------- what learns
 
 
 class Data:

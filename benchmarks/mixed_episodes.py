@@ -1,0 +1,120 @@
+"""Episodes of mixed quality, with the truth about each moment beside them; each frame shows which moment it is of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robot_rl.data.schema import Episode
+from robot_rl.data.store import EpisodeStore
+from robot_rl.env.robot_env import RobotEnv
+from robot_rl.learn.rollout import EpisodeResult, Rollout
+from robot_rl.progress import Progress
+from robot_rl.registry import make_workcell
+from robot_rl.seeding import Purpose, episode_seed
+
+TASK = "peg_insert"
+QUALITIES = {"good": 0.3, "clumsy": 0.2, "aside": 0.2, "stops": 0.15, "wanders": 0.15}
+"""Share of each kind of episode: as the operator does; half of its actions replaced at random; beside the hole by some
+millimetres; stops half way; wanders about."""
+STAMP_BITS = 16
+
+
+class MixedOperator:
+    """Leads an episode as well or as badly as its kind says."""
+
+    def __init__(self, cell: Any) -> None:
+        self._inner, self._task = cell.operator, cell.task
+        self.quality = "good"
+
+    def reset(self, seed: int, demonstrate: bool) -> None:
+        """The kind of the episode follows from its seed."""
+        self._rng = np.random.default_rng([seed, 7])
+        self.quality = str(self._rng.choice(list(QUALITIES), p=list(QUALITIES.values())))
+        angle, radius = self._rng.uniform(0, 2 * np.pi), self._rng.uniform(0.004, 0.012)
+        aside = np.array([radius * np.cos(angle), radius * np.sin(angle), 0.0]) * (self.quality == "aside")
+        self._inner._hole = lambda: replace(self._task.T_base_hole, position=self._task.T_base_hole.position + aside)
+        self._stop = int(self._rng.integers(5, 25))
+        self._steps, self._walk = 0, np.zeros(4)
+        self._inner.reset(seed, demonstrate)
+
+    def act(self, state: Any, T_base_reset: Any) -> np.ndarray | None:
+        """The operator's action, spoilt."""
+        action = self._inner.act(state, T_base_reset)
+        self._steps += 1
+        self._walk = 0.8 * self._walk + 0.6 * self._rng.normal(0.0, 0.6, 4)
+        stray = np.clip(self._walk, -1.0, 1.0)
+        if self.quality == "wanders":
+            return stray
+        if self.quality == "stops" and self._steps > self._stop:
+            return np.zeros(4)
+        if self.quality == "clumsy" and self._rng.uniform() < 0.5:
+            return stray
+        return action
+
+
+class Truth:
+    """An observer that notes the distance of the tip from where it would be inserted [m], at every observation."""
+
+    def __init__(self, task: Any) -> None:
+        self._task = task
+        self.rows: list[float] = []
+        self.episode: Episode | None = None
+
+    def _note(self) -> None:
+        depth, lateral, _, _ = self._task.insertion()
+        self.rows.append(float(np.hypot(lateral, self._task.parameters.success_depth - depth)))
+
+    def on_start(self, episode_id: str, observation: Any) -> None:
+        """The first observation."""
+        del episode_id, observation
+        self.rows = []
+        self._note()
+
+    def on_step(self, step: Any, next_observation: Any) -> None:
+        """Each further one."""
+        del step, next_observation
+        self._note()
+
+    def on_end(self, episode: Episode, result: EpisodeResult) -> None:
+        """Keeps the episode."""
+        del result
+        self.episode = episode
+
+
+def stamped(number: int) -> np.ndarray:
+    """A frame that shows a number as sixteen fields, black or white."""
+    bits = np.array([(number >> bit) & 1 for bit in range(STAMP_BITS)], np.uint8).reshape(4, 4) * 255
+    return np.repeat(np.kron(bits, np.ones((16, 16), np.uint8))[:, :, None], 3, axis=2)
+
+
+def stamp_of(frame: np.ndarray) -> int:
+    """The number that a frame shows."""
+    fields = frame[8::16, 8::16, 0].reshape(-1) > 127
+    return int(sum(int(value) << bit for bit, value in enumerate(fields)))
+
+
+def record(path: Path, episodes: int, seed: int) -> None:
+    """The episodes, with stamps for frames, and the truth about each observation beside them."""
+    cell = make_workcell(TASK)
+    env = RobotEnv(replace(cell, operator=MixedOperator(cell)))
+    truth = Truth(cell.task)
+    rollout = Rollout(env, None, None, (0,), [truth])
+    distances: list[float] = []
+    with EpisodeStore.create(path, {"task": TASK}) as store, Progress(episodes, "record", unit="episodes") as shown:
+        for number in range(episodes):
+            rollout.play(
+                episode_seed(Purpose.DEMONSTRATION, seed, number), f"mixed-{number:04d}", deterministic=True,
+                demonstrate=True,
+            )  # fmt: skip
+            episode = truth.episode
+            frames = np.stack([stamped(len(distances) + row) for row in range(len(truth.rows))])
+            metadata = {**episode.metadata, "first_stamp": len(distances), "quality": env._cell.operator.quality}
+            observations = {**episode.observations, "images/front": frames}
+            store.append(replace(episode, observations=observations, metadata=metadata))
+            distances += truth.rows
+            shown.update(number + 1)
+    np.save(path / "truth.npy", np.array(distances))
