@@ -168,7 +168,8 @@ class RobotIOContract:
         start, stopped = robot.position(), threading.Event()
 
         def stop_often():
-            while not stopped.is_set():
+            robot.io.stop()
+            while not stopped.wait(0.001):  # without a wait, it would keep Python from whoever has to obey
                 robot.io.stop()
 
         robot.io.command(robot.up(0.1, ttl=3.0))
