@@ -39,7 +39,7 @@ from robot_rl.operation import OperatorOptions
 from robot_rl.patience import Patience
 from robot_rl.person_training import assisted
 from robot_rl.progress import Progress
-from robot_rl.resuming import checkpoint_to_resume, how_to_resume, say_how_to_resume
+from robot_rl.resuming import checkpoint_to_resume, how_to_resume, perceive_again, say_how_to_resume
 from robot_rl.run_directory import RunDirectory
 from robot_rl.site import Site
 from robot_rl.training import CHECKPOINT_KIND, LearnerPort, Training
@@ -62,7 +62,8 @@ def train(
 
     Args:
         config: What to do; a resumed run must have the same, but for `env_steps`, `processes`, `realtime`,
-            `max_lead_steps`, `checkpoint_interval` and `evaluation`, which may change.
+            `max_lead_steps`, `checkpoint_interval`, `evaluation` and the encoder's `crops`, `shift` and `precision`,
+            which may change.
         path: The run directory.
         resume: Continue the run in that directory.
         demos: Store of demonstrations to begin a new run with, instead of having them made.
@@ -114,6 +115,7 @@ def train(
                 patience=Patience(site.lost_episodes, progress.log),
             )
             if checkpoint:
+                perceive_again(checkpoint, store, learner.perception, progress.log)
                 training.load(checkpoint, play_again=site.repeatable)
             if assistance is not None:
                 stack.enter_context(assistance.begin(metrics))

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import config_to_dict, dump_config
+from robot_rl.data.store import EpisodeStore
 from robot_rl.errors import CheckpointError, InterruptedRunError
 from robot_rl.learn.checkpoint import load_checkpoint
+from robot_rl.learn.perception import Perception
 from robot_rl.run_directory import RunDirectory
 from robot_rl.training import CHECKPOINT_KIND
 
@@ -36,11 +40,12 @@ def checkpoint_to_resume(run: RunDirectory, config: TrainConfig) -> dict[str, An
 
 
 def _check_same(old: TrainConfig, new: TrainConfig) -> None:
-    """A resumed run may be extended, not changed.
+    """A resumed run may be extended, and see other crops of its frames; nothing else of it may change.
 
     Raises:
         CheckpointError: naming what differs.
     """
+    sight = new.encoder
     extended = replace(
         old,
         env_steps=new.env_steps,
@@ -49,6 +54,7 @@ def _check_same(old: TrainConfig, new: TrainConfig) -> None:
         max_lead_steps=new.max_lead_steps,
         checkpoint_interval=new.checkpoint_interval,
         evaluation=new.evaluation,
+        encoder=replace(old.encoder, crops=sight.crops, shift=sight.shift, precision=sight.precision),
     )
     if extended == new:
         return
@@ -58,6 +64,34 @@ def _check_same(old: TrainConfig, new: TrainConfig) -> None:
         f"the run was started with other settings of {', '.join(changed)}; "
         "resume it without changing them, or start a new run in another directory"
     )
+
+
+def perceive_again(
+    checkpoint: dict[str, Any], store: EpisodeStore, perception: Perception, log: Callable[[str], None]
+) -> None:
+    """Features in a checkpoint that were made in another way are computed anew from the recorded frames, in place.
+
+    Raises:
+        CheckpointError: if the recorded episodes are not those of the checkpoint.
+    """
+    spec = perception.spec.images
+    recorded = store.summaries()[: checkpoint["stored"]]
+    for part, demonstration in (("demos", True), ("online", False)):
+        memory = checkpoint["learner"][part]
+        lengths = [int(rows) - 1 for rows in memory["episode_rows"]]
+        if spec is None or not lengths or memory.get("images_by") in (spec.maker, None):
+            continue
+        rows = [row for row in recorded if bool(row.metadata.get("demonstration")) is demonstration][-len(lengths) :]
+        if [row.length for row in rows] != lengths:
+            raise CheckpointError(
+                f"{store.path} does not hold the {len(lengths)} episodes whose frames have to be looked at again; "
+                "go on with the encoder settings of the run"
+            )
+        log(f"looking again at the frames of {len(rows)} episodes ({part}): {memory['images_by']} -> {spec.maker}")
+        episodes = (store.read(row.episode_id) for row in rows)
+        percepts = (percept for episode in episodes for percept in perception.of_rows(episode.observations))
+        memory["images"] = np.stack([spec.check(percept.images) for percept in percepts])
+        memory["images_by"] = spec.maker
 
 
 def how_to_resume(path: Path) -> str:

@@ -26,7 +26,7 @@ from robot_rl.evaluate import evaluate
 from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.learn.local_learner import LocalLearner
 from robot_rl.learn.networks import Policy
-from robot_rl.learn.perception import Perception
+from robot_rl.learn.perception import FrozenFeatures, Perception
 from robot_rl.learn.rollout import Rollout
 from robot_rl.main_job import train
 from robot_rl.metrics import read_metrics
@@ -178,9 +178,26 @@ def test_from_pixels_it_resumes_to_the_same_result(tmp_path):
     assert timeless(train(config, resumed, resume=True)) == timeless(summary)
     assert same(learned(resumed), learned(tmp_path / "whole"))
 
-    other = replace(config, encoder=replace(config.encoder, crops=2))
+    narrower = replace(config, encoder=replace(config.encoder, bottleneck=4))
     with pytest.raises(CheckpointError, match="other settings of encoder"):
-        train(other, resumed, resume=True)
+        train(narrower, resumed, resume=True)
+    other_crops = replace(config, env_steps=70, encoder=replace(config.encoder, crops=2, shift=3))
+    train(other_crops, resumed, resume=True)
+    assert_features_are_of_the_recorded_frames(resumed, other_crops)
+
+
+def assert_features_are_of_the_recorded_frames(path, config):
+    """What replay remembers is what the encoder of this configuration makes of the store, from the first frame on."""
+    state = load_checkpoint(path / "checkpoint.pt")["learner"]
+    encoder = FrozenFeatures(config.encoder)
+    with EpisodeStore.open(path / "episodes") as store:
+        for part, demonstration in (("demos", True), ("online", False)):
+            episodes = [e for e in store.episodes() if e.metadata["demonstration"] == demonstration]
+            views = [e.observations[f"images/{camera}"] for e in episodes for camera in config.encoder.cameras]
+            frames = np.concatenate([np.stack(pair, 1) for pair in zip(views[::2], views[1::2], strict=True)])
+            expected = np.stack([encoder.encode(row, encoder.view(row)) for row in frames])
+            assert state[part]["images_by"] == encoder.spec.maker
+            np.testing.assert_array_equal(state[part]["images"], expected)
 
 
 class Random(Policy):
