@@ -16,41 +16,23 @@ import shlex
 import statistics
 import subprocess
 import time
+from dataclasses import replace
 
 import torch
 
-from robot_rl.config.components import EncoderConfig, EngineConfig, SACConfig
-from robot_rl.data.percept import ImageSpec, PerceptSpec
-from robot_rl.learn.batch import Batch
+from robot_rl.config.components import EncoderConfig, EngineConfig
 from robot_rl.learn.engine import Engine
-from robot_rl.learn.heads import ImageHead, StateHead
-from robot_rl.learn.networks import Policy
-from robot_rl.learn.sac import SAC
+from robot_rl.learn.workload import Workload, cached_features
 
-STATE, ACTION, SHAPE = 18, 4, (2, 256)
-FEATURES = ImageSpec("features", (4, 2, 64, 4, 4), "float16", maker="", size=128)
+STATE = Workload(state=18, action=4, updates=2)
+WORK = {"state": STATE, "pixels": replace(STATE, images=cached_features(EncoderConfig()))}
 ENGINES = {"eager": EngineConfig(), "bfloat16": EngineConfig(precision="bfloat16")}
 CALLS = 10
 
 
 def ours(case: str, engine: EngineConfig) -> float:
     """Median CPU time of our update [s]."""
-    config, generator = SACConfig(), torch.Generator().manual_seed(0)
-    head: StateHead | ImageHead = StateHead(STATE)
-    if case == "pixels":
-        head = ImageHead(STATE, PerceptSpec(STATE, FEATURES, (0, 6)), EncoderConfig(), generator)
-    policy = Policy(head=head, action_size=ACTION, gripper=False, hidden_sizes=config.hidden_sizes, generator=generator)
-    learner = Engine(SAC(policy, return_range=(0.0, 1.0), config=config), engine)
-    batch = Batch(
-        observation=torch.randn(*SHAPE, STATE),
-        action=torch.rand(*SHAPE, ACTION) * 2 - 1,
-        reward=torch.zeros(SHAPE),
-        discount=torch.full(SHAPE, 0.9),
-        next_observation=torch.randn(*SHAPE, STATE),
-    )
-    if case == "pixels":
-        seen = [torch.randn(*SHAPE, *FEATURES.view_shape).half() for _ in range(2)]
-        batch = batch._replace(images=seen[0], next_images=seen[1], to_goal=torch.randn(*SHAPE, 6))
+    learner, batch = Engine(WORK[case].learner(), engine), WORK[case].minibatches()
     times = []
     for _ in range(CALLS):
         start = time.process_time()
@@ -74,7 +56,7 @@ def main() -> None:
     torch.set_num_threads(1)
     for pair in arguments.peer:
         case, _, command = pair.partition("=")
-        if case not in ("state", "pixels") or not command:
+        if case not in WORK or not command:
             parser.error(f"--peer {pair!r}: expected state=COMMAND or pixels=COMMAND")
         peer, times = [], {name: [] for name in ENGINES}
         for _ in range(arguments.rounds):

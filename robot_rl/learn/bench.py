@@ -10,24 +10,15 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from robot_rl.config.components import EncoderConfig, EngineConfig, SACConfig
-from robot_rl.data.percept import ImageSpec, PerceptSpec
-from robot_rl.learn.batch import Batch
+from robot_rl.config.components import EncoderConfig, EngineConfig
 from robot_rl.learn.bench_cuda import bench_on_gpu
 from robot_rl.learn.encoders import make_encoder
 from robot_rl.learn.engine import Engine
-from robot_rl.learn.flops import head_flops, update_flops
-from robot_rl.learn.heads import ImageHead, StateHead
-from robot_rl.learn.networks import Policy
-from robot_rl.learn.sac import SAC
+from robot_rl.learn.workload import Workload, cached_features
 
-STATE, ACTION, BATCH, UPDATES = 24, 7, 256, 4
 GEMM_SIZES = (256, 512, 1024)
 ENCODER = EncoderConfig()
-FEATURES = ImageSpec("features", (4, 2, 64, 4, 4), "float16", maker="", size=128)
-POSE = (0, 6)
 ENCODED_AT_ONCE = 32
 """Images in a batch of the encoder, when the cost of encoding inside the update is measured."""
 ENGINES = {
@@ -36,7 +27,11 @@ ENGINES = {
     "bfloat16": EngineConfig(precision="bfloat16"),
     "compiled_bfloat16": EngineConfig(compile=True, precision="bfloat16"),
 }
-CASES = ("state_2", "state_10", "pixels")
+CASES = {
+    "state_2": Workload(),
+    "state_10": Workload(critics=10),
+    "pixels": Workload(images=cached_features(ENCODER)),
+}
 """State with 2 and with 10 critics; cached features of two cameras, with 2 critics."""
 
 
@@ -51,7 +46,7 @@ class _Candidate:
 
 
 def bench_learner(
-    *, cases: tuple[str, ...] = CASES, engines: tuple[str, ...] = tuple(ENGINES), rounds: int = 20
+    *, cases: tuple[str, ...] = tuple(CASES), engines: tuple[str, ...] = tuple(ENGINES), rounds: int = 20
 ) -> dict[str, Any]:
     """Times learner calls and matrix products in turn, in one thread.
 
@@ -96,7 +91,7 @@ def _bench(cases: tuple[str, ...], engines: tuple[str, ...], rounds: int) -> dic
             encoding.append(_seconds(encode) / ENCODED_AT_ONCE)
     report: dict[str, Any] = {"threads": 1, "gemm_gflops": gemm_rate / 1e9}
     for case in cases:
-        flops = _flops(case)
+        flops = CASES[case].flops
         bound = flops / gemm_rate
         report[case] = {"gflop": flops / 1e9, "bound_ms": bound * 1e3}
         for candidate in candidates:
@@ -108,11 +103,9 @@ def _bench(cases: tuple[str, ...], engines: tuple[str, ...], rounds: int) -> dic
                     "share": bound / best,
                 }
     if torch.cuda.is_available():
-        report["cuda"] = bench_on_gpu(
-            {case: (partial(_learner, case, "cuda"), _batch(case, "cuda"), _flops(case)) for case in cases}, rounds
-        )
+        report["cuda"] = bench_on_gpu({case: CASES[case] for case in cases}, rounds)
     if encoding:
-        row, images = report["pixels"], 2 * len(ENCODER.cameras) * UPDATES * BATCH
+        row, images = report["pixels"], 2 * len(ENCODER.cameras) * CASES["pixels"].updates * CASES["pixels"].batch
         cached = row[engines[0]]["best_ms"]
         row["encoder_in_update_ms"] = cached + min(encoding) * images * 1e3
         row["times_faster"] = row["encoder_in_update_ms"] / cached
@@ -121,49 +114,8 @@ def _bench(cases: tuple[str, ...], engines: tuple[str, ...], rounds: int) -> dic
 
 def _candidate(case: str, engine: str) -> _Candidate:
     """A fresh learner, so that no engine profits from another."""
-    learner = _learner(case)
-    return _Candidate(case, engine, partial(Engine(learner, ENGINES[engine]).update, _batch(case)))
-
-
-def _settings(case: str) -> SACConfig:
-    size = 10 if case == "state_10" else 2
-    return SACConfig(ensemble_size=size, target_subset=2)
-
-
-def _learner(case: str, device: str = "cpu") -> SAC:
-    config, generator = _settings(case), torch.Generator(device).manual_seed(0)
-    head = (
-        ImageHead(STATE, PerceptSpec(STATE // 2, FEATURES, POSE), ENCODER, generator)
-        if case == "pixels"
-        else StateHead(STATE)
-    )
-    policy = Policy(head=head, action_size=ACTION, gripper=False, hidden_sizes=config.hidden_sizes, generator=generator)
-    return SAC(policy, return_range=(0.0, 1.0), config=config)
-
-
-def _flops(case: str) -> int:
-    if case != "pixels":
-        return update_flops(_settings(case), STATE, ACTION, BATCH, UPDATES)
-    head = head_flops(ENCODER, FEATURES, STATE)
-    return update_flops(_settings(case), _learner(case).policy.head.size, ACTION, BATCH, UPDATES, head)
-
-
-def _batch(case: str, device: str = "cpu") -> Batch:
-    shape, generator = (UPDATES, BATCH), torch.Generator().manual_seed(0)
-    seen: list[Tensor | None] = [None, None]
-    if case == "pixels":
-        seen = [torch.randn(*shape, *FEATURES.view_shape, generator=generator).half() for _ in range(2)]
-    batch = Batch(
-        observation=torch.randn(*shape, STATE, generator=generator),
-        action=torch.rand(*shape, ACTION, generator=generator) * 2 - 1,
-        reward=torch.zeros(shape),
-        discount=torch.full(shape, 0.97**3),
-        next_observation=torch.randn(*shape, STATE, generator=generator),
-        images=seen[0],
-        next_images=seen[1],
-        to_goal=torch.randn(*shape, POSE[1] - POSE[0], generator=generator) if case == "pixels" else None,
-    )
-    return Batch._make(None if column is None else column.to(device) for column in batch)
+    work = CASES[case]
+    return _Candidate(case, engine, partial(Engine(work.learner(), ENGINES[engine]).update, work.minibatches()))
 
 
 def _encoder() -> Callable[[], object]:

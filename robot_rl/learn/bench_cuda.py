@@ -11,9 +11,8 @@ from typing import Any
 import torch
 
 from robot_rl.config.components import EngineConfig
-from robot_rl.learn.batch import Batch
 from robot_rl.learn.engine import Engine
-from robot_rl.learn.sac import SAC
+from robot_rl.learn.workload import Workload
 
 GEMM_SIZE = 4096
 CALLS = 20
@@ -26,13 +25,11 @@ ENGINES = {
 }
 
 
-def bench_on_gpu(
-    cases: dict[str, tuple[Callable[[], SAC], Batch, int]], rounds: int, engines: tuple[str, ...] = tuple(ENGINES)
-) -> dict[str, Any]:
+def bench_on_gpu(cases: dict[str, Workload], rounds: int, engines: tuple[str, ...] = tuple(ENGINES)) -> dict[str, Any]:
     """Times learner calls and matrix products in turn, on the current CUDA device.
 
     Args:
-        cases: For each, what makes a learner on the device, a batch on it, and the operations of a call.
+        cases: The work of a call.
         rounds: Measurements of each, of `CALLS` calls.
         engines: Of `ENGINES`.
 
@@ -49,16 +46,16 @@ def bench_on_gpu(
         "cuda": torch.version.cuda,
         "gemm_gflops": gemm_rate / 1e9,
     }
-    for case, (make, batch, flops) in cases.items():
-        bound = flops / gemm_rate
-        updates = {name: partial(Engine(make(), ENGINES[name]).update, batch) for name in engines}
+    for case, work in cases.items():
+        bound, batch = work.flops / gemm_rate, work.minibatches("cuda")
+        updates = {name: partial(Engine(work.learner("cuda"), ENGINES[name]).update, batch) for name in engines}
         times: dict[str, list[float]] = {name: [] for name in engines}
         for update in updates.values():
             _seconds(update, CALLS)  # compiles, records
         for _ in range(rounds):
             for name, update in updates.items():
                 times[name].append(_seconds(update, CALLS))
-        report[case] = {"gflop": flops / 1e9, "bound_ms": bound * 1e3}
+        report[case] = {"gflop": work.flops / 1e9, "bound_ms": bound * 1e3}
         for name, update in updates.items():
             best = min(times[name])
             report[case][name] = {

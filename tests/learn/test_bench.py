@@ -7,14 +7,15 @@ from robot_rl.learn import bench
 
 @pytest.mark.parametrize("case", bench.CASES)
 def test_flops_are_those_of_the_products_that_torch_runs(case):
-    learner, batch = bench._learner(case), bench._batch(case)
+    work = bench.CASES[case]
+    learner, batch = work.learner(), work.minibatches()
     with FlopCounterMode(display=False) as counter:
         learner.update(batch)
     # the last layer (width 1) runs element-wise and is not counted by torch; a first layer's gradient also covers
     # the observation's columns, which nobody needs; and the head multiplies two matrices out first, which takes more
     # operations than are needed but less time
     most = 1.35 if case == "pixels" else 1.05
-    assert 0.95 * bench._flops(case) < counter.get_total_flops() < most * bench._flops(case)
+    assert 0.95 * work.flops < counter.get_total_flops() < most * work.flops
 
 
 def test_report_is_complete_and_restores_the_threads():
