@@ -1,4 +1,4 @@
-"""`robot-rl calibrate board | intrinsics | hand-eye | time-offset | wrench`. Wiring only.
+"""`robot-rl calibrate board | intrinsics | hand-eye | time-offset | wrench | sim`. Wiring only.
 
 A result is written only if it is good enough to be used; the report is written in any case.
 """
@@ -11,7 +11,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from robot_rl.errors import CalibrationError, DataError
+from robot_rl.files import write_atomically
 from robot_rl.reply import MakeParser, Reply, add_group
 
 if TYPE_CHECKING:
@@ -75,6 +78,15 @@ def add_calibrate_commands(commands: Any, add: MakeParser) -> None:
     )
     _common(wrench)
     wrench.add_argument("--robot", required=True, metavar="NAME", help="which arm and tool")
+
+    sim = add(commands, "sim", _sim, "friction, stiffness and delay of the simulated arm, from recorded episodes")
+    sim.add_argument("store", type=Path, metavar="STORE", help="episodes of the real arm; a run has them in `episodes`")
+    sim.add_argument("--task", required=True, help="the task that they are of, and whose simulation is fitted")
+    _common(sim)
+    sim.add_argument("--robot", required=True, metavar="NAME", help="which arm and controller")
+    sim.add_argument(
+        "--train-config", type=Path, metavar="FILE", help="write what was found as a --config of `robot-rl train`, too"
+    )
 
 
 def _common(parser: argparse.ArgumentParser, *, board: bool = False) -> None:
@@ -176,6 +188,36 @@ def _wrench(arguments: argparse.Namespace) -> Reply:
     names = [f"row {i}" for i in range(1, len(wrenches) + 1)]
     fit = calibrate_wrench(rotations, wrenches, arguments.robot, names=names)
     return _finish(arguments, fit.result, fit.quality, wrench_report(fit))
+
+
+def _sim(arguments: argparse.Namespace) -> Reply:
+    from calibration.arm_identification import identify_arm
+    from calibration.episode_motions import motions_of
+    from calibration.motion_reports import simulated_arm_report
+    from robot_rl.data.store import EpisodeStore
+    from robot_rl.registry import make_workcell
+
+    cell = make_workcell(arguments.task)
+    try:
+        if cell.playback is None:
+            raise CalibrationError(f"task {arguments.task} is not simulated here; give the simulated one")
+        with EpisodeStore.open(arguments.store) as store:
+            tasks = {str(row.metadata.get("task")) for row in store.summaries()}
+            if tasks != {arguments.task}:
+                raise DataError(
+                    f"{arguments.store} has episodes of {', '.join(sorted(tasks))}, not of {arguments.task}"
+                )
+            motions = list(motions_of(store.episodes(), cell.task.spec))
+        print(f"{len(motions)} motions in free space; this takes minutes", file=sys.stderr)
+        fit = identify_arm(cell.playback, motions, arguments.robot)
+    finally:
+        cell.close()
+    reply = _finish(arguments, fit.result, fit.quality, simulated_arm_report(fit))
+    if arguments.train_config is not None and not reply.code:
+        text = yaml.safe_dump({"simulation": asdict(fit.result.settings)}, sort_keys=False)
+        write_atomically(arguments.train_config, text)
+        reply.lines.append(f"use it: robot-rl train {arguments.task} --config {arguments.train_config}")
+    return reply
 
 
 # ---------------------------------------------------------------------- helpers

@@ -1,9 +1,10 @@
-"""What the reports on time offsets and on wrench calibrations show."""
+"""What the reports on time offsets, wrench calibrations and simulated arms show."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from calibration.arm_identification import PARAMETERS, UNITS, ArmFit
 from calibration.report import Report, bars, new_figure
 from calibration.time_offset import TimeOffsetFit
 from calibration.wrench import WrenchFit
@@ -54,4 +55,41 @@ def wrench_report(fit: WrenchFit) -> Report:
         fit.quality,
         {"Sensor and tool": rows},
         {"Each pose, predicted from the others": figure},
+    )
+
+
+def simulated_arm_report(fit: ArmFit) -> Report:
+    """Settings with their uncertainty, errors of each motion before and after, and one motion in full."""
+    sigma = np.sqrt(np.diag(np.array(fit.result.covariance)))
+    found = [getattr(fit.result.settings, name) for name in PARAMETERS]
+    rows = [("setting", "before", "found", "sigma")]
+    rows += [
+        (f"{name} [{unit}]", f"{before:.4g}", f"{value:.4g}", f"{s:.2g}")
+        for name, unit, before, value, s in zip(PARAMETERS, UNITS, fit.before, found, sigma, strict=True)
+    ]
+    errors = new_figure(11, 3.6)
+    axes = errors.subplots(1, 2)
+    places = np.arange(len(fit.names))
+    for part, (axis, scale, label) in enumerate(
+        zip(axes, (1e3, 180.0 / np.pi), ("position, rms [mm]", "rotation, rms [deg]"), strict=True)
+    ):
+        axis.bar(places - 0.2, scale * fit.errors_before[:, part], 0.4, color=ORANGE, label="before")
+        axis.bar(places + 0.2, scale * fit.errors[:, part], 0.4, color=BLUE, label="after")
+        for place in places[fit.held_out]:
+            axis.axvspan(place - 0.5, place + 0.5, color=GREEN, alpha=0.15, linewidth=0, zorder=0)
+        axis.set(xlabel="motion (green: held out)", ylabel=label)
+    axes[0].legend()
+    motion = new_figure(11, 3.4)
+    measured, before, after = 1e3 * (fit.example - fit.example[0, 0])
+    for name, axis, column in zip("xyz", motion.subplots(1, 3), range(3), strict=True):
+        axis.plot(fit.example_seconds, measured[:, column], ".", color="black", label="measured")
+        axis.plot(fit.example_seconds, before[:, column], color=ORANGE, label="before")
+        axis.plot(fit.example_seconds, after[:, column], color=BLUE, label="after")
+        axis.set(xlabel="time [s]", ylabel=f"{name} of the tcp [mm]")
+    motion.axes[0].legend()
+    return Report(
+        f"How the simulation of robot {fit.result.robot} moves",
+        fit.quality,
+        {"Settings": rows},
+        {"Each motion, played back": errors, "The held-out motion that was worst before": motion},
     )

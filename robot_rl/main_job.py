@@ -218,10 +218,14 @@ def _film(
 def workcell_options(config: TrainConfig) -> WorkcellOptions:
     """What the configuration asks of the workcell."""
     if config.observations == "state":
-        return WorkcellOptions(realtime=config.realtime)
+        return WorkcellOptions(realtime=config.realtime, simulation=config.simulation)
     size = config.encoder.image_size
     return WorkcellOptions(
-        cameras=config.encoder.cameras, image_size=(size, size), estimates=False, realtime=config.realtime
+        cameras=config.encoder.cameras,
+        image_size=(size, size),
+        estimates=False,
+        realtime=config.realtime,
+        simulation=config.simulation,
     )
 
 

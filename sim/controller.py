@@ -36,6 +36,7 @@ class ImpedanceGains:
         max_translation_error: Reference clipping: the largest position error acted on, per axis [m].
         max_rotation_error: The largest rotation error acted on, per axis [rad].
         ramp: Time over which a new set-point is blended in [s].
+        delay: From a set-point to its first effect [s], in whole physics steps.
     """
 
     translation: float = 2000.0
@@ -44,6 +45,7 @@ class ImpedanceGains:
     max_translation_error: float = 0.01
     max_rotation_error: float = 0.08
     ramp: float = 0.06
+    delay: float = 0.0
 
 
 class ImpedanceController:
@@ -64,6 +66,8 @@ class ImpedanceController:
         self._stiffness = np.repeat([gains.translation, gains.rotation], 3)
         self._posture_damping = 2.0 * math.sqrt(gains.posture)
         self._ramp_steps = max(1, round(gains.ramp / model.opt.timestep))
+        self._delay = round(gains.delay / model.opt.timestep)  # [steps]
+        self._waiting: list[tuple[int, Pose]] = []  # set-points whose time has not come, with the steps until then
         # The law is linear in `inputs` = (K e, qd, 1): torque = inputs @ law, and the first rows of `law` are J.
         self._inputs, self._law = np.zeros(6 + ARM_DOF + 1), np.zeros((6 + ARM_DOF + 1, model.nv))
         self._inputs[-1] = 1.0
@@ -80,8 +84,9 @@ class ImpedanceController:
         self.reset()
 
     def reset(self) -> None:
-        """Holds the present pose, without a ramp."""
-        self.set_target(self.pose())
+        """Holds the present pose, at once and without a ramp."""
+        self._waiting.clear()
+        self._blend_to(self.pose())
         self._age = self._ramp_steps
         self._countdown = 0
 
@@ -92,7 +97,14 @@ class ImpedanceController:
         return Pose(self._tcp_position.copy(), quaternion)
 
     def set_target(self, T_base_target: Pose) -> None:
-        """Moves the set-point from where the tcp is now to `T_base_target` over the ramp."""
+        """Moves the set-point from where the tcp is when the delay is over to `T_base_target`, over the ramp."""
+        if self._delay:
+            self._waiting.append((self._delay, T_base_target))
+        else:
+            self._blend_to(T_base_target)
+
+    def _blend_to(self, T_base_target: Pose) -> None:
+        """From here and now."""
         self._start, self._goal, self._age = self._tcp_position.tolist(), T_base_target.position.tolist(), 0
         w, x, y, z = quat_multiply(T_base_target.quaternion, self._q_tcp_tool).tolist()
         # Times a quaternion q this is `target * q^-1`, the rotation from q to the target in the base frame.
@@ -100,6 +112,8 @@ class ImpedanceController:
 
     def step(self) -> None:
         """Computes the torques for the next physics step from derived quantities that are up to date (`mj_step1`)."""
+        if self._waiting:
+            self._wait()
         mujoco.mj_jacSite(self._model, self._data, self._J_position, self._J_rotation, self._site)
         if self._countdown == 0:
             self._update_dynamics()
@@ -110,6 +124,15 @@ class ImpedanceController:
         self._inputs.dot(self._law, self._torque)
         # MuJoCo clamps to the motors' torque limits.
         np.add(self._arm_torque, self._bias, out=self._ctrl)
+
+    def _wait(self) -> None:
+        """One step nearer to the set-points that are on their way."""
+        waiting, self._waiting = self._waiting, []
+        for steps, target in waiting:
+            if steps:
+                self._waiting.append((steps - 1, target))
+            else:
+                self._blend_to(target)
 
     def _update_spring(self) -> None:
         """`K e`, with `e` the error of the tcp against the ramped set-point, base frame, clipped per axis."""

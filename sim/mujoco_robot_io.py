@@ -15,12 +15,14 @@ import mujoco
 import numpy as np
 
 from robot_rl.clock import NS_PER_S
+from robot_rl.config.components import SimulationConfig
 from robot_rl.env.robot_io import Command, RobotState, check_command
 from robot_rl.errors import DivergedError, StaleStateError, UnknownNameError
 from robot_rl.geometry import Pose, quat_from_matrix, quat_from_rotvec, quat_multiply
 from sim.arm import ARM_DOF
 from sim.controller import ImpedanceController, ImpedanceGains
 from sim.sensing import Sample, SampleHistory, Sensing, WrenchFilter, seconds_to_ns
+from sim.settings import apply_settings
 
 NEVER = 2**63 - 1  # [ns]
 SETTLE_STEPS = 50
@@ -49,6 +51,7 @@ class MujocoRobotIO:
     Args:
         model: Scene with the arm first, a `tcp` site, and the wrist sensors.
         gains: Impedance controller.
+        simulation: How the arm moves, where it differs from model and gains.
         sensing: Delays and noise.
         finger_open_width: Distance between open fingers [m]; 0 for a tool without fingers.
     """
@@ -58,6 +61,7 @@ class MujocoRobotIO:
         model: mujoco.MjModel,
         *,
         gains: ImpedanceGains | None = None,
+        simulation: SimulationConfig | None = None,
         sensing: Sensing | None = None,
         finger_open_width: float = 0.0,
     ) -> None:
@@ -67,7 +71,8 @@ class MujocoRobotIO:
         self._finger_open_width = finger_open_width
         self._rng, self._pixel_rng = np.random.default_rng(0), np.random.default_rng(0)
         mujoco.mj_forward(model, self.data)
-        self.controller = ImpedanceController(model, self.data, gains or ImpedanceGains())
+        self.gains = apply_settings(simulation or SimulationConfig(), model, gains or ImpedanceGains())
+        self.controller = ImpedanceController(model, self.data, self.gains)
         self._dt = seconds_to_ns(model.opt.timestep)
         self._steps = 0
         self._expires = NEVER

@@ -5,6 +5,7 @@ from __future__ import annotations
 from robot_rl.data.schema import Source
 from robot_rl.env.task import Operator, Task, Workcell, WorkcellOptions
 from sim.mujoco_robot_io import MujocoRobotIO
+from sim.playback import MujocoPlayback
 from sim.real_time import RealTimeRobotIO
 from sim.render import MujocoCameras
 
@@ -21,11 +22,12 @@ def simulated_workcell(io: MujocoRobotIO, task: Task, operator: Operator, option
         cameras = MujocoCameras(io.model, io.data, options.cameras, options.image_size, io.sensing.pixel_noise)
         io.attach_cameras(cameras)
         close = cameras.close
-    if not options.realtime:
-        return Workcell(io=io, clock=io, task=task, operator=operator, operator_source=Source.SCRIPT, close=close)
-    task.reset(seed=0)  # its time goes on from now, and the pose of a new simulation is not one to be in
-    arm = RealTimeRobotIO(io)
-    return Workcell(io=arm, clock=arm, task=task, operator=operator, operator_source=Source.SCRIPT, close=close)
+    arm: MujocoRobotIO | RealTimeRobotIO = io
+    if options.realtime:
+        task.reset(seed=0)  # its time goes on from now, and the pose of a new simulation is not one to be in
+        arm = RealTimeRobotIO(io)
+    playback = MujocoPlayback(io.model, io.gains)
+    return Workcell(arm, arm, task, operator, Source.SCRIPT, close, playback)
 
 
 def _nothing_to_close() -> None:

@@ -7,7 +7,7 @@ no OpenCV.
 from calibration.result.camera import CameraIntrinsics
 from calibration.result.camera_info import read_camera_info, write_camera_info
 from calibration.result.file import load_intrinsics, load_result, save_result
-from calibration.result.kinds import MOUNTINGS, Calibration, HandEye, Quality, TimeOffset, ToolWrench
+from calibration.result.kinds import MOUNTINGS, Calibration, HandEye, Quality, SimulatedArm, TimeOffset, ToolWrench
 
 __all__ = [
     "MOUNTINGS",
@@ -15,6 +15,7 @@ __all__ = [
     "CameraIntrinsics",
     "HandEye",
     "Quality",
+    "SimulatedArm",
     "TimeOffset",
     "ToolWrench",
     "load_intrinsics",

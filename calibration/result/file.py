@@ -16,6 +16,7 @@ from calibration.result.kinds import (
     Calibration,
     HandEye,
     Quality,
+    SimulatedArm,
     TimeOffset,
     ToolWrench,
 )
@@ -29,9 +30,10 @@ KINDS: dict[str, type[Calibration]] = {
     "hand_eye": HandEye,
     "time_offset": TimeOffset,
     "wrench": ToolWrench,
+    "sim": SimulatedArm,
 }
 _NAMES = {kind: name for name, kind in KINDS.items()}
-_T = TypeVar("_T", CameraIntrinsics, HandEye, TimeOffset, ToolWrench)
+_T = TypeVar("_T", CameraIntrinsics, HandEye, TimeOffset, ToolWrench, SimulatedArm)
 
 
 def save_result(result: Calibration, quality: Quality, path: Path) -> None:

@@ -1,14 +1,16 @@
-"""What else a calibration finds: where the camera is, how late it is, what the tool weighs."""
+"""What else a calibration finds: where the camera is, how late it is, what the tool weighs, how the arm moves."""
 
 from __future__ import annotations
 
 from dataclasses import field
+from typing import Annotated
 
 import numpy as np
-from pydantic import ConfigDict, model_validator
+from pydantic import BeforeValidator, ConfigDict, model_validator
 from pydantic.dataclasses import dataclass
 
 from calibration.result.camera import CameraIntrinsics
+from robot_rl.config.components import SimulationConfig
 from robot_rl.errors import CalibrationError
 from robot_rl.geometry import Pose
 
@@ -158,6 +160,34 @@ class ToolWrench:
         _same("robot", self.robot, robot, "calibrate: robot-rl calibrate wrench")
 
 
+def _settings(value: object) -> object:
+    """From a file: a mapping, which a strict dataclass does not take for itself."""
+    return SimulationConfig(**value) if isinstance(value, dict) else value
+
+
+@dataclass(frozen=True, config=_STRICT)
+class SimulatedArm:
+    """How a simulated arm has to move to mirror a real one.
+
+    Attributes:
+        robot: Which arm and controller it mirrors.
+        settings: What a training's configuration takes as `simulation`; no entry is None.
+        covariance: Of the settings, in their order, 7 x 7.
+    """
+
+    robot: str
+    settings: Annotated[SimulationConfig, BeforeValidator(_settings)]
+    covariance: Matrix = field(repr=False)
+
+    def require(self, *, robot: str | None = None) -> None:
+        """Nothing, if this belongs to the robot given.
+
+        Raises:
+            CalibrationError: if it does not.
+        """
+        _same("robot", self.robot, robot, "calibrate: robot-rl calibrate sim")
+
+
 @dataclass(frozen=True, config=_STRICT)
 class Quality:
     """What to know of a result before using it.
@@ -175,4 +205,4 @@ class Quality:
     rejected: dict[str, str] = field(default_factory=dict)
 
 
-Calibration = CameraIntrinsics | HandEye | TimeOffset | ToolWrench
+Calibration = CameraIntrinsics | HandEye | TimeOffset | ToolWrench | SimulatedArm

@@ -14,6 +14,7 @@ from pydantic.dataclasses import dataclass
 Positive = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[int, Field(ge=0)]
 PositiveReal = Annotated[float, Field(gt=0)]
+NonNegativeReal = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 
 STRICT = ConfigDict(extra="forbid", strict=True)
@@ -143,6 +144,26 @@ class EngineConfig:
 
 
 @dataclass(frozen=True, config=STRICT)
+class SimulationConfig:
+    """How the simulated arm moves. What is null is as the task has it; `robot-rl calibrate sim` finds a real arm's."""
+
+    large_joint_friction: NonNegativeReal | None = None
+    """Dry friction of the joints with the larger motors, 1 to 4 [Nm]."""
+    small_joint_friction: NonNegativeReal | None = None
+    """Of joints 5 to 7 [Nm]."""
+    large_joint_damping: NonNegativeReal | None = None
+    """Viscous friction of joints 1 to 4 [Nms/rad]."""
+    small_joint_damping: NonNegativeReal | None = None
+    """Of joints 5 to 7 [Nms/rad]."""
+    translation_stiffness: PositiveReal | None = None
+    """Of the Cartesian controller [N/m]."""
+    rotation_stiffness: PositiveReal | None = None
+    """Of the Cartesian controller [Nm/rad]."""
+    command_delay: NonNegativeReal | None = None
+    """From a command to its first effect [s]; the simulation takes whole physics steps."""
+
+
+@dataclass(frozen=True, config=STRICT)
 class TrainConfig:
     """One training run, from demonstrations to evaluation."""
 
@@ -177,6 +198,7 @@ class TrainConfig:
     engine: EngineConfig = Field(default_factory=EngineConfig)
     intervention: InterventionConfig = Field(default_factory=InterventionConfig)
     evaluation: EvaluationConfig = Field(default_factory=EvaluationConfig)
+    simulation: SimulationConfig = Field(default_factory=SimulationConfig)
 
 
 PIXEL_DEFAULTS = {

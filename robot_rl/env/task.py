@@ -13,7 +13,9 @@ from typing import Protocol
 import numpy as np
 
 from robot_rl.clock import Clock
+from robot_rl.config.components import SimulationConfig
 from robot_rl.data.schema import Source
+from robot_rl.env.playback import Playback
 from robot_rl.env.robot_io import RobotIO, RobotState
 from robot_rl.geometry import Pose
 from robot_rl.spec import ArraySpec
@@ -149,12 +151,14 @@ class WorkcellOptions:
         estimates: Whether the task's own part of the observation, e.g. where it believes the hole to be, is included; a
             policy that sees does without.
         realtime: Whether a simulation keeps pace with the wall clock, as a robot does, instead of waiting for its user.
+        simulation: How a simulated arm moves.
     """
 
     cameras: tuple[str, ...] = ()
     image_size: tuple[int, int] = (128, 128)
     estimates: bool = True
     realtime: bool = False
+    simulation: SimulationConfig = field(default_factory=SimulationConfig)
 
 
 @dataclass(frozen=True)
@@ -168,6 +172,7 @@ class Workcell:
         operator: Who demonstrates and intervenes; `source` of their steps is `operator_source`.
         operator_source: `HUMAN` for a person, `SCRIPT` for the scripted operator.
         close: Releases renderers, sockets and the like.
+        playback: How a simulation moves a recorded motion again; None on a robot.
     """
 
     io: RobotIO
@@ -176,3 +181,4 @@ class Workcell:
     operator: Operator | None
     operator_source: Source
     close: Callable[[], None]
+    playback: Playback | None = None

@@ -159,7 +159,7 @@ def make(options: WorkcellOptions) -> Workcell:
     cube.add_geom(type=box, size=(CUBE, CUBE, CUBE), mass=0.1, rgba=ORANGE, **GRIP)
     model = spec.compile()
     gains = ImpedanceGains(translation=1500.0, max_translation_error=SPEC.action_translation)
-    io = MujocoRobotIO(model, gains=gains, finger_open_width=2 * FINGER_RANGE)
+    io = MujocoRobotIO(model, gains=gains, simulation=options.simulation, finger_open_width=2 * FINGER_RANGE)
     q_start = solve_ik(model, "tcp", START, DOWNWARD)[:ARM_DOF]
     task = CubeLift(io, q_start)
     return simulated_workcell(io, task, LiftOperator(task), options)

@@ -145,7 +145,7 @@ def make(options: WorkcellOptions, parameters: PegInsertParameters | None = None
         chamfer=parameters.chamfer,
     )
     model = spec.compile()
-    io = MujocoRobotIO(model)
+    io = MujocoRobotIO(model, simulation=options.simulation)
     start = np.array([0.5, 0.0, parameters.block_height + parameters.start_height])
     task = PegInsert(io, solve_ik(model, "tcp", start, DOWNWARD), parameters)
     operator = InsertionOperator(SPEC, lambda: task.T_base_hole, parameters.success_depth)

@@ -93,6 +93,6 @@ def make(options: WorkcellOptions) -> Workcell:
     add_peg_tool(spec)
     visual(spec.worldbody.add_body(name="target", mocap=True), SPHERE, GREEN, size=(0.006, 0, 0))
     model = spec.compile()
-    io = MujocoRobotIO(model)
+    io = MujocoRobotIO(model, simulation=options.simulation)
     task = Reach(io, solve_ik(model, "tcp", START, DOWNWARD))
     return simulated_workcell(io, task, ReachOperator(task), options)

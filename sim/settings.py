@@ -1,0 +1,46 @@
+"""From the settings of a simulated arm to a model and a controller, and back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import mujoco
+
+from robot_rl.config.components import SimulationConfig
+from sim.arm import ARM_DOF
+from sim.controller import ImpedanceGains
+
+LARGE, SMALL = slice(0, 4), slice(4, ARM_DOF)
+"""Joints by the size of their motors, 87 and 12 Nm."""
+
+
+def settings_of(model: mujoco.MjModel, gains: ImpedanceGains) -> SimulationConfig:
+    """How an arm moves; no entry is None."""
+    friction, damping = model.dof_frictionloss, model.dof_damping
+    return SimulationConfig(
+        large_joint_friction=float(friction[LARGE][0]),
+        small_joint_friction=float(friction[SMALL][0]),
+        large_joint_damping=float(damping[LARGE][0]),
+        small_joint_damping=float(damping[SMALL][0]),
+        translation_stiffness=gains.translation,
+        rotation_stiffness=gains.rotation,
+        command_delay=gains.delay,
+    )
+
+
+def apply_settings(settings: SimulationConfig, model: mujoco.MjModel, gains: ImpedanceGains) -> ImpedanceGains:
+    """Gives the model's joints what is set, and returns gains that have what is set; the rest stays as it is."""
+    for values, joints, value in (
+        (model.dof_frictionloss, LARGE, settings.large_joint_friction),
+        (model.dof_frictionloss, SMALL, settings.small_joint_friction),
+        (model.dof_damping, LARGE, settings.large_joint_damping),
+        (model.dof_damping, SMALL, settings.small_joint_damping),
+    ):
+        if value is not None:
+            values[joints] = value
+    chosen = {
+        "translation": settings.translation_stiffness,
+        "rotation": settings.rotation_stiffness,
+        "delay": settings.command_delay,
+    }
+    return replace(gains, **{name: value for name, value in chosen.items() if value is not None})
