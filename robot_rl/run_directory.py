@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from robot_rl.config.load import dump_config, load_config
 from robot_rl.data.schema import SCHEMA_VERSION
 from robot_rl.errors import ConfigError, RunDirectoryError
 from robot_rl.files import to_json, write_atomically, writing
-from robot_rl.lock import take_lock
+from robot_rl.lock import Lock
 from robot_rl.provenance import provenance
 
 FORMAT = 1
@@ -42,10 +41,10 @@ class RunDirectory:
         provenance: Facts about the process that uses it now.
     """
 
-    def __init__(self, path: Path, lock: int) -> None:
+    def __init__(self, path: Path, lock: Lock) -> None:
         self.path = path
         self.provenance: dict[str, Any] = {}
-        self._lock: int | None = lock
+        self._lock = lock
 
     @classmethod
     def create(cls, path: Path, config: TrainConfig, argv: Sequence[str] | None = None) -> RunDirectory:
@@ -58,7 +57,7 @@ class RunDirectory:
             path.mkdir(parents=True, exist_ok=True)
             if not (path / _LOCK).exists():
                 _check_unused(path)  # before the lock file is made, so that a folder that is not ours stays as it was
-            run = cls(path, take_lock(path / _LOCK))
+            run = cls(path, Lock(path / _LOCK))
             on_error.callback(run.close)
             _check_unused(path)
             run.provenance = provenance(argv)
@@ -101,7 +100,7 @@ class RunDirectory:
         if not (path / "provenance.json").is_file():
             raise RunDirectoryError(f"{path} holds no run to resume (it has no provenance.json); check the path")
         with contextlib.ExitStack() as on_error:
-            run = cls(path, take_lock(path / _LOCK))
+            run = cls(path, Lock(path / _LOCK))
             on_error.callback(run.close)
             facts = _read_facts(run.provenance_path)
             _check_facts(facts, path, task)
@@ -184,9 +183,7 @@ class RunDirectory:
 
     def close(self) -> None:
         """Lets go of the directory; doing it twice is fine."""
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        self._lock.close()
 
     def __enter__(self) -> RunDirectory:
         """The directory itself."""

@@ -12,13 +12,11 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import re
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -29,7 +27,7 @@ from robot_rl.data.schema import Episode
 from robot_rl.durable import replace_file
 from robot_rl.errors import DataError, RunDirectoryError
 from robot_rl.files import writing
-from robot_rl.lock import take_lock
+from robot_rl.lock import Lock
 
 OVERLAY_VERSION = 1
 _FACTS, _REWARD = "overlay.json", "reward.npy"
@@ -87,7 +85,7 @@ class OverlayWriter:
         self.name, self._provenance, self._folder = name, dict(provenance), store / OVERLAYS / name
         with writing(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
-        self._lock: int | None = take_lock(self._folder / LOCK)
+        self._lock = Lock(self._folder / LOCK)
 
     def write(self, episode: Episode, fingerprint: str, reward: np.ndarray) -> None:
         """Adds the rewards of an episode; on the disk when this returns.
@@ -101,7 +99,7 @@ class OverlayWriter:
             DataError: if they do not fit the episode, or this name has labelled it before; labels are not rewritten.
             RunDirectoryError: if they cannot be written, or the writer is closed.
         """
-        if self._lock is None:
+        if not self._lock.held:
             raise RunDirectoryError(f"{self._folder}: closed")
         path = self._folder / f"{fingerprint}.zip"
         if path.exists():
@@ -127,17 +125,13 @@ class OverlayWriter:
 
     def close(self) -> None:
         """Lets go of the lock; doing it twice is fine."""
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        self._lock.close()
 
     def __enter__(self) -> Self:
         """Returns itself."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         """Closes."""
         self.close()
 

@@ -12,7 +12,6 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from robot_rl.data.episode_codec import decode, encode
@@ -36,7 +35,7 @@ from robot_rl.data.summary import MOVE_OUT, EpisodeSummary, read_summary
 from robot_rl.durable import replace_file, sync_directory, write_synced
 from robot_rl.errors import DataError, RunDirectoryError, StepOrderError
 from robot_rl.files import writing
-from robot_rl.lock import take_lock
+from robot_rl.lock import Lock
 
 
 class EpisodeStore:
@@ -50,7 +49,7 @@ class EpisodeStore:
         recovered: What an interrupted writer left behind and what was done about it, one sentence each.
     """
 
-    def __init__(self, path: Path, metadata: Mapping[str, Any], lock: int | None, sync_steps: bool = False) -> None:
+    def __init__(self, path: Path, metadata: Mapping[str, Any], lock: Lock | None, sync_steps: bool = False) -> None:
         self.path, self.metadata, self.recovered = path, metadata, list[str]()
         self._lock, self._sync_steps = lock, sync_steps
         self._rows: dict[str, EpisodeSummary] = {}
@@ -82,7 +81,7 @@ class EpisodeStore:
             path.mkdir(parents=True, exist_ok=True)
             if not (path / LOCK).exists():
                 _check_unused(path)  # before the lock file is made, so that a folder that is not ours stays as it was
-            lock = take_lock(path / LOCK)
+            lock = Lock(path / LOCK)
             try:
                 _check_unused(path)
                 for name in (EPISODES, PARTIAL):
@@ -90,7 +89,7 @@ class EpisodeStore:
                 replace_file(path / STORE_HEAD, [head])  # last: from now on it is a store
                 sync_directory(path.absolute().parent)
             except BaseException:
-                os.close(lock)
+                lock.close()
                 raise
         return cls(path, given, lock, sync_steps)
 
@@ -117,7 +116,7 @@ class EpisodeStore:
         path = Path(path)
         head = read_head(path)
         with writing(path / LOCK):
-            lock = take_lock(path / LOCK) if write else None
+            lock = Lock(path / LOCK) if write else None
         store = cls(path, head["metadata"], lock, sync_steps)
         try:
             store._scan()
@@ -134,16 +133,13 @@ class EpisodeStore:
             self._recording[1].close()
             self._recording = None
         if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+            self._lock.close()
 
     def __enter__(self) -> Self:
         """Returns itself."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         """Closes."""
         self.close()
 
@@ -374,7 +370,7 @@ class EpisodeStore:
             raise DataError(f"{self.path}: already holds episode {episode_id}; ids are unique in a store")
 
     def _check_writable(self) -> None:
-        if self._lock is None:
+        if self._lock is None or not self._lock.held:
             raise RunDirectoryError(f"{self.path}: closed, or open for reading only; open it with write=True")
 
 

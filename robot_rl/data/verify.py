@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +30,7 @@ from robot_rl.data.store import EpisodeStore
 from robot_rl.durable import replace_file
 from robot_rl.errors import DataError
 from robot_rl.files import writing
-from robot_rl.lock import take_lock
+from robot_rl.lock import Lock
 
 
 @dataclass(frozen=True)
@@ -119,11 +118,9 @@ def repair(path: Path) -> Verdict:
         DataError: if it is a store of another version, or cannot be listed.
         RunDirectoryError: if another process writes to it, or it cannot be written.
     """
-    with writing(path / LOCK):
-        lock = take_lock(path / LOCK)
-    try:
+    done = []
+    with Lock(path / LOCK):
         verdict = verify(path)
-        done = []
         if any(violation.file == STORE_HEAD for violation in verdict.violations):
             target = move_aside(path, [path / STORE_HEAD], "damaged")
             head = json.dumps({"format": FORMAT, "version": VERSION, "metadata": {}}).encode()
@@ -137,8 +134,6 @@ def repair(path: Path) -> Verdict:
         for name in (EPISODES, PARTIAL):
             with writing(path / name):
                 (path / name).mkdir(exist_ok=True)
-    finally:
-        os.close(lock)
     with EpisodeStore.open(path, write=True) as store:
         done += store.recovered
         return Verdict(len(store), verdict.violations, verdict.leftovers, done)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -24,7 +23,7 @@ from typing import Any, Self
 from robot_rl.data.overlays import check_overlay_name
 from robot_rl.errors import DataError, RunDirectoryError, UnknownNameError
 from robot_rl.files import writing
-from robot_rl.lock import take_lock
+from robot_rl.lock import Lock
 from robot_rl.reward.answer import Answer, Status
 from robot_rl.reward.query import Kind, canonical
 
@@ -73,7 +72,7 @@ class LabelStore:
 
     def __init__(self, store: Path, *, create: bool = False) -> None:
         self._folder, self._path = store / LABELS, store / LABELS / DATABASE
-        self._locks: dict[str, int] = {}
+        self._locks: dict[str, Lock] = {}
         if not self._path.exists():
             if not create:
                 raise DataError(f"{store}: no labels there; `robot-rl label run` makes some")
@@ -142,7 +141,7 @@ class LabelStore:
         """
         check_overlay_name(name)
         if name not in self._locks:
-            self._locks[name] = take_lock(self._folder / f"{name}.lock")
+            self._locks[name] = Lock(self._folder / f"{name}.lock")
         if name in self.names():
             before = self._labeller(name)
             now = {"kind": str(kind), "identity": dict(identity)}
@@ -219,7 +218,7 @@ class LabelStore:
         """Lets go of the file and of the locks; doing it twice is fine."""
         self._db.close()
         for lock in self._locks.values():
-            os.close(lock)
+            lock.close()
         self._locks.clear()
 
     def __enter__(self) -> Self:

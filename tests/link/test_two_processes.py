@@ -19,7 +19,7 @@ from robot_rl.data.packing import ObservationPacker
 from robot_rl.data.store import EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.learn.checkpoint import load_checkpoint
-from robot_rl.lock import take_lock
+from robot_rl.lock import Lock
 from robot_rl.registry import make_workcell
 
 SETTINGS = (
@@ -163,7 +163,7 @@ def test_a_killed_actor_leaves_no_learner_and_no_lock_behind(tmp_path):
         os.kill(actor.pid, signal.SIGKILL)
         actor.wait()
         until(lambda: not is_running(learner), 5)
-    os.close(take_lock(tmp_path / "run" / "lock"))
+    Lock(tmp_path / "run" / "lock").close()
 
 
 def test_control_c_stops_both_and_saves(tmp_path):
