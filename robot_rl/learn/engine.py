@@ -29,6 +29,7 @@ class Engine:
         self._low_precision = computed_in(config.precision, self._device) == torch.bfloat16
         self._capture = config.capture and self._device == "cuda"
         if config.compile:
+            sac.look_ahead = torch.compile(sac.look_ahead, dynamic=False)
             sac.critic_objective = torch.compile(sac.critic_objective, dynamic=False)
             sac.actor_objective = torch.compile(sac.actor_objective, dynamic=False)
         self.restart()

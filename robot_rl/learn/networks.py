@@ -131,9 +131,9 @@ class Policy(nn.Module):
         mean, log_std = self(latent)
         return squashed_sample(mean, log_std, self.draw_noise(latent))
 
-    def draw_noise(self, latent: Tensor) -> Tensor:
-        """Standard normal noise for `squashed_sample`, (B, continuous)."""
-        shape = (len(latent), self.continuous_size)
+    def draw_noise(self, rows: Tensor) -> Tensor:
+        """Standard normal noise for `squashed_sample`, (B, continuous), for B rows."""
+        shape = (len(rows), self.continuous_size)
         return torch.randn(shape, generator=self.generator, device=self.generator.device)
 
     @torch.no_grad()

@@ -62,7 +62,8 @@ class SAC:
             self._modules["gripper_target"] = self.gripper_target
             valued += policy.gripper.parameters()
         self.critic_objective, self.actor_objective = self._critic_objective, self._actor_objective
-        """The losses as pure functions of tensors and parameters; an engine may put compiled ones in their place."""
+        self.look_ahead = self._look_ahead
+        """These three are pure functions of tensors and parameters; an engine may put compiled ones in their place."""
         self._optimizers = {
             "actor": self._adam(list(policy.actor.parameters())),
             "critic": self._adam(valued),
@@ -87,12 +88,11 @@ class SAC:
     def update_critics(self, batch: Batch) -> dict[str, Tensor]:
         """One update of critics, gripper critics and head, and of the targets, for each minibatch."""
         logs: dict[str, list[Tensor]] = {}
-        with torch.no_grad():  # the actor rests meanwhile, and its targets may see with the head as it was before
-            next_images = batch.next_images.flatten(0, 1) if batch.next_images is not None else None
-            next_latent = self.policy.head(batch.next_observation.flatten(0, 1), next_images)
-            next_action = self.policy.sample(next_latent)[0]  # a' ~ pi(s')
-            shape = batch.reward.shape
-            next_latent, next_action = next_latent.view(*shape, -1), next_action.view(*shape, -1)
+        # The actor rests meanwhile, and its targets may see with the head as it was before.
+        next_state, shape = batch.next_observation.flatten(0, 1), batch.reward.shape
+        next_images = batch.next_images.flatten(0, 1) if batch.next_images is not None else None
+        seen, chosen = self.look_ahead(next_state, next_images, self.policy.draw_noise(next_state))
+        next_latent, next_action = seen.view(*shape, -1), chosen.view(*shape, -1)
 
         for n in range(len(batch.reward)):
             loss, figures = self.critic_objective(
@@ -120,6 +120,13 @@ class SAC:
         # J_alpha = alpha (H - H_target)
         self._step("temperature", losses.temperature_loss(self.log_temperature, entropy, self._target_entropy))
         return {"actor_loss": loss.detach(), "entropy": entropy, "temperature": temperature}
+
+    @torch.no_grad()
+    def _look_ahead(self, state: Tensor, images: Tensor | None, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """What the head makes of next states, and a' ~ pi(s')."""
+        latent = self.policy.head(state, images)
+        mean, log_std = self.policy(latent)
+        return latent, squashed_sample(mean, log_std, noise)[0]
 
     def _critic_objective(
         self, batch: Batch, next_latent: Tensor, next_action: Tensor, members: Tensor | None
