@@ -154,16 +154,23 @@ def image_of(message: Image) -> np.ndarray:
     return pixels if order == (0, 1, 2) and channels == 3 else pixels[:, :, list(order)]
 
 
-def camera_info_message(stamp: int, size: tuple[int, int], matrix: np.ndarray, frame: str) -> CameraInfo:
-    """Height and width [px] and the camera matrix, shape (3, 3), of an image without distortion."""
+def camera_info_message(
+    stamp: int,
+    size: tuple[int, int],
+    matrix: np.ndarray,
+    frame: str,
+    model: str = "plumb_bob",
+    distortion: tuple[float, ...] = (0.0,) * 5,
+) -> CameraInfo:
+    """Height and width of an image [px], the camera matrix, shape (3, 3), and the lens; all zeros if not calibrated."""
     height, width = size
     projection = np.hstack((matrix, np.zeros((3, 1))))
     return CameraInfo(
         header=header(stamp, frame),
         height=height,
         width=width,
-        distortion_model="plumb_bob",
-        d=[0.0] * 5,
+        distortion_model=model,
+        d=list(distortion),
         k=matrix.ravel(),
         r=np.eye(3).ravel(),
         p=projection.ravel(),

@@ -89,6 +89,32 @@ class TeleopNodeConfig:
 
 
 @dataclass(frozen=True, config=_STRICT)
+class CameraNodeConfig:
+    """Cameras behind topics."""
+
+    cameras: tuple[str, ...] = ()
+    """Cameras as NAME=SOURCE: `wrist=realsense:0123456789`, `front=uvc:/dev/video0`, `front=file:FOLDER_OR_VIDEO`."""
+    capture_width: NonNegative = 640
+    """Width of the frames that the cameras are asked for [px]; 0 leaves the size to them."""
+    capture_height: NonNegative = 480
+    """Height of the frames that the cameras are asked for [px]."""
+    capture_rate: Annotated[float, Field(gt=0, le=240)] = 30.0
+    """Frames of each camera per second [Hz]."""
+    crops: tuple[str, ...] = ()
+    """What is cut out, as NAME=LEFT,TOP,WIDTH,HEIGHT [px]; without one, the largest square in the middle."""
+    image_size: NonNegative = 128
+    """Height and width of the published frames [px]; 0 publishes the whole frame as it is, to calibrate with."""
+    calibrations: tuple[str, ...] = ()
+    """Intrinsics, as NAME=FILE of `robot-rl calibrate intrinsics` or a camera_info file, at the captured resolution."""
+    frozen_after: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    """How long a picture may stay the same, bit for bit, before the camera counts as frozen [s]; 0: for ever."""
+    silent_after: PositiveReal = 0.5
+    """How long a camera may give no frame before that is a fault [s]."""
+    retry: PositiveReal = 1.0
+    """Time between two attempts to open a camera [s]."""
+
+
+@dataclass(frozen=True, config=_STRICT)
 class ActorNodeConfig:
     """The run: demonstrations, learning, evaluation."""
 
