@@ -179,6 +179,20 @@ class ActorNodeConfig:
 
 
 @dataclass(frozen=True, config=_STRICT)
+class RecorderNodeConfig:
+    """Bags (MCAP) of what passes on the topics."""
+
+    folder: str = "bags"
+    """Where bags are put; each is named by the time at which it was begun."""
+    start: bool = False
+    """Begins a bag at the start; otherwise the service `recorder/record` does."""
+    topics: tuple[str, ...] = ()
+    """Which topics; none takes all that are published, also later ones."""
+    without: tuple[str, ...] = ("link/to_learner", "link/to_actor")
+    """Topics to leave out; by default the link between actor and learner, which carries what is recorded anyway."""
+
+
+@dataclass(frozen=True, config=_STRICT)
 class LearnerNodeConfig:
     """The learner, which takes its configuration from the actor."""
 
