@@ -67,6 +67,10 @@ class StaleStateError(RobotLostError):
         super().__init__(f"{state}; {hint or 'check that the driver still publishes'}")
 
 
+class CameraError(RobotRLError):
+    """A camera cannot be opened, gives no frames, or always the same one."""
+
+
 class StepOrderError(RobotRLError):
     """`step` was called before `reset`, or after the episode had ended."""
 

@@ -7,6 +7,7 @@ what it should.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
@@ -94,15 +95,27 @@ def joints_message(stamp: int, names: list[str], joints: Joints) -> JointState:
     )
 
 
-def joints_of(message: JointState) -> Joints:
-    """Positions and velocities, in the message's order."""
+def joints_of(message: JointState, names: Sequence[str] = (), without: str = "") -> Joints:
+    """Positions and velocities.
+
+    Args:
+        message: The joint state.
+        names: Which joints, in this order; none takes all in the message's order.
+        without: A joint to leave out then.
+    """
     position, velocity = np.array(message.position), np.array(message.velocity)
     if not len(message.name) == len(position) == len(velocity):
         raise SpecError(
             f"a joint state has {len(message.name)} names, {len(position)} positions and {len(velocity)} velocities; "
             "all three are needed"
         )
-    return Joints(position, velocity)
+    there = list(message.name)
+    if missing := set(names) - set(there):
+        raise SpecError(f"no joint is called {', '.join(sorted(missing))}; there are {', '.join(there)}")
+    if not names and without not in there:
+        return Joints(position, velocity)
+    chosen = [there.index(name) for name in names or there if name != without or names]
+    return Joints(position[chosen], velocity[chosen])
 
 
 def tool_message(stamp: int, tool: Tool) -> JointState:
@@ -154,16 +167,23 @@ def image_of(message: Image) -> np.ndarray:
     return pixels if order == (0, 1, 2) and channels == 3 else pixels[:, :, list(order)]
 
 
-def camera_info_message(stamp: int, size: tuple[int, int], matrix: np.ndarray, frame: str) -> CameraInfo:
-    """Height and width [px] and the camera matrix, shape (3, 3), of an image without distortion."""
+def camera_info_message(
+    stamp: int,
+    size: tuple[int, int],
+    matrix: np.ndarray,
+    frame: str,
+    model: str = "plumb_bob",
+    distortion: tuple[float, ...] = (0.0,) * 5,
+) -> CameraInfo:
+    """Height and width of an image [px], the camera matrix, shape (3, 3), and the lens; all zeros if not calibrated."""
     height, width = size
     projection = np.hstack((matrix, np.zeros((3, 1))))
     return CameraInfo(
         header=header(stamp, frame),
         height=height,
         width=width,
-        distortion_model="plumb_bob",
-        d=[0.0] * 5,
+        distortion_model=model,
+        d=list(distortion),
         k=matrix.ravel(),
         r=np.eye(3).ravel(),
         p=projection.ravel(),

@@ -45,6 +45,23 @@ def run(make: Callable[[], Node], argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+def run_with_threads(make: Callable[[], Node], argv: Sequence[str] | None = None) -> int:
+    """Like `run`, for a node whose own threads publish: they end before ROS does, not after it."""
+    with own_signals(argv):
+        node = None
+        try:
+            node = make()
+            with spinning(node) as ended:
+                ended.wait()
+                return 1  # by itself it ends only by an error, which was printed
+        except KeyboardInterrupt:
+            pass
+        except RobotRLError as error:
+            print(f"{node.get_name() if node else 'robot_rl'}: {error}", file=sys.stderr)
+            return 1
+    return 0
+
+
 @contextlib.contextmanager
 def own_signals(argv: Sequence[str] | None = None) -> Iterator[None]:
     """ROS without its signal handlers: in the main thread, Ctrl-C and SIGTERM are a `KeyboardInterrupt`."""
@@ -58,21 +75,29 @@ def own_signals(argv: Sequence[str] | None = None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def spinning(node: Node, context: Context | None = None) -> Iterator[None]:
-    """Serves a node's callbacks in a thread beside the caller, and ends both the thread and the node."""
+def spinning(node: Node, context: Context | None = None) -> Iterator[threading.Event]:
+    """Serves a node's callbacks in a thread beside the caller, and ends both the thread and the node.
+
+    What it gives is set when the thread ends by itself, which only an error makes it do. (A `join` of the thread that
+    Ctrl-C interrupts would have Python 3.11 take the thread for ended.)
+    """
     executor = SingleThreadedExecutor(context=context)
     executor.add_node(node)
-    done = threading.Event()
+    done, ended = threading.Event(), threading.Event()
 
     def spin() -> None:
-        with contextlib.suppress(ExternalShutdownException):
+        try:
             while not done.is_set():
                 executor.spin_once(timeout_sec=0.1)
+        except ExternalShutdownException:
+            pass
+        finally:
+            ended.set()
 
     thread = threading.Thread(target=spin, name=f"{node.get_name()} executor", daemon=True)
     thread.start()
     try:
-        yield
+        yield ended
     finally:
         done.set()
         executor.wake()

@@ -97,6 +97,10 @@ RESET = ("task/reset", Trigger)
 """Starts the episode of the parameter `episode_seed`; answers when the arm is at its start pose."""
 OPERATOR_RESET = ("operator/reset", SetBool)
 """Tells the operator of a new episode; true: demonstrate it."""
+TARE_SERVICE = ("robot/tare", Trigger)
+"""Takes off what the wrench sensor says now: the tool must touch nothing."""
+RECORD_SERVICE = ("recorder/record", SetBool)
+"""True begins a bag of all topics, false completes it; the answer names the file."""
 STOP_SERVICE = ("safety/estop", Trigger)
 """Latches the emergency stop."""
 RELEASE_SERVICE = ("safety/release", Trigger)

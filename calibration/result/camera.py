@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import field
+from dataclasses import field, replace
 
 import numpy as np
 from pydantic import ConfigDict, model_validator
@@ -96,6 +96,32 @@ class CameraIntrinsics:
         plane, derivative = distort(self.model, np.array(self.distortion), np.asarray(points, dtype=float))
         focal = np.array([self.fx, self.fy])
         return plane * focal + [self.cx, self.cy], derivative * focal[:, None]
+
+    def viewed(self, crop: tuple[int, int, int, int], size: tuple[int, int]) -> CameraIntrinsics:
+        """The intrinsics of a rectangle of the images, brought to another size.
+
+        The edges of the rectangle become the edges of the new images: column u becomes
+        `(u + 0.5 - left) * scale - 0.5`. The lens, and so the distortion, stays the same.
+
+        Args:
+            crop: Left, top, width and height of the rectangle [px].
+            size: Width and height of the new images [px].
+        """
+        left, top, width, height = crop
+        sx, sy = size[0] / width, size[1] / height
+        scale = np.array([sx, sy, sx, sy, *np.ones(len(self.distortion))])
+        covariance = np.array(self.covariance) * np.outer(scale, scale) if self.covariance else np.empty((0, 0))
+        return replace(
+            self,
+            width=size[0],
+            height=size[1],
+            fx=self.fx * sx,
+            fy=self.fy * sy,
+            cx=(self.cx + 0.5 - left) * sx - 0.5,
+            cy=(self.cy + 0.5 - top) * sy - 0.5,
+            covariance=tuple(map(tuple, covariance.tolist())),
+            rms=self.rms * float(np.sqrt((sx * sx + sy * sy) / 2)),
+        )
 
     def rays(self, pixels: np.ndarray) -> np.ndarray:
         """Unit vectors in the optical frame that lead to pixels (n, 2), shape (n, 3); NaN where there is none."""

@@ -89,6 +89,72 @@ class TeleopNodeConfig:
 
 
 @dataclass(frozen=True, config=_STRICT)
+class CameraNodeConfig:
+    """Cameras behind topics."""
+
+    cameras: tuple[str, ...] = ()
+    """Cameras as NAME=SOURCE: `wrist=realsense:0123456789`, `front=uvc:/dev/video0`, `front=file:FOLDER_OR_VIDEO`."""
+    capture_width: NonNegative = 640
+    """Width of the frames that the cameras are asked for [px]; 0 leaves the size to them."""
+    capture_height: NonNegative = 480
+    """Height of the frames that the cameras are asked for [px]."""
+    capture_rate: Annotated[float, Field(gt=0, le=240)] = 30.0
+    """Frames of each camera per second [Hz]."""
+    crops: tuple[str, ...] = ()
+    """What is cut out, as NAME=LEFT,TOP,WIDTH,HEIGHT [px]; without one, the largest square in the middle."""
+    image_size: NonNegative = 128
+    """Height and width of the published frames [px]; 0 publishes the whole frame as it is, to calibrate with."""
+    calibrations: tuple[str, ...] = ()
+    """Intrinsics, as NAME=FILE of `robot-rl calibrate intrinsics` or a camera_info file, at the captured resolution."""
+    frozen_after: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    """How long a picture may stay the same, bit for bit, before the camera counts as frozen [s]; 0: for ever."""
+    silent_after: PositiveReal = 0.5
+    """How long a camera may give no frame before that is a fault [s]."""
+    retry: PositiveReal = 1.0
+    """Time between two attempts to open a camera [s]."""
+
+
+@dataclass(frozen=True, config=_STRICT)
+class RobotNodeConfig:
+    """An arm whose Cartesian controller speaks topics; the names are those of CRISP."""
+
+    target_topic: str = "/target_pose"
+    """Where the controller takes its set-point (PoseStamped)."""
+    pose_topic: str = "/current_pose"
+    """Where it says the pose of the tcp (PoseStamped)."""
+    twist_topic: str = ""
+    """Where it says the twist of the tcp (TwistStamped), e.g. `/current_twist`; none: differences of poses."""
+    twist_frame: Literal["tcp", "base"] = "tcp"
+    """In whose axes that twist is."""
+    wrench_topic: str = ""
+    """Where a sensor or an estimate says what the environment exerts on the tool (WrenchStamped); none: zeros."""
+    wrench_frame: Literal["tcp", "base"] = "tcp"
+    """In whose axes that wrench is; its torque is about the tcp."""
+    wrench_cutoff: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 10.0
+    """Corner frequency of the low-pass of the wrench [Hz]; 0: none."""
+    joints_topic: str = "/joint_states"
+    """Where the joints' positions and velocities are (JointState)."""
+    joint_names: tuple[str, ...] = ()
+    """The arm's joints in order; none takes all that are named there, but for the gripper's."""
+    gripper_topic: str = ""
+    """Where the gripper takes its set-point (Float64MultiArray), e.g. `/gripper_position_controller/commands`."""
+    gripper_state_topic: str = "/joint_states"
+    """Where the gripper says its state (JointState)."""
+    gripper_joint: str = ""
+    """Name of the gripper's joint there."""
+    gripper_closed: Real = 0.0
+    """What its controller counts when closed."""
+    gripper_opened: Real = 1.0
+    """What its controller counts when open."""
+    gripper_width: PositiveReal = 0.08
+    """Distance between the open fingers [m]."""
+    state_rate: Annotated[float, Field(gt=0, le=1000)] = 100.0
+    """At most so many messages of each part of the state per second [Hz]."""
+    max_age: PositiveReal = 0.2
+    """Oldest pose with which the arm is let move [s]."""
+
+
+@dataclass(frozen=True, config=_STRICT)
 class ActorNodeConfig:
     """The run: demonstrations, learning, evaluation."""
 
@@ -110,6 +176,20 @@ class ActorNodeConfig:
     """Age at which an intervention ends if no more of it arrives [s]."""
     graph_timeout: PositiveReal = 60.0
     """How long to wait for the other nodes at the start [s]."""
+
+
+@dataclass(frozen=True, config=_STRICT)
+class RecorderNodeConfig:
+    """Bags (MCAP) of what passes on the topics."""
+
+    folder: str = "bags"
+    """Where bags are put; each is named by the time at which it was begun."""
+    start: bool = False
+    """Begins a bag at the start; otherwise the service `recorder/record` does."""
+    topics: tuple[str, ...] = ()
+    """Which topics; none takes all that are published, also later ones."""
+    without: tuple[str, ...] = ("link/to_learner", "link/to_actor")
+    """Topics to leave out; by default the link between actor and learner, which carries what is recorded anyway."""
 
 
 @dataclass(frozen=True, config=_STRICT)

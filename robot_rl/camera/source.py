@@ -1,0 +1,98 @@
+"""What a camera is to the rest: something that is opened, and then says what it saw and when.
+
+A source is named by a text, `KIND:WHICH`:
+
+- `uvc:/dev/video0`, `uvc:0`: a USB camera (or any other that Video4Linux knows), by OpenCV.
+- `realsense:0123456789`: an Intel RealSense by its serial number; `realsense:` takes the only one.
+- `file:PATH`: a video, or a folder of pictures, shown over and over at the camera's rate. For tests, and for whoever
+  has no camera.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from robot_rl.errors import ConfigError
+
+KINDS = ("uvc", "realsense", "file")
+
+
+@dataclass(frozen=True)
+class CaptureFormat:
+    """What a camera is asked for.
+
+    Attributes:
+        width: [px]; 0 leaves width and height to the camera.
+        height: [px].
+        rate: Frames per second.
+    """
+
+    width: int
+    height: int
+    rate: float
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """What a camera saw.
+
+    Attributes:
+        stamp: When [ns since 1970]: the time of capture where the driver tells it, else that of arrival.
+        image: RGB, uint8, shape (height, width, 3).
+    """
+
+    stamp: int
+    image: np.ndarray
+
+
+class FrameSource(Protocol):
+    """An open camera."""
+
+    @property
+    def serial(self) -> str:
+        """The serial number that it has, or an empty text."""
+        ...
+
+    def read(self) -> Frame:
+        """The next frame; waits for it.
+
+        Raises:
+            CameraError: if there will be none: unplugged, or the driver has given up.
+        """
+        ...
+
+    def close(self) -> None:
+        """Lets the camera go; doing it twice is fine."""
+        ...
+
+
+def opener(text: str, wanted: CaptureFormat) -> Callable[[], FrameSource]:
+    """What opens the source of this name, as often as is needed; the camera need not be there yet.
+
+    Raises:
+        ConfigError: if the text names no source.
+        PluginError: if the package that it needs is not installed.
+    """
+    kind, _, which = text.partition(":")
+    if kind == "uvc" and which:
+        from robot_rl.camera.uvc import UvcSource, find_cv2
+
+        find_cv2()
+        return lambda: UvcSource(which, wanted)
+    if kind == "realsense":
+        from robot_rl.camera.realsense import RealSenseSource, find_pyrealsense
+
+        find_pyrealsense()
+        return lambda: RealSenseSource(which, wanted)
+    if kind == "file" and which:
+        from robot_rl.camera.file import FileSource
+
+        return lambda: FileSource(which, wanted.rate)
+    raise ConfigError(
+        f"no camera is called {text!r}; valid: uvc:DEVICE (/dev/video0 or 0), realsense:SERIAL, file:PATH (a video or "
+        "a folder of pictures)"
+    )
