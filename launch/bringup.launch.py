@@ -23,18 +23,18 @@ def filled(value: object, values: dict[str, str]) -> object:
 
 def nodes(context: LaunchContext) -> list[Node]:
     """The nodes of the bringup that was asked for."""
-    values, actions = context.launch_configurations, []
-    for entry in (TABLE["nodes"][name] for name in TABLE["bringups"][values["bringup"]]["nodes"]):
-        parameters = [{key: filled(value, values) for key, value in entry.get("parameters", {}).items()}]
+    args, made = context.launch_configurations, []
+    for entry in map(TABLE["nodes"].get, TABLE["bringups"][args["bringup"]]["nodes"]):
+        table = {key: filled(value, args) for key, value in entry.get("parameters", {}).items()}
         end = {"on_exit": Shutdown()} if entry.get("main") else {"respawn": entry.get("respawn", False)}
         run = {"executable": sys.executable, "arguments": ["-m", f"ros_nodes.{entry['executable']}"], **end}
-        actions.append(Node(**run, output="screen", namespace=values["namespace"], parameters=parameters))
-    return actions
+        made.append(Node(**run, output="screen", namespace=args["namespace"], parameters=[args["params"] or {}, table]))
+    return made
 
 
 def generate_launch_description() -> LaunchDescription:
     """What `ros2 launch` asks for."""
-    about = {**TABLE["arguments"], "bringup": {"default": "sim", "help": "sim, train: as in the table"}}
+    about = {**TABLE["arguments"], "bringup": {"default": "sim", "help": "one of " + ", ".join(TABLE["bringups"])}}
     profile = SetEnvironmentVariable("FASTRTPS_DEFAULT_PROFILES_FILE", str(CONFIG / "fastdds.xml"))
-    made = [DeclareLaunchArgument(n, default_value=str(a["default"]), description=a["help"]) for n, a in about.items()]
+    made = (DeclareLaunchArgument(n, default_value=str(a["default"]), description=a["help"]) for n, a in about.items())
     return LaunchDescription([*made, profile, OpaqueFunction(function=nodes)])

@@ -19,6 +19,7 @@ from robot_rl.config.describe import list_keys
 from robot_rl.config.load import load_config
 from robot_rl.data_cli import add_data_commands
 from robot_rl.errors import InterruptedRunError, RobotRLError
+from robot_rl.evaluation_text import in_words
 from robot_rl.label_cli import add_label_commands
 from robot_rl.operator_cli import add_devices_command, add_operator_flags, operator_options
 from robot_rl.registry import add_commands, benchmark_names, check_task
@@ -233,7 +234,7 @@ def _train(arguments: argparse.Namespace) -> int:
     from robot_rl.main_job import train
 
     summary = train(config, path, resume=arguments.resume, demos=arguments.demos, operator=operator)
-    _answer(arguments, summary, [*_in_words(summary), f"run directory: {path}"])
+    _answer(arguments, summary, [*in_words(summary), f"run directory: {path}"])
     return _judge(summary["success_rate"], arguments.min_success)
 
 
@@ -252,7 +253,7 @@ def _eval(arguments: argparse.Namespace) -> int:
         cameras=tuple(arguments.camera),
         record=arguments.record,
     )
-    _answer(arguments, answer, _in_words(answer))
+    _answer(arguments, answer, in_words(answer))
     if arguments.video is not None and answer["video"] is None:
         return 1  # what was asked for is not there; evaluate_run has said why
     return _judge(answer["success_rate"], arguments.min_success)
@@ -284,40 +285,6 @@ def _answer(arguments: argparse.Namespace, answer: Any, lines: Sequence[str]) ->
 
     text = to_json(answer) if arguments.json else "\n".join(lines)
     print(text, end="\n" if text else "")
-
-
-def _in_words(summary: dict[str, Any]) -> list[str]:
-    low, high = summary["success_ci95"]
-    lines = [
-        f"success {summary['success_rate']:.3f} on {summary['episodes']} held-out resets of {summary['task']} "
-        f"(95 % interval {low:.3f} to {high:.3f})"
-    ]
-    if summary["cycle_time_s"] is not None:
-        demo = summary.get("demo_cycle_time_s")
-        lines.append(
-            f"cycle time {summary['cycle_time_s']:.2f} s"
-            + (f", demonstrations {demo:.2f} s" if demo else "")
-            + f"; peak force {summary['force_peak_p95_n']:.0f} N (95th percentile)"
-        )
-    if summary["metrics_at_success"]:
-        facts = (f"{n} {m['mean']:.2g} (max {m['max']:.2g})" for n, m in summary["metrics_at_success"].items())
-        lines.append("at success: " + ", ".join(facts))
-    if summary["failures"]:
-        lines.append("failures: " + ", ".join(f"{count} x {reason}" for reason, count in summary["failures"].items()))
-    if summary.get("config", {}).get("realtime") and (timing := summary["timing"])["period_error_ms"]:
-        error, age = timing["period_error_ms"], timing["observation_to_action_ms"]
-        lines.append(
-            f"control: period error {error['p50']:.1f} ms (p99 {error['p99']:.1f}), "
-            f"observation to action {age['p50']:.1f} ms (p99 {age['p99']:.1f})"
-        )
-    if summary["video"] is not None:
-        lines.append(f"video: {summary['video']}")
-    if "wall_s" in summary:
-        lines.append(
-            f"{summary['env_steps']} env steps ({summary['robot_minutes']:.1f} robot minutes), "
-            f"{summary['updates']} critic updates, {summary['wall_s'] / 60:.1f} min"
-        )
-    return lines
 
 
 def _judge(rate: float, wanted: float) -> int:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from robot_rl.data.layout import STORE_HEAD
 from robot_rl.data.store import EpisodeStore
 from robot_rl.data.summary import EpisodeSummary
 from robot_rl.env.robot_env import RobotEnv
@@ -17,29 +18,50 @@ from robot_rl.evaluate import mean
 from robot_rl.learn.rollout import Rollout, StoreRecorder
 from robot_rl.patience import Patience
 from robot_rl.progress import Progress
-from robot_rl.registry import make_workcell
 from robot_rl.seeding import Purpose, episode_seed
+from robot_rl.site import Site
 
 
-def demonstrate(task: str, path: Path, *, episodes: int, seed: int, observed: WorkcellOptions) -> dict[str, Any]:
-    """Records into a new store and says how it went.
+def demonstrate(
+    task: str,
+    path: Path,
+    *,
+    episodes: int,
+    seed: int,
+    observed: WorkcellOptions,
+    site: Site | None = None,
+    resume: bool = False,
+) -> dict[str, Any]:
+    """Records into a store and says how it went.
 
     Args:
         task: Name of the task.
-        path: Directory of the store; must be new or empty.
+        path: Directory of the store; must be new or empty, unless it is resumed.
         episodes: How many.
         seed: Resets and the scripted operator follow from it.
         observed: What is recorded of the robot.
+        site: Where it takes place; None is here.
+        resume: Go on with what is in the store, if there is one.
     """
-    env = RobotEnv(make_workcell(task, observed), options=observed)
+    site = site or Site()
+    env = RobotEnv(site.workcell(task, observed), options=observed)
     with (
         contextlib.closing(env),
-        EpisodeStore.create(path, {"task": task, "seed": seed}) as store,
-        Progress(episodes, f"demonstrate {task}", unit="episodes") as progress,
+        _store(path, {"task": task, "seed": seed}, resume=resume) as store,
+        Progress(episodes, f"demonstrate {task}", unit="episodes", start=len(store)) as progress,
     ):
-        record_demonstrations(env, store, episodes=episodes, seed=seed, on_episode=progress.update)
+        for message in store.recovered:
+            progress.log(message)
+        waits = Patience(site.lost_episodes, progress.log)
+        record_demonstrations(env, store, episodes=episodes, seed=seed, on_episode=progress.update, patience=waits)
         facts = demonstration_facts(store.summaries(), env.spec_task.control_period)
     return {"task": task, **facts, "store": str(path)}
+
+
+def _store(path: Path, facts: dict[str, Any], *, resume: bool) -> EpisodeStore:
+    if resume and (path / STORE_HEAD).exists():
+        return EpisodeStore.open(path, write=True, keep_interrupted=False)  # half a demonstration is none
+    return EpisodeStore.create(path, facts)
 
 
 def record_demonstrations(

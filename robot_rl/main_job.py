@@ -140,6 +140,7 @@ def evaluate_run(
     video: Path | None = None,
     cameras: tuple[str, ...] = (),
     record: Path | None = None,
+    site: Site | None = None,
 ) -> dict[str, Any]:
     """Evaluates the policy in a run's checkpoint on held-out resets; reads the run, writes nothing into it.
 
@@ -151,6 +152,7 @@ def evaluate_run(
         video: Where to film the first of them; None films none.
         cameras: From which cameras; none takes all of the scene.
         record: Directory of a new store for the episodes; None keeps none.
+        site: Where it takes place; None is here.
 
     Returns:
         The summary of the evaluation, `task`, the episodes' `results`, and `video`: its path, or None if there is none.
@@ -166,7 +168,8 @@ def evaluate_run(
     settings = config.evaluation
     settings = replace(settings, episodes=episodes or settings.episodes, seed=settings.seed if seed is None else seed)
     checkpoint = load_checkpoint(path / "checkpoint.pt", kind=CHECKPOINT_KIND)
-    env = _environment(config, workcell_options(config))
+    site = site or Site()
+    env = _environment(config, workcell_options(config), site)
     with contextlib.ExitStack() as stack:
         stack.callback(env.close)
         for camera in cameras:
@@ -180,7 +183,8 @@ def evaluate_run(
         if record is not None:
             facts = {"task": config.task, "seed": settings.seed, "evaluation_of": str(path)}
             recorders = [StoreRecorder(stack.enter_context(EpisodeStore.create(record, facts)))]
-        evaluation = _evaluate(replace(config, evaluation=settings), env, policy, perception, recorders)
+        settled = replace(config, evaluation=settings)
+        evaluation = _evaluate(settled, env, policy, perception, recorders, patience=site.lost_episodes)
     answer = {"task": config.task, **evaluation.summary(), "video": None, "results": evaluation.rows()}
     if video is not None:
         filmed = min(settings.video_episodes or EvaluationConfig().video_episodes, settings.episodes)

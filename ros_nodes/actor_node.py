@@ -1,6 +1,6 @@
 """The main job on a robot: demonstrations, learning with interventions, evaluation; robot and learner behind topics.
 
-It is `robot-rl train` at another site: the same loop, records and files. It needs no simulator.
+It is `robot-rl train`, `demo` or `eval` at another site: the same loops, records and files. It needs no simulator.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ import torch
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import load_config
 from robot_rl.config.nodes import ActorNodeConfig
+from robot_rl.data.store import EpisodeStore
+from robot_rl.demonstrate import demonstrate
 from robot_rl.env.task import Workcell, WorkcellOptions
-from robot_rl.errors import InterruptedRunError, RobotRLError
-from robot_rl.main_job import train
+from robot_rl.errors import ConfigError, InterruptedRunError, RobotRLError, UnknownNameError
+from robot_rl.evaluation_text import in_words
+from robot_rl.main_job import evaluate_run, train, workcell_options
 from robot_rl.run_directory import RunDirectory, default_run_path
 from robot_rl.site import Site
 from ros_nodes.link_topics import LearnerOverTopics
@@ -56,8 +59,46 @@ class ActorNode(RobotNode):
         return facts | dict(parts.refusals)
 
     def run(self) -> int:
-        """Trains, or goes on with it; returns the exit code."""
+        """Does its job, or goes on with it; returns the exit code."""
+        jobs = {"train": self._train, "demo": self._demonstrate, "eval": self._evaluate}
+        for line in jobs[self.config.job]():
+            self.get_logger().info(line)
+        return 0
+
+    def _train(self) -> list[str]:
         config, path, resume = self._run_config()
+        demos = Path(self.config.demos) if self.config.demos and not resume else None
+        if demos is not None:
+            with EpisodeStore.open(demos) as store:
+                config = replace(config, demonstrations=len(store))
+        site, lockstep = self._site()
+        config = replace(config, processes=2, realtime=not lockstep)
+        summary = train(config, path, resume=resume, demos=demos, site=site)
+        return [*in_words(summary), f"run directory: {path}"]
+
+    def _demonstrate(self) -> list[str]:
+        if not self.config.out:
+            raise ConfigError("job:=demo needs out:=DIRECTORY, of the store for the demonstrations")
+        config = load_config(Path(self.config.config) if self.config.config else None, list(self.config.settings))
+        count, path = self.config.episodes or config.demonstrations, Path(self.config.out)
+        site, _ = self._site()
+        observed = workcell_options(config)
+        facts = demonstrate(
+            config.task, path, episodes=count, seed=config.seed, observed=observed, site=site, resume=True
+        )
+        return [f"{facts['episodes']} demonstrations, {facts['success_rate']:.0%} successful: {path}"]
+
+    def _evaluate(self) -> list[str]:
+        if not self.config.run:
+            raise ConfigError("job:=eval needs run:=DIRECTORY, of the run whose policy is to be evaluated")
+        record = Path(self.config.out) if self.config.out else None
+        site, _ = self._site()
+        return in_words(
+            evaluate_run(Path(self.config.run), episodes=self.config.episodes or None, record=record, site=site)
+        )
+
+    def _site(self) -> tuple[Site, bool]:
+        """The robot and the learner behind topics, and whether time waits for us."""
         workcell = RosWorkcell(self, self.config)
 
         def make_workcell(task: str, options: WorkcellOptions) -> Workcell:
@@ -70,7 +111,6 @@ class ActorNode(RobotNode):
             return self._learner
 
         lockstep = workcell.head.lockstep
-        config = replace(config, processes=2, realtime=not lockstep)
         site = Site(
             make_workcell,
             make_learner if self.config.learner == "node" else None,
@@ -78,10 +118,7 @@ class ActorNode(RobotNode):
             lost_episodes=0 if lockstep else LOST_EPISODES,
             films=False,
         )
-        summary = train(config, path, resume=resume, site=site)
-        success, episodes = summary["success_rate"], summary["episodes"]
-        self.get_logger().info(f"success {success:.3f} on {episodes} held-out resets; run directory: {path}")
-        return 0
+        return site, lockstep
 
     def _run_config(self) -> tuple[TrainConfig, Path, bool]:
         """What to do, where, and whether to go on with what is there."""
@@ -106,6 +143,9 @@ def main() -> int:
         except InterruptedRunError as error:
             print(f"actor_node: {error}", file=sys.stderr)
             return 130
+        except (ConfigError, UnknownNameError) as error:
+            print(f"actor_node: {error}", file=sys.stderr)
+            return 2  # to start it again would not help
         except RobotRLError as error:
             print(f"actor_node: {error}", file=sys.stderr)
             return 1

@@ -25,7 +25,8 @@ class NodeSpec:
     Attributes:
         name: In the table.
         executable: Module of this package, and name of the program.
-        parameters: Its parameters.
+        parameters: Its parameters; they count more than those in the file.
+        params: Parameter file of ROS (YAML), or an empty text.
         respawn: Whether it is started again when it ends by itself.
         main: Whether everything ends with it.
     """
@@ -33,6 +34,7 @@ class NodeSpec:
     name: str
     executable: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    params: str = ""
     respawn: bool = False
     main: bool = False
 
@@ -41,6 +43,8 @@ class NodeSpec:
         command = [sys.executable, "-m", f"ros_nodes.{self.executable}", "--ros-args"]
         if namespace:
             command += ["-r", f"__ns:=/{namespace.strip('/')}"]
+        if self.params:
+            command += ["--params-file", self.params]
         for key, value in self.parameters.items():
             command += ["-p", f"{key}:={_flow(value)}"]
         return command
@@ -81,7 +85,7 @@ def node_specs(table: Mapping[str, Any], bringup: str, arguments: Mapping[str, A
     for name in table["bringups"][bringup]["nodes"]:
         entry = dict(table["nodes"][name])
         parameters = {key: _filled(value, values) for key, value in entry.pop("parameters", {}).items()}
-        specs.append(NodeSpec(name, parameters=parameters, **entry))
+        specs.append(NodeSpec(name, parameters=parameters, params=str(values["params"]), **entry))
     return specs
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
@@ -48,6 +49,8 @@ class RosTask:
         self._estimates: deque[Estimates] = deque(maxlen=16)
         self._verdicts: deque[Verdict] = deque(maxlen=16)
         self._judged, self._judged_at = Outcome(False, 0.0), -1
+        self._stopped, self._was_stopped = "", False  # why the arm may not move; whether so since the last verdict
+        node.subscribe(topics.STOPPED, self._take_stopped)
         node.subscribe(topics.ESTIMATES, self._take_estimates)
         node.subscribe(topics.VERDICT, self._take_verdict)
         self._reset = node.create_client(Trigger, topics.RESET[0])
@@ -74,6 +77,7 @@ class RosTask:
         started = from_text(EpisodeStarted, answer.message)
         self._episode, self._judged = started.episode, Outcome(False, 0.0)
         self._verdicts.clear()
+        self._was_stopped = bool(self._stopped)
         self._ready(started.stamp)
 
     def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
@@ -92,13 +96,17 @@ class RosTask:
         return {key: np.array(values) for key, values in nearest.values.items()}
 
     def evaluate(self, state: RobotState) -> Outcome:
-        """The newest verdict on this episode; success and failure stay until the next reset."""
+        """The newest verdict on this episode; success and failure stay until the next reset.
+
+        A step in which the safety node let nothing through counts as held: what was commanded was not done.
+        """
         del state  # whoever judges has seen more than that
         while self._verdicts:
             verdict = self._verdicts.popleft()
             if verdict.episode == self._episode and not (self._judged.success or self._judged.failure):
                 self._judged = Outcome(verdict.success, verdict.reward, verdict.failure, verdict.metrics)
-        return self._judged
+        held, self._was_stopped = self._was_stopped, bool(self._stopped)
+        return replace(self._judged, held=True) if held else self._judged
 
     def estimated(self, stamp: int) -> bool:
         """Whether the estimates for a stamp [ns] have arrived."""
@@ -114,6 +122,10 @@ class RosTask:
     def _take_estimates(self, message: String) -> None:
         self._estimates.append(from_text(Estimates, message.data))
         self._arrivals.ring()
+
+    def _take_stopped(self, message: String) -> None:
+        self._stopped = message.data
+        self._was_stopped |= bool(message.data)
 
     def _take_verdict(self, message: String) -> None:
         verdict = from_text(Verdict, message.data)

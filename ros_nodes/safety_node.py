@@ -84,6 +84,7 @@ class SafetyNode(RobotNode):
         stamp = convert.stamp_of(message.header.stamp)
         try:
             if (reason := self._reason(stamp)) is not None:
+                self._announce(reason)
                 raise CommandRefusedError(reason)
             command = convert.command_of(message)
             if command is None:
@@ -111,6 +112,10 @@ class SafetyNode(RobotNode):
         reason = self._reason()
         if reason is not None and self._stopped is None:
             self._stop(self.wall.now() if not self._simulated else 0)
+        self._announce(reason)
+
+    def _announce(self, reason: str | None) -> None:
+        """Says why the arm may not move, or that it may, when that changes."""
         if _kind(reason) != _kind(self._stopped):
             self._say(reason or "")
             if reason is not None:

@@ -95,6 +95,10 @@ TOPICS = tuple(value for value in globals().values() if isinstance(value, Topic)
 
 RESET = ("task/reset", Trigger)
 """Starts the episode of the parameter `episode_seed`; answers when the arm is at its start pose."""
+READY_SERVICE = ("task/ready", Trigger)
+"""On a real robot: the scene is ready, the episode may begin."""
+SUCCESS_SERVICE, FAILURE_SERVICE = ("task/success", Trigger), ("task/failure", Trigger)
+"""On a real robot: a person's judgement of the running episode."""
 OPERATOR_RESET = ("operator/reset", SetBool)
 """Tells the operator of a new episode; true: demonstrate it."""
 TARE_SERVICE = ("robot/tare", Trigger)

@@ -120,23 +120,29 @@ class RosWorkcell:
             )
 
     def _wait_for_graph(self, io: RosRobotIO) -> None:
-        """Returns when somebody measures and somebody takes commands."""
+        """Returns when somebody measures, somebody takes commands, and nobody else gives any."""
         node = self._node
         needed = [node.resolve_topic_name(topic.name) for topic in MEASURED]
 
-        def missing() -> list[str]:
-            names = [f"a publisher of {name}" for name in needed if not node.count_publishers(name)]
-            return names + ([] if io.listeners() else [f"a subscriber of {topics.COMMAND.name} (safety_node)"])
+        command = node.resolve_topic_name(topics.COMMAND.name)
 
-        if not self._arrivals.wait_for(lambda: not missing(), self._config.graph_timeout):
-            raise GraphError(f"after {self._config.graph_timeout:g} s there is still no {', no '.join(missing())}")
+        def wrong() -> list[str]:
+            reasons = [f"nobody publishes {name}" for name in needed if not node.count_publishers(name)]
+            if not io.listeners():
+                reasons.append(f"nobody listens to {command}; is safety_node running?")
+            if len(writers := _publishers(node, command)) > 1:  # one that was killed is forgotten after a while
+                reasons.append(f"{len(writers)} nodes publish {command}: {', '.join(writers)}; only one may")
+            return reasons
+
+        if not self._arrivals.wait_for(lambda: not wrong(), self._config.graph_timeout):
+            raise GraphError(f"after {self._config.graph_timeout:g} s: {'; '.join(wrong())}")
 
     def _task_server(self) -> str:
         """The node that says which task it is."""
         topic = self._node.resolve_topic_name(topics.HEAD.name)
-        infos = self._node.get_publishers_info_by_topic(topic)
-        names = sorted(f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in infos)
-        if len(names) != 1:
+        alone = self._arrivals.wait_for(lambda: len(_publishers(self._node, topic)) == 1, self._config.graph_timeout)
+        names = _publishers(self._node, topic)
+        if not alone:
             raise GraphError(f"exactly one node has to publish {topic}; here: {', '.join(names) or 'none'}")
         return names[0]
 
@@ -164,3 +170,9 @@ class RosWorkcell:
     def _take_intervention(self, message: Joy) -> None:
         self._intervention = convert.intervention_of(message)
         self._arrivals.ring()
+
+
+def _publishers(node: RobotNode, topic: str) -> list[str]:
+    """Full names of the nodes that publish on a topic; also of those that were killed and not yet forgotten."""
+    infos = node.get_publishers_info_by_topic(topic)
+    return sorted(f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in infos)

@@ -155,15 +155,43 @@ class RobotNodeConfig:
 
 
 @dataclass(frozen=True, config=_STRICT)
+class TaskNodeConfig:
+    """A task on a real robot, judged by a person."""
+
+    task: str = "task"
+    """Its name, as in the run's settings."""
+    file: str = ""
+    """YAML file with its facts; `launch/config/task.yaml` is an example."""
+    image_size: Annotated[int, Field(ge=32)] = 128
+    """Height and width of the cameras' frames [px]."""
+    success_button: Annotated[int, Field(ge=-1)] = 3
+    """Button of the device that says that the scene is ready, or the task done; -1: none."""
+    failure_button: Annotated[int, Field(ge=-1)] = 4
+    """Button of the device that says that the task has failed; -1: none."""
+    episode_seed: NonNegative = 0
+    """The actor's number of the episode; on a robot nothing follows from it."""
+
+
+@dataclass(frozen=True, config=_STRICT)
 class ActorNodeConfig:
     """The run: demonstrations, learning, evaluation."""
 
+    job: Literal["train", "demo", "eval"] = "train"
+    """`train`: all of it; `demo`: demonstrations into a store; `eval`: the policy of a run, left alone."""
     config: str = ""
     """YAML file with the settings of the run, as for `robot-rl train --config`; none takes the defaults."""
     settings: tuple[str, ...] = ()
     """Overrides `key=value`, as for `robot-rl train --set`."""
     out: str = ""
-    """Run directory; none takes runs/<task>-seed<seed>-<time>. One that holds a run is continued."""
+    """Where to record. Training: the run directory; none takes runs/<task>-seed<seed>-<time>, and one that holds a run
+    is continued. Demonstrations: the directory of the store; one that holds some is continued. Evaluation: the
+    directory of a new store for its episodes; none keeps none."""
+    demos: str = ""
+    """Training: a store of demonstrations to begin a new run with; none has them made."""
+    run: str = ""
+    """Evaluation: the run directory whose policy is evaluated."""
+    episodes: NonNegative = 0
+    """How many demonstrations, or evaluation episodes; 0: as the settings, or the run's, say."""
     learner: Literal["node", "inside"] = "node"
     """Where the learner is: in `learner_node`, over topics, or a process of the actor's own."""
     max_age: PositiveReal = 0.2

@@ -63,6 +63,13 @@ class Graph:
         self._running.append((node, done, thread))
         return node
 
+    @staticmethod
+    def thread(work):
+        """Does something beside the test."""
+        helper = threading.Thread(target=work, daemon=True)
+        helper.start()
+        return helper
+
     def remove(self, node):
         """Ends a node."""
         for entry in [entry for entry in self._running if entry[0] is node]:

@@ -9,9 +9,13 @@ import yaml
 
 from robot_rl.config.nodes import (
     ActorNodeConfig,
+    CameraNodeConfig,
     LearnerNodeConfig,
+    RecorderNodeConfig,
+    RobotNodeConfig,
     SafetyNodeConfig,
     SimNodeConfig,
+    TaskNodeConfig,
     TeleopNodeConfig,
 )
 from robot_rl.errors import UnknownNameError
@@ -24,6 +28,10 @@ CONFIGS = {
     "teleop_node": TeleopNodeConfig,
     "learner_node": LearnerNodeConfig,
     "actor_node": ActorNodeConfig,
+    "camera_node": CameraNodeConfig,
+    "recorder_node": RecorderNodeConfig,
+    "robot_node": RobotNodeConfig,
+    "task_node": TaskNodeConfig,
 }
 TABLE = read_table()
 
@@ -56,7 +64,7 @@ def test_arguments_take_their_places_and_keep_their_types():
 
 
 def test_unknown_bringups_and_arguments_are_named():
-    with pytest.raises(UnknownNameError, match="valid: sim, train"):
+    with pytest.raises(UnknownNameError, match="valid: demo, eval, robot, sim, train"):
         node_specs(TABLE, "trian", {})
     with pytest.raises(UnknownNameError, match=r"valid: .*task"):
         node_specs(TABLE, "train", {"taks": "reach"})

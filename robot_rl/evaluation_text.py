@@ -1,0 +1,40 @@
+"""What an evaluation says, in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def in_words(summary: dict[str, Any]) -> list[str]:
+    """What the summary of a run, or of an evaluation, says, line by line."""
+    low, high = summary["success_ci95"]
+    lines = [
+        f"success {summary['success_rate']:.3f} on {summary['episodes']} held-out resets of {summary['task']} "
+        f"(95 % interval {low:.3f} to {high:.3f})"
+    ]
+    if summary["cycle_time_s"] is not None:
+        demo = summary.get("demo_cycle_time_s")
+        lines.append(
+            f"cycle time {summary['cycle_time_s']:.2f} s"
+            + (f", demonstrations {demo:.2f} s" if demo else "")
+            + f"; peak force {summary['force_peak_p95_n']:.0f} N (95th percentile)"
+        )
+    if summary["metrics_at_success"]:
+        facts = (f"{n} {m['mean']:.2g} (max {m['max']:.2g})" for n, m in summary["metrics_at_success"].items())
+        lines.append("at success: " + ", ".join(facts))
+    if summary["failures"]:
+        lines.append("failures: " + ", ".join(f"{count} x {reason}" for reason, count in summary["failures"].items()))
+    if summary.get("config", {}).get("realtime") and (timing := summary["timing"])["period_error_ms"]:
+        error, age = timing["period_error_ms"], timing["observation_to_action_ms"]
+        lines.append(
+            f"control: period error {error['p50']:.1f} ms (p99 {error['p99']:.1f}), "
+            f"observation to action {age['p50']:.1f} ms (p99 {age['p99']:.1f})"
+        )
+    if summary["video"] is not None:
+        lines.append(f"video: {summary['video']}")
+    if "wall_s" in summary:
+        lines.append(
+            f"{summary['env_steps']} env steps ({summary['robot_minutes']:.1f} robot minutes), "
+            f"{summary['updates']} critic updates, {summary['wall_s'] / 60:.1f} min"
+        )
+    return lines

@@ -1,0 +1,181 @@
+"""A real arm's cell, whole: its task and its person, from the scene that is made ready to the judgement."""
+
+import time
+
+import numpy as np
+import pytest
+from cartesian_controller import Controller
+from rclpy.parameter import Parameter
+from ros_nodes_graph import Graph
+from sensor_msgs.msg import Joy
+from std_srvs.srv import Trigger
+
+from robot_rl.config.nodes import ActorNodeConfig
+from robot_rl.data.schema import Source
+from robot_rl.env.robot_env import RobotEnv
+from robot_rl.env.task import WorkcellOptions
+from robot_rl.errors import ConfigError
+from ros_nodes import convert, topics
+from ros_nodes.bringup import table_folder
+from ros_nodes.node import RobotNode
+from ros_nodes.robot_node import ArmNode
+from ros_nodes.safety_node import SafetyNode
+from ros_nodes.task_node import TaskNode, load_task
+from ros_nodes.teleop_node import TeleopNode
+from ros_nodes.workcell import RosWorkcell
+
+NAMESPACE = ["--ros-args", "-r", "__ns:=/cell"]
+EXAMPLE = table_folder() / "task.yaml"
+PATIENCE = 30.0
+"""For a busy machine [s]."""
+OLD = 1.5
+"""Largest age of a state [s], likewise."""
+
+
+def eventually(condition, patience=PATIENCE):
+    end = time.monotonic() + patience
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+class Person(RobotNode):
+    """Has a gamepad: holds it as told, and asks for services."""
+
+    def __init__(self, **options):
+        super().__init__("person", cli_args=NAMESPACE, **options)
+        self.axes, self.buttons = np.zeros(6, np.float32), [0] * 5
+        self._joy = self.publisher(topics.JOY)
+        self.services_ = {name: self.create_client(Trigger, f"task/{name}") for name in ("ready", "success", "failure")}
+        self.timer(
+            0.05, lambda: self._joy.publish(Joy(axes=self.axes.tolist(), buttons=self.buttons, header=self.now()))
+        )
+
+    def now(self):
+        return convert.header(self.wall.now(), "tcp")
+
+    def press(self, button):
+        self.buttons[button] = 1
+        time.sleep(0.2)
+        self.buttons[button] = 0
+
+    def call(self, name):
+        client = self.services_[name]
+        assert client.wait_for_service(PATIENCE)
+        future = client.call_async(Trigger.Request())
+        assert eventually(future.done)
+        return future.result()
+
+
+class RealCell:
+    """A controller that stands in for the arm, and our nodes around it."""
+
+    def __init__(self, graph):
+        made = lambda kind: lambda **options: kind(cli_args=NAMESPACE, **options)  # noqa: E731
+        self.controller, self.person = graph.add(Controller), graph.add(Person)
+        graph.add(made(ArmNode), max_age=OLD, wrench_topic="/external_wrench", wrench_frame="base")
+        graph.add(made(SafetyNode), max_age=OLD, box_low=[0.0, -1.0, 0.0], box_high=[1.0, 1.0, 1.0])
+        graph.add(made(TeleopNode))
+        self.task = graph.add(made(TaskNode), task="plug", file=str(EXAMPLE), image_size=64)
+        self.actor = graph.add(lambda **options: RobotNode("actor_node", cli_args=NAMESPACE, **options))
+        config = ActorNodeConfig(graph_timeout=PATIENCE, max_age=OLD, max_skew=0.5, operator_timeout=OLD)
+        self.env = RobotEnv(RosWorkcell(self.actor, config).make("plug", WorkcellOptions()), interventions=True)
+
+    def reset(self, graph, say_ready, **options):
+        """Starts an episode, with somebody who says that the scene is ready once that is asked for."""
+        waits = lambda: self.task.facts()["waits_for_person"]  # noqa: E731
+        helper = graph.thread(lambda: eventually(waits) and say_ready())
+        self.env.reset(seed=3, options=options)
+        helper.join()
+
+
+@pytest.fixture
+def graph():
+    made = Graph()
+    yield made
+    made.close()
+
+
+def test_a_person_makes_ready_leads_and_judges(graph):
+    cell = RealCell(graph)
+    assert cell.env.spec_task.name == "plug"
+    cell.reset(graph, lambda: cell.person.press(3), demonstrate=True)
+    assert cell.person.call("ready").message == "no episode waits to begin"
+    start = cell.controller.position
+    cell.person.axes[1], cell.person.buttons[0] = 1.0, 1  # along y of the tcp, which is the base's z
+    steps, ended = [], False
+    while not ended:
+        _, reward, terminated, truncated, info = cell.env.step(np.zeros(4, np.float32))
+        steps.append(info["step"])
+        ended = terminated or truncated
+        if len(steps) == 6:
+            assert cell.person.call("success").success
+    assert (terminated, reward, info["success"]) == (True, 1.0, True)
+    assert len(steps) < 12
+    assert sum(step.source == Source.HUMAN for step in steps) >= 4
+    assert cell.controller.position[2] - start[2] > 0.01
+    assert cell.person.call("success").message == "no episode is running that is not judged yet"
+    assert cell.task.facts()["success"] == 1
+
+    cell.reset(graph, lambda: cell.person.call("ready"))
+    cell.person.axes[1], cell.person.buttons[0] = 0.0, 0
+    cell.person.press(4)
+    for _ in range(20):
+        *_, terminated, _, info = cell.env.step(np.zeros(4, np.float32))
+        if terminated:
+            break
+    assert info["failure"] == "judged by the operator"
+
+
+def test_a_step_in_which_the_safety_node_let_nothing_through_is_recorded_as_a_hold(graph):
+    cell = RealCell(graph)
+    cell.reset(graph, lambda: cell.person.call("ready"))
+    action = np.array([0.5, 0.0, 0.0, 0.0], np.float32)
+    assert cell.env.step(action)[4]["step"].source == Source.POLICY
+    estop = cell.person.publisher(topics.ESTOP)
+    assert eventually(lambda: estop.get_subscription_count() == 1)
+    estop.publish(topics.ESTOP.type(data=True))
+    time.sleep(0.3)
+    held = [cell.env.step(action)[4]["step"] for _ in range(3)]
+    assert [step.source for step in held] == [Source.HOLD] * 3
+    assert not np.any([step.action for step in held])
+    assert np.array_equal(held[0].action_policy, action)
+
+
+def test_a_second_request_takes_the_place_of_one_that_nobody_waits_for(graph):
+    cell = RealCell(graph)
+    client = cell.actor.create_client(Trigger, topics.RESET[0])
+    assert client.wait_for_service(PATIENCE)
+    first = client.call_async(Trigger.Request())
+    assert eventually(lambda: cell.task.facts()["waits_for_person"])
+    second = client.call_async(Trigger.Request())
+    assert eventually(first.done)
+    assert "another reset" in first.result().message
+    assert cell.person.call("ready").success
+    assert eventually(second.done)
+    assert second.result().success
+
+
+def test_the_seed_may_change_at_any_time(graph):
+    node = graph.add(TaskNode, task="plug", file=str(EXAMPLE))
+    assert node.set_parameters([Parameter("episode_seed", value=2**40)])[0].successful
+    assert "restart it" in node.set_parameters([Parameter("task", value="other")])[0].reason
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (None, "cannot be read as a task.*task.yaml is an example"),
+        ("- 1", "has to be a mapping"),
+        ("speed: 3", "unknown speed; valid: instruction, max_steps"),
+        ("max_steps: many", "instruction: .*; max_steps: "),
+    ],
+)
+def test_a_file_that_is_no_task_is_named(tmp_path, text, reason):
+    path = tmp_path / "a.yaml"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(ConfigError, match=f"a.yaml: {reason}"):
+        load_task(path, "a")
