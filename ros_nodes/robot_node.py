@@ -75,11 +75,11 @@ class ArmNode(RobotNode):
         return DiagnosticStatus.OK, doing
 
     def facts(self) -> Mapping[str, object]:
-        """Commands by what became of them, ages, and what was refused of the measurements."""
+        """Commands by what became of them, and how much is measured."""
         now = self.wall.now()
         ages = {f"{part} age_s": self._parts.age(part, now) for part in self._streams}
         received = {f"received {part}": count for part, count in self._parts.received.items()}
-        return {"followed": self._followed, "refused": self._refused} | ages | received | dict(self._parts.refusals)
+        return {"followed": self._followed, "refused": self._refused} | ages | received
 
     def _follow(self, message: MultiDOFJointTrajectory) -> None:
         try:
@@ -99,6 +99,7 @@ class ArmNode(RobotNode):
             self._gripper_width = float(value)
             return
         if not self._parts.add(part, stamp, value, self.wall.now()):
+            self.problem(f"the {part} was refused: its {self._parts.last_refusal(part)}")
             return
         if part == "wrench":
             value = self._contact.add(stamp, value)  # also those in between: their peak counts

@@ -68,10 +68,14 @@ class SafetyNode(RobotNode):
     # What it hears.
 
     def _take_pose(self, message: PoseStamped) -> None:
-        self.guard.measured_pose(convert.pose_of(message.pose), convert.stamp_of(message.header.stamp))
+        self.guard.measured_pose(
+            convert.pose_of(message.pose), convert.stamp_of(message.header.stamp), self._machine_time()
+        )
 
     def _take_wrench(self, message: WrenchStamped) -> None:
-        self.guard.measured_wrench(convert.wrench_of(message), convert.stamp_of(message.header.stamp))
+        self.guard.measured_wrench(
+            convert.wrench_of(message), convert.stamp_of(message.header.stamp), self._machine_time()
+        )
 
     def _take_heartbeat(self, message: Header) -> None:
         self._beats[message.frame_id] = time.monotonic()
@@ -142,6 +146,10 @@ class SafetyNode(RobotNode):
     def _now(self, stamp: int | None) -> int:
         """Time [ns]. Simulated time is known from the newest command: it waits for nobody else."""
         return stamp if self._simulated and stamp is not None else self.wall.now()
+
+    def _machine_time(self) -> int | None:
+        """Time [ns], with which stamps can be compared; None where time is simulated."""
+        return None if self._simulated else self.wall.now()
 
     def _stop(self, stamp: int) -> None:
         self.guard.stop(stamp)

@@ -110,6 +110,10 @@ class StateAssembler:
                 self._peaks[part] = max(self._peaks[part], peak)
             return True
 
+    def last_refusal(self, part: str) -> str | None:
+        """Why a message of a part was refused last; None if none was."""
+        return self._last_refusal.get(part)
+
     def stamp(self, part: str = "pose") -> int:
         """Stamp of the newest sample of a part [ns]; -1 before the first."""
         samples = self._parts[part]
@@ -161,7 +165,7 @@ class StateAssembler:
         if stamp - now > self._freshness.max_ahead * NS_PER_S:
             return "stamp lies in the future: the clocks of the two machines differ"
         if not part.startswith(_CAMERA) and not all(np.isfinite(array).all() for array in _arrays(value)):
-            return "has a NaN or an infinity"
+            return "value has a NaN or an infinity"
         return None
 
     def _newest(self, part: str, now: int, max_age: float) -> _Stamped:

@@ -7,7 +7,7 @@ lets through unchanged is the same object that it was given.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -16,7 +16,7 @@ import numpy as np
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import SafetyNodeConfig
 from robot_rl.env.robot_io import Command, check_command
-from robot_rl.errors import CommandRefusedError, ConfigError
+from robot_rl.errors import CommandRefusedError, ConfigError, SpecError
 from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_multiply, rotvec_from_quat
 
 MAX_AHEAD = 0.02
@@ -71,17 +71,29 @@ class CommandGuard:
 
     # What it is told.
 
-    def measured_pose(self, pose: Pose, stamp: int) -> None:
-        """Where the tcp is."""
-        if stamp > self._pose_stamp and np.isfinite(pose.position).all() and np.isfinite(pose.quaternion).all():
-            self._pose, self._pose_stamp = pose, stamp
+    def measured_pose(self, pose: Pose, stamp: int, now: int | None = None) -> None:
+        """Where the tcp is.
 
-    def measured_wrench(self, wrench: np.ndarray, stamp: int) -> None:
-        """What the environment exerts on the tool, shape (6,); too much latches the stop."""
-        force = float(np.linalg.norm(wrench[:3]))
-        if stamp <= self._wrench_stamp or not math.isfinite(force):
-            return
+        Args:
+            pose: Of the tcp in the base frame.
+            stamp: When it was there [ns].
+            now: Time [ns]; None where time is only known from what is measured.
+
+        Raises:
+            SpecError: if that is no measurement: not finite, not newer than the last, or from the future.
+        """
+        self._check_measured("pose", (*pose.position, *pose.quaternion), stamp, self._pose_stamp, now)
+        self._pose, self._pose_stamp = pose, stamp
+
+    def measured_wrench(self, wrench: np.ndarray, stamp: int, now: int | None = None) -> None:
+        """What the environment exerts on the tool, shape (6,); too much latches the stop.
+
+        Raises:
+            SpecError: as for the pose.
+        """
+        self._check_measured("wrench", wrench, stamp, self._wrench_stamp, now)
         self._wrench_stamp = stamp
+        force = float(np.linalg.norm(wrench[:3]))
         if force > self._config.max_force:
             self.trip(f"contact force of {force:.0f} N, allowed are {self._config.max_force:.0f} N")
 
@@ -137,6 +149,15 @@ class CommandGuard:
         if not limited:
             return GuardedCommand(command, ())
         return GuardedCommand(replace(command, ttl=ttl, T_base_target=target), limited)
+
+    @staticmethod
+    def _check_measured(what: str, values: Iterable[float], stamp: int, newest: int, now: int | None) -> None:
+        if not all(map(math.isfinite, values)):
+            raise SpecError(f"the {what} has a NaN or an infinity")
+        if stamp <= newest:
+            raise SpecError(f"the stamp of the {what} does not rise: a clock was set back, or two nodes publish it")
+        if now is not None and stamp - now > MAX_AHEAD * NS_PER_S:
+            raise SpecError(f"the stamp of the {what} lies in the future: the clocks of the machines differ")
 
     def _limit(self, target: Pose, pose: Pose, stamp: int) -> tuple[Pose, tuple[str, ...]]:
         elapsed = (stamp - self._last_stamp) / NS_PER_S if self._last_stamp >= 0 else math.inf

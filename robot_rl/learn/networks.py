@@ -159,12 +159,17 @@ class Policy(nn.Module):
         """Takes over what `policy_state` gave.
 
         Raises:
-            CheckpointError: if names or shapes differ.
+            CheckpointError: if names or shapes differ; then nothing is taken over.
         """
-        try:
-            self.load_state_dict(state)
-        except RuntimeError as error:
-            raise CheckpointError(f"these parameters belong to another policy: {error}") from error
+        mine = {name: tuple(value.shape) for name, value in self.state_dict().items()}
+        given = {name: tuple(value.shape) for name, value in state.items()}
+        different = sorted(name for name in mine.keys() | given.keys() if mine.get(name) != given.get(name))
+        if different:
+            shapes = (f"{name} is {given.get(name, 'missing')}, here {mine.get(name, 'missing')}" for name in different)
+            raise CheckpointError(
+                f"these parameters belong to another policy: {'; '.join(itertools.islice(shapes, 3))}"
+            )
+        self.load_state_dict(state)
 
 
 def make_policy(task: TaskSpec, percepts: PerceptSpec, config: TrainConfig, generator: torch.Generator) -> Policy:

@@ -7,7 +7,7 @@ from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import SafetyNodeConfig
 from robot_rl.env.command_guard import CommandGuard, unheard
 from robot_rl.env.robot_io import Command
-from robot_rl.errors import ActionError, CommandRefusedError, ConfigError
+from robot_rl.errors import ActionError, CommandRefusedError, ConfigError, SpecError
 from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_multiply, rotvec_from_quat
 
 LIMITS = SafetyNodeConfig()
@@ -106,9 +106,27 @@ def test_a_nan_in_the_wrench_is_no_measurement():
     made = guard()
     later = NOW + NS_PER_S
     made.measured_pose(HERE, later)
-    made.measured_wrench(np.full(6, np.nan), later)
+    with pytest.raises(SpecError, match="the wrench has a NaN"):
+        made.measured_wrench(np.full(6, np.nan), later)
     with pytest.raises(CommandRefusedError, match=r"wrench is 1.00 s old"):
         made.check(to(stamp=later), later)
+
+
+@pytest.mark.parametrize(
+    ("stamp", "now", "reason"),
+    [
+        (NOW, NOW, "does not rise: a clock was set back, or two nodes publish it"),
+        (NOW - NS_PER_S, NOW, "does not rise"),
+        (NOW + NS_PER_S, NOW, "lies in the future: the clocks of the machines differ"),
+    ],
+)
+def test_stamps_that_jump_are_refused_and_what_was_known_grows_old(stamp, now, reason):
+    made = guard()
+    with pytest.raises(SpecError, match=f"stamp of the pose {reason}"):
+        made.measured_pose(HERE, stamp, now)
+    with pytest.raises(SpecError, match=f"stamp of the wrench {reason}"):
+        made.measured_wrench(np.zeros(6), stamp, now)
+    assert made.stale(NOW + NS_PER_S) is not None
 
 
 def test_after_a_stop_earlier_commands_do_not_count():

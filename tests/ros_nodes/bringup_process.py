@@ -33,21 +33,11 @@ class Bringup:
 
     def __init__(self, what, run, *flags, **settings):
         given = [f"{key}={to_json(value)}" for key, value in {**SMALL, **settings}.items()]
-        command = [
-            ROBOT_RL,
-            "up",
-            what,
-            "--task",
-            "reach",
-            "--out",
-            str(run),
-            "--domain",
-            str(DOMAIN),
-            *map(str, flags),
-        ]
+        task = () if "--task" in flags else ("--task", "reach")
+        command = [ROBOT_RL, "up", what, *task, "--out", run, "--domain", DOMAIN, *flags]
         self.run, self.lines = run, []
         self.process = subprocess.Popen(
-            [*command, "--settings", *given],
+            [*map(str, command), "--settings", *given],
             stderr=subprocess.PIPE,
             text=True,
             env=environment(ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST"),

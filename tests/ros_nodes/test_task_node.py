@@ -4,91 +4,15 @@ import time
 
 import numpy as np
 import pytest
-from cartesian_controller import Controller
 from rclpy.parameter import Parameter
+from real_cell import EXAMPLE, PATIENCE, RealCell, eventually
 from ros_nodes_graph import Graph
-from sensor_msgs.msg import Joy
 from std_srvs.srv import Trigger
 
-from robot_rl.config.nodes import ActorNodeConfig
 from robot_rl.data.schema import Source
-from robot_rl.env.robot_env import RobotEnv
-from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import ConfigError
-from ros_nodes import convert, topics
-from ros_nodes.bringup import table_folder
-from ros_nodes.node import RobotNode
-from ros_nodes.robot_node import ArmNode
-from ros_nodes.safety_node import SafetyNode
+from ros_nodes import topics
 from ros_nodes.task_node import TaskNode, load_task
-from ros_nodes.teleop_node import TeleopNode
-from ros_nodes.workcell import RosWorkcell
-
-NAMESPACE = ["--ros-args", "-r", "__ns:=/cell"]
-EXAMPLE = table_folder() / "task.yaml"
-PATIENCE = 30.0
-"""For a busy machine [s]."""
-OLD = 1.5
-"""Largest age of a state [s], likewise."""
-
-
-def eventually(condition, patience=PATIENCE):
-    end = time.monotonic() + patience
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
-
-
-class Person(RobotNode):
-    """Has a gamepad: holds it as told, and asks for services."""
-
-    def __init__(self, **options):
-        super().__init__("person", cli_args=NAMESPACE, **options)
-        self.axes, self.buttons = np.zeros(6, np.float32), [0] * 5
-        self._joy = self.publisher(topics.JOY)
-        self.services_ = {name: self.create_client(Trigger, f"task/{name}") for name in ("ready", "success", "failure")}
-        self.timer(
-            0.05, lambda: self._joy.publish(Joy(axes=self.axes.tolist(), buttons=self.buttons, header=self.now()))
-        )
-
-    def now(self):
-        return convert.header(self.wall.now(), "tcp")
-
-    def press(self, button):
-        self.buttons[button] = 1
-        time.sleep(0.2)
-        self.buttons[button] = 0
-
-    def call(self, name):
-        client = self.services_[name]
-        assert client.wait_for_service(PATIENCE)
-        future = client.call_async(Trigger.Request())
-        assert eventually(future.done)
-        return future.result()
-
-
-class RealCell:
-    """A controller that stands in for the arm, and our nodes around it."""
-
-    def __init__(self, graph):
-        made = lambda kind: lambda **options: kind(cli_args=NAMESPACE, **options)  # noqa: E731
-        self.controller, self.person = graph.add(Controller), graph.add(Person)
-        graph.add(made(ArmNode), max_age=OLD, wrench_topic="/external_wrench", wrench_frame="base")
-        graph.add(made(SafetyNode), max_age=OLD, box_low=[0.0, -1.0, 0.0], box_high=[1.0, 1.0, 1.0])
-        graph.add(made(TeleopNode))
-        self.task = graph.add(made(TaskNode), task="plug", file=str(EXAMPLE), image_size=64)
-        self.actor = graph.add(lambda **options: RobotNode("actor_node", cli_args=NAMESPACE, **options))
-        config = ActorNodeConfig(graph_timeout=PATIENCE, max_age=OLD, max_skew=0.5, operator_timeout=OLD)
-        self.env = RobotEnv(RosWorkcell(self.actor, config).make("plug", WorkcellOptions()), interventions=True)
-
-    def reset(self, graph, say_ready, **options):
-        """Starts an episode, with somebody who says that the scene is ready once that is asked for."""
-        waits = lambda: self.task.facts()["waits_for_person"]  # noqa: E731
-        helper = graph.thread(lambda: eventually(waits) and say_ready())
-        self.env.reset(seed=3, options=options)
-        helper.join()
 
 
 @pytest.fixture
