@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl import __version__
+from robot_rl.arguments import natural, positive
 from robot_rl.config.describe import list_keys
 from robot_rl.config.load import load_config
 from robot_rl.data_cli import add_data_commands
@@ -24,6 +25,7 @@ from robot_rl.label_cli import add_label_commands
 from robot_rl.operator_cli import add_devices_command, add_operator_flags, operator_options
 from robot_rl.registry import add_commands, benchmark_names, check_task
 from robot_rl.reply import Reply, add_group, add_parser
+from robot_rl.reward_cli import add_reward_commands
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -62,9 +64,9 @@ def _parser() -> argparse.ArgumentParser:
 
     demo = _command(commands, "demo", _demo, "record demonstrations, by a person or by the task's scripted operator")
     demo.add_argument("task", metavar="TASK", help="name of the task; `robot-rl tasks` lists them")
-    demo.add_argument("--episodes", type=_positive, default=20, metavar="N", help="how many (default: 20)")
+    demo.add_argument("--episodes", type=positive, default=20, metavar="N", help="how many (default: 20)")
     demo.add_argument(
-        "--seed", type=_natural, default=0, metavar="N", help="seed of the resets and of the operator (default: 0)"
+        "--seed", type=natural, default=0, metavar="N", help="seed of the resets and of the operator (default: 0)"
     )
     demo.add_argument(
         "--camera",
@@ -92,10 +94,10 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument("--list-settings", action="store_true", help="print every setting with its default, and exit")
     train.add_argument("--out", type=Path, metavar="DIR", help="run directory (default: runs/<task>-seed<seed>-<time>)")
     train.add_argument("--resume", action="store_true", help="continue the run in --out; its own config is the default")
-    train.add_argument("--seed", type=_natural, metavar="N", help="everything random follows from it (default: 0)")
-    train.add_argument("--steps", type=_positive, metavar="N", help="online env steps, interventions included")
+    train.add_argument("--seed", type=natural, metavar="N", help="everything random follows from it (default: 0)")
+    train.add_argument("--steps", type=positive, metavar="N", help="online env steps, interventions included")
     train.add_argument("--device", choices=("cpu", "cuda"), help="where the learner computes (default: cpu)")
-    train.add_argument("--episodes", type=_positive, metavar="N", help="held-out evaluation episodes at the end")
+    train.add_argument("--episodes", type=positive, metavar="N", help="held-out evaluation episodes at the end")
     train.add_argument(
         "--min-success", type=_share, default=0.0, metavar="RATE", help="exit with 1 if the success rate is below this"
     )
@@ -105,11 +107,9 @@ def _parser() -> argparse.ArgumentParser:
     evaluate = _command(commands, "eval", _eval, "evaluate a trained policy on held-out resets")
     evaluate.add_argument("run", type=Path, metavar="RUN", help="run directory")
     evaluate.add_argument(
-        "--episodes", type=_positive, metavar="N", help="how many (default: as the run was configured)"
+        "--episodes", type=positive, metavar="N", help="how many (default: as the run was configured)"
     )
-    evaluate.add_argument(
-        "--seed", type=_natural, metavar="N", help="which resets (default: as the run was configured)"
-    )
+    evaluate.add_argument("--seed", type=natural, metavar="N", help="which resets (default: as the run was configured)")
     evaluate.add_argument("--device", choices=("cpu", "cuda"), help="where to compute (default: as the run did)")
     evaluate.add_argument("--video", type=Path, metavar="FILE", help="film the first episodes into this MP4")
     evaluate.add_argument("--record", type=Path, metavar="DIR", help="keep the episodes in a new store here")
@@ -128,6 +128,11 @@ def _parser() -> argparse.ArgumentParser:
 
     text = "have a vision-language model label recorded episodes, and find out how far to trust it"
     add_label_commands(add_group(commands, "label", text), _reply_command)
+
+    text = (
+        "a classifier that tells from frames whether the task is done: record, train, and find out how far to trust it"
+    )
+    add_reward_commands(add_group(commands, "reward", text), _reply_command)
 
     bench = _command(commands, "bench", _bench, "time a part against what this machine can do")
     bench.add_argument("what", metavar="WHAT", help=f"one of: {', '.join(benchmark_names())}")
@@ -310,20 +315,6 @@ def _one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
-
-
-def _natural(text: str) -> int:
-    return _whole(text, 0)
-
-
-def _positive(text: str) -> int:
-    return _whole(text, 1)
-
-
-def _whole(text: str, least: int) -> int:
-    if not text.isdecimal() or int(text) < least:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least {least}, got {text!r}")
-    return int(text)
 
 
 def _share(text: str) -> float:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+LABELS_CURE = "`robot-rl label report` says how these labels stand, and --allow-uncalibrated takes the risk"
+
 
 class RobotRLError(Exception):
     """Root of all errors that a user can cause or cure."""
@@ -120,20 +122,18 @@ class UnansweredError(RobotRLError):
 
 
 class UncertifiedError(RobotRLError):
-    """Labels were to be used for something that they did not pass the gate for.
+    """Labels, or a classifier, were to be used for something that they did not pass the gate for.
 
     Args:
         use: For what.
         reasons: What is missing; empty if there was nothing to compare them with.
+        cure: Who says how they stand, and how to take the risk.
     """
 
-    def __init__(self, use: str, reasons: Iterable[str]) -> None:
+    def __init__(self, use: str, reasons: Iterable[str], cure: str = LABELS_CURE) -> None:
         self.use, self.reasons = use, tuple(reasons)
         why = "; ".join(self.reasons) or "there are no known outcomes to compare them with"
-        super().__init__(
-            f"these labels are not good for {use} ({why}); `robot-rl label report` says how they stand, and "
-            "--allow-uncalibrated takes the risk"
-        )
+        super().__init__(f"not good for {use} ({why}); {cure}")
 
 
 class CalibrationError(RobotRLError):

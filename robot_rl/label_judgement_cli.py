@@ -140,7 +140,7 @@ def _report(arguments: argparse.Namespace) -> Reply:
         )
     read = ", ".join(f"{count} {status}" for status, count in found.statuses.items())
     lines = [f"{found.labels} {kind} labels {name!r} ({read}); {found.judged} are judged"]
-    lines += [_figure_line(key, figure) for key, figure in found.figures.items() if key != "calibrated"]
+    lines += [figure_line(key, figure) for key, figure in found.figures.items() if key != "calibrated"]
     for verdict in found.verdicts:
         lines.append(f"{'GOOD FOR' if verdict.passed else 'not good for'} {verdict.use}")
         lines += [
@@ -151,7 +151,8 @@ def _report(arguments: argparse.Namespace) -> Reply:
     return Reply({"name": name, **asdict(found), "figures": figures}, lines)
 
 
-def _figure_line(name: str, figure: Any) -> str:
+def figure_line(name: str, figure: Any) -> str:
+    """A figure and its interval, for people."""
     if figure.value != figure.value:
         return f"  {name:<40} not known"
     return f"  {name:<40} {figure.value:7.3f}   {figure.low:.3f} to {figure.high:.3f}"
@@ -179,9 +180,9 @@ def _compare(arguments: argparse.Namespace) -> Reply:
         )
     first = arguments.name[0]
     lines = [f"{found.episodes} episodes that all of them judged"]
-    lines += [_figure_line(f"{name}: ROC-AUC", figure) for name, figure in found.auc.items()]
+    lines += [figure_line(f"{name}: ROC-AUC", figure) for name, figure in found.auc.items()]
     for name, figure in found.difference.items():
-        lines.append(_figure_line(f"{name} - {first}", figure) + f"   kappa {found.kappa[name]:.3f}")
+        lines.append(figure_line(f"{name} - {first}", figure) + f"   kappa {found.kappa[name]:.3f}")
     answer = {
         "episodes": found.episodes,
         "auc": {name: figure._asdict() for name, figure in found.auc.items()},

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 
 from robot_rl.clock import stands_still
-from robot_rl.config.components import EvaluationConfig, TrainConfig
+from robot_rl.config.components import EvaluationConfig, RewardConfig, TrainConfig
 from robot_rl.config.load import config_to_dict
 from robot_rl.data.layout import STORE_HEAD
 from robot_rl.data.store import EpisodeStore
@@ -40,6 +40,7 @@ from robot_rl.patience import Patience
 from robot_rl.person_training import assisted
 from robot_rl.progress import Progress
 from robot_rl.resuming import checkpoint_to_resume, how_to_resume, perceive_again, say_how_to_resume
+from robot_rl.rewarded import rewarded, watched
 from robot_rl.run_directory import RunDirectory
 from robot_rl.site import Site
 from robot_rl.training import CHECKPOINT_KIND, LearnerPort, Training
@@ -203,6 +204,7 @@ def _film(
     seed: int,
 ) -> bool:
     """Films the first evaluation episodes; failing that, warns and returns False: the result is what matters."""
+    config = replace(config, reward=RewardConfig())  # whoever judges would need other frames than a film
     options = workcell_options(config)
     if options.cameras:  # a policy that sees gets the frames that it knows, and they are what is filmed
         options = replace(options, cameras=tuple(dict.fromkeys((*options.cameras, *cameras))))
@@ -221,22 +223,18 @@ def _film(
 
 def workcell_options(config: TrainConfig) -> WorkcellOptions:
     """What the configuration asks of the workcell."""
-    if config.observations == "state":
-        return WorkcellOptions(realtime=config.realtime, simulation=config.simulation)
-    size = config.encoder.image_size
-    return WorkcellOptions(
-        cameras=config.encoder.cameras,
-        image_size=(size, size),
-        estimates=False,
-        realtime=config.realtime,
-        simulation=config.simulation,
-    )
+    options = WorkcellOptions(realtime=config.realtime, simulation=config.simulation)
+    if config.observations == "pixels":
+        size = config.encoder.image_size
+        options = replace(options, cameras=config.encoder.cameras, image_size=(size, size), estimates=False)
+    return watched(options, config.reward)
 
 
 def _environment(
     config: TrainConfig, options: WorkcellOptions, site: Site | None = None, *, interventions: bool = False
 ) -> RobotEnv:
-    cell = (site or Site()).workcell(config.task, options)
+    place = site or Site()
+    cell = rewarded(lambda: place.workcell(config.task, options), config.reward)
     return RobotEnv(cell, interventions=interventions, options=options)
 
 

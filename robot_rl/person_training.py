@@ -18,6 +18,7 @@ from robot_rl.errors import InterruptedRunError
 from robot_rl.learn.rollout import Observer
 from robot_rl.metrics import MetricsWriter, read_metrics
 from robot_rl.operation import Operation, OperatorOptions, operated, viewed_workcell
+from robot_rl.rewarded import rewarded
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def assisted(config: TrainConfig, observed: WorkcellOptions, options: OperatorOp
         options: How the person takes part.
         run: The run directory.
     """
-    cell = viewed_workcell(config.task, observed)
+    cell = rewarded(lambda: viewed_workcell(config.task, observed), config.reward)
     with contextlib.ExitStack() as stack:
         stack.callback(cell.close)
         stack.callback(cell.io.stop)
@@ -92,6 +93,7 @@ def assisted(config: TrainConfig, observed: WorkcellOptions, options: OperatorOp
         shown, log = run / "episodes", run / "operator.jsonl"
         operation = stack.enter_context(operated(cell, options, board, store=shown, log=log))
         supervision, handover = operation.supervision, HandoverLimits()
+        supervision.time_to_overrule, supervision.ask = config.reward.overrule_s, board.remark
         env = RobotEnv(supervision.workcell(operation.person), interventions=True, options=observed, handover=handover)
         demonstrator = RobotEnv(supervision.workcell(cell.operator, cell.operator_source), options=observed)
         yield Assisted(env, demonstrator, [board], operation, run)

@@ -19,6 +19,7 @@ class Purpose(IntEnum):
     TRAINING = 1
     EVALUATION = 2
     CURVE = 3
+    FRAMES = 4
 
 
 def episode_seed(purpose: Purpose, seed: int, number: int) -> int:

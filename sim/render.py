@@ -9,7 +9,7 @@ import numpy as np
 
 from robot_rl.errors import RenderError, UnknownNameError
 from sim import GL_FAILURE, GL_PLATFORM
-from sim.randomize import VisualRandomizer
+from sim.randomize import VisualRandomization, VisualRandomizer
 
 _COSTLY = (
     mujoco.mjtRndFlag.mjRND_SHADOW,
@@ -28,6 +28,7 @@ class MujocoCameras:
         names: Cameras to render.
         size: Height and width [px].
         pixel_noise: Standard deviation added to each colour value [0-255].
+        looks: How much light, colours and cameras differ from episode to episode.
 
     Raises:
         UnknownNameError: for a camera that the scene does not have.
@@ -41,6 +42,7 @@ class MujocoCameras:
         names: tuple[str, ...],
         size: tuple[int, int],
         pixel_noise: float = 0.0,
+        looks: VisualRandomization | None = None,
     ) -> None:
         valid = [model.camera(i).name for i in range(model.ncam)]
         for name in names:
@@ -52,7 +54,7 @@ class MujocoCameras:
         self._noise = np.rint(np.random.default_rng(0).normal(0.0, pixel_noise, 4 * pixels)).astype(np.int16)
         self._noisy = np.empty((*size, 3), np.int16)
         self._data = mujoco.MjData(model)
-        self._randomizer = VisualRandomizer(model)
+        self._randomizer = VisualRandomizer(model, looks)
         self._renderer = open_renderer(model, size)
 
     def reset(self, seed: int) -> None:

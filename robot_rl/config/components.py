@@ -90,6 +90,20 @@ class InterventionConfig:
 
 
 @dataclass(frozen=True, config=STRICT)
+class RewardConfig:
+    """Who says whether an episode is a success, while training and in evaluation."""
+
+    kind: Literal["task", "classifier"] = "task"
+    """`task`: the task itself, which in simulation knows the truth. `classifier`: frames; see `robot-rl reward`."""
+    path: str = ""
+    """File of the classifier, from `robot-rl reward train`."""
+    allow_unfit: bool = False
+    """Take a classifier although `robot-rl reward report` did not find it fit to end episodes, or was not asked."""
+    overrule_s: Annotated[float, Field(ge=0, le=30)] = 2.0
+    """With a person beside the training: how long a success that only the classifier saw waits for their word [s]."""
+
+
+@dataclass(frozen=True, config=STRICT)
 class EvaluationConfig:
     """Evaluation of the finished policy, on seeds apart from training."""
 
@@ -197,6 +211,7 @@ class TrainConfig:
     encoder: EncoderConfig = Field(default_factory=EncoderConfig)
     engine: EngineConfig = Field(default_factory=EngineConfig)
     intervention: InterventionConfig = Field(default_factory=InterventionConfig)
+    reward: RewardConfig = Field(default_factory=RewardConfig)
     evaluation: EvaluationConfig = Field(default_factory=EvaluationConfig)
     simulation: SimulationConfig = Field(default_factory=SimulationConfig)
 

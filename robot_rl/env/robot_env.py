@@ -101,6 +101,8 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         self._index = 0
         self._state = None  # there is no episode until all of this has worked
         self._cell.task.reset(episode_seed)
+        for judge in self._cell.judges:
+            judge.begin()
         if self._cell.operator is not None:
             self._cell.operator.reset(episode_seed, self._demonstrate)
         self._state = self._cell.io.read()
@@ -147,7 +149,9 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         self._rate.sleep()
 
         state = self._cell.io.read()
-        outcome = self._cell.task.evaluate(state)
+        observation, outcome = self._observe(state), self._cell.task.evaluate(state)
+        for judge in self._cell.judges:
+            outcome = judge.judge(outcome, observation, self.spec_task)
         failure = outcome.failure
         if not outcome.success and state.peak_force > self.spec_task.force_limit:
             failure = "force limit"
@@ -170,7 +174,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
             episode_id=self._episode_id,
             index=self._index,
         )
-        self._observation = self._observe(state)
+        self._observation = observation
         self._index += 1
         self._state = state
         if terminated or truncated:
@@ -182,6 +186,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
             "success": outcome.success,
             "failure": failure,
             "judge": outcome.judge,
+            "overruled": outcome.overruled,
             "cut": outcome.cut if truncated else None,
             "clipped": safe.clipped,
             "force_peak": state.peak_force,

@@ -7,12 +7,14 @@ else at the end of the running step. It knows the robot's contract and the task'
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from robot_rl.data.schema import Source
 from robot_rl.env.robot_io import Command, RobotIO, RobotState
-from robot_rl.env.task import Operator, Outcome, Task, Workcell
+from robot_rl.env.task import TASK_JUDGE, Operator, Outcome, Task, TaskSpec, Workcell
 from robot_rl.errors import StaleStateError
 
 E_STOP, PAUSE = "e-stop", "pause"
@@ -85,6 +87,10 @@ class Supervision:
     def __init__(self, cell: Workcell) -> None:
         self._cell = cell
         self.io = HoldableRobotIO(cell.io)
+        self.time_to_overrule = 0.0
+        """How long a success that a classifier saw waits for the person's word before it counts [s]; the arm holds."""
+        self.ask: Callable[[str], None] = lambda text: None
+        """Told what the person may say something about, while that is waited for."""
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._holds: dict[str, Hold] = {}
@@ -102,10 +108,9 @@ class Supervision:
             source: What their steps are recorded as.
             max_steps: Step limit of an episode, instead of the task's.
         """
-        task = JudgedTask(self._cell.task, self.judge, self.forget)
-        if max_steps is not None:
-            task.spec = replace(task.spec, max_steps=max_steps)
-        return replace(self._cell, io=self.io, task=task, operator=operator, operator_source=source)
+        task = self._cell.task if max_steps is None else LongerTask(self._cell.task, max_steps)
+        judges = (*self._cell.judges, self)
+        return replace(self._cell, io=self.io, task=task, operator=operator, operator_source=source, judges=judges)
 
     # ------------------------------------------------------------- for people
 
@@ -132,8 +137,9 @@ class Supervision:
 
     def mark(self, success: bool) -> None:
         """Ends the running episode as a success or a failure, whatever the task says."""
-        with self._lock:
+        with self._changed:
             self._verdict = success
+            self._changed.notify_all()
 
     def cut(self, reason: str) -> None:
         """Ends the running episode without a judgement."""
@@ -142,26 +148,32 @@ class Supervision:
 
     # ---------------------------------------------------- for the control loop
 
-    def forget(self) -> None:
+    def begin(self) -> None:
         """A new episode starts: what was said of the last one does not count for it."""
         with self._lock:
             self._verdict, self._cut = None, None
             self._held_in_episode = next(iter(self._holds.values()), None)
             self.io.start = None
 
-    def judge(self, outcome: Outcome, task: Task) -> Outcome:
-        """What the person makes of the task's own judgement of a step."""
-        with self._lock:
+    def judge(self, outcome: Outcome, observation: Mapping[str, np.ndarray], spec: TaskSpec) -> Outcome:
+        """What the person makes of the judgement of a step so far."""
+        del observation  # the person looks at the scene
+        with self._changed:
+            if outcome.success and outcome.judge != TASK_JUDGE and self._verdict is None and self.time_to_overrule > 0:
+                self.io.stop()
+                self.ask(f"{outcome.judge}: success. Failure within {self.time_to_overrule:g} s overrules it.")
+                self._changed.wait_for(lambda: self._verdict is not None or self._holds, self.time_to_overrule)
             verdict, cut, hold = self._verdict, self._cut, self._held_in_episode
             self._verdict, self._cut = None, None
         if hold is not None:
             return replace(outcome, success=False, reward=0.0, cut=hold.reason, held=True)
-        if verdict is True:
-            reward = task.spec.return_range[1]
-            return replace(outcome, success=True, failure=None, reward=reward, judge=OPERATOR_JUDGE)
-        if verdict is False:
-            return replace(outcome, success=False, failure="operator", reward=0.0, judge=OPERATOR_JUDGE)
-        return replace(outcome, cut=cut) if cut is not None else outcome
+        if verdict is None:
+            return replace(outcome, cut=cut) if cut is not None else outcome
+        overruled = outcome.judge if verdict != outcome.success else None
+        reward, failure = (spec.return_range[1], None) if verdict else (0.0, "operator")
+        return replace(
+            outcome, success=verdict, failure=failure, reward=reward, judge=OPERATOR_JUDGE, overruled=overruled
+        )
 
     def wait(self, free: Callable[[], bool] = lambda: True, *, seconds: float = 0.05) -> bool:
         """Waits a moment, with the robot watched, unless nothing holds it and it is `free` to go on.
@@ -191,27 +203,15 @@ class Supervision:
             self.release("robot")
 
 
-class JudgedTask:
-    """A task whose judgement passes through somebody's hands.
+class LongerTask:
+    """A task with another step limit.
 
     Args:
         task: The task.
-        judge: Told the task's judgement and the task, says what counts.
-        begin: Called when an episode starts.
+        max_steps: Of an episode.
     """
 
-    def __init__(
-        self, task: Task, judge: Callable[[Outcome, Task], Outcome], begin: Callable[[], None] = lambda: None
-    ) -> None:
-        self._task, self._judge, self._begin = task, judge, begin
-        self.spec = task.spec
+    def __init__(self, task: Task, max_steps: int) -> None:
+        self.spec = replace(task.spec, max_steps=max_steps)
         self.observation_specs, self.observe = task.observation_specs, task.observe
-
-    def reset(self, seed: int) -> None:
-        """Makes the scene ready."""
-        self._task.reset(seed)
-        self._begin()
-
-    def evaluate(self, state: RobotState) -> Outcome:
-        """Judges the step that led to `state`."""
-        return self._judge(self._task.evaluate(state), self._task)
+        self.reset, self.evaluate = task.reset, task.evaluate

@@ -20,6 +20,9 @@ from robot_rl.env.robot_io import RobotIO, RobotState
 from robot_rl.geometry import Pose
 from robot_rl.spec import ArraySpec
 
+TASK_JUDGE = "task"
+"""Name of the task as the judge of a step."""
+
 
 @dataclass(frozen=True)
 class Workspace:
@@ -90,15 +93,17 @@ class Outcome:
         judge: Who says so; recorded as the source of the reward.
         cut: Why the episode is cut here without a judgement, or None; it then counts as truncated.
         held: The arm was held in this step, whatever was commanded.
+        overruled: Whose word does not count, because somebody later in the row of judges said the opposite; or None.
     """
 
     success: bool
     reward: float
     failure: str | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
-    judge: str = "task"
+    judge: str = TASK_JUDGE
     cut: str | None = None
     held: bool = False
+    overruled: str | None = None
 
 
 class Task(Protocol):
@@ -123,6 +128,18 @@ class Task(Protocol):
 
     def evaluate(self, state: RobotState) -> Outcome:
         """Judges the step that led to `state`. Called once a step."""
+        ...
+
+
+class Judge(Protocol):
+    """Who has a say in how things stand after a step: a classifier of frames, a person."""
+
+    def begin(self) -> None:
+        """A new episode starts; its scene is ready, nothing has been observed of it."""
+        ...
+
+    def judge(self, outcome: Outcome, observation: Mapping[str, np.ndarray], spec: TaskSpec) -> Outcome:
+        """What counts, given what was said before and what the step led to. Called once a step, in the control loop."""
         ...
 
 
@@ -173,6 +190,7 @@ class Workcell:
         operator_source: `HUMAN` for a person, `SCRIPT` for the scripted operator.
         close: Releases renderers, sockets and the like.
         playback: How a simulation moves a recorded motion again; None on a robot.
+        judges: Who may change the task's judgement of a step, in this order; the last word counts.
     """
 
     io: RobotIO
@@ -182,3 +200,4 @@ class Workcell:
     operator_source: Source
     close: Callable[[], None]
     playback: Playback | None = None
+    judges: tuple[Judge, ...] = ()

@@ -190,8 +190,7 @@ class Rollout:
             overruns=int(info["overruns"]),
         )
         builder.metadata |= {"success": result.success, "failure": result.failure}
-        if info["cut"] is not None:
-            builder.metadata |= {"cut": info["cut"]}
+        builder.metadata |= {name: info[name] for name in ("cut", "overruled") if info[name] is not None}
         episode = builder.finish(observation, int(info["stamp_obs"]))
         self._builder = None
         for observer in self._observers:

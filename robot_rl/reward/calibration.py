@@ -43,7 +43,7 @@ class Calibration:
 
     def __call__(self, probability: np.ndarray) -> np.ndarray:
         """Calibrated probabilities, of the shape of those given."""
-        return _sigmoid(self.slope * _logit(probability) + self.offset)
+        return sigmoid(self.slope * _logit(probability) + self.offset)
 
     def write(self, path: Path) -> None:
         """Writes it to a JSON file.
@@ -98,31 +98,43 @@ def calibrate(
             f"{positives} successes and {negatives} failures are too few to calibrate; label at least {FEWEST} of each "
             "whose outcome is known"
         )
-    slope, offset = _fit(_logit(probability), truth)
-    calibrated = _sigmoid(slope * _logit(probability) + offset)
-    failures = np.sort(calibrated[~truth])[::-1]
-    allowed = int(max_false_positives * negatives)
-    threshold = float(np.nextafter(failures[allowed], 2.0))  # just above the first failure that may not pass
+    slope, offset = fit_logistic(_logit(probability)[:, None], truth).tolist()
+    calibrated = sigmoid(slope * _logit(probability) + offset)
+    threshold = least_threshold(calibrated[~truth], max_false_positives)
     return Calibration(labels, slope, offset, threshold, episodes, positives)
 
 
-def _fit(x: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
-    """Newton's method on the log-likelihood of sigmoid(slope x + offset)."""
+def least_threshold(failures: np.ndarray, max_false_positives: float) -> float:
+    """The least threshold that no more than this share of the failures reaches; they have these scores."""
+    allowed = int(max_false_positives * len(failures))
+    return float(np.nextafter(np.sort(failures)[::-1][allowed], 2.0))  # just above the first that may not pass
+
+
+def fit_logistic(x: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Newton's method on the log-likelihood of sigmoid(slopes x + offset).
+
+    Args:
+        x: Shape (n, k).
+        truth: Shape (n,), bool.
+
+    Returns:
+        The k slopes, and the offset.
+    """
     positives, negatives = truth.sum(), (~truth).sum()
     # Platt (1999): targets that a finite number of cases justifies, so that separable data give a finite slope
     target = np.where(truth, (positives + 1) / (positives + 2), 1 / (negatives + 2))
-    design = np.stack([x, np.ones_like(x)], 1)
-    weights = np.array([1.0, 0.0])
+    design = np.concatenate([x, np.ones((len(x), 1))], 1)
+    weights = np.append(np.full(x.shape[1], 1.0 / x.shape[1]), 0.0)
     for _ in range(100):
-        p = _sigmoid(design @ weights)
+        p = sigmoid(design @ weights)
         gradient = design.T @ (p - target)
-        curvature = design.T @ (design * (p * (1 - p))[:, None]) + 1e-9 * np.eye(2)
+        curvature = design.T @ (design * (p * (1 - p))[:, None]) + 1e-9 * np.eye(len(weights))
         step = np.linalg.solve(curvature, gradient)
         largest = np.abs(step).max()
         weights = weights - step * min(1.0, 2.0 / largest if largest > 0 else 1.0)
         if largest < 1e-9:
             break
-    return float(weights[0]), float(weights[1])
+    return weights
 
 
 def _logit(p: np.ndarray) -> np.ndarray:
@@ -130,5 +142,6 @@ def _logit(p: np.ndarray) -> np.ndarray:
     return np.log(p) - np.log1p(-p)
 
 
-def _sigmoid(x: np.ndarray) -> np.ndarray:
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    """1 / (1 + exp(-x)), without overflow."""
     return 0.5 * (1.0 + np.tanh(0.5 * x))

@@ -64,7 +64,5 @@ def train_success_head(
         positive += [bool(truth[name].success) and row == rows[-1] for row in rows]
         episode += [number] * len(rows)
         on_episode(number + 1)
-    mean, deviation, weight, bias, _ = train_head(
-        torch.cat(features), torch.tensor(positive), np.array(episode), seed=seed
-    )
-    return SuccessHead(encoder, size, camera, task, tuple(chosen), mean, deviation, weight, bias), successes
+    found = train_head(torch.cat(features), torch.tensor(positive), np.array(episode), seed=seed)
+    return SuccessHead(encoder, size, camera, task, tuple(chosen), *found[:4]), successes

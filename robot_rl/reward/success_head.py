@@ -1,17 +1,17 @@
-"""Success by a linear head on a frozen image encoder, trained on the user's own episodes: needs no server and no hub.
+"""Success by linear heads on a frozen image encoder, trained on the user's own episodes: needs no server and no hub.
 
-It judges one frame. The last frame of a success is a positive example; every frame of a failure, and the earlier ones
-of a success, are negative ones: so it has to see what tells a finished task from one that is nearly finished.
+They judge one frame of one camera. Each is trained without one part of the episodes, which tells what it makes of
+frames that it has not seen; their mean is the judgement, their spread how sure it is.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -23,41 +23,52 @@ from robot_rl.durable import replace_file
 from robot_rl.errors import DataError
 from robot_rl.files import writing
 from robot_rl.learn.encoders import make_encoder
+from robot_rl.learn.precision import Precision, computed_in
 
-FORMAT = 1
+T = TypeVar("T")
+
+FORMAT = 2
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1)
 """Of the squared weights; the one of least loss on held-out episodes is taken."""
-FOLDS = 4
+FOLDS = 5
+"""Parts of the episodes; as many heads."""
 FEWEST = 5
 """Least successes, and least failures, to train on."""
 
 
 class FrameFeatures:
-    """Features of frames by a frozen encoder, one frame at a time, so that a frame's are the same in any company.
+    """Features of frames by a frozen encoder.
 
     Args:
         encoder: As `EncoderConfig.name`: `bundled`, or `random` to compare with.
         size: Height and width to which frames are brought [px].
+        batch: Frames at a time; with one, a frame's features are to the last digit the same in any company.
+        precision: In which they are computed.
     """
 
-    def __init__(self, encoder: str, size: int) -> None:
-        self.encoder, self.size = encoder, size
-        self._network = make_encoder(encoder)
+    def __init__(self, encoder: str, size: int, *, batch: int = 1, precision: Precision = "float32") -> None:
+        self._size, self._batch, self._dtype = size, batch, computed_in(precision)
+        self._network = make_encoder(encoder).to(self._dtype)
 
     @torch.inference_mode()
     def __call__(self, frames: np.ndarray) -> Tensor:
-        """uint8 (N, height, width, 3) -> (N, features)."""
+        """uint8 (N, height, width, 3) -> (N, features), float32."""
         rows = []
-        for frame in frames:
-            picture = Image.fromarray(frame).resize((self.size, self.size), Image.Resampling.BILINEAR)
-            pixels = torch.from_numpy(np.array(picture)).permute(2, 0, 1)[None].float()
-            rows.append(self._network(pixels).flatten())
-        return torch.stack(rows)
+        for start in range(0, len(frames), self._batch):
+            pixels = np.stack([self._resized(frame) for frame in frames[start : start + self._batch]])
+            images = torch.from_numpy(pixels).permute(0, 3, 1, 2).to(self._dtype)
+            rows.append(self._network(images).flatten(1).float())
+        return torch.cat(rows)
+
+    def _resized(self, frame: np.ndarray) -> np.ndarray:
+        if frame.shape[:2] == (self._size, self._size):
+            return frame
+        return np.asarray(Image.fromarray(frame).resize((self._size, self._size), Image.Resampling.BILINEAR))
 
 
 @dataclass(frozen=True, eq=False)
 class SuccessHead:
-    """p = sigmoid(w (f - mean) / deviation + b).
+    """p = sigmoid of the mean over members of w (f - mean) / deviation + b.
 
     Attributes:
         encoder: Whose features it is for.
@@ -67,8 +78,8 @@ class SuccessHead:
         trained_on: Ids of the episodes that it was trained on; a report leaves them out.
         mean: Of the features, shape (features,).
         deviation: Of the features, shape (features,).
-        weight: w, shape (features,).
-        bias: b.
+        weight: w, shape (members, features).
+        bias: b, shape (members,).
     """
 
     encoder: str
@@ -79,11 +90,19 @@ class SuccessHead:
     mean: Tensor
     deviation: Tensor
     weight: Tensor
-    bias: float
+    bias: Tensor
+
+    def logits(self, features: Tensor) -> Tensor:
+        """What each member says, (N, features) -> (N, members)."""
+        return (features - self.mean) / self.deviation @ self.weight.T + self.bias
 
     def __call__(self, features: Tensor) -> Tensor:
         """Probability of success, (N, features) -> (N,)."""
-        return torch.sigmoid((features - self.mean) / self.deviation @ self.weight + self.bias)
+        return torch.sigmoid(self.logits(features).mean(1))
+
+    def tree(self) -> dict[str, Any]:
+        """What a file holds of it."""
+        return {"format": FORMAT, **vars(self), "trained_on": list(self.trained_on)}
 
     def write(self, path: Path) -> None:
         """Writes it to a file.
@@ -91,10 +110,19 @@ class SuccessHead:
         Raises:
             RunDirectoryError: if that cannot be done.
         """
-        content = io.BytesIO()
-        torch.save({"format": FORMAT, **vars(self), "trained_on": list(self.trained_on)}, content)
-        with writing(path):
-            replace_file(path, [content.getvalue()])
+        write_tree(path, self.tree())
+
+
+def head_of(tree: Mapping[str, Any]) -> SuccessHead:
+    """What `SuccessHead.tree` gave.
+
+    Raises:
+        ValueError: if it is of another version.
+    """
+    parts = dict(tree)
+    if parts.pop("format") != FORMAT:
+        raise ValueError("it is of another version")
+    return SuccessHead(**{**parts, "trained_on": tuple(parts["trained_on"])})
 
 
 def read_head(path: Path) -> SuccessHead:
@@ -103,47 +131,85 @@ def read_head(path: Path) -> SuccessHead:
     Raises:
         DataError: if there is none, or it is damaged.
     """
+    return read_tree(path, head_of, "success head", "`robot-rl label train` makes one")
+
+
+def write_tree(path: Path, tree: Mapping[str, Any]) -> None:
+    """Writes numbers, words and tensors to a file.
+
+    Raises:
+        RunDirectoryError: if that cannot be done.
+    """
+    content = io.BytesIO()
+    torch.save(tree, content)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, [content.getvalue()])
+
+
+def read_tree(path: Path, make: Callable[[Mapping[str, Any]], T], what: str, cure: str) -> T:
+    """What `make` makes of a file that `write_tree` wrote.
+
+    Args:
+        path: The file.
+        make: Raises KeyError, TypeError or ValueError for what it cannot use.
+        what: What the file should hold, for the message.
+        cure: How to get one.
+
+    Raises:
+        DataError: if there is none, or it is damaged.
+    """
     try:
-        tree: dict[str, Any] = torch.load(path, weights_only=True)
-        if tree.pop("format") != FORMAT:
-            raise ValueError("it is of another version")
-        return SuccessHead(**{**tree, "trained_on": tuple(tree["trained_on"])})
+        return make(torch.load(path, weights_only=True))
     except FileNotFoundError as error:
-        raise DataError(f"{path}: no head there; `robot-rl label train` makes one") from error
+        raise DataError(f"{path}: no {what} there; {cure}") from error
     except (OSError, RuntimeError, KeyError, TypeError, ValueError, EOFError, UnpicklingError) as error:
-        raise DataError(f"{path}: is no success head: {error}") from error
+        raise DataError(f"{path}: is no {what}: {error}") from error
 
 
-def train_head(
-    features: Tensor, positive: Tensor, episode: np.ndarray, *, seed: int
-) -> tuple[Tensor, Tensor, Tensor, float, float]:
-    """Logistic regression with a penalty that is chosen on held-out episodes; both classes weigh the same.
+class TrainedHead(NamedTuple):
+    """What `train_head` found.
+
+    Attributes:
+        mean: As in `SuccessHead`, like the next three.
+        deviation: Of the features.
+        weight: Of each member.
+        bias: Of each member.
+        fold: Part in which each example's episode is, shape (N,); member n has not seen those of part n.
+        held_out: What the member that has not seen it says of each example, shape (N,).
+    """
+
+    mean: Tensor
+    deviation: Tensor
+    weight: Tensor
+    bias: Tensor
+    fold: Tensor
+    held_out: Tensor
+
+
+def train_head(features: Tensor, positive: Tensor, episode: np.ndarray, *, seed: int) -> TrainedHead:
+    """Logistic regression on all parts of the episodes but one, for each of them; both classes weigh the same.
+
+    The penalty of the squared weights is the one with the least loss on what was left out.
 
     Args:
         features: Of N frames, shape (N, features).
-        positive: Which of them show success, shape (N,), bool.
+        positive: Which of them show success, shape (N,), bool; in at least `FEWEST` episodes, and so are the others.
         episode: Of each frame, shape (N,); whole episodes are held out.
         seed: How they are shared out.
-
-    Returns:
-        Mean and deviation of the features, weight, bias, and the penalty that was chosen.
     """
     mean, deviation = features.mean(0), features.std(0)
     deviation = deviation.clamp(min=1e-3 * float(deviation.max()) + 1e-12)
     x, y = (features - mean) / deviation, positive.float()
     fold_of = {name: n % FOLDS for n, name in enumerate(_interleaved(episode, positive.numpy(), seed))}
     fold = torch.tensor([fold_of[name] for name in episode.tolist()])
-    losses = {penalty: 0.0 for penalty in PENALTIES}
-    for number in range(FOLDS):
-        held = fold == number
-        if y[held].sum() == 0 or y[~held].sum() == 0:
-            continue
-        for penalty in PENALTIES:
-            weight, bias = _logistic(x[~held], y[~held], penalty)
-            losses[penalty] += float(_loss(x[held], y[held], weight, bias))
-    best = min(PENALTIES, key=lambda penalty: losses[penalty])
-    weight, bias = _logistic(x, y, best)
-    return mean, deviation, weight, float(bias), best
+    found = []
+    for penalty in PENALTIES:
+        members = [_logistic(x[fold != number], y[fold != number], penalty) for number in range(FOLDS)]
+        weight, bias = torch.stack([w for w, _ in members]), torch.stack([b for _, b in members])
+        held_out = (x @ weight.T + bias).gather(1, fold[:, None])[:, 0]
+        found.append((float(_loss(held_out, y)), TrainedHead(mean, deviation, weight, bias, fold, held_out)))
+    return min(found, key=lambda pair: pair[0])[1]
 
 
 def _interleaved(episode: np.ndarray, positive: np.ndarray, seed: int) -> Sequence[Any]:
@@ -161,7 +227,7 @@ def _logistic(x: Tensor, y: Tensor, penalty: float) -> tuple[Tensor, Tensor]:
 
     def closure() -> Tensor:
         optimizer.zero_grad()
-        loss = _loss(x, y, weight, bias) + penalty * weight.square().sum()
+        loss = _loss(x @ weight + bias, y) + penalty * weight.square().sum()
         torch.autograd.backward(loss)
         return loss
 
@@ -169,6 +235,6 @@ def _logistic(x: Tensor, y: Tensor, penalty: float) -> tuple[Tensor, Tensor]:
     return weight.detach(), bias.detach()
 
 
-def _loss(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def _loss(logits: Tensor, y: Tensor) -> Tensor:
     balance = (1 - y).sum() / y.sum()
-    return binary_cross_entropy_with_logits(x @ weight + bias, y, pos_weight=balance)
+    return binary_cross_entropy_with_logits(logits, y, pos_weight=balance)

@@ -17,6 +17,10 @@ from robot_rl.errors import DataError
 OUTCOME = "outcome"
 """Key of an episode's metadata for how it went, in more detail than success: e.g. `near_miss`, `idle`."""
 NEAR_MISS = "near_miss"
+OVERRULED = "overruled"
+"""Key of an episode's metadata for the judge whose word a person took back."""
+CLASSIFIER_JUDGE = "classifier"
+"""Name of a reward classifier as the judge of an episode: what it says is no truth."""
 _WORDS = {
     "1": True,
     "true": True,

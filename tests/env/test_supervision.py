@@ -1,6 +1,7 @@
 """A person's word reaches the control loop: hold at once, everything else at the end of the step."""
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -126,3 +127,74 @@ def test_a_robot_that_stopped_talking_holds_and_goes_on_when_it_is_back(robot):
     io._frozen = None
     supervision.look()
     assert supervision.holds == []
+
+
+class Deceived:
+    """A judge who sees a success in every third step."""
+
+    def __init__(self):
+        self.steps = 0
+
+    def begin(self):
+        self.steps = 0
+
+    def judge(self, outcome, observation, spec):
+        self.steps += 1
+        success = self.steps == 3
+        return replace(outcome, success=success, reward=float(success), judge="classifier")
+
+
+@pytest.fixture
+def judged():
+    cell = replace(fake_workcell(), judges=(Deceived(),))
+    supervision = Supervision(cell)
+    return supervision, environment(supervision)
+
+
+def third_step(env):
+    env.reset(seed=0)
+    env.step(FORWARD)
+    env.step(FORWARD)
+    return env.step(FORWARD)
+
+
+def test_who_judges_is_asked_in_order_and_a_classifier_ends_episodes(judged):
+    _, env = judged
+    _, reward, terminated, _, info = third_step(env)
+    assert (reward, terminated, info["success"], info["judge"]) == (1.0, True, True, "classifier")
+    assert info["step"].reward_source == "classifier"
+    assert info["overruled"] is None
+
+
+def test_a_success_that_only_a_classifier_saw_waits_for_the_person(judged):
+    supervision, env = judged
+    asked = threading.Event()
+    supervision.time_to_overrule, supervision.ask = 30.0, lambda text: asked.set()
+
+    def overrule():
+        asked.wait(30)
+        supervision.mark(False)
+
+    person = threading.Thread(target=overrule)
+    person.start()
+    stops = supervision.io._io.stops
+    _, reward, terminated, _, info = third_step(env)
+    person.join()
+    assert (reward, terminated, info["success"], info["failure"]) == (0.0, True, False, "operator")
+    assert (info["judge"], info["overruled"]) == ("operator", "classifier")
+    assert supervision.io._io.stops > stops  # the arm holds meanwhile
+
+
+def test_whoever_says_nothing_agrees(judged):
+    supervision, env = judged
+    supervision.time_to_overrule = 0.05
+    info = third_step(env)[-1]
+    assert (info["success"], info["judge"], info["overruled"]) == (True, "classifier", None)
+
+
+def test_a_success_that_no_classifier_saw_is_overruled_too(judged):
+    supervision, env = judged
+    env.reset(seed=0)
+    supervision.mark(True)
+    _, reward, terminated, _, info = env.step(FORWARD)
+    assert (reward, terminated, info["judge"], info["overruled"]) == (1.0, True, "operator", "classifier")

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 import tagged
+from pushing import scene
 from running import robot_rl
 
 from robot_rl.config.labelling import BudgetConfig, FramesConfig, LabelConfig
@@ -18,15 +19,6 @@ from robot_rl.reward.make_backend import make_backend
 from robot_rl.reward.query import Clip, Kind, Query
 from robot_rl.reward.success_head import FrameFeatures, read_head
 from robot_rl.reward.truth import read_truth
-
-
-def scene(rng, distance):
-    """A red square on a table of changing brightness, beside a green goal: upon it at distance 0."""
-    frame = np.full((64, 64, 3), rng.integers(90, 160), np.float64)
-    frame[40:56, 40:56] = (40, 180, 40)
-    at = round(44 - 34 * distance)
-    frame[at : at + 8, at : at + 8] = (220, 30, 30)
-    return np.clip(frame + rng.normal(0, 6, frame.shape), 0, 255).astype(np.uint8)
 
 
 def pushed_store(path, episodes=40):

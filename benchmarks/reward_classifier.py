@@ -1,0 +1,168 @@
+"""A reward classifier of peg_insert against episodes of mixed outcome in another light; and learning from it alone.
+
+python benchmarks/reward_classifier.py episodes OUT [--episodes 200] [--looks 2]
+    records held-out episodes: good, clumsy, beside the hole, not deep enough, stopped, wandering about; light,
+    colours and camera poses vary so many times as widely as in the recording that the classifier is trained on.
+python benchmarks/reward_classifier.py train CLASSIFIER --out DIR [--seeds 0 1 2]
+    trains from state with the classifier as the only reward, and with the true one; prints the success of both,
+    and how often the classifier and the truth disagree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+os.environ.setdefault("MUJOCO_GL", "egl")
+
+from robot_rl.data.schema import Episode
+from robot_rl.data.store import EpisodeStore
+from robot_rl.env.robot_env import RobotEnv
+from robot_rl.env.task import WorkcellOptions
+from robot_rl.learn.rollout import EpisodeResult, Rollout
+from robot_rl.progress import Progress
+from robot_rl.registry import make_workcell
+from robot_rl.reward.labelled_frames import shows_success
+from robot_rl.reward.truth import NEAR_MISS, OUTCOME
+from robot_rl.reward_recording import MomentJudge
+from robot_rl.seeding import Purpose, episode_seed
+from sim.randomize import VisualRandomization
+from sim.render import MujocoCameras
+
+TASK, SIZE, HELD_OUT_SEED = "peg_insert", 128, 77
+KINDS = {"good": 0.4, "clumsy": 0.15, "aside": 0.15, "shallow": 0.2, "stops": 0.05, "wanders": 0.05}
+"""Share of each kind of episode."""
+
+
+class MixedOperator:
+    """Leads an episode as well or as badly as its kind says."""
+
+    def __init__(self, cell: Any) -> None:
+        self._inner, self._task, self.done, self.kind = cell.operator, cell.task, False, ""
+
+    def reset(self, seed: int, demonstrate: bool) -> None:
+        """The kind of the episode follows from its seed."""
+        self._rng = rng = np.random.default_rng([seed, 8])
+        self.kind = str(rng.choice(list(KINDS), p=list(KINDS.values())))
+        angle, radius = rng.uniform(0, 2 * np.pi), rng.uniform(0.003, 0.012)
+        aside = np.array([radius * np.cos(angle), radius * np.sin(angle), 0.0]) * (self.kind == "aside")
+        self._inner._hole = lambda: replace(self._task.T_base_hole, position=self._task.T_base_hole.position + aside)
+        self._deepest, self._stop = rng.uniform(0.010, 0.022), int(rng.integers(5, 30))
+        self._steps, self._walk, self._stopped = 0, np.zeros(4), False
+        self._inner.reset(seed, demonstrate)
+
+    def act(self, state: Any, T_base_reset: Any) -> np.ndarray:
+        """The operator's action, spoilt."""
+        action = self._inner.act(state, T_base_reset)
+        self._steps += 1
+        self._walk = 0.8 * self._walk + 0.6 * self._rng.normal(0.0, 0.6, 4)
+        self._stopped |= self.kind == "stops" and self._steps > self._stop
+        self._stopped |= self.kind == "shallow" and self._task.insertion()[0] > self._deepest
+        if self._stopped:
+            return np.zeros(4)
+        if self.kind == "wanders" or (self.kind == "clumsy" and self._rng.uniform() < 0.5):
+            return np.clip(self._walk, -1.0, 1.0)
+        return action
+
+
+class Keeper:
+    """An observer that stores each episode with how it went."""
+
+    def __init__(self, store: EpisodeStore, operator: MixedOperator) -> None:
+        self._store, self._operator = store, operator
+
+    def on_start(self, episode_id: str, observation: Any) -> None:
+        """Nothing yet."""
+
+    def on_step(self, step: Any, next_observation: Any) -> None:
+        """Nothing yet."""
+
+    def on_end(self, episode: Episode, result: EpisodeResult) -> None:
+        """Stores it."""
+        del result
+        success, kind = bool(shows_success(episode).any()), self._operator.kind
+        outcome = "success" if success else NEAR_MISS if kind in ("aside", "shallow") else kind
+        metadata = {**episode.metadata, "success": success, OUTCOME: outcome, "led": kind}
+        self._store.append(replace(episode, metadata=metadata))
+
+
+def record(path: Path, episodes: int, looks: float) -> None:
+    """The held-out episodes, every step labelled by the task."""
+    observed = WorkcellOptions(cameras=("front", "wrist"), image_size=(SIZE, SIZE))
+    cell = make_workcell(TASK)
+    usual = VisualRandomization()
+    wider = VisualRandomization(**{name: min(looks * value, 0.6) for name, value in vars(usual).items()})
+    io: Any = cell.io
+    cameras = MujocoCameras(io.model, io.data, observed.cameras, observed.image_size, io.sensing.pixel_noise, wider)
+    io.attach_cameras(cameras)
+    operator: Any = MixedOperator(cell)
+    env = RobotEnv(replace(cell, operator=operator, judges=(MomentJudge(operator),)), options=observed)
+    with EpisodeStore.create(path, {"task": TASK, "looks": looks}) as store, Progress(episodes, "record") as shown:
+        rollout = Rollout(env, None, None, (0,), [Keeper(store, operator)])
+        for number in range(episodes):
+            reset = episode_seed(Purpose.FRAMES, HELD_OUT_SEED, number)
+            rollout.play(reset, f"held-out-{number:04d}", deterministic=True, demonstrate=True)
+            shown.update(number + 1)
+        counts: dict[str, int] = {}
+        for row in store.summaries():
+            counts[str(row.metadata[OUTCOME])] = counts.get(str(row.metadata[OUTCOME]), 0) + 1
+    cameras.close()
+    print(json.dumps(counts))
+
+
+def learn(classifier: Path, out: Path, seeds: list[int], episodes: int) -> list[dict[str, Any]]:
+    """Trains with each reward, and asks the truth of each evaluation."""
+    judged = ["--set", "reward.kind=classifier", "--set", f"reward.path={classifier.resolve()}"]
+    rows = []
+    for seed in seeds:
+        for name, flags in (("task", []), ("classifier", judged)):
+            run = out / f"{name}-{seed}"
+            if not (run / "summary.json").exists():
+                again = ["--resume"] if run.exists() else [TASK, "--seed", str(seed), *flags]
+                _robot_rl("train", *again, "--out", str(run))
+            found = json.loads(_robot_rl("eval", str(run), "--episodes", str(episodes), "--json"))
+            results = found["results"]
+            said = np.array([row["success"] for row in results])
+            true = np.array([row["metrics"].get("task_success", float(row["success"])) > 0 for row in results])
+            gap = 100.0 * float(said.mean() - true.mean())
+            rows.append({"seed": seed, "reward": name, "true": true.mean(), "labelled": said.mean(), "gap": gap})
+            print(
+                f"seed {seed}, reward by {name}: true success {true.mean():.3f}, labelled {said.mean():.3f}", flush=True
+            )
+    return rows
+
+
+def _robot_rl(*words: str) -> str:
+    command = [sys.executable, "-m", "robot_rl", *words]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    one = commands.add_parser("episodes")
+    one.add_argument("out", type=Path)
+    one.add_argument("--episodes", type=int, default=200)
+    one.add_argument("--looks", type=float, default=2.0)
+    one.set_defaults(run=lambda a: record(a.out, a.episodes, a.looks))
+    two = commands.add_parser("train")
+    two.add_argument("classifier", type=Path)
+    two.add_argument("--out", type=Path, required=True)
+    two.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    two.add_argument("--episodes", type=int, default=100)
+    two.set_defaults(run=lambda a: print(json.dumps(learn(a.classifier, a.out, a.seeds, a.episodes), indent=1)))
+    arguments = parser.parse_args()
+    arguments.run(arguments)
+
+
+if __name__ == "__main__":
+    main()

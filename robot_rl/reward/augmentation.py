@@ -1,0 +1,26 @@
+"""Other looks of the same frame: light, colour, contrast, and a camera that moved a little."""
+
+from __future__ import annotations
+
+import numpy as np
+
+BRIGHTNESS, COLOUR, CONTRAST = 0.35, 0.12, 0.2
+"""Half-widths of uniform draws about 1."""
+SHIFT = 0.01
+"""Largest shift, of the width: more of it would hide what is a matter of millimetres."""
+
+
+def augmented(frame: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Another look of a frame, uint8 (height, width, 3); edges are repeated where it moved."""
+    pixels = frame.astype(np.float32) * (rng.uniform(1 - COLOUR, 1 + COLOUR, 3) * _about_one(rng, BRIGHTNESS))
+    mean = pixels.mean()
+    pixels = (pixels - mean) * _about_one(rng, CONTRAST) + mean
+    reach = max(1, round(SHIFT * frame.shape[1]))
+    y, x = rng.integers(2 * reach + 1, size=2)
+    padded = np.pad(pixels, ((reach, reach), (reach, reach), (0, 0)), mode="edge")
+    moved = padded[y : y + frame.shape[0], x : x + frame.shape[1]]
+    return np.clip(np.rint(moved), 0, 255).astype(np.uint8)
+
+
+def _about_one(rng: np.random.Generator, width: float) -> np.float32:
+    return np.float32(rng.uniform(1 - width, 1 + width))

@@ -1,0 +1,135 @@
+"""Records frames for a reward classifier: episodes whose every step says whether the task is done at that moment."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robot_rl.data.schema import Episode, Observation, Step
+from robot_rl.data.store import EpisodeStore
+from robot_rl.env.robot_env import RobotEnv
+from robot_rl.env.task import Outcome, TaskSpec, WorkcellOptions
+from robot_rl.errors import ConfigError, DataError
+from robot_rl.learn.rollout import EpisodeResult, Rollout, StoreRecorder
+from robot_rl.progress import Progress
+from robot_rl.registry import make_workcell
+from robot_rl.reward.labelled_frames import labels_of
+from robot_rl.reward.straying import StrayingOperator
+from robot_rl.seeding import Purpose, episode_seed
+
+MOST_OF_EPISODE = (5, 15)
+"""Frames of one episode that count towards those that are wanted, with success and without: frames of one episode are
+much alike."""
+UNCLEAR = 2
+"""Frames before a success that count as neither."""
+
+
+class MomentJudge:
+    """Rewards every step after which the task is done, and ends no episode for it.
+
+    Args:
+        operator: Told whether it is done.
+    """
+
+    def __init__(self, operator: StrayingOperator) -> None:
+        self._operator = operator
+
+    def begin(self) -> None:
+        """A new episode starts."""
+
+    def judge(self, outcome: Outcome, observation: Mapping[str, np.ndarray], spec: TaskSpec) -> Outcome:
+        """The moment, instead of the episode."""
+        del observation, spec
+        self._operator.done = outcome.success
+        return replace(outcome, success=False, reward=float(outcome.success))
+
+
+class FrameCount:
+    """An observer that records episodes with their outcome, and counts the frames that they offer.
+
+    Args:
+        store: Where they go.
+    """
+
+    def __init__(self, store: EpisodeStore) -> None:
+        self._recorder = StoreRecorder(store)
+        self.positives = self.negatives = self.episodes = 0
+
+    def enough(self, wanted: tuple[int, int]) -> bool:
+        """Whether there are as many frames as are wanted, with success and without."""
+        return self.positives >= wanted[0] and self.negatives >= wanted[1]
+
+    def on_start(self, episode_id: str, observation: Observation) -> None:
+        """Begins the episode's journal."""
+        self._recorder.on_start(episode_id, observation)
+
+    def on_step(self, step: Step, next_observation: Observation) -> None:
+        """Hands the step to the journal."""
+        self._recorder.on_step(step, next_observation)
+
+    def on_end(self, episode: Episode, result: EpisodeResult) -> None:
+        """Keeps the episode; it is a success if the task was done at any moment."""
+        labels = labels_of(episode, UNCLEAR)
+        self.episodes += 1
+        self.positives += min(int(labels.shows.sum()), MOST_OF_EPISODE[0])
+        self.negatives += min(int(labels.negative.sum()), MOST_OF_EPISODE[1])
+        metadata = {**episode.metadata, "success": bool(labels.shows.any())}
+        self._recorder.on_end(replace(episode, metadata=metadata), result)
+
+
+def record_frames(
+    task: str, path: Path, *, positives: int, negatives: int, seed: int, observed: WorkcellOptions
+) -> dict[str, Any]:
+    """Has the task's scripted operator stray until there are enough frames; the task itself says which show success.
+
+    Args:
+        task: Name of the task.
+        path: Directory of the new store.
+        positives: Frames that show success, at most some of each episode.
+        negatives: Frames that do not.
+        seed: Resets and the operator follow from it.
+        observed: Cameras and size of the frames; no cameras takes all of the scene.
+
+    Raises:
+        ConfigError: if the task has no scripted operator.
+        DataError: if the operator does not succeed often enough.
+    """
+    cell = make_workcell(task, observed)
+    with contextlib.ExitStack() as stack:
+        stack.callback(cell.close)
+        if cell.operator is None:
+            raise ConfigError(f"task {task} has no scripted operator; lead the arm yourself: --console or --teleop")
+        operator = StrayingOperator(cell.operator, cell.task.spec)
+        env = RobotEnv(replace(cell, operator=operator, judges=(MomentJudge(operator),)), options=observed)
+        store = stack.enter_context(EpisodeStore.create(path, {"task": task, "seed": seed, "labelled": "every step"}))
+        count = FrameCount(store)
+        rollout = Rollout(env, None, None, (0,), [count])
+        most = 10 * (1 + positives // MOST_OF_EPISODE[0] + negatives // MOST_OF_EPISODE[1])
+        with Progress(positives + negatives, f"record {task}", unit="frames") as shown:
+            while not count.enough((positives, negatives)):
+                if len(store) == most:
+                    raise DataError(
+                        f"{path}: {most} episodes gave {count.positives} frames with success and {count.negatives} "
+                        f"without; the scripted operator of {task} does not do it often enough for this"
+                    )
+                reset = episode_seed(Purpose.FRAMES, seed, len(store))
+                rollout.play(reset, f"frames-{len(store):04d}", deterministic=True, demonstrate=True)
+                shown.update(min(count.positives, positives) + min(count.negatives, negatives))
+        return frame_facts(task, store, count)
+
+
+def frame_facts(task: str, store: EpisodeStore, count: FrameCount) -> dict[str, Any]:
+    """What was recorded, in numbers."""
+    return {
+        "task": task,
+        "episodes": len(store),
+        "successes": sum(bool(row.success) for row in store.summaries()),
+        "positives": count.positives,
+        "negatives": count.negatives,
+        "store": str(store.path),
+    }

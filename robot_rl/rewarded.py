@@ -1,0 +1,79 @@
+"""Who judges the episodes of a run: the task, or what the configuration puts in its place."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from robot_rl.clock import stands_still
+from robot_rl.config.components import RewardConfig
+from robot_rl.env.task import TaskSpec, Workcell, WorkcellOptions
+from robot_rl.errors import ConfigError, RobotRLError, UnknownNameError
+from robot_rl.reward.certificate import check_fit
+from robot_rl.reward.classifier import RewardClassifier, read_classifier
+from robot_rl.reward.classifier_judge import ClassifierJudge
+
+
+def watched(options: WorkcellOptions, config: RewardConfig) -> WorkcellOptions:
+    """What has to be observed, so that whoever judges can; the cameras of a policy come first.
+
+    Raises:
+        ConfigError: if no classifier is named.
+        DataError: if it cannot be read.
+    """
+    if config.kind == "task":
+        return options
+    classifier = _classifier(config)
+    size = options.image_size if options.cameras else (classifier.size, classifier.size)
+    cameras = tuple(dict.fromkeys((*options.cameras, *classifier.cameras)))
+    return replace(options, cameras=cameras, image_size=size)
+
+
+def rewarded(make: Callable[[], Workcell], config: RewardConfig) -> Workcell:
+    """A workcell with its judge.
+
+    Args:
+        make: Makes the workcell; it is closed if the judge does not go with it.
+        config: Who judges.
+
+    Raises:
+        ConfigError: if the classifier is of another task, or none is named.
+        DataError: if it cannot be read.
+        UncertifiedError: if it is not fit to end episodes, and the configuration does not take the risk.
+        UnknownNameError: if the scene lacks a camera that it needs.
+    """
+    if config.kind == "task":
+        return make()
+    classifier = _classifier(config)
+    warning = None if config.allow_unfit else check_fit(Path(config.path))
+    cell = make()
+    try:
+        _check_task(classifier, cell.task.spec, config.path)
+    except RobotRLError:
+        cell.close()
+        raise
+    if warning is not None:
+        print(f"warning: {warning}", file=sys.stderr)
+    judge = ClassifierJudge(classifier, waits=stands_still(cell.clock))
+
+    def close() -> None:
+        judge.close()
+        cell.close()
+
+    return replace(cell, judges=(*cell.judges, judge), close=close)
+
+
+def _check_task(classifier: RewardClassifier, spec: TaskSpec, path: str) -> None:
+    if classifier.task != spec.name:
+        raise ConfigError(f"reward.path={path}: trained for {classifier.task!r}, not for {spec.name!r}")
+    for camera in classifier.cameras:
+        if camera not in spec.cameras:
+            raise UnknownNameError("camera", camera, spec.cameras)
+
+
+def _classifier(config: RewardConfig) -> RewardClassifier:
+    if not config.path:
+        raise ConfigError("reward.kind=classifier needs reward.path, the file of `robot-rl reward train`")
+    return read_classifier(Path(config.path))
