@@ -1,6 +1,7 @@
-"""`robot-rl up --check`: are the nodes there, do they agree on topics, types and quality of service? Nothing moves.
+"""`robot-rl up --check`: are the nodes there, well, and agreed on topics, types and quality of service? Nothing moves.
 
-All nodes are started but the main one, which alone commands; then the graph is looked at.
+All nodes are started but the main one, which alone commands; then the graph is looked at, and what the nodes say of
+themselves: a camera that is not there, a controller that is silent.
 """
 
 from __future__ import annotations
@@ -8,20 +9,23 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections import deque
 from collections.abc import Sequence
 
 import rclpy
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.node import Node
 from rclpy.qos import QoSCompatibility, qos_check_compatible
 
+from ros_nodes import topics
 from ros_nodes.bringup import NodeSpec
 from ros_nodes.supervisor import Supervisor
 from ros_nodes.topics import TOPICS, Topic
 
 PATIENCE = 60.0
 """How long nodes may take to show up [s]."""
-SETTLE = 1.0
-"""Time from the last node to the look at the graph [s]: its topics follow it."""
+SETTLE = 3.0
+"""Time from the last node to the look at the graph [s]: its topics follow it, and its diagnostics."""
 
 
 def check(specs: Sequence[NodeSpec], namespace: str, environment: dict[str, str]) -> int:
@@ -31,12 +35,13 @@ def check(specs: Sequence[NodeSpec], namespace: str, environment: dict[str, str]
     os.environ.update(environment)
     rclpy.init(args=[])
     node = rclpy.create_node("robot_rl_check", namespace=namespace or None)
+    diagnosed = _Diagnosed(node)
     try:
         supervisor.start()
         missing = _wait_for(node, {spec.executable for spec in others}, supervisor)
-        time.sleep(SETTLE)
+        _spin(node, SETTLE)
         problems = [f"node {name} has not shown up within {PATIENCE:g} s" for name in sorted(missing)]
-        problems += topic_problems(node)
+        problems += topic_problems(node) + diagnosed.problems()
     finally:
         supervisor.end()
         node.destroy_node()
@@ -44,7 +49,7 @@ def check(specs: Sequence[NodeSpec], namespace: str, environment: dict[str, str]
     for problem in problems:
         print(f"robot-rl: {problem}", file=sys.stderr)
     if not problems:
-        print(f"{len(others)} nodes are there: topics, types and quality of service fit")
+        print(f"{len(others)} nodes are there and well: topics, types and quality of service fit")
     return 1 if problems else 0
 
 
@@ -79,8 +84,34 @@ def _wait_for(node: Node, names: set[str], supervisor: Supervisor) -> set[str]:
     deadline = time.monotonic() + PATIENCE
     missing = names
     while missing and time.monotonic() < deadline:
-        time.sleep(0.1)
+        _spin(node, 0.1)
         missing = names - set(node.get_node_names())
         if any(code not in (None, 0) for code in supervisor.codes().values()):
             break  # it has said why
     return missing
+
+
+class _Diagnosed:
+    """What nodes say of themselves."""
+
+    def __init__(self, node: Node) -> None:
+        self._newest: dict[str, deque[DiagnosticStatus]] = {}
+        topic = topics.DIAGNOSTICS
+        node.create_subscription(topic.type, topic.name, self._take, topic.qos)
+
+    def problems(self) -> list[str]:
+        """What is wrong with them, one sentence each: what they said twice, since a start is never in order."""
+        wrong = (
+            said for said in self._newest.values() if all(status.level == DiagnosticStatus.ERROR for status in said)
+        )
+        return [f"{said[-1].name}: {said[-1].message}" for said in wrong]
+
+    def _take(self, message: DiagnosticArray) -> None:
+        for status in message.status:
+            self._newest.setdefault(status.name, deque(maxlen=2)).append(status)
+
+
+def _spin(node: Node, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        rclpy.spin_once(node, timeout_sec=left)

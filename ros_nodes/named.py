@@ -27,6 +27,6 @@ def named_values(parameter: str, entries: Sequence[str], names: Collection[str] 
         if name in values:
             raise ConfigError(f"{parameter}: {name} appears twice")
         if names is not None and name not in names:
-            raise UnknownNameError(f"camera in {parameter}", name, names)
+            raise UnknownNameError(f"name in {parameter}", name, names)
         values[name] = value
     return values

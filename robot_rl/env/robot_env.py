@@ -6,12 +6,13 @@ for the deadline, read, judge, record. It knows nothing of learning, of ROS, or 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import gymnasium
 import numpy as np
 
-from robot_rl.clock import Clock, Rate
+from robot_rl.clock import NS_PER_S, Clock, Rate
 from robot_rl.data.schema import Observation, Source, Step
 from robot_rl.env.handover import Handover, HandoverLimits
 from robot_rl.env.robot_io import RobotState
@@ -28,6 +29,10 @@ PROPRIOCEPTION = {
 }
 """What every arm knows: the tcp's pose relative to its pose at reset, and its twist and wrench in the tcp frame."""
 GRIPPER = {"state/gripper_width": ArraySpec((1,), unit="m", scale=0.04)}
+
+
+WAIT = NS_PER_S // 200
+"""Time between two looks at a robot that is late with its measurements [ns]."""
 
 
 class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
@@ -148,7 +153,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         self._cell.io.command(safe.command)
         self._rate.sleep()
 
-        state = self._cell.io.read()
+        state = self._read_after(before)
         observation, outcome = self._observe(state), self._cell.task.evaluate(state)
         for judge in self._cell.judges:
             outcome = judge.judge(outcome, observation, self.spec_task)
@@ -194,6 +199,23 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
             "metrics": outcome.metrics,
         }
         return self._observation, outcome.reward, terminated, truncated, info
+
+    def _read_after(self, before: RobotState) -> RobotState:
+        """A state that was measured after `before`: what was acted on is not also what came of it.
+
+        On a robot whose driver is late it waits; meanwhile the arm follows the command, which expires by itself.
+
+        Raises:
+            StaleStateError: when nothing new has come until the old state is too old.
+        """
+        io, clock = self._cell.io, self._cell.clock
+        state = io.read()
+        force = state.peak_force
+        while state.stamp <= before.stamp:
+            clock.sleep_until(clock.now() + WAIT)
+            state = io.read()
+            force = max(force, state.peak_force)
+        return state if force == state.peak_force else replace(state, peak_force=force)
 
     def _choose(self, wanted: np.ndarray, state: RobotState) -> tuple[np.ndarray, Source]:
         """The operator's action where the operator is in control, else the policy's; blended where control changes."""

@@ -162,7 +162,7 @@ def test_a_frozen_camera_is_reported_with_the_cure_and_its_frames_are_kept_back(
         ({"cameras": [""]}, ConfigError, "no camera is named"),
         ({"cameras": ["wrist"]}, ConfigError, "cameras: an entry has to be NAME=VALUE, got 'wrist'"),
         ({"cameras": ["wrist=webcam:0"]}, ConfigError, "no camera is called 'webcam:0'; valid: uvc:DEVICE"),
-        ({"crops": ["front=0,0,8,8"]}, UnknownNameError, "unknown camera in crops 'front'; valid: wrist"),
+        ({"crops": ["front=0,0,8,8"]}, UnknownNameError, "unknown name in crops 'front'; valid: wrist"),
         ({"crops": ["wrist=0,0,8"]}, ConfigError, "LEFT,TOP,WIDTH,HEIGHT in whole pixels, got '0,0,8'"),
         ({"calibrations": ["wrist=/no/file"]}, CalibrationError, "no such file"),
     ],

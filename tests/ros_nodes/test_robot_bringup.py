@@ -54,8 +54,19 @@ def test_the_check_starts_all_nodes_but_the_one_that_commands_and_says_that_they
     variables = environment(ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST")
     done = robot_rl("up", "robot", *flags, "--check", "--domain", DOMAIN, env=variables)
     assert done.returncode == 0, done.stderr
-    assert "7 nodes are there: topics, types and quality of service fit" in done.stdout
+    assert "7 nodes are there and well: topics, types and quality of service fit" in done.stdout
     assert not controller.targets
+
+
+def test_the_check_says_what_is_missing_in_the_cell_and_how_to_cure_it(flags, tmp_path):
+    (tmp_path / "frames").rename(tmp_path / "away")
+    variables = environment(ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST")
+    done = robot_rl("up", "robot", *flags, "--check", "--domain", DOMAIN, env=variables)
+    assert done.returncode == 1
+    assert "/cell/robot_node: nobody says on /current_pose where the arm is; is its controller active?" in done.stderr
+    assert "no controller listens to /target_pose" in done.stderr
+    assert "/cell/camera_node: " in done.stderr
+    assert "no such video or folder; check the path" in done.stderr
 
 
 def test_a_person_demonstrates_on_the_arm_and_frames_motion_and_judgement_are_recorded(graph, flags, bringup, tmp_path):
