@@ -68,7 +68,7 @@ def add_reward_commands(commands: Any, add: MakeParser) -> None:
         action="append",
         default=[],
         metavar="COND",
-        help="no success without it, e.g. 'state/tcp_pose[2] <= -0.058'; repeatable",
+        help="no success without it, e.g. 'state/tcp_pose[2] >= 0.058'; repeatable",
     )
     train.add_argument("--seed", type=natural, default=0, metavar="N", help="of frames, looks and parts (default: 0)")
 

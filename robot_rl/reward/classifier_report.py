@@ -229,6 +229,13 @@ def _outcomes(suffix: str, success: np.ndarray, fired: np.ndarray, right: np.nda
     }
 
 
+def _frames_early(one: JudgedEpisode) -> int:
+    """How long before its next success an episode would have been ended; past its last one, to its end."""
+    fired = one.fired or 0
+    later = np.flatnonzero(one.shows[fired:])
+    return int(later[0]) if len(later) else len(one.shows) - fired
+
+
 def _causes(classifier: RewardClassifier, episodes: Sequence[JudgedEpisode], found: Mapping[str, Figure]) -> list[str]:
     """What is probably the matter, in words; empty if nothing stands out."""
     causes = []
@@ -244,8 +251,8 @@ def _causes(classifier: RewardClassifier, episodes: Sequence[JudgedEpisode], fou
     causes += [f"camera {camera} does not see it (frame AUC {value:.2f})" for camera, value in blind.items()]
     wrong = [one for one in episodes if one.fired is not None and not one.right]
     if wrong:
-        early = sum(one.success for one in wrong)
-        words = [f"{early} of episodes that succeed later"] if early else []
+        early = [_frames_early(one) for one in wrong if one.success]
+        words = [f"{len(early)} that succeed later, {np.median(early):.0f} frames too early (median)"] if early else []
         kinds = sorted({one.outcome or "failure" for one in wrong if not one.success})
         words += [f"{sum((o.outcome or 'failure') == k and not o.success for o in wrong)} of {k}" for k in kinds]
         causes.append(

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from robot_rl.data.schema import IMAGE_PREFIX
-from robot_rl.errors import DataError, UnknownNameError
+from robot_rl.errors import ConfigError, DataError, UnknownNameError
 from robot_rl.reward.augmentation import augmented
 from robot_rl.reward.calibration import fit_logistic, least_threshold
 from robot_rl.reward.classifier import RewardClassifier, fast_features, frames_of
@@ -23,6 +23,8 @@ from robot_rl.reward.labelled_frames import LabelledEpisode, LabelledStore, Labe
 from robot_rl.reward.physical_gate import PhysicalGate, all_open
 from robot_rl.reward.success_head import FEWEST, SuccessHead, train_head
 
+LEAST_OPEN = 0.8
+"""Share of the frames with success that a gate has to let pass."""
 LEAST_THRESHOLD = 0.5
 """However well the training episodes are told apart: what looks less likely than not is no success."""
 
@@ -93,7 +95,7 @@ def train_classifier(
     cameras = _cameras(stores, settings)
     see = fast_features(settings.encoder, settings.size)
     examples = {camera: _Examples() for camera in cameras}
-    opens, marks = [], []
+    opens, marks, measured = [], [], []
     for number, one in enumerate(_episodes(stores, settings.margin)):
         observations, rows = one.episode.observations, [row for episode, row in chosen if episode == number]
         for camera, found in examples.items():
@@ -104,8 +106,11 @@ def train_classifier(
             if looks:
                 found.chosen.append(see(np.stack(looks)))
         opens.append(all_open(settings.gates, observations, len(one.shows)))
+        measured.append([gate.value(observations)[one.shows] for gate in settings.gates])
         marks.append(one.fingerprint)
         on_episode(number + 1)
+    for gate, values in zip(settings.gates, zip(*measured, strict=True), strict=True):
+        _check_open(gate, np.concatenate(values))
     episode, positive = _columns(chosen, labels, settings.copies)
     heads, logits = {}, []
     for camera, found in examples.items():
@@ -198,6 +203,17 @@ def _cameras(stores: Sequence[LabelledStore], settings: ClassifierSettings) -> t
         if camera not in there:
             raise UnknownNameError("camera", camera, there)
     return settings.cameras or there
+
+
+def _check_open(gate: PhysicalGate, values: np.ndarray) -> None:
+    """A gate that successes do not pass is meant otherwise; it is given its values in the frames that show one."""
+    share = float((values <= gate.bound if gate.below else values >= gate.bound).mean())
+    if share < LEAST_OPEN:
+        low, high = np.quantile(values, [0.05, 0.95])
+        raise ConfigError(
+            f"gate {gate}: only {share:.0%} of the frames that show success pass it; there, "
+            f"{gate.key}[{gate.index}] is mostly between {low:.4g} and {high:.4g}"
+        )
 
 
 def _check_enough(chosen: Sequence[tuple[int, int]], labels: Sequence[Labels]) -> None:

@@ -140,6 +140,9 @@ def test_too_few_examples_and_unknown_cameras_are_refused(folder, tmp_path):
     with pytest.raises(ConfigError, match="no such element"):
         gates = (parse_gate("state/height[0] <= 1"),)
         train_classifier([LabelledStore(folder / "train")], "push", replace(SETTINGS, gates=gates))
+    with pytest.raises(ConfigError, match=r"only 0% of the frames that show success pass it.*mostly between 0 and 0"):
+        gates = (parse_gate("state/tcp_pose[0] >= 0.5"),)
+        train_classifier([LabelledStore(folder / "train")], "push", replace(SETTINGS, gates=gates))
 
 
 # ------------------------------------------------------------------ as a judge
