@@ -61,7 +61,7 @@ def add_reward_commands(commands: Any, add: MakeParser) -> None:
         help="share of the failing episodes that may count as a success (default: 0.01)",
     )
     train.add_argument(
-        "--consecutive", type=positive, default=2, metavar="K", help="frames that have to agree (default: 2)"
+        "--consecutive", type=positive, default=3, metavar="K", help="frames that have to agree (default: 3)"
     )
     train.add_argument(
         "--gate",

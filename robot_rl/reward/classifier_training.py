@@ -55,7 +55,7 @@ class ClassifierSettings:
     margin: int = 2
     copies: int = 2
     false_positive_rate: float = 0.01
-    consecutive: int = 2
+    consecutive: int = 3
     gates: tuple[PhysicalGate, ...] = ()
     seed: int = 0
 
@@ -88,14 +88,20 @@ def train_classifier(
         UnknownNameError: if there is no such camera.
         ConfigError: if a gate or the encoder cannot be used.
     """
-    labels = [one.labels for one in _episodes(stores, settings.margin)]
+    labels, opens, marks, measured = [], [], [], []
+    for one in _episodes(stores, settings.margin):  # once for all that is cheap, before what takes minutes
+        labels.append(one.labels)
+        marks.append(one.fingerprint)
+        opens.append(all_open(settings.gates, one.episode.observations, len(one.shows)))
+        measured.append([gate.value(one.episode.observations)[one.shows] for gate in settings.gates])
     rng = np.random.default_rng(settings.seed)
     chosen = choose_frames(labels, settings.positives, settings.negatives, rng)
     _check_enough(chosen, labels)
+    for gate, values in zip(settings.gates, zip(*measured, strict=True), strict=True):
+        _check_open(gate, np.concatenate(values))
     cameras = _cameras(stores, settings)
     see = fast_features(settings.encoder, settings.size)
     examples = {camera: _Examples() for camera in cameras}
-    opens, marks, measured = [], [], []
     for number, one in enumerate(_episodes(stores, settings.margin)):
         observations, rows = one.episode.observations, [row for episode, row in chosen if episode == number]
         for camera, found in examples.items():
@@ -105,12 +111,7 @@ def train_classifier(
             found.chosen.append(found.of_episodes[-1][rows].float())
             if looks:
                 found.chosen.append(see(np.stack(looks)))
-        opens.append(all_open(settings.gates, observations, len(one.shows)))
-        measured.append([gate.value(observations)[one.shows] for gate in settings.gates])
-        marks.append(one.fingerprint)
         on_episode(number + 1)
-    for gate, values in zip(settings.gates, zip(*measured, strict=True), strict=True):
-        _check_open(gate, np.concatenate(values))
     episode, positive = _columns(chosen, labels, settings.copies)
     heads, logits = {}, []
     for camera, found in examples.items():

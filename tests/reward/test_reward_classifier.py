@@ -21,7 +21,7 @@ from robot_rl.reward.labelled_frames import LabelledStore
 from robot_rl.reward.physical_gate import parse_gate
 from robot_rl.reward.standing import Fitness
 
-SETTINGS = ClassifierSettings(size=64, positives=60, negatives=100, margin=0, copies=1)
+SETTINGS = ClassifierSettings(size=64, positives=60, negatives=100, margin=0, copies=1, consecutive=2)
 
 
 @pytest.fixture(scope="module")
