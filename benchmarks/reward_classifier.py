@@ -118,15 +118,15 @@ def record(path: Path, episodes: int, looks: float) -> None:
     print(json.dumps(counts))
 
 
-def learn(classifier: Path, out: Path, seeds: list[int], episodes: int) -> list[dict[str, Any]]:
-    """Trains with each reward, and asks the truth of each evaluation."""
+def learn(classifier: Path, out: Path, seeds: list[int], episodes: int, more: list[str]) -> list[dict[str, Any]]:
+    """Trains with each reward, and asks the truth of each evaluation; `more` are further flags of the trainings."""
     judged = ["--set", "reward.kind=classifier", "--set", f"reward.path={classifier.resolve()}"]
     rows = []
     for seed in seeds:
         for name, flags in (("task", []), ("classifier", judged)):
             run = out / f"{name}-{seed}"
             if not (run / "summary.json").exists():
-                again = ["--resume"] if run.exists() else [TASK, "--seed", str(seed), *flags]
+                again = ["--resume"] if run.exists() else [TASK, "--seed", str(seed), *flags, *more]
                 _robot_rl("train", *again, "--out", str(run))
             found = json.loads(_robot_rl("eval", str(run), "--episodes", str(episodes), "--json"))
             results = found["results"]
@@ -145,6 +145,11 @@ def _robot_rl(*words: str) -> str:
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
+def _learn(a: argparse.Namespace) -> None:
+    more = [] if a.steps is None else ["--steps", str(a.steps)]
+    print(json.dumps(learn(a.classifier, a.out, a.seeds, a.episodes, more), indent=1))
+
+
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -159,7 +164,8 @@ def main() -> None:
     two.add_argument("--out", type=Path, required=True)
     two.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     two.add_argument("--episodes", type=int, default=100)
-    two.set_defaults(run=lambda a: print(json.dumps(learn(a.classifier, a.out, a.seeds, a.episodes), indent=1)))
+    two.add_argument("--steps", type=int)
+    two.set_defaults(run=_learn)
     arguments = parser.parse_args()
     arguments.run(arguments)
 

@@ -61,14 +61,14 @@ def add_reward_commands(commands: Any, add: MakeParser) -> None:
         help="share of the failing episodes that may count as a success (default: 0.01)",
     )
     train.add_argument(
-        "--consecutive", type=positive, default=2, metavar="K", help="frames that have to agree (default: 2)"
+        "--consecutive", type=positive, default=3, metavar="K", help="frames that have to agree (default: 3)"
     )
     train.add_argument(
         "--gate",
         action="append",
         default=[],
         metavar="COND",
-        help="no success without it, e.g. 'state/tcp_pose[2] <= -0.058'; repeatable",
+        help="no success without it, e.g. 'state/tcp_pose[2] >= 0.058'; repeatable",
     )
     train.add_argument("--seed", type=natural, default=0, metavar="N", help="of frames, looks and parts (default: 0)")
 

@@ -13,6 +13,7 @@ import torch
 from robot_rl.data.schema import OPERATOR_SOURCES, Episode, EpisodeBuilder, Observation, Source, Step
 from robot_rl.data.store import EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
+from robot_rl.env.task import TASK_JUDGE
 from robot_rl.errors import DivergedError, StepOrderError
 from robot_rl.learn.networks import Policy
 from robot_rl.learn.perception import Perception
@@ -191,6 +192,8 @@ class Rollout:
         )
         builder.metadata |= {"success": result.success, "failure": result.failure}
         builder.metadata |= {name: info[name] for name in ("cut", "overruled") if info[name] is not None}
+        if info["judge"] != TASK_JUDGE:
+            builder.metadata["judge"] = info["judge"]
         episode = builder.finish(observation, int(info["stamp_obs"]))
         self._builder = None
         for observer in self._observers:

@@ -7,6 +7,8 @@ waits for its user, the loop waits for the answer, so that a run can be repeated
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,10 +17,13 @@ from typing import Self
 
 import numpy as np
 
+from robot_rl.data.schema import IMAGE_PREFIX
 from robot_rl.env.task import Outcome, TaskSpec
 from robot_rl.reward.classifier import FrameReader, RewardClassifier
 from robot_rl.reward.truth import CLASSIFIER_JUDGE
 
+NICENESS = 10
+"""Of the thread that looks at frames."""
 PROBABILITY, TASK_SUCCESS = "classifier_probability", "task_success"
 """Metrics of a step: the newest probability, and whether the task itself has seen a success in this episode. The latter
 is the truth in simulation; a robot's task sees none."""
@@ -43,7 +48,7 @@ class ClassifierJudge:
 
     def __init__(self, classifier: RewardClassifier, *, waits: bool) -> None:
         self._classifier, self._reader = classifier, FrameReader(classifier)
-        self._keys = [f"images/{camera}" for camera in classifier.cameras] + [gate.key for gate in classifier.gates]
+        self._keys = [IMAGE_PREFIX + camera for camera in classifier.cameras] + [gate.key for gate in classifier.gates]
         self._changed = threading.Condition()
         self._waiting: _Look | None = None
         self._seen: list[_Look] = []
@@ -93,6 +98,8 @@ class ClassifierJudge:
         return float(self._reader.score({key: value[None] for key, value in look.observation.items()})[0])
 
     def _work(self) -> None:
+        if sys.platform == "linux":  # where threads have priorities of their own: control comes first
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._waiting is not None or self._closed)

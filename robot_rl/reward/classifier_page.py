@@ -167,7 +167,7 @@ def _table(axes: Axes, report: ClassifierReport) -> None:
     names = [*LISTED, *((key, key.replace("_", " ").replace(".", ", ")) for key in extra)]
     names += [(key, f"ROC-AUC of frames, {key.partition('.')[2]}") for key in found if key.startswith("frame_roc_auc.")]
     for row, (key, words) in enumerate(names):
-        figure, y = found[key], 1 - row / len(names)
+        figure, y = found[key], 0.97 - row / (len(names) + 0.5)
         known = figure.value == figure.value
         axes.text(0.0, y, words, fontsize=10.5, va="top")
         axes.text(0.72, y, f"{figure.value:.3f}" if known else "not known", fontsize=10.5, va="top", ha="right")

@@ -25,10 +25,12 @@ from robot_rl.reward.query import Kind
 from robot_rl.reward.standing import Standing, stand
 from robot_rl.reward.truth import NEAR_MISS, OUTCOME
 
+MOST_DELAY = 5.0
+"""From the success to its being seen, 95th percentile [steps]."""
 CONDITIONS = (
     *(one for one in GATES[Kind.SUCCESS]["sparse reward and ending episodes"] if one.figure != "recall"),
     Condition("recall", at_least=0.90),
-    Condition("delay_steps", at_most=5.0),
+    Condition("delay_steps", at_most=MOST_DELAY),
 )
 """What a classifier needs that ends episodes: more recall than labels given later, as what it misses goes on moving."""
 
@@ -166,6 +168,10 @@ def make_classifier_report(
         "an episode counts as right only if the success was there in the very frame in which it would have been ended",
         "heads were trained on other episodes" + (f"; {skipped} that they knew were left out" if skipped else ""),
     ]
+    if classifier.gates and all(
+        found[f"{name}.gate_alone"].value >= found[name].value for name in ("precision", "recall")
+    ):
+        notes.append("the gates alone would do as well on these episodes: here the pictures add nothing to them")
     standing = stand(CONDITIONS, found, _causes(classifier, episodes, found))
     return ClassifierReport(episodes, found, standing, notes)
 
@@ -229,6 +235,13 @@ def _outcomes(suffix: str, success: np.ndarray, fired: np.ndarray, right: np.nda
     }
 
 
+def _frames_early(one: JudgedEpisode) -> int:
+    """How long before its next success an episode would have been ended; past its last one, to its end."""
+    fired = one.fired or 0
+    later = np.flatnonzero(one.shows[fired:])
+    return int(later[0]) if len(later) else len(one.shows) - fired
+
+
 def _causes(classifier: RewardClassifier, episodes: Sequence[JudgedEpisode], found: Mapping[str, Figure]) -> list[str]:
     """What is probably the matter, in words; empty if nothing stands out."""
     causes = []
@@ -244,13 +257,19 @@ def _causes(classifier: RewardClassifier, episodes: Sequence[JudgedEpisode], fou
     causes += [f"camera {camera} does not see it (frame AUC {value:.2f})" for camera, value in blind.items()]
     wrong = [one for one in episodes if one.fired is not None and not one.right]
     if wrong:
-        early = sum(one.success for one in wrong)
-        words = [f"{early} of episodes that succeed later"] if early else []
+        early = [_frames_early(one) for one in wrong if one.success]
+        words = [f"{len(early)} that succeed later, {np.median(early):.0f} frames too early (median)"] if early else []
         kinds = sorted({one.outcome or "failure" for one in wrong if not one.success})
         words += [f"{sum((o.outcome or 'failure') == k and not o.success for o in wrong)} of {k}" for k in kinds]
+        called = "1 episode was" if len(wrong) == 1 else f"{len(wrong)} episodes were"
         causes.append(
-            f"{len(wrong)} episodes were called a success where there was none: {', '.join(words)}; the pictures of "
-            "the worst show why; train with these, raise --consecutive, or give a --gate"
+            f"{called} called a success at a moment that was none: {', '.join(words)}; the pictures show what deceives "
+            "it; train with these, raise --consecutive, or give a --gate"
+        )
+    if found["delay_steps"].value > MOST_DELAY:
+        causes.append(
+            "it is late: successes are told from near misses only some steps on; a --gate that near misses do not pass "
+            "lets the threshold be lower"
         )
     missed = [one for one in episodes if one.success and one.fired is None]
     expected = classifier.facts.get("held_out_success_probability", math.nan)

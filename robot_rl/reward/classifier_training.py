@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from robot_rl.data.schema import IMAGE_PREFIX
-from robot_rl.errors import DataError, UnknownNameError
+from robot_rl.errors import ConfigError, DataError, UnknownNameError
 from robot_rl.reward.augmentation import augmented
 from robot_rl.reward.calibration import fit_logistic, least_threshold
 from robot_rl.reward.classifier import RewardClassifier, fast_features, frames_of
@@ -23,6 +23,8 @@ from robot_rl.reward.labelled_frames import LabelledEpisode, LabelledStore, Labe
 from robot_rl.reward.physical_gate import PhysicalGate, all_open
 from robot_rl.reward.success_head import FEWEST, SuccessHead, train_head
 
+LEAST_OPEN = 0.8
+"""Share of the frames with success that a gate has to let pass."""
 LEAST_THRESHOLD = 0.5
 """However well the training episodes are told apart: what looks less likely than not is no success."""
 
@@ -53,7 +55,7 @@ class ClassifierSettings:
     margin: int = 2
     copies: int = 2
     false_positive_rate: float = 0.01
-    consecutive: int = 2
+    consecutive: int = 3
     gates: tuple[PhysicalGate, ...] = ()
     seed: int = 0
 
@@ -86,14 +88,20 @@ def train_classifier(
         UnknownNameError: if there is no such camera.
         ConfigError: if a gate or the encoder cannot be used.
     """
-    labels = [one.labels for one in _episodes(stores, settings.margin)]
+    labels, opens, marks, measured = [], [], [], []
+    for one in _episodes(stores, settings.margin):  # once for all that is cheap, before what takes minutes
+        labels.append(one.labels)
+        marks.append(one.fingerprint)
+        opens.append(all_open(settings.gates, one.episode.observations, len(one.shows)))
+        measured.append([gate.value(one.episode.observations)[one.shows] for gate in settings.gates])
     rng = np.random.default_rng(settings.seed)
     chosen = choose_frames(labels, settings.positives, settings.negatives, rng)
     _check_enough(chosen, labels)
+    for gate, values in zip(settings.gates, zip(*measured, strict=True), strict=True):
+        _check_open(gate, np.concatenate(values))
     cameras = _cameras(stores, settings)
     see = fast_features(settings.encoder, settings.size)
     examples = {camera: _Examples() for camera in cameras}
-    opens, marks = [], []
     for number, one in enumerate(_episodes(stores, settings.margin)):
         observations, rows = one.episode.observations, [row for episode, row in chosen if episode == number]
         for camera, found in examples.items():
@@ -103,8 +111,6 @@ def train_classifier(
             found.chosen.append(found.of_episodes[-1][rows].float())
             if looks:
                 found.chosen.append(see(np.stack(looks)))
-        opens.append(all_open(settings.gates, observations, len(one.shows)))
-        marks.append(one.fingerprint)
         on_episode(number + 1)
     episode, positive = _columns(chosen, labels, settings.copies)
     heads, logits = {}, []
@@ -198,6 +204,17 @@ def _cameras(stores: Sequence[LabelledStore], settings: ClassifierSettings) -> t
         if camera not in there:
             raise UnknownNameError("camera", camera, there)
     return settings.cameras or there
+
+
+def _check_open(gate: PhysicalGate, values: np.ndarray) -> None:
+    """A gate that successes do not pass is meant otherwise; it is given its values in the frames that show one."""
+    share = float((values <= gate.bound if gate.below else values >= gate.bound).mean())
+    if share < LEAST_OPEN:
+        low, high = np.quantile(values, [0.05, 0.95])
+        raise ConfigError(
+            f"gate {gate}: only {share:.0%} of the frames that show success pass it; there, "
+            f"{gate.key}[{gate.index}] is mostly between {low:.4g} and {high:.4g}"
+        )
 
 
 def _check_enough(chosen: Sequence[tuple[int, int]], labels: Sequence[Labels]) -> None:

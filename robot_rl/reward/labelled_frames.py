@@ -20,7 +20,7 @@ from robot_rl.data.layout import find_store
 from robot_rl.data.overlays import overlay_fingerprints
 from robot_rl.data.schema import Episode
 from robot_rl.data.store import EpisodeStore
-from robot_rl.reward.truth import CLASSIFIER_JUDGE, OVERRULED
+from robot_rl.reward.truth import CLASSIFIER_JUDGE, JUDGE, OVERRULED
 
 NEAR = 15
 """Frames as close as this to a success are the hardest to tell from one; half of the negatives are such."""
@@ -80,7 +80,7 @@ class LabelledStore:
     rewards: str | None = None
 
     def count(self) -> int:
-        """How many there are at most.
+        """How many there are.
 
         Raises:
             DataError: if the store cannot be read.
@@ -106,7 +106,7 @@ class LabelledStore:
 
     def _names(self, store: EpisodeStore) -> list[str]:
         if self.rewards is None:
-            return store.ids()
+            return [row.episode_id for row in store.summaries() if row.metadata.get(JUDGE) != CLASSIFIER_JUDGE]
         having = overlay_fingerprints(store.path, self.rewards)
         return [name for name in store.ids() if store.fingerprint(name) in having]
 

@@ -38,7 +38,17 @@ class PhysicalGate:
         return f"{self.key}[{self.index}] {'<=' if self.below else '>='} {self.bound:g}"
 
     def open(self, observations: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Whether it lets a success pass: of R observations, arrays of shape (R, n), shape (R,); or of one, ().
+        """Whether it lets a success pass: of R observations, arrays of shape (R, n), shape (R,).
+
+        Raises:
+            ConfigError: if there is no such element.
+        """
+        value = self.value(observations)
+        found: np.ndarray = value <= self.bound if self.below else value >= self.bound
+        return found
+
+    def value(self, observations: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The element, of R observations, shape (R,).
 
         Raises:
             ConfigError: if there is no such element.
@@ -47,13 +57,12 @@ class PhysicalGate:
         if values is None or self.index >= values.shape[-1]:
             states = sorted(f"{key}[0-{v.shape[-1] - 1}]" for key, v in observations.items() if key.startswith("state"))
             raise ConfigError(f"gate {self}: no such element of the observation; there are {', '.join(states)}")
-        value = values[..., self.index]
-        found: np.ndarray = value <= self.bound if self.below else value >= self.bound
-        return found
+        element: np.ndarray = values[..., self.index]
+        return element
 
 
 def parse_gate(text: str) -> PhysicalGate:
-    """A gate in words, e.g. `state/tcp_pose[2] <= -0.058`.
+    """A gate in words, e.g. `state/tcp_pose[2] >= 0.058`.
 
     Raises:
         ConfigError: if it is none.
@@ -62,7 +71,7 @@ def parse_gate(text: str) -> PhysicalGate:
     if match is None:
         raise ConfigError(
             f"gate {text!r}: expected {STATE_PREFIX}<name>[<index>] <= <number>, or >=, "
-            "e.g. 'state/tcp_pose[2] <= -0.058'"
+            "e.g. 'state/tcp_pose[2] >= 0.058'"
         )
     key, index, sign, bound = match.groups()
     return PhysicalGate(key, int(index), sign == "<=", float(bound))

@@ -17,6 +17,8 @@ from robot_rl.errors import DataError
 OUTCOME = "outcome"
 """Key of an episode's metadata for how it went, in more detail than success: e.g. `near_miss`, `idle`."""
 NEAR_MISS = "near_miss"
+JUDGE = "judge"
+"""Key of an episode's metadata for who judged it, where that was not the task."""
 OVERRULED = "overruled"
 """Key of an episode's metadata for the judge whose word a person took back."""
 CLASSIFIER_JUDGE = "classifier"
@@ -52,7 +54,7 @@ def read_truth(store: EpisodeStore, *, outcomes: Path | None = None, progress: s
     """What is known of each episode of a store, by id.
 
     Args:
-        store: The episodes; by default their metadata say whether they succeeded.
+        store: The episodes; by default their metadata say whether they succeeded, unless only a classifier thinks so.
         outcomes: CSV file with the columns `episode_id` and `success`, and perhaps `outcome`, e.g. by a person; it
             counts instead of the metadata.
         progress: Name of an overlay whose rewards are the true progress after each step; empty for none.
@@ -60,7 +62,12 @@ def read_truth(store: EpisodeStore, *, outcomes: Path | None = None, progress: s
     Raises:
         DataError: if the file or the overlay cannot be used.
     """
-    known = {row.episode_id: Truth(row.success, str(row.metadata.get(OUTCOME, ""))) for row in store.summaries()}
+    known = {
+        row.episode_id: Truth(
+            None if row.metadata.get(JUDGE) == CLASSIFIER_JUDGE else row.success, str(row.metadata.get(OUTCOME, ""))
+        )
+        for row in store.summaries()
+    }
     if outcomes is not None:
         known |= _from_file(outcomes, store.summaries())
     if progress:

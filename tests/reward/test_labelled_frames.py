@@ -10,6 +10,7 @@ from robot_rl.errors import ConfigError
 from robot_rl.reward.debounce import debounced, first_at_least
 from robot_rl.reward.labelled_frames import LabelledStore, choose_frames, labels_of
 from robot_rl.reward.physical_gate import all_open, parse_gate
+from robot_rl.reward.truth import read_truth
 
 
 def test_a_frame_shows_success_if_the_step_that_led_to_it_was_rewarded():
@@ -32,11 +33,15 @@ def test_frames_are_spread_over_the_episodes_and_no_unclear_one_is_among_them():
 
 def test_of_a_run_that_a_classifier_rewarded_only_what_a_person_judged_counts(tmp_path):
     with EpisodeStore.create(tmp_path / "s") as store:
-        store.append(pushed_episode(1, arrives=True, reward_source="classifier"))
+        judged = pushed_episode(1, arrives=True, reward_source="classifier")
+        judged.metadata["judge"] = "classifier"
+        store.append(judged)
+        assert read_truth(store)["episode-1"].success is None
         store.append(pushed_episode(2, arrives=True, reward_source="operator"))
         wrong = pushed_episode(3, arrives=False, reward_source="operator")
         wrong.metadata["overruled"] = "classifier"
         store.append(wrong)
+    assert LabelledStore(tmp_path / "s").count() == 2
     found = list(LabelledStore(tmp_path / "s").episodes(2))
     assert [one.episode.episode_id for one in found] == ["episode-2", "episode-3"]
     assert np.flatnonzero(found[1].deceptive).tolist() == [9, 10, 11]

@@ -21,7 +21,7 @@ from robot_rl.reward.labelled_frames import LabelledStore
 from robot_rl.reward.physical_gate import parse_gate
 from robot_rl.reward.standing import Fitness
 
-SETTINGS = ClassifierSettings(size=64, positives=60, negatives=100, margin=0, copies=1)
+SETTINGS = ClassifierSettings(size=64, positives=60, negatives=100, margin=0, copies=1, consecutive=2)
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +139,9 @@ def test_too_few_examples_and_unknown_cameras_are_refused(folder, tmp_path):
         train_classifier([LabelledStore(folder / "train")], "push", replace(SETTINGS, cameras=("wrist",)))
     with pytest.raises(ConfigError, match="no such element"):
         gates = (parse_gate("state/height[0] <= 1"),)
+        train_classifier([LabelledStore(folder / "train")], "push", replace(SETTINGS, gates=gates))
+    with pytest.raises(ConfigError, match=r"only 0% of the frames that show success pass it.*mostly between 0 and 0"):
+        gates = (parse_gate("state/tcp_pose[0] >= 0.5"),)
         train_classifier([LabelledStore(folder / "train")], "push", replace(SETTINGS, gates=gates))
 
 
