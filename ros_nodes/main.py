@@ -37,6 +37,9 @@ def run(make: Callable[[], Node], argv: Sequence[str] | None = None) -> int:
     except RobotRLError as error:
         print(f"{node.get_name() if node else 'robot_rl'}: {error}", file=sys.stderr)
         return 1
+    except RuntimeError:  # RCLError is one: a signal may shut ROS down just when the executor begins to wait
+        if rclpy.ok():
+            raise
     finally:
         with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C often comes twice: from the terminal and from a launcher
             if node is not None:

@@ -52,7 +52,7 @@ class SafetyNodeConfig:
     """Of the lead of the set-point [m/s^2]."""
     max_turn_acceleration: PositiveReal = 30.0
     """Of the lead of the set-point [rad/s^2]."""
-    reaction_time: PositiveReal = 0.1
+    reaction_time: PositiveReal = 0.09
     """How long the arm takes to come to a set-point near by [s]."""
     max_ttl: PositiveReal = 0.3
     """Longest time for which a command may be followed [s]; a longer one is cut."""

@@ -122,8 +122,10 @@ def test_a_bag_becomes_episodes_by_the_mapping_of_the_document(graph, tmp_path):
     assert len(episode) >= 10
     numbers = episode.observations["state/tcp_pose"][:, 0]
     assert (np.diff(numbers) > 0).all()
-    assert np.array_equal(episode.observations["state/wrench"][:, 2], -numbers)
-    assert np.array_equal(episode.observations["images/wrist"][:, 0, 0, 0], numbers % 250)
+    # A sample may be taken between the messages of one round.
+    assert np.abs(episode.observations["state/wrench"][:, 2] + numbers).max() <= 1
+    rounds = episode.observations["images/wrist"][:, 0, 0, 0].astype(int)
+    assert np.abs((rounds - numbers + 125) % 250 - 125).max() <= 1
     assert np.abs(episode.action[:, 0] - 0.001 * numbers[:-1]).max() < 0.012, "of within a step of 0.1 s"
 
 
