@@ -85,7 +85,10 @@ class Bringup:
         return "".join(self.lines[-60:])
 
     def end(self):
-        code = self.process.wait(PATIENCE)
+        try:
+            code = self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(self.text()) from None
         self._reader.join(10)
         return code
 

@@ -8,6 +8,7 @@ from ros_nodes_graph import Graph
 from std_msgs.msg import Bool, String
 from std_srvs.srv import Trigger
 
+from robot_rl.config.nodes import SafetyNodeConfig
 from robot_rl.env.robot_io import Command
 from robot_rl.geometry import Pose
 from ros_nodes import convert, qos, topics
@@ -108,11 +109,13 @@ def rig():
 
 
 def test_a_far_set_point_arrives_limited(rig):
+    lead = SafetyNodeConfig().max_speed * SafetyNodeConfig().reaction_time
+
     def arrives():
         time.sleep(0.2)  # from rest, so that the acceleration is not what limits it
         rig.hand.go(offset=0.19)
         newest = lambda: rig.arm.received[-1][1]  # noqa: E731  (a stop, where a busy machine held somebody up)
-        return eventually(lambda: newest() and newest().T_base_target.position[0] == pytest.approx(0.5 + 0.03), 1.0)
+        return eventually(lambda: newest() and newest().T_base_target.position[0] == pytest.approx(0.5 + lead), 1.0)
 
     assert eventually(arrives)
 
