@@ -130,13 +130,14 @@ def test_a_bag_becomes_episodes_by_the_mapping_of_the_document(graph, tmp_path):
 
 
 def test_a_recorder_that_is_asked_at_the_start_and_ended_by_ctrl_c_completes_its_bag(graph, tmp_path):
-    graph.add(Robot)
+    robot = graph.add(Robot)
     arguments = ["--ros-args", "-p", f"folder:={tmp_path / 'bags'}", "-p", "start:=true"]
     variables = {"ROS_DOMAIN_ID": str(DOMAIN), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
     command = [sys.executable, "-m", "ros_nodes.recorder_node", *arguments]
     process = subprocess.Popen(command, env=environment(**variables), stderr=subprocess.PIPE, text=True)
     try:
         assert eventually(lambda: list(tmp_path.glob("bags/*.mcap.part")))
+        assert eventually(lambda: robot.count_subscribers("current_pose") > 0)
         time.sleep(2.0)
         process.terminate()
         assert process.wait(30) == 0, process.stderr.read()

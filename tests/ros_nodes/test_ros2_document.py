@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from real_cell import eventually
 from ros_nodes_graph import Cell, Graph
 from std_msgs.msg import String
 
@@ -54,11 +53,18 @@ def test_a_running_graph_has_the_topics_types_and_qualities_of_the_table(graph):
                 assert info.qos_profile.durability == topic.qos.durability, name
         known = {cell.actor.resolve_topic_name(topic.name.format(camera="wrist")) for topic in topics.TOPICS}
         known |= {"/rosout", "/parameter_events"}
-        # What a process of a test before this one left behind is soon forgotten.
-        assert eventually(lambda: {name for name, _ in cell.actor.get_topic_names_and_types()} <= known)
+        assert topics_of_namespace(cell.actor, "/") <= known  # others may be of tests before this one
     finally:
         link.close(None)
         served.close()
+
+
+def topics_of_namespace(node, namespace):
+    """All topics that nodes of a namespace publish or read."""
+    names = [name for name, where in node.get_node_names_and_namespaces() if where == namespace]
+    published = [node.get_publisher_names_and_types_by_node(name, namespace) for name in names]
+    read = [node.get_subscriber_names_and_types_by_node(name, namespace) for name in names]
+    return {topic for rows in (*published, *read) for topic, _ in rows}
 
 
 def test_a_reader_that_cannot_read_and_a_wrong_type_are_named(graph):
