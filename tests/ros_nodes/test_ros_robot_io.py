@@ -45,5 +45,5 @@ class TestRealTime(RobotIOContract):
         def freeze():
             cell.sim.cell.io._io.history.frozen = True
 
-        yield RobotUnderTest(robot.io, robot.clock, freeze, max_age=PATIENT, joints=7)
+        yield RobotUnderTest(robot.io, robot.clock, freeze, max_age=PATIENT, joints=7, patience=2.8)
         graph.close()
