@@ -29,6 +29,7 @@ from robot_rl.errors import (
 from robot_rl.evaluate import Evaluation, evaluate, mean
 from robot_rl.interruption import stop_on_signal
 from robot_rl.learn.checkpoint import load_checkpoint
+from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.learn.local_learner import LocalLearner
 from robot_rl.learn.networks import Policy, make_policy
 from robot_rl.learn.perception import Perception, make_perception
@@ -43,7 +44,7 @@ from robot_rl.resuming import checkpoint_to_resume, how_to_resume, perceive_agai
 from robot_rl.rewarded import rewarded, watched
 from robot_rl.run_directory import RunDirectory
 from robot_rl.site import Site
-from robot_rl.training import CHECKPOINT_KIND, LearnerPort, Training
+from robot_rl.training import CHECKPOINT_KIND, Training
 from robot_rl.video import VideoRecorder
 
 FILM_SIZE = (240, 320)
@@ -178,7 +179,7 @@ def evaluate_run(
                 raise UnknownNameError("camera", camera, env.spec_task.cameras)
         perception = make_perception(env.observation_specs, config)
         policy = make_policy(env.spec_task, perception.spec, config, torch.Generator(config.device))
-        parameters = checkpoint["learner"]["sac"]["modules"]["policy"]
+        parameters = checkpoint["deployed"]["policy"]
         policy.load_policy_state({name: value.to(config.device) for name, value in parameters.items()})
         recorders = []
         if record is not None:
@@ -249,7 +250,7 @@ def _conclude(
 ) -> dict[str, Any]:
     """Evaluates, draws, films and sums up."""
     learned = training.wall_time
-    evaluation = _evaluate(config, env, learner.policy, learner.perception, patience=site.lost_episodes).summary()
+    evaluation = _evaluate(config, env, training.policy, learner.perception, patience=site.lost_episodes).summary()
     metrics.write("evaluation", training.env_steps, evaluation)
     records = read_metrics(run.metrics_path)
     summary = {
@@ -285,7 +286,7 @@ def _conclude(
     )
     settings = config.evaluation
     filmed = min(settings.video_episodes, settings.episodes)
-    shown = learner.policy, learner.perception, run.video_path, env.spec_task.cameras
+    shown = training.policy, learner.perception, run.video_path, env.spec_task.cameras
     if site.films and filmed and _film(config, *shown, filmed, settings.seed):
         summary["video"] = run.video_path.name
     summary["wall_s"] = training.wall_time

@@ -13,15 +13,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from robot_rl.config.components import TrainConfig
-from robot_rl.data.schema import Episode, Observation, Step
+from robot_rl.data.schema import Episode
 from robot_rl.data.store import EpisodeStore
 from robot_rl.demonstrate import demonstration_facts, demonstration_id, record_demonstrations
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.errors import CheckpointError, RobotLostError
 from robot_rl.evaluate import evaluate, mean
 from robot_rl.learn.checkpoint import save_checkpoint
+from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.learn.networks import Policy
-from robot_rl.learn.perception import Perception
+from robot_rl.learn.policy_average import PolicyAverage
 from robot_rl.learn.rollout import EpisodeResult, Observer, Rollout, StoreRecorder
 from robot_rl.metrics import MetricsWriter
 from robot_rl.patience import Patience
@@ -32,55 +33,6 @@ from robot_rl.timing import ControlTiming
 CHECKPOINT_KIND = "training"
 ROLLING = 20
 """Episodes in the rolling figures of the progress display."""
-
-
-class LearnerPort(Protocol):
-    """What training needs of a learner, in this process or in another."""
-
-    perception: Perception
-
-    @property
-    def policy(self) -> Policy:
-        """The policy that acts; its parameters change only inside `catch_up`."""
-        ...
-
-    @property
-    def updates(self) -> int:
-        """Critic updates so far."""
-        ...
-
-    @property
-    def update_to_data(self) -> float:
-        """Critic updates per online step since learning started, as measured."""
-        ...
-
-    def add_demonstration(self, episode: Episode) -> None:
-        """Remembers a demonstration."""
-        ...
-
-    def on_start(self, episode_id: str, observation: Observation) -> None:
-        """An online episode started."""
-        ...
-
-    def on_step(self, step: Step, next_observation: Observation) -> None:
-        """An online step was taken."""
-        ...
-
-    def on_end(self, episode: Episode, result: object) -> None:
-        """An online episode ended."""
-        ...
-
-    def catch_up(self) -> dict[str, float] | None:
-        """Lets the learner work; returns logs now and then. Called after every step."""
-        ...
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything that the learner's next update depends on."""
-        ...
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from what `state_dict` gave."""
-        ...
 
 
 class Assistance(Protocol):
@@ -132,6 +84,7 @@ class Training:
         self._assistance = assistance
         self._config, self._env, self._checkpoint, self._learner = config, env, checkpoint, learner
         self._store, self._metrics, self._progress = store, metrics, progress
+        self._deployed = PolicyAverage(learner.policy, config.policy_average)
         self._patience = patience or Patience()
         self.env_steps = 0
         self._episodes = 0
@@ -145,6 +98,11 @@ class Training:
         self.stop_requested = False
         """Set by a signal handler: demonstrating or training then ends with the running episode, and saves."""
         self._saved = -1  # env steps at the newest checkpoint
+
+    @property
+    def policy(self) -> Policy:
+        """What was learned: the policy that is evaluated and deployed."""
+        return self._deployed.policy
 
     @property
     def wall_time(self) -> float:
@@ -229,11 +187,17 @@ class Training:
         while result is None:
             result = rollout.step(deterministic=False, last=self.env_steps + 1 == config.env_steps)
             self.env_steps += 1
-            logs = self._learner.catch_up()
-            if logs is not None:
-                self._record_update(logs)
+            self._catch_up()
             self._progress.update(self.env_steps)
         return result
+
+    def _catch_up(self) -> None:
+        """Lets the learner work, and takes the outcome into the mean that is deployed."""
+        logs = self._learner.catch_up()
+        if self._learner.updates:
+            self._deployed.follow()
+        if logs is not None:
+            self._record_update(logs)
 
     # ------------------------------------------------------------ checkpoints
 
@@ -245,6 +209,7 @@ class Training:
             self._checkpoint,
             {
                 "learner": self._learner.state_dict(),
+                "deployed": self._deployed.state_dict(),
                 "env_steps": self.env_steps,
                 "episodes": self._episodes,
                 "stored": len(self._store),
@@ -268,6 +233,7 @@ class Training:
             CheckpointError: if the store holds fewer episodes than the checkpoint knows of.
         """
         self._learner.load_state_dict(state["learner"])
+        self._deployed.load_state_dict(state["deployed"])
         self.env_steps, self._episodes = int(state["env_steps"]), int(state["episodes"])
         self.demo_cycle_time, self._earlier_wall = state["demo_cycle_time"], float(state["wall_time"])
         self._update_marks = (self._started, self.env_steps, self._learner.updates)
@@ -297,8 +263,7 @@ class Training:
         self.env_steps += len(episode)
         learner.on_end(episode, None)
         self._episodes = max(self._episodes, _number(episode.episode_id) + 1)  # of one that was lost, nothing is left
-        if (logs := learner.catch_up()) is not None:
-            self._record_update(logs)
+        self._catch_up()
 
     # ---------------------------------------------------------------- records
 
@@ -329,7 +294,7 @@ class Training:
         """A short evaluation without help. It draws nothing from the learner's random streams."""
         config, learner, helped = self._config, self._learner, self._env.interventions
         self._env.interventions = False
-        rollout = Rollout(self._env, learner.policy, learner.perception, config.replay.history)
+        rollout = Rollout(self._env, self.policy, learner.perception, config.replay.history)
         settings = config.evaluation
         point = evaluate(
             rollout,

@@ -197,6 +197,9 @@ class TrainConfig:
     """Online steps before the first update."""
     update_to_data: Positive = 8
     """Critic updates per env step; actor and temperature are updated once per env step."""
+    policy_average: Annotated[float, Field(ge=0, le=1)] = 0.1
+    """The policy that is evaluated and deployed is the mean over this newest share of the steps, which evens out what
+    the last few updates did; 0: the newest. Who explores is always the newest."""
     processes: Literal[1, 2] = 1
     """1: actor and learner take turns, deterministic. 2: they run side by side."""
     realtime: bool = False

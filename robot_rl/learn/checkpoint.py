@@ -22,7 +22,7 @@ from robot_rl.errors import CheckpointError
 from robot_rl.files import writing
 
 MAGIC = b"robot_rl checkpoint\n"
-VERSION = 1
+VERSION = 2
 _SIZES = struct.Struct("<QQ")
 _DIGEST_SIZE = hashlib.sha256().digest_size
 _TENSOR, _ARRAY, _SCALAR, _TUPLE, _INTEGER = 1, 2, 3, 4, 5  # msgpack extension codes

@@ -74,7 +74,7 @@ def test_everything_comes_back_bit_for_bit(tmp_path):
     save_checkpoint(tmp_path / "a.pt", PAYLOAD, kind="test", metadata={"task": "reach", "step": 7})
     assert_same(PAYLOAD, load_checkpoint(tmp_path / "a.pt"))
     assert describe_checkpoint(tmp_path / "a.pt") == {
-        "version": 1,
+        "version": 2,
         "kind": "test",
         "metadata": {"task": "reach", "step": 7},
     }
@@ -192,8 +192,8 @@ def test_another_kind_or_version_is_refused(tmp_path, monkeypatch):
     assert load_checkpoint(path, kind="policy") == {"x": 1}
     with pytest.raises(CheckpointError, match="kind 'policy', not 'training'"):
         load_checkpoint(path, kind="training")
-    monkeypatch.setattr("robot_rl.learn.checkpoint.VERSION", 2)
-    with pytest.raises(CheckpointError, match="version 1, this program reads 2"):
+    monkeypatch.setattr("robot_rl.learn.checkpoint.VERSION", 3)
+    with pytest.raises(CheckpointError, match="version 2, this program reads 3"):
         load_checkpoint(path)
 
 

@@ -1,7 +1,7 @@
 """Without ROS these tests are skipped, and say so.
 
-They keep to the wall clock, as robots do: a machine that stands still for a second is a fault that nodes must notice. So
-a test that fails here is run again, twice at most, and the summary names it; a defect fails each time.
+They keep to the wall clock, as robots do: a machine that stands still for a second is a fault that nodes must notice.
+So a test that fails here is run again, twice at most, and the summary names it; a defect fails each time.
 """
 
 from pathlib import Path
@@ -11,7 +11,6 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2: source an installation, or pip install 'robot_rl[ros]'")
 
 from bringup_process import Bringup
-
 
 RERUNS = 2
 
