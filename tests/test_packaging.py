@@ -2,6 +2,9 @@
 
 import os
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from xml.etree import ElementTree
@@ -29,10 +32,12 @@ def test_every_ros_package_that_is_imported_is_a_dependency():
     assert imported <= named
 
 
+NODES = {path.stem for path in (ROOT / "ros_nodes").glob("*_node.py")}
+
+
 def test_every_node_has_a_program_for_ros2_run():
-    nodes = {path.stem for path in (ROOT / "ros_nodes").glob("*_node.py")}
     programs = list((ROOT / "scripts" / "nodes").iterdir())
-    assert {path.name for path in programs} == nodes
+    assert {path.name for path in programs} == NODES
     for path in programs:
         assert f"from ros_nodes.{path.name} import main" in path.read_text()
         assert os.access(path, os.X_OK)
@@ -40,3 +45,26 @@ def test_every_node_has_a_program_for_ros2_run():
 
 def test_the_resource_marker_is_there():
     assert (ROOT / "resource" / "robot_rl").is_file()
+
+
+def test_colcon_builds_a_workspace_that_has_all_that_is_launched(tmp_path):
+    source = tmp_path / "src" / "robot_rl"
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    for name in filter(None, tracked.split("\0")):
+        if (ROOT / name).is_file():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, source / name)
+    build = subprocess.run(
+        [Path(sys.executable).parent / "colcon", "build"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert build.returncode == 0, build.stderr
+    installed = tmp_path / "install" / "robot_rl"
+    assert {path.name for path in (installed / "lib" / "robot_rl").iterdir()} == NODES
+    assert (installed / "share" / "ament_index" / "resource_index" / "packages" / "robot_rl").is_file()
+    launched = {path.name for path in (installed / "share" / "robot_rl" / "launch").glob("*.launch.py")}
+    assert launched == {path.name for path in (ROOT / "launch").glob("*.launch.py")} != set()
+    where = "import robot_rl, ros_nodes, sim; print(robot_rl.__file__)"
+    shell = f". install/setup.sh; cd /; robot-rl tasks; {sys.executable} -c '{where}'"
+    used = subprocess.run(["sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True)
+    assert used.stdout.splitlines()[-1].startswith(str(installed)), used.stderr
+    assert "peg_insert" in used.stdout
