@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from robot_rl.data.layout import STORE_HEAD
 from robot_rl.data.store import EpisodeStore
 from robot_rl.data.summary import EpisodeSummary
 from robot_rl.env.robot_env import RobotEnv
@@ -59,8 +58,8 @@ def demonstrate(
 
 
 def _store(path: Path, facts: dict[str, Any], *, resume: bool) -> EpisodeStore:
-    if resume and (path / STORE_HEAD).exists():
-        return EpisodeStore.open(path, write=True, keep_interrupted=False)  # half a demonstration is none
+    if resume:
+        return EpisodeStore.open_or_create(path, facts, keep_interrupted=False)  # half a demonstration is none
     return EpisodeStore.create(path, facts)
 
 

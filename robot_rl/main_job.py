@@ -14,7 +14,6 @@ import torch
 from robot_rl.clock import stands_still
 from robot_rl.config.components import EvaluationConfig, RewardConfig, TrainConfig
 from robot_rl.config.load import config_to_dict
-from robot_rl.data.layout import STORE_HEAD
 from robot_rl.data.store import EpisodeStore
 from robot_rl.demonstrate import adopt_demonstrations
 from robot_rl.env.robot_env import RobotEnv
@@ -94,9 +93,8 @@ def train(
         if run is None:  # made last, so that a task or setting that does not work leaves no directory behind
             run = stack.enter_context(RunDirectory.create(path, config))
         stack.enter_context(say_how_to_resume(path))
-        store = stack.enter_context(
-            _store(run, config, keep_interrupted=not site.repeatable and checkpoint is not None)
-        )
+        facts, keep = {"task": config.task, "seed": config.seed}, not site.repeatable and checkpoint is not None
+        store = stack.enter_context(EpisodeStore.open_or_create(run.episodes_path, facts, keep_interrupted=keep))
         if demos is not None and not resume:
             adopt_demonstrations(store, demos, env)
         for message in store.recovered:
@@ -340,12 +338,6 @@ def _learner(config: TrainConfig, env: RobotEnv, site: Site) -> Iterator[Learner
     peer = site.learner() if site.learner else None
     with RemoteLearner(env.spec_task, perception, config, wait_between_steps=waits, peer=peer) as learner:
         yield learner
-
-
-def _store(run: RunDirectory, config: TrainConfig, *, keep_interrupted: bool) -> EpisodeStore:
-    if (run.episodes_path / STORE_HEAD).exists():
-        return EpisodeStore.open(run.episodes_path, write=True, keep_interrupted=keep_interrupted)
-    return EpisodeStore.create(run.episodes_path, {"task": config.task, "seed": config.seed})
 
 
 def _check_device(device: str) -> None:

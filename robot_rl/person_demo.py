@@ -67,7 +67,9 @@ def demonstrate_in_person(
         board = Board("demo", replace(cell.task.spec, max_steps=PATIENCE * cell.task.spec.max_steps))
         stopped = threading.Event()
         stack.enter_context(stop_on_signal(lambda: _stop(stopped)))
-        store = stack.enter_context(_store(path, task, seed))
+        store = stack.enter_context(
+            EpisodeStore.open_or_create(path, {"task": task, "seed": seed}, keep_interrupted=False)
+        )
         log = path / "operator.jsonl"
         operation = stack.enter_context(operated(cell, operator, board, store=path, log=log))
         supervised = operation.supervision.workcell(operation.person, max_steps=PATIENCE * cell.task.spec.max_steps)
@@ -96,13 +98,6 @@ def demonstrate_in_person(
             coverage(store, path / "coverage.png", title=f"{task}: {len(rows)} demonstrations")
             answer["coverage"] = str(path / "coverage.png")
         return answer
-
-
-def _store(path: Path, task: str, seed: int) -> EpisodeStore:
-    """A new store, or the one that is there, to go on with."""
-    if (path / "store.json").exists():
-        return EpisodeStore.open(path, write=True, keep_interrupted=False)
-    return EpisodeStore.create(path, {"task": task, "seed": seed})
 
 
 def _stop(stopped: threading.Event) -> None:

@@ -127,6 +127,13 @@ class EpisodeStore:
             raise
         return store
 
+    @classmethod
+    def open_or_create(cls, path: Path | str, metadata: Mapping[str, Any], *, keep_interrupted: bool = True) -> Self:
+        """Opens the store that is there for writing, or makes one; all as for `open` and `create`."""
+        if (Path(path) / STORE_HEAD).exists():
+            return cls.open(path, write=True, keep_interrupted=keep_interrupted)
+        return cls.create(path, metadata)
+
     def close(self) -> None:
         """Lets go of the lock, so that another process may write. What is being recorded stays in its journal."""
         if self._recording is not None:

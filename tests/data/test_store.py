@@ -123,12 +123,15 @@ def test_only_new_directories_and_only_stores(store, tmp_path):
         EpisodeStore.open(store.path)
 
 
-def test_an_interrupted_create_can_be_repeated(tmp_path):
+def test_an_interrupted_create_can_be_repeated_and_what_is_there_gone_on_with(tmp_path):
     (tmp_path / "s" / "episodes").mkdir(parents=True)
     (tmp_path / "s" / ".store.json.tmp").write_text("half")
     with EpisodeStore.create(tmp_path / "s") as made:
         made.append(episode(0, 2))
     assert len(EpisodeStore.open(tmp_path / "s")) == 1
+    with EpisodeStore.open_or_create(tmp_path / "s", {}) as again, EpisodeStore.open_or_create(tmp_path / "n", {}) as n:
+        again.append(episode(1, 2))
+        assert (len(again), len(n)) == (2, 0)
 
 
 def test_what_cannot_be_stored_is_refused(store):
