@@ -23,7 +23,9 @@ from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_rotat
 from robot_rl.teleop.device import Device, DeviceError, Reading
 
 MAPS = Path(__file__).parent / "maps"
-ROLES = ("take", "clutch", "slow", "gripper", "close", "open", "start", "success", "failure", "discard")
+EPISODE_ROLES = ("start", "success", "failure", "discard")
+"""Of buttons by which a person asks something of the job; the others are part of the motion."""
+ROLES = ("take", "clutch", "slow", "gripper", "close", "open", *EPISODE_ROLES)
 AT_REST = 1e-3
 """Smoothed motion below this share of full deflection counts as none."""
 

@@ -17,7 +17,7 @@ from robot_rl.env.supervision import Supervision
 from robot_rl.env.task import TaskSpec
 from robot_rl.geometry import Pose
 from robot_rl.teleop.device import Device, DeviceLostError
-from robot_rl.teleop.mapping import CommandMapper, DeviceMap
+from robot_rl.teleop.mapping import EPISODE_ROLES, CommandMapper, DeviceMap
 
 LET_GO = 0.4
 """Time without motion after which control goes back to the policy [s], so that a short pause is no hand-back."""
@@ -37,7 +37,7 @@ class Person:
         devices: The devices and their maps.
         spec: The task.
         supervision: What holds the arm when a device in use is lost.
-        on_press: Told the roles (`start`, `success`, ...) of buttons that are pressed on a device.
+        on_press: Told the `EPISODE_ROLES` whose buttons are pressed on a device.
         clock: The machine's clock, which readings are stamped with.
     """
 
@@ -120,7 +120,7 @@ class Person:
                 self._supervision.release(f"device {name}")
                 hand.mapper.reset()
             intent = hand.mapper.intent(reading, T_base_tcp, now)
-            for role in sorted(intent.pressed):
+            for role in sorted(intent.pressed.intersection(EPISODE_ROLES)):
                 self._on_press(role)
             active = intent.take if hand.mapper.mapping.engage == "hold" else intent.take or bool(intent.action.any())
             wanted[hand] = (intent.action, active)

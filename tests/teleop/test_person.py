@@ -115,6 +115,16 @@ def test_buttons_are_told_once_however_long_they_are_pressed():
     assert rig.pressed == ["success"]
 
 
+def test_buttons_that_are_part_of_the_motion_ask_for_nothing():
+    device = PushedDevice("browser", ("x",), ("a", "b", "c"), max_age=1e9)
+    rig = Rig((device, DeviceMap(axes={"x": "x"}, buttons={"slow": "a", "close": "b", "start": "c"})))
+    device.push([0.0], [False] * 3)
+    rig.step()
+    device.push([0.0], [True] * 3)
+    rig.step()
+    assert rig.pressed == ["start"]
+
+
 def test_a_spacemouse_unplugged_while_leading_holds_and_resumes_when_it_is_back():
     hid = VirtualHid()
     rig = Rig((SpaceMouse(hid.connect), replace(default_map("spacemouse"), smoothing=0.0)))
