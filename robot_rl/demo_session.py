@@ -5,8 +5,6 @@ Every attempt goes through the store. One that is discarded, or cut short by a h
 
 from __future__ import annotations
 
-import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -16,12 +14,10 @@ from robot_rl.data.store import EpisodeStore
 from robot_rl.demonstrate import demonstration_id
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.supervision import Supervision
-from robot_rl.errors import UnknownNameError
 from robot_rl.learn.rollout import EpisodeResult, Observer, Rollout, StoreRecorder
+from robot_rl.requests import Requests
 from robot_rl.seeding import Purpose, episode_seed
 from robot_rl.teleop.person import Person
-
-REQUESTS = ("start", "stop", "discard", "redo", "success", "failure", "finish")
 
 
 class Reporter(Protocol):
@@ -70,21 +66,17 @@ class DemoSession:
         self._episodes, self._seed, self._reporter = episodes, seed, reporter
         self._newest: _Newest = _Newest()
         self._rollout = Rollout(env, None, None, (0,), [StoreRecorder(store), self._newest, *observers])
-        self._requests: deque[str] = deque()
-        self._lock = threading.Lock()
+        self._requests = Requests(reporter.remark)
 
     # -------------------------------------------------------- from any thread
 
     def request(self, name: str) -> None:
-        """Asks for one of `REQUESTS`; one that does not fit the present phase is ignored, and that is said.
+        """Asks for something; what does not fit the moment is ignored, and that is said.
 
         Raises:
-            UnknownNameError: if there is no such request.
+            UnknownNameError: if nobody can ask for that.
         """
-        if name not in REQUESTS:
-            raise UnknownNameError("request", name, REQUESTS)
-        with self._lock:
-            self._requests.append(name)
+        self._requests.ask(name)
         self._supervision.notify()
 
     # ------------------------------------------------------- the control loop
@@ -120,7 +112,7 @@ class DemoSession:
         self._reporter.phase("complete" if complete else "ready", text, valid)
         while not stop():
             self._person.watch()
-            request = self._next(valid)
+            request = self._requests.take(valid)
             if request is not None and self._supervision.wait():
                 return request
             if request is not None:
@@ -141,7 +133,7 @@ class DemoSession:
         valid = ("stop", "success", "failure", "discard", "redo")
         self._reporter.phase("waiting", "Recording starts when you move.", ("discard",))
         while not self._person.watch():
-            if stop() or self._next(("discard",)) is not None or self._supervision.holds:
+            if stop() or self._requests.take(("discard",)) is not None or self._supervision.holds:
                 return None
             self._supervision.wait(lambda: False)
         self._reporter.phase("recording", "You lead. Success ends it; or mark it yourself.", valid)
@@ -149,7 +141,7 @@ class DemoSession:
         self._rollout.begin(self._scene(), name, demonstrate=True)
         asked, result = None, None
         while result is None:
-            request = self._next(valid)
+            request = self._requests.take(valid)
             if request in ("success", "failure"):
                 self._supervision.mark(request == "success")
             elif request is not None:
@@ -189,16 +181,6 @@ class DemoSession:
 
     def _scene(self) -> int:
         return episode_seed(Purpose.DEMONSTRATION, self._seed, self._number())
-
-    def _next(self, valid: tuple[str, ...]) -> str | None:
-        """The next request that fits."""
-        with self._lock:
-            while self._requests:
-                request = self._requests.popleft()
-                if request in valid:
-                    return request
-                self._reporter.remark(f"cannot {request} now; possible: {', '.join(valid)}")
-        return None
 
 
 class _Newest:

@@ -7,9 +7,6 @@ out and put in again within one episode, which gives frames of all that.
 from __future__ import annotations
 
 import contextlib
-import sys
-import threading
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,17 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from robot_rl.console.board import Board
 from robot_rl.data.store import EpisodeStore
 from robot_rl.demo_session import Reporter
-from robot_rl.env.handover import HandoverLimits
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.supervision import OPERATOR_JUDGE, Supervision
 from robot_rl.env.task import Outcome, TaskSpec, WorkcellOptions
-from robot_rl.interruption import stop_on_signal
+from robot_rl.in_person import in_person
 from robot_rl.learn.rollout import EpisodeResult, Observer, Rollout
-from robot_rl.operation import OperatorOptions, operated, viewed_workcell
-from robot_rl.person_demo import PATIENCE, TerminalReporter
+from robot_rl.operation import OperatorOptions, viewed_workcell
+from robot_rl.requests import Requests
 from robot_rl.reward_recording import FrameCount, frame_facts
 from robot_rl.seeding import Purpose, episode_seed
 from robot_rl.teleop.person import Person
@@ -83,11 +78,15 @@ class FrameSession:
         self._count, self._button, self._supervision, self._person = count, button, supervision, person
         self._wanted, self._seed, self._reporter = wanted, seed, reporter
         self._rollout = Rollout(env, None, None, (0,), [count, *observers])
-        self._requests: deque[str] = deque()
+        self._requests = Requests(reporter.remark)
 
     def request(self, name: str) -> None:
-        """Asks for something, from any thread; what does not fit the moment is ignored, and that is said."""
-        self._requests.append(name)
+        """Asks for something, from any thread; what does not fit the moment is ignored, and that is said.
+
+        Raises:
+            UnknownNameError: if nobody can ask for that.
+        """
+        self._requests.ask(name)
         self._supervision.notify()
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> None:
@@ -105,7 +104,8 @@ class FrameSession:
     def _ask(self, stop: Callable[[], bool]) -> str | None:
         while not stop():
             self._person.watch()
-            if self._supervision.wait(lambda: bool(self._requests)) and (request := self._next(WAITING)) is not None:
+            ready = self._supervision.wait(lambda: bool(self._requests))
+            if ready and (request := self._requests.take(WAITING)) is not None:
                 return request
         return None
 
@@ -118,20 +118,12 @@ class FrameSession:
         self._rollout.begin(seed, f"frames-{number:04d}", demonstrate=True)
         result: EpisodeResult | None = None
         while result is None:
-            request = self._next(LEADING)
+            request = self._requests.take(LEADING)
             if request in ("success", "failure"):
                 self._button.done = request == "success"
             finished = finished or request == "finish"
             result = self._rollout.step(deterministic=True, last=request == "stop" or finished or stop())
         return finished
-
-    def _next(self, valid: tuple[str, ...]) -> str | None:
-        while self._requests:
-            request = self._requests.popleft()
-            if request in valid:
-                return request
-            self._reporter.remark(f"cannot {request} now; possible: {', '.join(valid)}")
-        return None
 
 
 def record_frames_in_person(
@@ -147,35 +139,23 @@ def record_frames_in_person(
     """Records frames that a person labels; arguments as for `record_frames`, and how the person takes part."""
     button = ButtonJudge()
     cell = viewed_workcell(task, observed)
-    with contextlib.ExitStack() as stack:
-        stack.callback(cell.close)
-        cell, steps = replace(cell, judges=(*cell.judges, button)), PATIENCE * cell.task.spec.max_steps
-        board, stopped = Board("demo", replace(cell.task.spec, max_steps=steps)), threading.Event()
-        stack.enter_context(stop_on_signal(lambda: _stop(stopped)))
-        store = stack.enter_context(EpisodeStore.create(path, {"task": task, "seed": seed, "labelled": "every step"}))
-        log = path / "operator.jsonl"
-        operation = stack.enter_context(operated(cell, operator, board, store=path, log=log))
-        supervised = operation.supervision.workcell(operation.person, max_steps=steps)
-        env = RobotEnv(supervised, options=observed, handover=HandoverLimits())
-        stack.callback(supervised.io.stop)
+    judged = replace(cell, judges=(*cell.judges, button))
+    with (
+        contextlib.closing(cell),
+        EpisodeStore.create(path, {"task": task, "seed": seed, "labelled": "every step"}) as store,
+        in_person(judged, observed, operator, path) as place,
+    ):
+        count = FrameCount(store)
         session = FrameSession(
-            env,
-            count := FrameCount(store),
+            place.env,
+            count,
             button,
-            operation.supervision,
-            operation.person,
+            place.supervision,
+            place.person,
             wanted=(positives, negatives),
             seed=seed,
-            reporter=TerminalReporter(board),
-            observers=[board],
+            reporter=place.reporter,
+            observers=[place.board],
         )
-        operation.request = session.request
-        stack.enter_context(operation.serve())
-        session.run(stopped.is_set)
-        board.phase("finished", "Finished. This page can be closed.", ())
+        place.run(session)
         return frame_facts(task, store, count)
-
-
-def _stop(stopped: threading.Event) -> None:
-    stopped.set()
-    print("stopping; what was recorded is kept", file=sys.stderr, flush=True)
