@@ -6,6 +6,7 @@ import numpy as np
 from cartesian_controller import Controller
 from sensor_msgs.msg import Joy
 from std_srvs.srv import Trigger
+from waiting import PATIENCE, eventually
 
 from robot_rl.config.nodes import ActorNodeConfig
 from robot_rl.env.robot_env import RobotEnv
@@ -21,22 +22,11 @@ from ros_nodes.teleop_node import TeleopNode
 from ros_nodes.workcell import RosWorkcell
 
 NAMESPACE = ["--ros-args", "-r", "__ns:=/cell"]
-PATIENCE = 30.0
-"""For a busy machine [s]."""
 
 
 EXAMPLE = table_folder() / "task.yaml"
 OLD = 1.5
 """Largest age of a state [s], for a busy machine."""
-
-
-def eventually(condition, patience=PATIENCE):
-    end = time.monotonic() + patience
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 class Person(RobotNode):

@@ -7,6 +7,7 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
 from PIL import Image
 from ros_nodes_graph import Graph
+from waiting import eventually
 
 from calibration.result import CameraIntrinsics, Quality, save_result, write_camera_info
 from robot_rl.errors import CalibrationError, ConfigError, UnknownNameError
@@ -31,15 +32,6 @@ class Screen(RobotNode):
 
     def _take(self, message):
         self.status += [status for status in message.status if status.name == "/camera_node"]
-
-
-def eventually(condition, patience=30.0):
-    end = time.monotonic() + patience
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 def pictures(folder, levels):

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from fakes import SPEC
 from PIL import Image
-from real_cell import PATIENCE, RealCell, eventually
+from real_cell import RealCell
 from ros_nodes_graph import Graph
 from std_msgs.msg import String
+from waiting import PATIENCE, eventually
 
 from robot_rl.config.components import ReplayConfig, SACConfig, TrainConfig
 from robot_rl.errors import CheckpointError, LinkError, RobotRLError, StaleStateError

@@ -11,6 +11,7 @@ from rclpy.serialization import deserialize_message, serialize_message
 from ros_nodes_graph import DOMAIN, Graph
 from running import environment, robot_rl
 from std_srvs.srv import SetBool
+from waiting import eventually
 
 from robot_rl.data.store import EpisodeStore
 from robot_rl.env.intervention import Intervention
@@ -26,15 +27,6 @@ from mcap_ros2.reader import read_ros2_messages
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "ros2.md"
 DOWN = np.array([0.0, 1.0, 0.0, 0.0])
-
-
-def eventually(condition, patience=30.0):
-    end = time.monotonic() + patience
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 class Robot(RobotNode):

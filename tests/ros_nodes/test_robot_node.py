@@ -14,6 +14,7 @@ from robot_io_contract import RobotIOContract, RobotUnderTest
 from ros_nodes_graph import DOMAIN, Graph
 from running import environment
 from std_srvs.srv import Trigger
+from waiting import PATIENCE, eventually
 
 from robot_rl.env.assembly import Freshness
 from robot_rl.env.robot_io import Command
@@ -26,8 +27,6 @@ from ros_nodes.robot_node import ArmNode
 from ros_nodes.ros_robot_io import RosRobotIO
 from ros_nodes.safety_node import SafetyNode
 
-PATIENCE = 20.0
-"""For a busy machine [s]."""
 OLD = 1.5
 """Largest age of a state [s]: a test shall not fail because its machine is busy."""
 GRIPPER = {
@@ -40,15 +39,6 @@ GRIPPER = {
 ARM = {"wrench_topic": "/external_wrench", "wrench_frame": "base", "max_age": OLD, **GRIPPER}
 AHEAD, UP = np.array([0.1, 0.0, 0.0]), np.array([0.0, 0.0, 0.1])
 NAMESPACE = ["--ros-args", "-r", "__ns:=/cell"]
-
-
-def eventually(condition, patience=PATIENCE):
-    end = time.monotonic() + patience
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.005)
-    return True
 
 
 class Actor(RobotNode):

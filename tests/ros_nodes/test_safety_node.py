@@ -7,6 +7,7 @@ import pytest
 from ros_nodes_graph import Graph
 from std_msgs.msg import Bool, String
 from std_srvs.srv import Trigger
+from waiting import PATIENCE, eventually
 
 from robot_rl.config.nodes import SafetyNodeConfig
 from robot_rl.env.robot_io import Command
@@ -17,8 +18,6 @@ from ros_nodes.safety_node import SafetyNode
 
 DOWN = np.array([0.0, 1.0, 0.0, 0.0])
 HERE = Pose(np.array([0.5, 0.0, 0.2]), DOWN)
-PATIENCE = 20.0
-"""For a busy machine [s]."""
 
 
 class Arm(RobotNode):
@@ -64,15 +63,6 @@ class Hand(RobotNode):
         future = client.call_async(Trigger.Request())
         assert eventually(future.done)
         return future.result()
-
-
-def eventually(condition, patience=PATIENCE):
-    end = time.monotonic() + patience
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.005)
-    return True
 
 
 class Rig:

@@ -5,9 +5,10 @@ import time
 import numpy as np
 import pytest
 from rclpy.parameter import Parameter
-from real_cell import EXAMPLE, PATIENCE, RealCell, eventually
+from real_cell import EXAMPLE, RealCell
 from ros_nodes_graph import Graph
 from std_srvs.srv import Trigger
+from waiting import PATIENCE, eventually
 
 from robot_rl.data.schema import Source
 from robot_rl.errors import ConfigError
