@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl import __version__
-from robot_rl.arguments import natural, positive
+from robot_rl.arguments import natural, positive, share
 from robot_rl.config.describe import list_keys
 from robot_rl.config.load import load_config
 from robot_rl.data_cli import add_data_commands
@@ -26,6 +26,7 @@ from robot_rl.operator_cli import add_devices_command, add_operator_flags, opera
 from robot_rl.registry import add_commands, benchmark_names, check_task
 from robot_rl.reply import Reply, add_group, add_parser
 from robot_rl.reward_cli import add_reward_commands
+from robot_rl.threads import one_thread
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -99,7 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument("--device", choices=("cpu", "cuda"), help="where the learner computes (default: cpu)")
     train.add_argument("--episodes", type=positive, metavar="N", help="held-out evaluation episodes at the end")
     train.add_argument(
-        "--min-success", type=_share, default=0.0, metavar="RATE", help="exit with 1 if the success rate is below this"
+        "--min-success", type=share, default=0.0, metavar="RATE", help="exit with 1 if the success rate is below this"
     )
     train.add_argument("--demos", type=Path, metavar="STORE", help="begin with these demonstrations, all of them")
     add_operator_flags(train)
@@ -117,7 +118,7 @@ def _parser() -> argparse.ArgumentParser:
         "--camera", action="append", default=[], metavar="NAME", help="film from this camera; repeatable (default: all)"
     )
     evaluate.add_argument(
-        "--min-success", type=_share, default=0.0, metavar="RATE", help="exit with 1 if the success rate is below this"
+        "--min-success", type=share, default=0.0, metavar="RATE", help="exit with 1 if the success rate is below this"
     )
 
     inspect = _command(commands, "inspect", _inspect, "say what is in a run directory or an episode store")
@@ -235,7 +236,7 @@ def _train(arguments: argparse.Namespace) -> int:
     check_task(config.task)
     if not arguments.resume:
         RunDirectory.check_free(path)
-    _one_thread()  # and whatever takes seconds to import, after what a user may have got wrong
+    one_thread()  # and whatever takes seconds to import, after what a user may have got wrong
     from robot_rl.main_job import train
 
     summary = train(config, path, resume=arguments.resume, demos=arguments.demos, operator=operator)
@@ -246,7 +247,7 @@ def _train(arguments: argparse.Namespace) -> int:
 def _eval(arguments: argparse.Namespace) -> int:
     if arguments.camera and arguments.video is None:
         arguments.parser.error("--camera needs --video FILE, the film to make from it")
-    _one_thread()
+    one_thread()
     from robot_rl.main_job import evaluate_run
 
     answer = evaluate_run(
@@ -273,7 +274,7 @@ def _inspect(arguments: argparse.Namespace) -> int:
 
 
 def _bench(arguments: argparse.Namespace) -> int:
-    _one_thread()
+    one_thread()
     from robot_rl.registry import run_benchmark
 
     answer = run_benchmark(arguments.what)
@@ -308,20 +309,3 @@ def _flat_lines(answer: dict[str, Any], prefix: str = "") -> list[str]:
         else:
             lines.append(f"{prefix}{key}: {value:.4g}" if isinstance(value, float) else f"{prefix}{key}: {value}")
     return lines
-
-
-def _one_thread() -> None:
-    """Two torch threads on two busy cores are slower than one."""
-    import torch
-
-    torch.set_num_threads(1)
-
-
-def _share(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0.0 <= value <= 1.0:
-        raise argparse.ArgumentTypeError(f"must be a number from 0 to 1, got {text!r}")
-    return value

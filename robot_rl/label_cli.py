@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from robot_rl.arguments import share_below_one
 from robot_rl.errors import ConfigError, InterruptedRunError, RobotRLError
-from robot_rl.label_judgement_cli import add_judgement_commands, share
+from robot_rl.label_judgement_cli import add_judgement_commands
 from robot_rl.reply import MakeParser, Reply
 
 
@@ -42,7 +43,7 @@ def add_label_commands(commands: Any, add: MakeParser) -> None:
     train.add_argument("--camera", default="", metavar="NAME", help="whose frames (default: the only camera)")
     train.add_argument("--frames", type=int, default=8, metavar="N", help="of each episode (default: 8)")
     train.add_argument(
-        "--share", type=share, default=0.5, metavar="X", help="of the episodes to train on (default: 0.5)"
+        "--share", type=share_below_one, default=0.5, metavar="X", help="of the episodes to train on (default: 0.5)"
     )
     train.add_argument("--seed", type=int, default=0, metavar="N", help="which episodes those are (default: 0)")
     train.add_argument(

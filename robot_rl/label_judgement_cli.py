@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from robot_rl.arguments import share_below_one
 from robot_rl.errors import ConfigError
 from robot_rl.reply import MakeParser, Reply
 
@@ -19,14 +20,14 @@ def add_judgement_commands(commands: Any, add: MakeParser) -> None:
     calibrate.add_argument("--name", default="success", metavar="NAME", help="of the labels (default: success)")
     calibrate.add_argument(
         "--share",
-        type=share,
+        type=share_below_one,
         default=0.5,
         metavar="X",
         help="of the known episodes to fit to; a report takes the rest (default: 0.5)",
     )
     calibrate.add_argument(
         "--max-false-positives",
-        type=share,
+        type=share_below_one,
         default=0.01,
         metavar="X",
         help="of the failures, that may count as a success (default: 0.01)",
@@ -58,7 +59,11 @@ def add_judgement_commands(commands: Any, add: MakeParser) -> None:
     apply.add_argument("--rewards", required=True, metavar="NAME", help="of the rewards, a new name")
     apply.add_argument("--progress", default="", metavar="NAME", help="overlay whose rewards are the true progress")
     apply.add_argument(
-        "--discount", type=share, default=0.96, metavar="X", help="that is learned with, for progress (default: 0.96)"
+        "--discount",
+        type=share_below_one,
+        default=0.96,
+        metavar="X",
+        help="that is learned with, for progress (default: 0.96)",
     )
     apply.add_argument("--allow-uncalibrated", action="store_true", help="though the labels did not pass the gate")
 
@@ -239,14 +244,3 @@ def _apply(arguments: argparse.Namespace) -> Reply:
         lines.append("WITHOUT A PASSED GATE: what is learned from these rewards may be how to deceive the labeller")
     answer = {"rewards": arguments.rewards, "episodes": done.episodes, "without": done.without, "certified": certified}
     return Reply({**answer, "positive": done.positive}, lines)
-
-
-def share(text: str) -> float:
-    """A number from 0 to below 1, for argparse."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0.0 <= value < 1.0:
-        raise argparse.ArgumentTypeError(f"must be a number from 0 to below 1, got {text!r}")
-    return value

@@ -6,10 +6,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from robot_rl.arguments import natural, positive
-from robot_rl.label_judgement_cli import figure_line, share
+from robot_rl.arguments import natural, positive, share_below_one
+from robot_rl.label_judgement_cli import figure_line
 from robot_rl.operator_cli import add_operator_flags, operator_options
 from robot_rl.reply import MakeParser, Reply
+from robot_rl.threads import one_thread
 
 
 def add_reward_commands(commands: Any, add: MakeParser) -> None:
@@ -55,7 +56,7 @@ def add_reward_commands(commands: Any, add: MakeParser) -> None:
     )
     train.add_argument(
         "--max-false-positives",
-        type=share,
+        type=share_below_one,
         default=0.01,
         metavar="X",
         help="share of the failing episodes that may count as a success (default: 0.01)",
@@ -126,7 +127,7 @@ def _train(arguments: argparse.Namespace) -> Reply:
 
     gates = tuple(parse_gate(text) for text in arguments.gate)
     task = str(read_head(find_store(arguments.stores[0]))["metadata"].get("task", ""))
-    _one_thread()
+    one_thread()
     from robot_rl.progress import Progress
     from robot_rl.reward.classifier_training import ClassifierSettings, train_classifier
     from robot_rl.reward.labelled_frames import LabelledStore
@@ -172,7 +173,7 @@ def _report(arguments: argparse.Namespace) -> Reply:
     from robot_rl.reward.classifier import read_classifier
 
     classifier = read_classifier(arguments.classifier)
-    _one_thread()
+    one_thread()
     from robot_rl.progress import Progress
     from robot_rl.reward.certificate import certify
     from robot_rl.reward.classifier_page import draw_report
@@ -205,9 +206,3 @@ def _report(arguments: argparse.Namespace) -> Reply:
         "page": page,
     }
     return Reply(answer, lines, int(standing.fitness is Fitness.UNFIT))
-
-
-def _one_thread() -> None:
-    import torch
-
-    torch.set_num_threads(1)
