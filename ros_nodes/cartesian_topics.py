@@ -22,6 +22,7 @@ from robot_rl.arm.gripper import GripperScale
 from robot_rl.arm.twist import TwistFromPoses
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import RobotNodeConfig
+from robot_rl.env.measurement import measurement_fault
 from robot_rl.errors import ConfigError, SpecError
 from robot_rl.geometry import Pose, quat_conjugate, quat_rotate
 from ros_nodes import convert, qos, topics
@@ -105,10 +106,8 @@ class CartesianTopics:
 
     def _take_pose(self, message: PoseStamped) -> None:
         stamp, pose = self._stamp(message), convert.pose_of(message.pose)
-        if not np.isfinite(pose.position).all():
-            raise SpecError(f"the pose has a NaN or an infinity: {pose.position.tolist()}")
-        if self._pose is not None and stamp <= self._pose[0]:
-            raise SpecError("the stamp of the pose does not rise")
+        if fault := measurement_fault(stamp, self._pose[0] if self._pose is not None else -1, (pose.position,)):
+            raise SpecError(f"the pose's {fault}")
         self._pose, self._frame = (stamp, pose), message.header.frame_id
         self._take("pose", stamp, pose)
         if not self._config.twist_topic:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from robot_rl.clock import NS_PER_S
+from robot_rl.env.measurement import MAX_AHEAD, measurement_fault
 from robot_rl.env.robot_io import RobotState
 from robot_rl.errors import SpecError, StaleStateError
 from robot_rl.geometry import Pose
@@ -47,13 +48,13 @@ class Freshness:
         max_age: Oldest part of the arm's state that may be used.
         max_camera_age: Oldest frame that may be used.
         max_skew: Largest difference between the stamps of the pose and of the other parts of the arm's state.
-        max_ahead: How far a stamp may lie in the future, since two machines' clocks are never quite the same.
+        max_ahead: How far a stamp may lie in the future.
     """
 
     max_age: float = 0.2
     max_camera_age: float = 0.25
     max_skew: float = 0.05
-    max_ahead: float = 0.02
+    max_ahead: float = MAX_AHEAD
 
 
 class _Stamped(NamedTuple):
@@ -98,7 +99,8 @@ class StateAssembler:
             now: Time [ns].
         """
         with self._lock:
-            reason = self._fault(part, stamp, value, now)
+            values = () if part.startswith(_CAMERA) else _arrays(value)
+            reason = measurement_fault(stamp, self.stamp(part), values, now, self._freshness.max_ahead)
             if reason is not None:
                 self.refusals[f"{part}: {reason}"] += 1
                 self._last_refusal[part] = reason
@@ -157,16 +159,6 @@ class StateAssembler:
         """Age of the newest sample of a part [s]; infinite before the first."""
         stamp = self.stamp(part)
         return (now - stamp) / NS_PER_S if stamp >= 0 else math.inf
-
-    def _fault(self, part: str, stamp: int, value: Any, now: int) -> str | None:
-        samples = self._parts[part]
-        if samples and stamp <= samples[-1].stamp:
-            return "stamp does not rise"
-        if stamp - now > self._freshness.max_ahead * NS_PER_S:
-            return "stamp lies in the future: the clocks of the two machines differ"
-        if not part.startswith(_CAMERA) and not all(np.isfinite(array).all() for array in _arrays(value)):
-            return "value has a NaN or an infinity"
-        return None
 
     def _newest(self, part: str, now: int, max_age: float) -> _Stamped:
         samples = self._parts[part]

@@ -7,7 +7,7 @@ lets through unchanged is the same object that it was given.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -15,12 +15,10 @@ import numpy as np
 
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import SafetyNodeConfig
+from robot_rl.env.measurement import MAX_AHEAD, measurement_fault
 from robot_rl.env.robot_io import Command, check_command
 from robot_rl.errors import CommandRefusedError, ConfigError, SpecError
 from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_multiply, rotvec_from_quat
-
-MAX_AHEAD = 0.02
-"""How far the stamp of a command may lie in the future [s], since two machines' clocks are never quite the same."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +80,8 @@ class CommandGuard:
         Raises:
             SpecError: if that is no measurement: not finite, not newer than the last, or from the future.
         """
-        self._check_measured("pose", (*pose.position, *pose.quaternion), stamp, self._pose_stamp, now)
+        if fault := measurement_fault(stamp, self._pose_stamp, (pose.position, pose.quaternion), now):
+            raise SpecError(f"the pose's {fault}")
         self._pose, self._pose_stamp = pose, stamp
 
     def measured_wrench(self, wrench: np.ndarray, stamp: int, now: int | None = None) -> None:
@@ -91,7 +90,8 @@ class CommandGuard:
         Raises:
             SpecError: as for the pose.
         """
-        self._check_measured("wrench", wrench, stamp, self._wrench_stamp, now)
+        if fault := measurement_fault(stamp, self._wrench_stamp, (wrench,), now):
+            raise SpecError(f"the wrench's {fault}")
         self._wrench_stamp = stamp
         force = float(np.linalg.norm(wrench[:3]))
         if force > self._config.max_force:
@@ -149,15 +149,6 @@ class CommandGuard:
         if not limited:
             return GuardedCommand(command, ())
         return GuardedCommand(replace(command, ttl=ttl, T_base_target=target), limited)
-
-    @staticmethod
-    def _check_measured(what: str, values: Iterable[float], stamp: int, newest: int, now: int | None) -> None:
-        if not all(map(math.isfinite, values)):
-            raise SpecError(f"the {what} has a NaN or an infinity")
-        if stamp <= newest:
-            raise SpecError(f"the stamp of the {what} does not rise: a clock was set back, or two nodes publish it")
-        if now is not None and stamp - now > MAX_AHEAD * NS_PER_S:
-            raise SpecError(f"the stamp of the {what} lies in the future: the clocks of the machines differ")
 
     def _limit(self, target: Pose, pose: Pose, stamp: int) -> tuple[Pose, tuple[str, ...]]:
         elapsed = (stamp - self._last_stamp) / NS_PER_S if self._last_stamp >= 0 else math.inf

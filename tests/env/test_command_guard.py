@@ -106,7 +106,7 @@ def test_a_nan_in_the_wrench_is_no_measurement():
     made = guard()
     later = NOW + NS_PER_S
     made.measured_pose(HERE, later)
-    with pytest.raises(SpecError, match="the wrench has a NaN"):
+    with pytest.raises(SpecError, match="the wrench's value has a NaN"):
         made.measured_wrench(np.full(6, np.nan), later)
     with pytest.raises(CommandRefusedError, match=r"wrench is 1.00 s old"):
         made.check(to(stamp=later), later)
@@ -122,9 +122,9 @@ def test_a_nan_in_the_wrench_is_no_measurement():
 )
 def test_stamps_that_jump_are_refused_and_what_was_known_grows_old(stamp, now, reason):
     made = guard()
-    with pytest.raises(SpecError, match=f"stamp of the pose {reason}"):
+    with pytest.raises(SpecError, match=f"the pose's stamp {reason}"):
         made.measured_pose(HERE, stamp, now)
-    with pytest.raises(SpecError, match=f"stamp of the wrench {reason}"):
+    with pytest.raises(SpecError, match=f"the wrench's stamp {reason}"):
         made.measured_wrench(np.zeros(6), stamp, now)
     assert made.stale(NOW + NS_PER_S) is not None
 

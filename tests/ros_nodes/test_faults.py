@@ -80,7 +80,7 @@ def test_stamps_that_jump_back_stop_the_arm_and_are_named(graph):
     cell = begun(graph)
     cell.controller.stamp_shift = -60 * 10**9
     assert "is" in steps_until_stale(cell)
-    assert refused(cell.arm, "the stamp of the pose does not rise")
+    assert refused(cell.arm, "the pose's stamp does not rise")
     assert eventually(lambda: "the arm's" in cell.safety.health()[1])
 
 
