@@ -6,7 +6,6 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -212,9 +211,7 @@ class RemoteLearner:
         """The learner itself."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         """Closes it."""
         self.close()
 
