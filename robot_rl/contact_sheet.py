@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 
 from robot_rl.data.info import control_rate
 from robot_rl.data.mp4 import Mp4Writer
-from robot_rl.data.schema import IMAGE_PREFIX, Episode, Source
+from robot_rl.data.schema import IMAGE_PREFIX, INTERRUPTED, Episode, Source
 from robot_rl.errors import DataError
 from robot_rl.files import writing
 
@@ -88,7 +88,7 @@ def _cameras(episode: Episode) -> list[str]:
 
 
 def _outcome(episode: Episode) -> str:
-    if episode.metadata.get("interrupted"):
+    if episode.metadata.get(INTERRUPTED):
         return "interrupted"
     success = episode.metadata.get("success")
     return "success" if success else "outcome not recorded" if success is None else "failed"

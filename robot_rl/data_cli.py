@@ -234,7 +234,7 @@ def _split(arguments: argparse.Namespace) -> Reply:
 def _prune(arguments: argparse.Namespace) -> Reply:
     from robot_rl.data.layout import find_store
     from robot_rl.data.rearrange import prune
-    from robot_rl.data.recovery import INTERRUPTED
+    from robot_rl.data.schema import INTERRUPTED
     from robot_rl.data.store import EpisodeStore
 
     if not (arguments.episode or arguments.failed or arguments.interrupted or arguments.shorter_than):

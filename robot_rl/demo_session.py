@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from robot_rl.data.quality import quality_warnings
-from robot_rl.data.schema import Episode, Observation, Step
+from robot_rl.data.schema import CUT, Episode, Observation, Step
 from robot_rl.data.store import EpisodeStore
 from robot_rl.demonstrate import demonstration_id
 from robot_rl.env.robot_env import RobotEnv
@@ -151,7 +151,7 @@ class DemoSession:
         episode = self._newest.episode
         if episode is None:  # cannot be: a step was taken
             return asked
-        cut = episode.metadata.get("cut")
+        cut = episode.metadata.get(CUT)
         if asked in ("discard", "redo") or (cut is not None and asked is None):
             self._set_aside(name, asked or str(cut))
             return asked

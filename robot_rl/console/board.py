@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from robot_rl.data.schema import Episode, Observation, Source, Step
+from robot_rl.data.schema import CUT, Episode, Observation, Source, Step
 from robot_rl.env.task import TaskSpec
 from robot_rl.learn.rollout import EpisodeResult
 
@@ -115,7 +115,7 @@ class Board:
             "id": episode.episode_id,
             "success": result.success,
             "failure": result.failure,
-            "cut": episode.metadata.get("cut"),
+            "cut": episode.metadata.get(CUT),
             "steps": result.steps,
             "seconds": result.cycle_time,
             "led": result.operator_steps,

@@ -10,8 +10,7 @@ import numpy as np
 
 from robot_rl.data.layout import ASIDE, PARTIAL
 from robot_rl.data.overlays import overlay_fingerprints, overlay_names
-from robot_rl.data.recovery import INTERRUPTED
-from robot_rl.data.schema import Source
+from robot_rl.data.schema import INTERRUPTED, Source
 from robot_rl.data.store import EpisodeStore
 
 _SHORTEST = 1e5

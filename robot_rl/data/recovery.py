@@ -9,11 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from robot_rl.data.journal import JOURNAL_SUFFIX, Journal, read_journal
-from robot_rl.data.schema import Episode
+from robot_rl.data.schema import INTERRUPTED, Episode
 from robot_rl.errors import DataError
-
-INTERRUPTED = "interrupted"
-"""Metadata entry, true, of an episode whose writer ended before the episode did."""
 
 
 @dataclass(frozen=True)

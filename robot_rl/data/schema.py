@@ -20,6 +20,15 @@ SCHEMA_VERSION = 1
 STATE_PREFIX, IMAGE_PREFIX = "state/", "images/"
 """How the keys of an observation begin: vectors in SI units, and frames of a camera."""
 
+JUDGE = "judge"
+"""Key of an episode's metadata for who judged it, where that was not the task."""
+OVERRULED = "overruled"
+"""Key of an episode's metadata for the judge whose word a person took back."""
+CUT = "cut"
+"""Key of an episode's metadata for why a person, or a hold, ended it."""
+INTERRUPTED = "interrupted"
+"""Key of an episode's metadata, true if its writer, or the robot, was lost before it ended."""
+
 Observation = Mapping[str, np.ndarray]
 """`state/<what>` vectors in SI units and `images/<camera>` uint8 frames."""
 

@@ -10,7 +10,18 @@ from typing import Any, Protocol, cast
 import numpy as np
 import torch
 
-from robot_rl.data.schema import OPERATOR_SOURCES, Episode, EpisodeBuilder, Observation, Source, Step
+from robot_rl.data.schema import (
+    CUT,
+    INTERRUPTED,
+    JUDGE,
+    OPERATOR_SOURCES,
+    OVERRULED,
+    Episode,
+    EpisodeBuilder,
+    Observation,
+    Source,
+    Step,
+)
 from robot_rl.data.store import EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import TASK_JUDGE
@@ -143,7 +154,7 @@ class Rollout:
         if builder is None or len(builder) == 0:
             return None
         builder.cut()
-        builder.metadata["interrupted"] = True
+        builder.metadata[INTERRUPTED] = True
         self._builder = builder
         observation, info = self._newest
         return self._finish(observation, {**info, "success": False, "failure": reason})
@@ -191,9 +202,10 @@ class Rollout:
             overruns=int(info["overruns"]),
         )
         builder.metadata |= {"success": result.success, "failure": result.failure}
-        builder.metadata |= {name: info[name] for name in ("cut", "overruled") if info[name] is not None}
+        said = {CUT: info["cut"], OVERRULED: info["overruled"]}
+        builder.metadata |= {key: word for key, word in said.items() if word is not None}
         if info["judge"] != TASK_JUDGE:
-            builder.metadata["judge"] = info["judge"]
+            builder.metadata[JUDGE] = info["judge"]
         episode = builder.finish(observation, int(info["stamp_obs"]))
         self._builder = None
         for observer in self._observers:

@@ -18,9 +18,9 @@ import numpy as np
 
 from robot_rl.data.layout import find_store
 from robot_rl.data.overlays import overlay_fingerprints
-from robot_rl.data.schema import Episode
+from robot_rl.data.schema import JUDGE, OVERRULED, Episode
 from robot_rl.data.store import EpisodeStore
-from robot_rl.reward.truth import CLASSIFIER_JUDGE, JUDGE, OVERRULED
+from robot_rl.reward.truth import CLASSIFIER_JUDGE
 
 NEAR = 15
 """Frames as close as this to a success are the hardest to tell from one; half of the negatives are such."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from robot_rl.data.overlays import overlay_fingerprints, read_overlay
+from robot_rl.data.schema import JUDGE
 from robot_rl.data.store import EpisodeStore
 from robot_rl.data.summary import EpisodeSummary
 from robot_rl.errors import DataError
@@ -17,10 +18,6 @@ from robot_rl.errors import DataError
 OUTCOME = "outcome"
 """Key of an episode's metadata for how it went, in more detail than success: e.g. `near_miss`, `idle`."""
 NEAR_MISS = "near_miss"
-JUDGE = "judge"
-"""Key of an episode's metadata for who judged it, where that was not the task."""
-OVERRULED = "overruled"
-"""Key of an episode's metadata for the judge whose word a person took back."""
 CLASSIFIER_JUDGE = "classifier"
 """Name of a reward classifier as the judge of an episode: what it says is no truth."""
 _WORDS = {
