@@ -186,7 +186,7 @@ def _figures(classifier: RewardClassifier, episodes: Sequence[JudgedEpisode]) ->
     for outcome in sorted({one.outcome for one in episodes if one.outcome and not one.success}):
         of = np.array([one.outcome == outcome for one in episodes]) & ~success
         found[f"false_positive_rate.{outcome}"] = share(int((fired & of).sum()), int(of.sum()))
-    delays = np.array([one.fired - int(np.argmax(one.shows)) for one in episodes if one.right and one.fired])
+    delays = np.array([(one.fired or 0) - int(np.argmax(one.shows)) for one in episodes if one.right])
     found["delay_steps"] = with_interval(lambda i: float(np.percentile(delays[i], 95)), len(delays))
     found["roc_auc"] = with_interval(lambda i: figures.roc_auc(success[i], best[i]), count)
     found["average_precision"] = with_interval(lambda i: figures.average_precision(success[i], best[i]), count)

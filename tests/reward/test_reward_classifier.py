@@ -78,6 +78,12 @@ def test_a_spoiled_classifier_is_caught(folder):
     assert "the opposite of these labels" in standing.causes[0]
 
 
+def test_a_success_that_is_seen_in_the_first_frame_is_one_without_delay(classifier, folder):
+    episodes, _ = judge_episodes(classifier, LabelledStore(folder / "test").episodes(0))
+    at_once = [replace(one, shows=np.ones_like(one.shows), fired=0) if one.success else one for one in episodes]
+    assert make_classifier_report(classifier, at_once).figures["delay_steps"].value == 0.0
+
+
 def test_what_it_was_trained_on_does_not_count(classifier, folder):
     with pytest.raises(DataError, match="was trained on all 24"):
         report_of(classifier, folder / "train")
