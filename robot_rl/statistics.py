@@ -36,6 +36,23 @@ def wilson_interval(successes: int, n: int, confidence: float = 0.95) -> tuple[f
     return low, high
 
 
+def faultless_trials(rate: float, confidence: float = 0.95) -> int:
+    """How many trials without a fault it takes to show, by Wilson's interval, that faults are no more than a rate.
+
+    The upper end for 0 of n is z^2 / (n + z^2), solved for n.
+
+    Args:
+        rate: Of faults, in (0, 1).
+        confidence: Level, in (0, 1).
+
+    Raises:
+        ValueError: if `rate` or `confidence` is not in (0, 1).
+    """
+    if not 0 < rate < 1:
+        raise ValueError(f"rate {rate} is not between 0 and 1")
+    return math.ceil(_normal_quantile(confidence) ** 2 * (1 - rate) / rate)
+
+
 def interquartile_mean(values: Sequence[float] | np.ndarray) -> float:
     """Mean of the middle half: a quarter of the values, rounded down, is left out at either end (Agarwal 2021).
 

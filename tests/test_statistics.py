@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from robot_rl.statistics import bootstrap_interval, interquartile_mean, wilson_interval
+from robot_rl.statistics import bootstrap_interval, faultless_trials, interquartile_mean, wilson_interval
 
 
 def test_wilson_interval_by_hand():
@@ -33,6 +33,20 @@ def test_wilson_interval_stays_in_range_and_holds_its_level():
 def test_wilson_interval_refuses_nonsense(successes, n, confidence):
     with pytest.raises(ValueError, match=r"successes in|confidence"):
         wilson_interval(successes, n, confidence)
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.02, 0.05, 0.3, 0.9])
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+def test_so_many_faultless_trials_are_enough_and_one_fewer_is_not(rate, confidence):
+    n = faultless_trials(rate, confidence)
+    assert wilson_interval(0, n, confidence)[1] <= rate
+    assert wilson_interval(0, n - 1, confidence)[1] > rate
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0])
+def test_faultless_trials_refuses_what_no_number_shows(rate):
+    with pytest.raises(ValueError, match="rate"):
+        faultless_trials(rate)
 
 
 def test_interquartile_mean_by_hand():

@@ -208,7 +208,7 @@ def _cameras(stores: Sequence[LabelledStore], settings: ClassifierSettings) -> t
 
 def _check_open(gate: PhysicalGate, values: np.ndarray) -> None:
     """A gate that successes do not pass is meant otherwise; it is given its values in the frames that show one."""
-    share = float((values <= gate.bound if gate.below else values >= gate.bound).mean())
+    share = float(gate.passes(values).mean())
     if share < LEAST_OPEN:
         low, high = np.quantile(values, [0.05, 0.95])
         raise ConfigError(

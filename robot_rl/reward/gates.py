@@ -35,9 +35,12 @@ class Condition:
         if found is None or math.isnan(found.low):
             return "unknown", f"{self.figure}: not known, needs {bound}"
         worse = found.low if self.at_least is not None else found.high
-        good = worse >= self.at_least if self.at_least is not None else worse <= (self.at_most or 0.0)
         words = f"{self.figure}: {found.value:.3f}, at worst {worse:.3f}, needs {bound}"
-        return ("passed" if good else "failed"), words
+        return ("passed" if self.meets(worse) else "failed"), words
+
+    def meets(self, value: float) -> bool:
+        """Whether a figure of this value would do."""
+        return (self.at_least is None or value >= self.at_least) and (self.at_most is None or value <= self.at_most)
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,11 @@ class PhysicalGate:
         Raises:
             ConfigError: if there is no such element.
         """
-        value = self.value(observations)
-        found: np.ndarray = value <= self.bound if self.below else value >= self.bound
+        return self.passes(self.value(observations))
+
+    def passes(self, values: np.ndarray) -> np.ndarray:
+        """Whether each of these values of the element is on the right side of the bound, shape as given."""
+        found: np.ndarray = values <= self.bound if self.below else values >= self.bound
         return found
 
     def value(self, observations: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -9,9 +9,7 @@ from enum import StrEnum
 
 from robot_rl.reward.figures import Figure
 from robot_rl.reward.gates import Condition
-
-Z = 1.96
-"""Of a 95 % interval."""
+from robot_rl.statistics import faultless_trials
 
 
 class Fitness(StrEnum):
@@ -56,7 +54,7 @@ def stand(conditions: Sequence[Condition], figures: Mapping[str, Figure], causes
         if state == "passed":
             continue
         figure = figures.get(condition.figure)
-        if figure is not None and not math.isnan(figure.value) and not _meets(condition, figure.value):
+        if figure is not None and not math.isnan(figure.value) and not condition.meets(figure.value):
             failed.append(words)
         else:
             unsure.append(words + _needed(condition, figure))
@@ -64,14 +62,8 @@ def stand(conditions: Sequence[Condition], figures: Mapping[str, Figure], causes
     return Standing(fitness, tuple(failed), tuple(unsure), tuple(causes) if failed or unsure else ())
 
 
-def _meets(condition: Condition, value: float) -> bool:
-    if condition.at_least is not None:
-        return value >= condition.at_least
-    return value <= (condition.at_most if condition.at_most is not None else math.inf)
-
-
 def _needed(condition: Condition, figure: Figure | None) -> str:
-    """How many episodes without a fault would do (Wilson's interval), for a rate that has none."""
+    """How many episodes without a fault would do, for a rate that has none."""
     bound = condition.at_least if condition.at_least is not None else condition.at_most
     if figure is None or bound is None or math.isnan(figure.value):
         return "; no such episodes were looked at"
@@ -79,5 +71,5 @@ def _needed(condition: Condition, figure: Figure | None) -> str:
     rate = (1.0 - bound) if condition.at_least is not None else bound / scale
     faultless = figure.value == (1.0 if condition.at_least is not None else 0.0)
     if faultless and 0.0 < rate < 1.0 and condition.figure not in ("roc_auc", "calibration_error", "delay_steps"):
-        return f"; {math.ceil(Z**2 * (1.0 - rate) / rate)} without a fault would do"
+        return f"; {faultless_trials(rate)} without a fault would do"
     return ""
