@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from robot_rl.clock import Clock, SystemClock
-from robot_rl.teleop.device import DeviceError, DeviceLostError, Reading
-from robot_rl.teleop.spacemouse import INSTALL
+from robot_rl.clock import Clock
+from robot_rl.teleop.device import DeviceError, Reading
+from robot_rl.teleop.plugged import INSTALL, PluggedDevice
 
 # Codes of linux/input-event-codes.h; they are part of the kernel's interface.
 _KEY, _ABS = 0x01, 0x03
@@ -68,70 +68,28 @@ class Found(NamedTuple):
     problem: str | None = None
 
 
-class Gamepad:
-    """A gamepad that is plugged in.
-
-    Args:
-        connect: Opens its stream; called again after it was lost. Raises `OSError` while it is away.
-        name: For people.
-        clock: Stamps the readings.
-
-    Raises:
-        DeviceError: if it cannot be opened.
-    """
+class Gamepad(PluggedDevice[EventStream]):
+    """A gamepad that is plugged in; arguments and errors as for any `PluggedDevice`."""
 
     kind = "gamepad"
+    permission = PERMISSION
     axes = tuple(_STICKS.values())
     buttons = (*_BUTTONS.values(), *_TRIGGERS.values())
 
     def __init__(self, connect: Callable[[], EventStream], name: str = "gamepad", clock: Clock | None = None) -> None:
-        self.name, self._connect, self._clock = name, connect, clock or SystemClock()
-        self._stream: EventStream | None = None
-        try:
-            self._open()
-        except OSError as error:
-            raise DeviceError(f"cannot open {name}: {error}; {PERMISSION}") from error
+        super().__init__(connect, name, clock)
 
-    def read(self) -> Reading:
-        """How it is held now.
-
-        Raises:
-            DeviceLostError: if it is unplugged.
-        """
-        try:
-            if self._stream is None:
-                self._open()
-            self._drain()
-        except OSError as error:
-            self.close()
-            raise DeviceLostError(f"{self.name} is unplugged") from error
-        return Reading(
-            self._stamp,
-            np.array([self._values[name] for name in self.axes]),
-            tuple(self._values[name] > 0.5 for name in self.buttons),
-        )
-
-    def close(self) -> None:
-        """Gives it back."""
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
-
-    def _open(self) -> None:
-        stream = self._connect()
+    def _begin(self, stream: EventStream) -> None:
         self._stamp = self._clock.now()
         self._ranges = {code: stream.absinfo(code) for code in (*_STICKS, *_TRIGGERS)}
         self._values = dict.fromkeys((*self.axes, *self.buttons), 0.0)
         for code, info in self._ranges.items():  # where it is already, before anything changes
             self._take_axis(code, info.value)
-        self._stream = stream
 
-    def _drain(self) -> None:
-        if self._stream is None:
-            return
+    def _drain(self, stream: EventStream) -> None:
         try:
             while True:
-                for event in self._stream.read():
+                for event in stream.read():
                     self._stamp = self._clock.now()
                     if event.type == _ABS and event.code in self._ranges:
                         self._take_axis(event.code, event.value)
@@ -139,6 +97,13 @@ class Gamepad:
                         self._values[_BUTTONS[event.code]] = float(event.value != 0)
         except BlockingIOError:
             return
+
+    def _reading(self) -> Reading:
+        return Reading(
+            self._stamp,
+            np.array([self._values[name] for name in self.axes]),
+            tuple(self._values[name] > 0.5 for name in self.buttons),
+        )
 
     def _take_axis(self, code: int, value: int) -> None:
         low, high = self._ranges[code].min, self._ranges[code].max

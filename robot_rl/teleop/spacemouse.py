@@ -12,8 +12,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from robot_rl.clock import Clock, SystemClock
-from robot_rl.teleop.device import DeviceError, DeviceLostError, Reading
+from robot_rl.clock import Clock
+from robot_rl.teleop.device import DeviceError, Reading
+from robot_rl.teleop.plugged import INSTALL, PluggedDevice
 
 FULL_SCALE = 350.0
 """Counts at full deflection."""
@@ -21,7 +22,6 @@ _TO_HAND = np.array([1.0, -1.0, -1.0])
 _VENDORS = {0x256F: None, 0x046D: range(0xC603, 0xC62C)}
 """3Dconnexion; and Logitech, for the products that it made of them."""
 
-INSTALL = "pip install 'robot_rl[devices]'"
 PERMISSION = (
     'give yourself access: echo \'SUBSYSTEM=="hidraw", ATTRS{idVendor}=="256f|046d", TAG+="uaccess"\' | '
     "sudo tee /etc/udev/rules.d/70-spacemouse.rules && sudo udevadm control --reload && sudo udevadm trigger, "
@@ -48,55 +48,27 @@ class Found(NamedTuple):
     path: bytes
 
 
-class SpaceMouse:
-    """A SpaceMouse that is plugged in.
-
-    Args:
-        connect: Opens its stream; called again after it was lost. Raises `OSError` while it is away.
-        name: For people.
-        clock: Stamps the readings.
-
-    Raises:
-        DeviceError: if it cannot be opened.
-    """
+class SpaceMouse(PluggedDevice[HidStream]):
+    """A SpaceMouse that is plugged in; arguments and errors as for any `PluggedDevice`."""
 
     kind = "spacemouse"
+    permission = PERMISSION
     axes = ("x", "y", "z", "rx", "ry", "rz")
     buttons = ("left", "right")
 
     def __init__(self, connect: Callable[[], HidStream], name: str = "SpaceMouse", clock: Clock | None = None) -> None:
-        self.name, self._connect, self._clock = name, connect, clock or SystemClock()
-        try:
-            self._stream: HidStream | None = connect()
-        except OSError as error:
-            raise DeviceError(f"cannot open {name}: {error}; {PERMISSION}") from error
-        self._rest()
+        super().__init__(connect, name, clock)
 
-    def read(self) -> Reading:
-        """How it is held now.
-
-        Raises:
-            DeviceLostError: if it is unplugged.
-        """
-        try:
-            if self._stream is None:
-                self._stream = self._connect()
-            while report := bytes(self._stream.read(64)):
-                self._take(report)
-        except OSError as error:
-            self.close()
-            self._rest()
-            raise DeviceLostError(f"{self.name} is unplugged") from error
-        return Reading(self._stamp, self._values.copy(), self._pressed)
-
-    def close(self) -> None:
-        """Gives it back."""
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
-
-    def _rest(self) -> None:
+    def _begin(self, stream: HidStream) -> None:
+        del stream  # it tells only what changes
         self._values, self._pressed, self._stamp = np.zeros(6), (False, False), self._clock.now()
+
+    def _drain(self, stream: HidStream) -> None:
+        while report := bytes(stream.read(64)):
+            self._take(report)
+
+    def _reading(self) -> Reading:
+        return Reading(self._stamp, self._values.copy(), self._pressed)
 
     def _take(self, report: bytes) -> None:
         self._stamp = self._clock.now()
