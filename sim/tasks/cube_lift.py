@@ -11,13 +11,14 @@ import numpy as np
 
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import Outcome, TaskSpec, Workcell, WorkcellOptions, Workspace
-from robot_rl.geometry import Pose, quat_multiply, swing_twist_z, yaw_pose
+from robot_rl.geometry import Pose, quat_multiply, yaw_pose
 from robot_rl.spec import ArraySpec
 from sim.arm import ARM_DOF, ORANGE, solve_ik
 from sim.controller import ImpedanceGains
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.operator import InterventionHabit, OperatorSkill, ScriptedOperator
 from sim.scene import CAMERAS, DOWNWARD, FINGER_RANGE, GRIP, add_gripper_tool, new_scene
+from sim.tasks.estimate import drawn_offset, seen_from_tcp
 from sim.workcell import simulated_workcell
 
 SPEC = TaskSpec(
@@ -68,13 +69,9 @@ class CubeLift:
         x, y = START[:2] + rng.uniform(-CUBE_RANGE, CUBE_RANGE, 2)
         yaw = rng.uniform(-CUBE_YAW_RANGE, CUBE_YAW_RANGE)
         cube = yaw_pose(x, y, CUBE, yaw)
-        radius, angle = ESTIMATE_ERROR * np.sqrt(rng.uniform()), rng.uniform(0.0, 2.0 * np.pi)
-        self._T_base_estimate = yaw_pose(
-            x + radius * np.cos(angle),
-            y + radius * np.sin(angle),
-            CUBE,
-            yaw + rng.uniform(-ESTIMATE_ERROR_YAW, ESTIMATE_ERROR_YAW),
-        )
+        dx, dy = drawn_offset(rng, ESTIMATE_ERROR)
+        yaw_error = rng.uniform(-ESTIMATE_ERROR_YAW, ESTIMATE_ERROR_YAW)
+        self._T_base_estimate = yaw_pose(x + dx, y + dy, CUBE, yaw + yaw_error)
         fingers = [FINGER_RANGE, FINGER_RANGE]
         self._io.reset(np.concatenate((self._q_start, fingers, cube.position, cube.quaternion)), seed)
         self._held = 0
@@ -82,9 +79,7 @@ class CubeLift:
     def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
         """The cube's estimated pose in the tcp frame: position [m], turn [rad]."""
         del T_base_reset  # the estimate is relative to the tcp itself
-        T_tcp_estimate = state.T_base_tcp.inverse() @ self._T_base_estimate
-        turn, _ = swing_twist_z(quat_multiply(T_tcp_estimate.quaternion, DOWNWARD))
-        return {"state/cube_estimate": np.append(T_tcp_estimate.position, turn)}
+        return {"state/cube_estimate": seen_from_tcp(state, self._T_base_estimate)}
 
     def evaluate(self, state: RobotState) -> Outcome:
         """Lifted and between the fingers, by the true scene, for two steps running."""

@@ -22,6 +22,7 @@ from sim.arm import solve_ik
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.operator import InsertionOperator
 from sim.scene import CAMERAS, DOWNWARD, add_hole_block, add_peg_tool, new_scene
+from sim.tasks.estimate import drawn_offset, seen_from_tcp
 from sim.workcell import simulated_workcell
 
 
@@ -87,13 +88,13 @@ class PegInsert:
     def reset(self, seed: int) -> None:
         """Draws the hole's pose and the error of its estimate; the arm starts at the same pose every time."""
         p, rng = self.parameters, np.random.default_rng([seed, 1])
-        dx, dy = rng.uniform(-p.hole_range, p.hole_range, 2)
+        x, y = np.array((self._x, self._y)) + rng.uniform(-p.hole_range, p.hole_range, 2)
         yaw = rng.uniform(-p.hole_yaw_range, p.hole_yaw_range)
-        self.T_base_hole = yaw_pose(self._x + dx, self._y + dy, p.block_height, yaw)
-        radius, angle = p.estimate_error * np.sqrt(rng.uniform()), rng.uniform(0.0, 2.0 * np.pi)
+        self.T_base_hole = yaw_pose(x, y, p.block_height, yaw)
+        dx, dy = drawn_offset(rng, p.estimate_error)
         self._T_base_estimate = yaw_pose(
-            self._x + dx + radius * np.cos(angle),
-            self._y + dy + radius * np.sin(angle),
+            x + dx,
+            y + dy,
             p.block_height + rng.uniform(-p.estimate_error_z, p.estimate_error_z),
             yaw + rng.uniform(-p.estimate_error_yaw, p.estimate_error_yaw),
         )
@@ -105,9 +106,7 @@ class PegInsert:
     def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
         """Where the hole is believed to be: its mouth in the tcp frame [m], and how far the peg has to turn [rad]."""
         del T_base_reset  # the estimate is relative to the tcp itself
-        T_tcp_estimate = state.T_base_tcp.inverse() @ self._T_base_estimate
-        turn, _ = swing_twist_z(quat_multiply(T_tcp_estimate.quaternion, DOWNWARD))
-        return {"state/hole_estimate": np.append(T_tcp_estimate.position, turn)}
+        return {"state/hole_estimate": seen_from_tcp(state, self._T_base_estimate)}
 
     def evaluate(self, state: RobotState) -> Outcome:
         """In the hole, by the true scene: depth, lateral error, yaw and tilt, for two steps running."""
