@@ -24,7 +24,7 @@ from robot_rl.evaluation_text import in_words
 from robot_rl.label_cli import add_label_commands
 from robot_rl.operator_cli import add_devices_command, add_operator_flags, operator_options
 from robot_rl.registry import add_commands, benchmark_names, check_task
-from robot_rl.reply import Reply, add_group, add_parser
+from robot_rl.reply import Reply, add_group, add_parser, flat_lines
 from robot_rl.reward_cli import add_reward_commands
 from robot_rl.threads import one_thread
 
@@ -195,7 +195,7 @@ def _demo(arguments: argparse.Namespace) -> int:
         from robot_rl.person_demo import demonstrate_in_person
 
         answer = demonstrate_in_person(arguments.task, arguments.out, observed=observed, operator=operator, **shared)
-    _answer(arguments, answer, _flat_lines(answer))
+    _answer(arguments, answer, flat_lines(answer))
     return 0
 
 
@@ -269,7 +269,7 @@ def _inspect(arguments: argparse.Namespace) -> int:
     from robot_rl.inspection import inspect
 
     answer = inspect(arguments.path)
-    _answer(arguments, answer, _flat_lines(answer))
+    _answer(arguments, answer, flat_lines(answer))
     return 0
 
 
@@ -278,7 +278,7 @@ def _bench(arguments: argparse.Namespace) -> int:
     from robot_rl.registry import run_benchmark
 
     answer = run_benchmark(arguments.what)
-    _answer(arguments, answer, _flat_lines(answer))
+    _answer(arguments, answer, flat_lines(answer))
     return 0
 
 
@@ -299,13 +299,3 @@ def _judge(rate: float, wanted: float) -> int:
         return 0
     print(f"robot-rl: success {rate:.3f} is below --min-success {wanted:g}", file=sys.stderr)
     return 1
-
-
-def _flat_lines(answer: dict[str, Any], prefix: str = "") -> list[str]:
-    lines = []
-    for key, value in answer.items():
-        if isinstance(value, dict):
-            lines += _flat_lines(value, f"{prefix}{key}.")
-        else:
-            lines.append(f"{prefix}{key}: {value:.4g}" if isinstance(value, float) else f"{prefix}{key}: {value}")
-    return lines

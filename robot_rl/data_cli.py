@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl.errors import DataError
-from robot_rl.reply import MakeParser, Reply
+from robot_rl.reply import MakeParser, Reply, flat_lines
 
 
 def add_data_commands(commands: Any, add: MakeParser) -> None:
@@ -111,7 +111,7 @@ def _info(arguments: argparse.Namespace) -> Reply:
 
     facts = store_facts(find_store(arguments.store))
     sizes = {key: in_bytes(value) for key, value in facts.items() if key.startswith("bytes")}
-    return Reply(facts, _flat_lines(facts | sizes))
+    return Reply(facts, flat_lines(facts | sizes))
 
 
 def _verify(arguments: argparse.Namespace) -> Reply:
@@ -268,16 +268,6 @@ def in_bytes(count: int) -> str:
             break
         size, unit = size / 1000.0, larger
     return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-
-
-def _flat_lines(answer: dict[str, Any], prefix: str = "") -> list[str]:
-    lines = []
-    for key, value in answer.items():
-        if isinstance(value, dict):
-            lines += _flat_lines(value, f"{prefix}{key}.")
-        else:
-            lines.append(f"{prefix}{key}: {value}")
-    return lines
 
 
 def _counted(update: Callable[[int], object]) -> Callable[[], object]:

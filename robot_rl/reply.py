@@ -36,3 +36,14 @@ def add_parser(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
 def add_group(commands: Any, name: str, text: str) -> Any:
     """Where the commands of a group, such as `data`, are added."""
     return add_parser(commands, name, text).add_subparsers(required=True, metavar="COMMAND")
+
+
+def flat_lines(answer: dict[str, Any], prefix: str = "") -> list[str]:
+    """An answer for a person, a line for each value, with what it lies in before its name."""
+    lines = []
+    for key, value in answer.items():
+        if isinstance(value, dict):
+            lines += flat_lines(value, f"{prefix}{key}.")
+        else:
+            lines.append(f"{prefix}{key}: {value:.4g}" if isinstance(value, float) else f"{prefix}{key}: {value}")
+    return lines
