@@ -8,7 +8,8 @@ from torch import Tensor
 
 from robot_rl.config.components import ReplayConfig
 from robot_rl.data.percept import Images, ImageSpec
-from robot_rl.data.replay import ReplayBuffer, Sample
+from robot_rl.data.replay import ReplayBuffer
+from robot_rl.data.sample import Sample
 from robot_rl.errors import DataError
 
 

@@ -83,3 +83,17 @@ class PerceptSpec:
     state_size: int
     images: ImageSpec | None = None
     pose: tuple[int, int] | None = None
+
+
+def checked_row(what: str, value: np.ndarray, size: int) -> np.ndarray:
+    """`value` as a finite float32 row of that size.
+
+    Raises:
+        DataError: naming what it is, what was given and what is valid.
+    """
+    row = np.asarray(value, np.float32)
+    if row.shape != (size,):
+        raise DataError(f"replay: {what} has shape {row.shape}, expected {(size,)}")
+    if not np.isfinite(row).all():
+        raise DataError(f"replay: {what} has a NaN or an infinity: {row.tolist()}")
+    return row

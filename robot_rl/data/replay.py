@@ -7,42 +7,18 @@ when sampling and never stored.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from robot_rl.data.episode_list import EpisodeList
 from robot_rl.data.image_memory import image_memory
-from robot_rl.data.percept import Images, ImageSpec, Percept
+from robot_rl.data.percept import ImageSpec, Percept, checked_row
+from robot_rl.data.sample import Sample
 from robot_rl.data.schema import OPERATOR_SOURCES, Episode, Source
 from robot_rl.data.slot_queue import SlotQueue
 from robot_rl.errors import DataError
-
-
-class Sample(NamedTuple):
-    """Transitions for learning, float32. A batch dimension (count,) or (minibatches, batch size) comes first.
-
-    Attributes:
-        observation: Packed observations at step t - age for each of the H ages of the history, (..., H * state_size).
-        action: Executed at step t, (..., action_size).
-        reward: Sum of `discount ** k * reward[t + k]` over the m <= n_step steps of the window, (...).
-        discount: `discount ** m`, or 0 where the window ended in termination, (...).
-        next_observation: As `observation`, at step t + m.
-        images: What networks see at step t, one random crop of each camera, (..., *view_shape); None without images.
-        next_images: As `images`, at step t + m.
-        to_goal: How the pose changed from step t to the end of its episode, (..., pose); NaN where the episode did not
-            end in success, or has not ended yet. None of a buffer that is not told where the pose is.
-    """
-
-    observation: np.ndarray
-    action: np.ndarray
-    reward: np.ndarray
-    discount: np.ndarray
-    next_observation: np.ndarray
-    images: Images | None = None
-    next_images: Images | None = None
-    to_goal: np.ndarray | None = None
 
 
 class ReplayBuffer:
@@ -53,6 +29,8 @@ class ReplayBuffer:
     hands (bootstraps from the observation at which it did). Transitions can be sampled as soon as they are appended.
     When the ring is full the oldest whole episodes go. Steps that the policy did not choose are also indexed apart, so
     that interventions count as demonstrations without being stored twice.
+
+    The last step may be undecided: until `decide` says its reward it is not sampled, and windows end before it.
 
     Args:
         capacity: Rows, each one observation; an episode of T steps takes T + 1.
@@ -90,7 +68,7 @@ class ReplayBuffer:
         }
         self._all = SlotQueue(capacity)
         self._operator = SlotQueue(capacity)
-        self._episode_rows: deque[int] = deque()  # rows of each episode, oldest first
+        self._episodes = EpisodeList()
         self._first = 0  # slot of the oldest row
         self._rows = 0  # rows in use
         self._open = False  # whether the newest episode is unfinished
@@ -104,19 +82,20 @@ class ReplayBuffer:
         """Transitions whose action was not chosen by the policy."""
         return len(self._operator)
 
-    def begin(self, percept: Percept) -> None:
+    def begin(self, percept: Percept, name: str = "") -> None:
         """Starts an episode; one that is unfinished is closed as truncated where it stands.
 
         Args:
             percept: Its first observation.
+            name: For `decide`.
 
         Raises:
             DataError: if a shape or dtype is wrong or a value is not finite.
         """
-        percept = self._checked_percept(percept)
+        percept = self._checked(percept)
         self._close()
         self._add_row(percept, index=0, episode_rows=0)
-        self._episode_rows.append(1)
+        self._episodes.begin(name)
         self._open = True
 
     def append(
@@ -127,6 +106,8 @@ class ReplayBuffer:
         truncated: bool,
         source: int,
         next_percept: Percept,
+        *,
+        undecided: bool = False,
     ) -> None:
         """Adds one step to the unfinished episode.
 
@@ -137,6 +118,7 @@ class ReplayBuffer:
             truncated: Cut here: what would follow still counts.
             source: Who chose the action, a `Source`.
             next_percept: Observation that the step led to.
+            undecided: Whether `decide` will say what this step is worth; it has to be the last of its episode.
 
         Raises:
             DataError: if no episode was begun, the episode outgrows the ring, or a value has a wrong shape or is not
@@ -146,15 +128,17 @@ class ReplayBuffer:
             raise DataError("append without begin: the last episode has ended; call begin with the first observation")
         if terminated and truncated:
             raise DataError("a step both terminated and truncated; it can be only one")
-        action = self._checked("action", action, self.action_size)
-        next_percept = self._checked_percept(next_percept)
+        name, rows = self._episodes.newest
+        if undecided and not (truncated and name):
+            raise DataError("only a step that truncates an episode with a name can be undecided")
+        action = checked_row("action", action, self.action_size)
+        next_percept = self._checked(next_percept)
         if not np.isfinite(reward):
             raise DataError(f"replay: reward is {reward}")
         columns = self._columns
-        rows = self._episode_rows[-1]
         slot = (self._first + self._rows - 1) % self.capacity  # before rows move on; slots of live rows never change
         self._add_row(next_percept, index=rows, episode_rows=rows)
-        self._episode_rows[-1] += 1
+        self._episodes.grow()
         columns["action"][slot] = action
         columns["reward"][slot] = reward
         columns["terminated"][slot] = terminated
@@ -163,13 +147,44 @@ class ReplayBuffer:
         same_hands = rows > 1 and columns["source"][previous] == source
         offset = int(columns["run_offset"][previous]) + 1 if same_hands else 0
         columns["run_offset"][slot] = offset
-        columns["run_length"][(slot - offset) % self.capacity] = offset + 1
-        self._all.push(slot)
-        if source in OPERATOR_SOURCES:
-            self._operator.push(slot)
+        columns["run_length"][(slot - offset) % self.capacity] = offset + (not undecided)
+        if undecided:
+            self._episodes.undecided.add(name)
+        else:
+            self._all.push(slot)
+            if source in OPERATOR_SOURCES:
+                self._operator.push(slot)
         if terminated and reward > 0:
             columns["success_at"][(slot - rows + 1) % self.capacity] = rows
         self._open = not (terminated or truncated)
+
+    def decide(self, name: str, reward: float, terminated: bool) -> bool:
+        """Says what the last step of an episode is worth, for the first time or anew; from now on it is sampled.
+
+        Args:
+            name: Of the episode, which has ended.
+            reward: Of its last step.
+            terminated: Whether nothing follows that step; otherwise it counts as truncated.
+
+        Returns:
+            Whether there is such an episode; one that was forgotten needs no reward.
+        """
+        found, columns = self._episodes.find(name), self._columns
+        if found is None or found[1] < 2 or (self._open and name == self._episodes.newest[0]):
+            return False
+        before, rows = found
+        first = (self._first + before) % self.capacity
+        slot = (first + rows - 2) % self.capacity
+        columns["reward"][slot], columns["terminated"][slot] = reward, terminated
+        columns["success_at"][first] = rows - 1 if terminated and reward > 0 else 0
+        if name in self._episodes.undecided:
+            self._episodes.undecided.discard(name)
+            offset = columns["run_offset"][slot]
+            columns["run_length"][(slot - offset) % self.capacity] = offset + 1
+            self._all.insert(slot, self._first)
+            if columns["source"][slot] in OPERATOR_SOURCES:
+                self._operator.insert(slot, self._first)
+        return True
 
     def add_episode(self, episode: Episode, percepts: Iterable[Percept]) -> None:
         """Adds a whole episode; if its last step neither terminated nor truncated, it is closed as truncated.
@@ -186,8 +201,8 @@ class ReplayBuffer:
         if rows > self.capacity:
             raise DataError(f"episode {episode.episode_id}: {self._too_long(rows)}")
         try:
-            checked = [self._checked_percept(percept) for percept in percepts]
-            actions = [self._checked("action", action, self.action_size) for action in episode.action]
+            checked = [self._checked(percept) for percept in percepts]
+            actions = [checked_row("action", action, self.action_size) for action in episode.action]
         except DataError as error:
             raise DataError(f"episode {episode.episode_id}: {error}") from error
         if len(checked) != rows:
@@ -292,7 +307,7 @@ class ReplayBuffer:
         slots = (self._first + np.arange(self._rows)) % self.capacity
         state = {
             **{name: column[slots] for name, column in self._columns.items()},
-            "episode_rows": np.array(self._episode_rows, np.int64),
+            **self._episodes.state_dict(),
             "open": int(self._open),
         }
         if self._images is not None and self.image_spec is not None:
@@ -307,8 +322,7 @@ class ReplayBuffer:
         """
         if missing := {*self._columns, "episode_rows", "open"} - state.keys():
             raise DataError(f"replay state lacks {sorted(missing)}")
-        lengths = [int(length) for length in state["episode_rows"]]
-        rows = sum(lengths)
+        rows = int(sum(state["episode_rows"]))
         if rows > self.capacity:
             raise DataError(f"replay state has {rows} rows, this ring {self.capacity}; raise the capacity")
         for name, column in self._columns.items():
@@ -319,9 +333,8 @@ class ReplayBuffer:
         for name, column in self._columns.items():
             column[:rows] = state[name]
         self._first, self._rows, self._open = 0, rows, bool(state["open"])
-        self._episode_rows = deque(lengths)
-        is_step = np.ones(rows, bool)
-        is_step[np.cumsum(lengths, dtype=np.int64) - 1] = False  # last rows hold an observation only
+        self._episodes.load_state_dict(state)
+        is_step = self._episodes.steps()
         self._all.fill(np.flatnonzero(is_step))
         self._operator.fill(np.flatnonzero(is_step & np.isin(self._columns["source"][:rows], OPERATOR_SOURCES)))
 
@@ -361,37 +374,27 @@ class ReplayBuffer:
 
     def _evict(self) -> None:
         """Forgets the oldest episode."""
-        rows = self._episode_rows.popleft()
-        slots = (self._first + np.arange(rows - 1)) % self.capacity
-        self._all.drop(rows - 1)
+        rows, steps = self._episodes.forget_oldest()
+        slots = (self._first + np.arange(steps)) % self.capacity
+        self._all.drop(steps)
         self._operator.drop(int(np.count_nonzero(np.isin(self._columns["source"][slots], OPERATOR_SOURCES))))
         self._first = (self._first + rows) % self.capacity
         self._rows -= rows
 
     def _close(self) -> None:
         """Ends the unfinished episode, if any, as truncated; one without a step leaves no trace."""
-        if self._open and self._episode_rows[-1] == 1:
-            self._episode_rows.pop()
+        if self._open and self._episodes.newest[1] == 1:
+            self._episodes.forget_newest()
             self._rows -= 1
         self._open = False
 
     def _too_long(self, rows: int) -> str:
         return f"needs {rows} rows, the replay has {self.capacity}; raise replay.capacity or end episodes sooner"
 
-    def _checked_percept(self, percept: Percept) -> Percept:
+    def _checked(self, percept: Percept) -> Percept:
         images = percept.images
         if self.image_spec is not None:
             images = self.image_spec.check(images)
         elif images is not None:
             raise DataError("replay: got images, but keeps none")
-        return Percept(self._checked("state", percept.state, self.state_size), images)
-
-    @staticmethod
-    def _checked(what: str, value: np.ndarray, size: int) -> np.ndarray:
-        """`value` as a finite float32 row."""
-        row = np.asarray(value, np.float32)
-        if row.shape != (size,):
-            raise DataError(f"replay: {what} has shape {row.shape}, expected {(size,)}")
-        if not np.isfinite(row).all():
-            raise DataError(f"replay: {what} has a NaN or an infinity: {row.tolist()}")
-        return row
+        return Percept(checked_row("state", percept.state, self.state_size), images)

@@ -28,6 +28,8 @@ CUT = "cut"
 """Key of an episode's metadata for why a person, or a hold, ended it."""
 INTERRUPTED = "interrupted"
 """Key of an episode's metadata, true if its writer, or the robot, was lost before it ended."""
+LABEL_SOURCE = "label"
+"""Source of rewards that are given by a label of the whole episode, which comes after its end."""
 
 Observation = Mapping[str, np.ndarray]
 """`state/<what>` vectors in SI units and `images/<camera>` uint8 frames."""
@@ -78,6 +80,11 @@ class Step:
     stamp_action: int
     episode_id: str
     index: int
+
+    @property
+    def undecided(self) -> bool:
+        """Whether this is the last step of an episode that a label has yet to judge: its reward is not known."""
+        return self.truncated and self.reward_source == LABEL_SOURCE
 
 
 @dataclass(frozen=True, eq=False)

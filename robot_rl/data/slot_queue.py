@@ -26,6 +26,12 @@ class SlotQueue:
         self._slots[(self._start + self._count) % len(self._slots)] = slot
         self._count += 1
 
+    def insert(self, slot: int, first: int) -> None:
+        """Puts a slot between those before and behind it, counted from slot `first`; copies all that are held."""
+        held, capacity = self.at(np.arange(self._count)), len(self._slots)
+        rank = np.searchsorted((held - first) % capacity, (slot - first) % capacity)
+        self.fill(np.insert(held, rank, slot))
+
     def drop(self, count: int) -> None:
         """Forgets the `count` oldest."""
         self._start = (self._start + count) % len(self._slots)
