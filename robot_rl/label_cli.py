@@ -104,6 +104,7 @@ def _run(arguments: argparse.Namespace) -> Reply:
     from robot_rl.reward.labelling import Labelling
     from robot_rl.reward.make_backend import make_backend
     from robot_rl.reward.units import Units
+    from robot_rl.reward.watch import asked_identity
 
     path = find_store(arguments.store)
     name = arguments.name or config.kind
@@ -112,8 +113,8 @@ def _run(arguments: argparse.Namespace) -> Reply:
         units = Units(store, config, task)
         backend = make_backend(config, Budget(config.budget))
         with LabelStore(path, create=True) as labels, Progress(len(units), f"label {name}", unit="questions") as shown:
-            asked = {"task": task, "camera": units.camera, "frames": config.frames.count}
-            labels.begin(name, units.kind, {**backend.identity, **asked}, config_to_dict(config))
+            identity = asked_identity(backend, config, task, units.camera)
+            labels.begin(name, units.kind, identity, config_to_dict(config))
             work = Labelling(labels, name, backend)
             try:
                 done = work.run(units, lambda p: shown.update(p.known + p.asked + p.unanswered, cost=p.cost or None))
@@ -140,15 +141,19 @@ def _watch(arguments: argparse.Namespace) -> Reply:
     import threading
 
     from robot_rl.data.layout import find_store, read_head
+    from robot_rl.data.summary import EpisodeSummary
+    from robot_rl.errors import BudgetSpentError
+    from robot_rl.reward.answer import Answer
     from robot_rl.reward.budget import Budget
     from robot_rl.reward.calibration import read_calibration
+    from robot_rl.reward.hack_watch import HackWatch
     from robot_rl.reward.label_store import LabelStore
     from robot_rl.reward.make_backend import make_backend
     from robot_rl.reward.watch import Watch
 
     path, name, stop = find_store(arguments.store), arguments.name or config.kind, threading.Event()
     task = config.task or _instruction(read_head(path)["metadata"].get("task"))
-    budget = Budget(config.budget)
+    budget, stopped = Budget(config.budget), ""
     backend = make_backend(config, budget)
     signal.signal(signal.SIGINT, lambda *_: stop.set())  # ends a round in order
     os.nice(5)  # control and learning come first on this machine
@@ -158,20 +163,35 @@ def _watch(arguments: argparse.Namespace) -> Reply:
 
     with LabelStore(path, create=True) as labels:
         file = labels.calibration_path(name)
-        calibration = read_calibration(file) if file.exists() else None
-        watch = Watch(path, config, task, labels, name, backend, budget, calibration=calibration, say=say)
-        say(f"watching {path}; Ctrl-C ends it" + ("" if calibration else "; not calibrated, so a success is p >= 0.5"))
+        found = HackWatch(read_calibration(file) if file.exists() else None)
+
+        def take(row: EpisodeSummary, answer: Answer, lag: float | None) -> None:
+            if (alarm := found.add(row, answer, lag, judges=config.kind == "success")) is not None:
+                say(f"ALARM after {row.episode_id}: {alarm}")
+
+        watch = Watch(path, config, task, labels, name, backend, on_label=take)
+        say(
+            f"watching {path}; Ctrl-C ends it" + ("" if file.exists() else "; not calibrated, so a success is p >= 0.5")
+        )
         try:
-            done = watch.run(stop, arguments.pause)
+            while not stop.is_set():
+                if why := watch.round().why:
+                    say(f"left for the next round: {why}")
+                budget.check()
+                stop.wait(arguments.pause)
+        except BudgetSpentError as error:
+            stopped = str(error)
         finally:
             backend.close()
-    summary = {"store": path, "name": name, **done.summary()}
-    lines = [f"{done.labelled} labels {name!r}; {done.judged} compared with what is known, {done.alarms} alarms"]
-    if done.lags:
+    summary = {"store": path, "name": name, **found.summary(), "stopped": stopped}
+    lines = [
+        f"{found.labelled} labels {name!r}; {summary['judged']} compared with what is known, {summary['alarms']} alarms"
+    ]
+    if found.lags:
         lines.append(f"lag from episode to label {summary['lag_p50_s']:.1f} s (p95 {summary['lag_p95_s']:.1f} s)")
-    if done.stopped:
-        lines.append(f"stopped: {done.stopped}")
-    return Reply(summary, lines, int(bool(done.alarms or done.stopped)))
+    if stopped:
+        lines.append(f"stopped: {stopped}")
+    return Reply(summary, lines, int(bool(summary["alarms"] or stopped)))
 
 
 def _in_words(summary: dict[str, Any], total: int) -> list[str]:

@@ -27,6 +27,7 @@ from robot_rl.errors import (
 )
 from robot_rl.evaluate import Evaluation, evaluate, mean
 from robot_rl.interruption import stop_on_signal
+from robot_rl.labelled_training import LabelledTraining, labelled
 from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.learn.local_learner import LocalLearner
@@ -89,6 +90,7 @@ def train(
         else:
             assistance = stack.enter_context(assisted(config, workcell_options(config), operator, path))
             env = assistance.env
+        labels = stack.enter_context(labelled(config, env))
         learner = stack.enter_context(_learner(config, env, site))
         if run is None:  # made last, so that a task or setting that does not work leaves no directory behind
             run = stack.enter_context(RunDirectory.create(path, config))
@@ -113,6 +115,7 @@ def train(
                 progress=progress,
                 assistance=assistance,
                 patience=Patience(site.lost_episodes, progress.log),
+                labels=labels,
             )
             if checkpoint:
                 perceive_again(checkpoint, store, learner.perception, progress.log)
@@ -128,7 +131,7 @@ def train(
             )
         if assistance is not None:
             assistance.phase("evaluating", "Evaluating on held-out resets, without help.")
-        return _conclude(config, run, env, learner, training, metrics, site)
+        return _conclude(config, run, env, learner, training, metrics, site, labels)
 
 
 def evaluate_run(
@@ -245,6 +248,7 @@ def _conclude(
     training: Training,
     metrics: MetricsWriter,
     site: Site,
+    labels: LabelledTraining | None,
 ) -> dict[str, Any]:
     """Evaluates, draws, films and sums up."""
     learned = training.wall_time
@@ -261,6 +265,7 @@ def _conclude(
         **evaluation,
         "demo_cycle_time_s": training.demo_cycle_time,
         "timing": training.timing.summary(),
+        **({"labels": labels.summary()} if labels is not None else {}),
         "intervention_rate": _intervention_rate([r for r in records if r["kind"] == "episode"], training.env_steps),
         "wall_s": training.wall_time,
         "learning_wall_s": learned,

@@ -30,6 +30,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
         "not_journalled",  # steps that found that queue full
         "wall_s",  # since the run was started
     ),
+    "label": ("episode_id", "status", "value", "success", "truth", "lag_s", "cost", "alarms"),
     "update": ("updates", "critic_loss", "q_mean", "steps_per_s", "updates_per_s", "utd"),
     "curve": ("episodes", "success_rate", "cycle_time_s"),  # a short evaluation while training
     "evaluation": ("episodes", "success_rate", "cycle_time_s"),

@@ -54,6 +54,7 @@ def _check_same(old: TrainConfig, new: TrainConfig) -> None:
         max_lead_steps=new.max_lead_steps,
         checkpoint_interval=new.checkpoint_interval,
         evaluation=new.evaluation,
+        reward=replace(old.reward, budget=new.reward.budget),
         encoder=replace(old.encoder, crops=sight.crops, shift=sight.shift, precision=sight.precision),
     )
     if extended == new:

@@ -14,21 +14,27 @@ from robot_rl.errors import ConfigError, RobotRLError, UnknownNameError
 from robot_rl.reward.certificate import check_fit
 from robot_rl.reward.classifier import RewardClassifier, read_classifier
 from robot_rl.reward.classifier_judge import ClassifierJudge
+from robot_rl.reward.label_judge import LabelJudge
+from robot_rl.reward.labeller import labelled_view
 
 
 def watched(options: WorkcellOptions, config: RewardConfig) -> WorkcellOptions:
     """What has to be observed, so that whoever judges can; the cameras of a policy come first.
 
     Raises:
-        ConfigError: if no classifier is named.
+        ConfigError: if no classifier, or no store with labels, is named.
         DataError: if it cannot be read.
     """
     if config.kind == "task":
         return options
-    classifier = _classifier(config)
-    size = options.image_size if options.cameras else (classifier.size, classifier.size)
-    cameras = tuple(dict.fromkeys((*options.cameras, *classifier.cameras)))
-    return replace(options, cameras=cameras, image_size=size)
+    if config.kind == "vlm":
+        camera, size = labelled_view(_labels(config), config.labels)
+        needed: tuple[str, ...] = (camera,)
+    else:
+        classifier = _classifier(config)
+        needed, size = classifier.cameras, (classifier.size, classifier.size)
+    cameras = tuple(dict.fromkeys((*options.cameras, *needed)))
+    return replace(options, cameras=cameras, image_size=options.image_size if options.cameras else size)
 
 
 def rewarded(make: Callable[[], Workcell], config: RewardConfig) -> Workcell:
@@ -46,6 +52,10 @@ def rewarded(make: Callable[[], Workcell], config: RewardConfig) -> Workcell:
     """
     if config.kind == "task":
         return make()
+    if config.kind == "vlm":
+        cell = make()
+        label_judge = LabelJudge(knows_truth=cell.playback is not None)
+        return replace(cell, judges=(*cell.judges, label_judge))
     classifier = _classifier(config)
     warning = None if config.allow_unfit else check_fit(Path(config.path))
     cell = make()
@@ -71,6 +81,12 @@ def _check_task(classifier: RewardClassifier, spec: TaskSpec, path: str) -> None
     for camera in classifier.cameras:
         if camera not in spec.cameras:
             raise UnknownNameError("camera", camera, spec.cameras)
+
+
+def _labels(config: RewardConfig) -> Path:
+    if not config.path:
+        raise ConfigError("reward.kind=vlm needs reward.path, a store or run with labels: see `robot-rl label run`")
+    return Path(config.path)
 
 
 def _classifier(config: RewardConfig) -> RewardClassifier:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -53,6 +53,22 @@ class Assistance(Protocol):
         ...
 
 
+class Labels(Observer, Protocol):
+    """What training knows of labels that judge its online episodes."""
+
+    def begin(self, store: EpisodeStore, learner: LearnerPort, metrics: MetricsWriter, progress: Progress) -> None:
+        """Has episodes of the store labelled for the learner from now on."""
+        ...
+
+    def take(self, env_steps: int) -> None:
+        """Hands the labels that have come to the learner; never waits."""
+        ...
+
+    def wait(self, env_steps: int, stop: Callable[[], bool]) -> None:
+        """Between episodes: may wait for the last one's label, where that holds up nothing."""
+        ...
+
+
 class Training:
     """One training run.
 
@@ -66,6 +82,7 @@ class Training:
         progress: Tells how it goes.
         assistance: A person beside the training, None without one.
         patience: What to do when the robot is lost; None raises the error.
+        labels: What says later whether an online episode succeeded; None if it is known at its end.
     """
 
     def __init__(
@@ -80,8 +97,9 @@ class Training:
         progress: Progress,
         assistance: Assistance | None = None,
         patience: Patience | None = None,
+        labels: Labels | None = None,
     ) -> None:
-        self._assistance = assistance
+        self._assistance, self._labels = assistance, labels
         self._config, self._env, self._checkpoint, self._learner = config, env, checkpoint, learner
         self._store, self._metrics, self._progress = store, metrics, progress
         self._deployed = PolicyAverage(learner.policy, config.policy_average)
@@ -149,6 +167,8 @@ class Training:
         """Plays and learns until the configured number of env steps; True when that is reached, False when stopped."""
         rollout = self._rollout()
         config = self._config
+        if self._labels is not None:
+            self._labels.begin(self._store, self._learner, self._metrics, self._progress)
         while self.env_steps < config.env_steps and not self.stop_requested:
             if self._assistance is not None and not self._assistance.wait():
                 continue
@@ -156,6 +176,8 @@ class Training:
             if result is None:
                 continue
             self._record_episode(result)
+            if self._labels is not None:
+                self._labels.wait(self.env_steps, lambda: self.stop_requested)
             before = self.env_steps - result.steps
             if _passed(config.evaluation.curve_interval, before, self.env_steps):
                 self._record_curve_point()
@@ -193,6 +215,8 @@ class Training:
 
     def _catch_up(self) -> None:
         """Lets the learner work, and takes the outcome into the mean that is deployed."""
+        if self._labels is not None:
+            self._labels.take(self.env_steps)
         logs = self._learner.catch_up()
         if self._learner.updates:
             self._deployed.follow()
@@ -273,6 +297,8 @@ class Training:
         observers: tuple[Observer, ...] = (learner, StoreRecorder(self._store), self.timing)
         if self._assistance is not None:
             observers = (*observers, *self._assistance.watch)
+        if self._labels is not None:
+            observers = (*observers, self._labels)
         return Rollout(self._env, learner.policy, learner.perception, self._config.replay.history, observers)
 
     def _record_update(self, logs: Mapping[str, float]) -> None:
@@ -323,7 +349,7 @@ class Training:
             {
                 "episode": self._episodes - 1,
                 "return": result.total_reward,
-                "success": result.success,
+                "success": None if result.undecided else result.success,
                 "assisted": result.assisted,
                 "steps": result.steps,
                 "cycle_time_s": result.cycle_time,
@@ -341,7 +367,7 @@ class Training:
         steps = sum(r.steps for r in self._recent)
         self._progress.update(
             self.env_steps,
-            success=mean(r.success and not r.assisted for r in self._recent),
+            success=None if result.undecided else mean(r.success and not r.assisted for r in self._recent),
             intervention_rate=sum(r.operator_steps for r in self._recent) / steps,
         )
 

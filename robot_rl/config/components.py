@@ -90,13 +90,38 @@ class InterventionConfig:
 
 
 @dataclass(frozen=True, config=STRICT)
+class BudgetConfig:
+    """How much one run of the labeller may use. It stops before it would use more; 0 sets no limit."""
+
+    calls: NonNegative = 0
+    """Requests to the server, repeated ones included."""
+    tokens: NonNegative = 0
+    """Tokens of prompts and replies together."""
+    money: NonNegativeReal = 0.0
+    """In the currency of the prices."""
+    seconds: NonNegativeReal = 0.0
+    """Wall time [s]."""
+
+
+@dataclass(frozen=True, config=STRICT)
 class RewardConfig:
     """Who says whether an episode is a success, while training and in evaluation."""
 
-    kind: Literal["task", "classifier"] = "task"
-    """`task`: the task itself, which in simulation knows the truth. `classifier`: frames; see `robot-rl reward`."""
+    kind: Literal["task", "classifier", "vlm"] = "task"
+    """`task`: the task itself, which in simulation knows the truth. `classifier`: frames, at every step; see
+    `robot-rl reward`. `vlm`: a label of the whole episode, which comes after its end; see `robot-rl label`."""
     path: str = ""
-    """File of the classifier, from `robot-rl reward train`."""
+    """`classifier`: its file, from `robot-rl reward train`. `vlm`: a store, or a run, with labels of the same labeller,
+    calibrated and judged there."""
+    labels: str = "success"
+    """`vlm`: name of these labels. The labeller is set as it was for them."""
+    unlabelled: Literal["masked", "failure"] = "masked"
+    """`vlm`: what the end of an episode counts as that has no label (yet). `masked`: nothing is learned from its last
+    step. `failure`: it was not a success, until a label says otherwise."""
+    allow_uncalibrated: bool = False
+    """`vlm`: take labels that did not pass the gate for being a sparse reward. The run then says so."""
+    budget: BudgetConfig = Field(default_factory=BudgetConfig)
+    """`vlm`: what labelling may use while the run lasts, anew after each resuming."""
     allow_unfit: bool = False
     """Take a classifier although `robot-rl reward report` did not find it fit to end episodes, or was not asked."""
     overrule_s: Annotated[float, Field(ge=0, le=30)] = 2.0

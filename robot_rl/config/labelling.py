@@ -7,9 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from robot_rl.config.components import STRICT, NonNegative, Positive, PositiveReal
-
-NonNegativeReal = Annotated[float, Field(ge=0)]
+from robot_rl.config.components import STRICT, BudgetConfig, NonNegative, NonNegativeReal, Positive, PositiveReal
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -90,20 +88,6 @@ class FramesConfig:
     """Frames shown of an episode, evenly spaced, the last one always among them."""
     longest_side: Annotated[int, Field(ge=16, le=4096)] = 384
     """Larger frames are reduced to this [px]; smaller ones are sent as they are."""
-
-
-@dataclass(frozen=True, config=STRICT)
-class BudgetConfig:
-    """How much one run of the labeller may use. It stops before it would use more; 0 sets no limit."""
-
-    calls: NonNegative = 0
-    """Requests to the server, repeated ones included."""
-    tokens: NonNegative = 0
-    """Tokens of prompts and replies together."""
-    money: NonNegativeReal = 0.0
-    """In the currency of the prices."""
-    seconds: NonNegativeReal = 0.0
-    """Wall time [s]."""
 
 
 @dataclass(frozen=True, config=STRICT)

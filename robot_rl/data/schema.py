@@ -28,6 +28,8 @@ CUT = "cut"
 """Key of an episode's metadata for why a person, or a hold, ended it."""
 INTERRUPTED = "interrupted"
 """Key of an episode's metadata, true if its writer, or the robot, was lost before it ended."""
+TASK_SUCCESS = "task_success"
+"""Key of an episode's metadata, and metric of a step: what the task itself saw, where somebody else judges."""
 LABEL_SOURCE = "label"
 """Source of rewards that are given by a label of the whole episode, which comes after its end."""
 

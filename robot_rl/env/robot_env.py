@@ -17,7 +17,7 @@ from robot_rl.data.schema import Observation, Source, Step
 from robot_rl.env.handover import Handover, HandoverLimits
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.safety import SafetyFilter
-from robot_rl.env.task import Workcell, WorkcellOptions
+from robot_rl.env.task import Judge, Workcell, WorkcellOptions
 from robot_rl.errors import StepOrderError
 from robot_rl.geometry import Pose, quat_conjugate, quat_rotate
 from robot_rl.spec import ArraySpec, to_space, validate_dict
@@ -245,6 +245,11 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         if self.spec_task.gripper:
             values["state/gripper_width"] = np.array([state.gripper_width])
         return validate_dict(self.observation_specs, values, "observation")
+
+    @property
+    def judges(self) -> tuple[Judge, ...]:
+        """Who may change the task's judgement of a step."""
+        return self._cell.judges
 
     @property
     def clock(self) -> Clock:

@@ -49,6 +49,7 @@ class Learner:
         policy = make_policy(task, percepts, config, generator)
         self.sac = SAC(policy, return_range=task.return_range, config=config.sac)
         self._engine = Engine(self.sac, config.engine)
+        self._success_reward = task.return_range[1]
         self.env_steps = 0
         """Online steps received."""
         self._logs: list[dict[str, torch.Tensor]] = []
@@ -71,16 +72,29 @@ class Learner:
 
     # What the learner is told.
 
-    def begin(self, percept: Percept) -> None:
+    def begin(self, percept: Percept, episode_id: str = "") -> None:
         """An online episode started."""
-        self.online.begin(percept)
+        self.online.begin(percept, episode_id)
 
     def append(
-        self, action: np.ndarray, reward: float, terminated: bool, truncated: bool, source: int, next_percept: Percept
+        self,
+        action: np.ndarray,
+        reward: float,
+        terminated: bool,
+        truncated: bool,
+        source: int,
+        next_percept: Percept,
+        *,
+        undecided: bool = False,
     ) -> None:
         """An online step was taken; see `ReplayBuffer.append`."""
-        self.online.append(action, reward, terminated, truncated, source, next_percept)
+        undecided = undecided and self._config.reward.unlabelled == "masked"
+        self.online.append(action, reward, terminated, truncated, source, next_percept, undecided=undecided)
         self.env_steps += 1
+
+    def judge(self, episode_id: str, success: bool) -> None:
+        """A label says whether an online episode succeeded; one that was forgotten needs no judgement."""
+        self.online.decide(episode_id, self._success_reward if success else 0.0, success)
 
     # What the learner does.
 

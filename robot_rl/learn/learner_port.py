@@ -46,6 +46,10 @@ class LearnerPort(Protocol):
         """An online episode ended."""
         ...
 
+    def judge(self, episode_id: str, success: bool) -> None:
+        """A label says whether an online episode that has ended succeeded."""
+        ...
+
     def catch_up(self) -> dict[str, float] | None:
         """Lets the learner work; returns logs now and then. Called after every step."""
         ...

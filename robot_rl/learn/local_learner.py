@@ -29,13 +29,13 @@ class LocalLearner(Learner):
 
     def on_start(self, episode_id: str, observation: Observation) -> None:
         """An online episode started."""
-        del episode_id  # replay needs no names
-        self.begin(self.perception(observation))
+        self.begin(self.perception(observation), episode_id)
 
     def on_step(self, step: Step, next_observation: Observation) -> None:
         """An online step was taken."""
         percept: Percept = self.perception(next_observation)
-        self.append(step.action, step.reward, step.terminated, step.truncated, int(step.source), percept)
+        taken = step.action, step.reward, step.terminated, step.truncated, int(step.source)
+        self.append(*taken, percept, undecided=step.undecided)
 
     def on_end(self, episode: Episode, result: object) -> None:
         """An online episode ended; all its steps are known already."""

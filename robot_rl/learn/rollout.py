@@ -14,8 +14,10 @@ from robot_rl.data.schema import (
     CUT,
     INTERRUPTED,
     JUDGE,
+    LABEL_SOURCE,
     OPERATOR_SOURCES,
     OVERRULED,
+    TASK_SUCCESS,
     Episode,
     EpisodeBuilder,
     Observation,
@@ -61,6 +63,7 @@ class EpisodeResult:
         force_peak: Largest filtered contact force [N].
         metrics: The task's own measures after the last step, e.g. the lateral error of a peg.
         overruns: Control deadlines missed by more than a period.
+        undecided: Whether a label has yet to say if it succeeded.
     """
 
     success: bool
@@ -73,6 +76,7 @@ class EpisodeResult:
     force_peak: float
     metrics: Mapping[str, float]
     overruns: int
+    undecided: bool = False
 
     @property
     def assisted(self) -> bool:
@@ -200,9 +204,12 @@ class Rollout:
             force_peak=self._force,
             metrics=dict(info["metrics"]),
             overruns=int(info["overruns"]),
+            undecided=info["judge"] == LABEL_SOURCE and info["failure"] is None,
         )
-        builder.metadata |= {"success": result.success, "failure": result.failure}
+        builder.metadata |= {"success": None if result.undecided else result.success, "failure": result.failure}
         said = {CUT: info["cut"], OVERRULED: info["overruled"]}
+        if result.undecided and TASK_SUCCESS in result.metrics:
+            said[TASK_SUCCESS] = bool(result.metrics[TASK_SUCCESS])
         builder.metadata |= {key: word for key, word in said.items() if word is not None}
         if info["judge"] != TASK_JUDGE:
             builder.metadata[JUDGE] = info["judge"]

@@ -23,6 +23,7 @@ from robot_rl.link.messages import (
     Demonstration,
     Failure,
     Hello,
+    Judged,
     Logs,
     Message,
     Parameters,
@@ -104,9 +105,11 @@ class LearnerServer:
     def _handle(self, message: Message) -> None:
         match message:
             case Start():
-                self._learner.begin(Percept(message.row, message.images))
+                self._learner.begin(Percept(message.row, message.images), message.episode_id)
             case StepTaken():
                 self._learn_from(message)
+            case Judged():
+                self._learner.judge(message.episode_id, message.success)
             case Demonstration():
                 self._remember(message)
             case StateRequest():
@@ -126,7 +129,8 @@ class LearnerServer:
         if message.number != learner.env_steps:
             raise LinkError(f"step {message.number} arrived after {learner.env_steps} steps; one is lost or came twice")
         seen = Percept(message.row, message.images)
-        learner.append(message.action, message.reward, message.terminated, message.truncated, message.source, seen)
+        taken = message.action, message.reward, message.terminated, message.truncated, message.source
+        learner.append(*taken, seen, undecided=message.undecided)
         logs = learner.catch_up()
         if logs is not None:
             self._connection.send(Logs(values=logs))

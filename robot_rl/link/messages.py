@@ -3,7 +3,7 @@
 On the wire a message is msgpack of [protocol version, kind, fields]. An array is an extension: dtype, shape, bytes.
 Whatever does not fit is refused with a `LinkError` that says what was wrong, by the sender as well as by the receiver.
 
-    actor -> learner   Hello, Demonstration, Start, StepTaken, StateRequest, StatePart (to load), Stop
+    actor -> learner   Hello, Demonstration, Start, StepTaken, Judged, StateRequest, StatePart (to load), Stop
     learner -> actor   Ready, Parameters, Progress, Logs, StatePart (as requested), Failure
 """
 
@@ -21,7 +21,7 @@ from pydantic.dataclasses import dataclass
 
 from robot_rl.errors import LinkError
 
-PROTOCOL = 2
+PROTOCOL = 3
 """Version of this file; both sides must have the same."""
 
 MAX_MESSAGE = 64 * 2**20
@@ -95,10 +95,12 @@ class Start:
     Attributes:
         row: Its first packed state, shape (n,).
         images: What is kept of its frames, or None.
+        episode_id: Its name, for `Judged`.
     """
 
     row: np.ndarray
     images: np.ndarray | None = None
+    episode_id: str = ""
 
 
 @dataclass(frozen=True, eq=False, config=_STRICT)
@@ -114,6 +116,7 @@ class StepTaken:
         source: Who chose the action, a `Source`.
         row: Packed state that it led to, shape (n,).
         images: What is kept of the frames that it led to, or None.
+        undecided: Whether a label has yet to say what it is worth.
     """
 
     number: Count
@@ -124,6 +127,20 @@ class StepTaken:
     source: SourceCode
     row: np.ndarray
     images: np.ndarray | None = None
+    undecided: bool = False
+
+
+@dataclass(frozen=True, eq=False, config=_STRICT)
+class Judged:
+    """A label says whether an online episode that has ended succeeded.
+
+    Attributes:
+        episode_id: As in its `Start`.
+        success: What the label says.
+    """
+
+    episode_id: str
+    success: bool
 
 
 @dataclass(frozen=True, eq=False, config=_STRICT)
@@ -205,6 +222,7 @@ Message = (
     | Demonstration
     | Start
     | StepTaken
+    | Judged
     | Parameters
     | Progress
     | Logs

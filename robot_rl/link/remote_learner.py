@@ -21,7 +21,7 @@ from robot_rl.link.child import LearnerProcess
 from robot_rl.link.connection import PeerGoneError
 from robot_rl.link.handshake import Agreement
 from robot_rl.link.inbox import SILENCE_LIMIT, Inbox
-from robot_rl.link.messages import Demonstration, Message, Start, StateRequest, StepTaken, Stop
+from robot_rl.link.messages import Demonstration, Judged, Message, Start, StateRequest, StepTaken, Stop
 from robot_rl.link.peer import LearnerPeer
 from robot_rl.link.state_parts import cut
 
@@ -133,12 +133,11 @@ class RemoteLearner:
 
     def on_start(self, episode_id: str, observation: Observation) -> None:
         """An online episode started."""
-        del episode_id  # replay needs no names
         self._in_episode = True
         if not self._since.steps:
             self._since = _Since()  # what came before the first step does not count
         percept = self.perception(observation)
-        self._post(Start(row=percept.state, images=percept.images))
+        self._post(Start(row=percept.state, images=percept.images, episode_id=episode_id))
 
     def on_step(self, step: Step, next_observation: Observation) -> None:
         """Sends an online step."""
@@ -153,6 +152,7 @@ class RemoteLearner:
                 source=int(step.source),
                 row=percept.state,
                 images=percept.images,
+                undecided=step.undecided,
             )
         )
         self._sent += 1
@@ -160,6 +160,10 @@ class RemoteLearner:
     def on_end(self, episode: Episode, result: object) -> None:
         """An online episode ended; all its steps are sent already."""
         self._in_episode = False
+
+    def judge(self, episode_id: str, success: bool) -> None:
+        """Sends what a label says."""
+        self._post(Judged(episode_id=episode_id, success=success))
 
     # What the learner says.
 

@@ -11,7 +11,7 @@ import numpy as np
 from robot_rl.data.overlays import OverlayWriter
 from robot_rl.data.schema import Episode
 from robot_rl.data.store import EpisodeStore
-from robot_rl.errors import DataError, UncertifiedError
+from robot_rl.errors import LABELS_CURE, DataError, UncertifiedError
 from robot_rl.reward.answer import Status
 from robot_rl.reward.calibration import Calibration, counts_as_success
 from robot_rl.reward.compose import potential_between, shaped_reward, sparse_reward
@@ -38,13 +38,14 @@ class Applied:
     positive: int | None
 
 
-def check_certified(kind: Kind, verdicts: Sequence[Verdict], allowed: bool) -> Verdict | None:
+def check_certified(kind: Kind, verdicts: Sequence[Verdict], allowed: bool, cure: str = LABELS_CURE) -> Verdict | None:
     """The verdict on rewards of such labels, None if there is none.
 
     Args:
         kind: Of the labels.
         verdicts: Of their report; empty if there is nothing to compare them with.
         allowed: Whether the user takes the risk.
+        cure: What to do otherwise, for the message.
 
     Raises:
         UncertifiedError: if it is not passed, and the user does not.
@@ -55,7 +56,7 @@ def check_certified(kind: Kind, verdicts: Sequence[Verdict], allowed: bool) -> V
     verdict = next((verdict for verdict in verdicts if verdict.use == USE[kind]), None)
     if not allowed and (verdict is None or not verdict.passed):
         failing = [reason for reason in verdict.reasons if not reason.startswith("passed")] if verdict else []
-        raise UncertifiedError(USE[kind], failing)
+        raise UncertifiedError(USE[kind], failing, cure)
     return verdict
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from robot_rl.clock import NS_PER_S, Clock, SystemClock
-from robot_rl.config.labelling import BudgetConfig
+from robot_rl.config.components import BudgetConfig
 from robot_rl.errors import BudgetSpentError
 
 

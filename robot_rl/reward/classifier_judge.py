@@ -16,16 +16,16 @@ from typing import Self
 
 import numpy as np
 
-from robot_rl.data.schema import IMAGE_PREFIX
+from robot_rl.data.schema import IMAGE_PREFIX, TASK_SUCCESS
 from robot_rl.env.task import Outcome, TaskSpec
 from robot_rl.reward.classifier import FrameReader, RewardClassifier
 from robot_rl.reward.truth import CLASSIFIER_JUDGE
 
 NICENESS = 10
 """Of the thread that looks at frames."""
-PROBABILITY, TASK_SUCCESS = "classifier_probability", "task_success"
-"""Metrics of a step: the newest probability, and whether the task itself has seen a success in this episode. The latter
-is the truth in simulation; a robot's task sees none."""
+PROBABILITY = "classifier_probability"
+"""Metric of a step: the newest probability. `TASK_SUCCESS` says whether the task itself has seen a success in this
+episode, which is the truth in simulation; a robot's task sees none."""
 
 
 @dataclass(frozen=True, eq=False)

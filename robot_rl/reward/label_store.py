@@ -38,6 +38,10 @@ CREATE TABLE answer (
 CREATE TABLE identity (digest TEXT PRIMARY KEY, content TEXT NOT NULL);
 CREATE TABLE label (name TEXT, subject TEXT, key TEXT NOT NULL REFERENCES answer, PRIMARY KEY (name, subject));
 """
+_SELECT = (
+    "SELECT label.key, subject, status, vals, raw, details, prompt_tokens, reply_tokens, cost, latency, attempts, time "
+    "FROM label JOIN answer USING (key) WHERE name = ?"
+)
 
 
 @dataclass(frozen=True)
@@ -158,6 +162,12 @@ class LabelStore:
         """Whether there is a label of that name about `Query.subject`."""
         return bool(self._rows("SELECT 1 FROM label WHERE name = ? AND subject = ?", name, subject))
 
+    def find(self, name: str, subject: str) -> Answer | None:
+        """The answer in the label of that name about `Query.subject`; None if there is none."""
+        for row in self._rows(f"{_SELECT} AND subject = ?", name, subject):
+            return _label(row).answer
+        return None
+
     def link(self, name: str, subject: str, key: str) -> bool:
         """Labels a subject with an answer that is there already; False if it is not."""
         if not self._rows("SELECT 1 FROM answer WHERE key = ?", key):
@@ -204,14 +214,7 @@ class LabelStore:
             UnknownNameError: if there are none.
         """
         self._labeller(name)
-        for row in self._rows(
-            "SELECT label.key, subject, status, vals, raw, details, prompt_tokens, reply_tokens, cost, latency, "
-            "attempts, time FROM label JOIN answer USING (key) WHERE name = ? ORDER BY label.rowid",
-            name,
-        ):
-            key, subject, status, values, raw, details, *counts, time = row
-            answer = Answer(Status(status), tuple(json.loads(values)), raw, json.loads(details), *counts)
-            yield Label(key, tuple(json.loads(subject)), answer, time)
+        yield from map(_label, self._rows(f"{_SELECT} ORDER BY label.rowid", name))
 
     def close(self) -> None:
         """Lets go of the file and of the locks; doing it twice is fine."""
@@ -260,6 +263,12 @@ class LabelStore:
             ) from error
         except sqlite3.DatabaseError as error:
             raise DataError(f"{self._path}: damaged ({error}); move it away to start anew") from error
+
+
+def _label(row: tuple[Any, ...]) -> Label:
+    key, subject, status, values, raw, details, *counts, time = row
+    answer = Answer(Status(status), tuple(json.loads(values)), raw, json.loads(details), *counts)
+    return Label(key, tuple(json.loads(subject)), answer, time)
 
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:

@@ -148,6 +148,8 @@ class Labelling:
         key = query.key(self._identity)
         if self._labels.link(self._name, unit.subject, key):
             self.progress.known += 1
+            if (answer := self._labels.find(self._name, unit.subject)) is not None:
+                self._on_label(unit.subject, answer)
             return True
         for other, subjects in self._under_way.values():
             if other == key:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from robot_rl.data.overlays import overlay_fingerprints, read_overlay
-from robot_rl.data.schema import JUDGE
+from robot_rl.data.schema import JUDGE, TASK_SUCCESS
 from robot_rl.data.store import EpisodeStore
 from robot_rl.data.summary import EpisodeSummary
 from robot_rl.errors import DataError
@@ -59,12 +59,7 @@ def read_truth(store: EpisodeStore, *, outcomes: Path | None = None, progress: s
     Raises:
         DataError: if the file or the overlay cannot be used.
     """
-    known = {
-        row.episode_id: Truth(
-            None if row.metadata.get(JUDGE) == CLASSIFIER_JUDGE else row.success, str(row.metadata.get(OUTCOME, ""))
-        )
-        for row in store.summaries()
-    }
+    known = {row.episode_id: Truth(known_success(row), str(row.metadata.get(OUTCOME, ""))) for row in store.summaries()}
     if outcomes is not None:
         known |= _from_file(outcomes, store.summaries())
     if progress:
@@ -76,6 +71,15 @@ def read_truth(store: EpisodeStore, *, outcomes: Path | None = None, progress: s
         if not any(truth.progress is not None for truth in known.values()):
             raise DataError(f"{store.path}: no overlay {progress!r} with the true progress of any episode")
     return known
+
+
+def known_success(row: EpisodeSummary) -> bool | None:
+    """Whether an episode succeeded, by the environment or a person; None if only a classifier, or nobody, said so."""
+    if row.metadata.get(JUDGE) == CLASSIFIER_JUDGE:
+        return None
+    if row.success is None and (seen := row.metadata.get(TASK_SUCCESS)) is not None:
+        return bool(seen)
+    return row.success
 
 
 def _from_file(path: Path, episodes: Iterable[EpisodeSummary]) -> Mapping[str, Truth]:

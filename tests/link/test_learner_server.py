@@ -19,6 +19,7 @@ from robot_rl.link.learner_process import LearnerServer
 from robot_rl.link.messages import (
     Demonstration,
     Failure,
+    Judged,
     Logs,
     Parameters,
     Progress,
@@ -170,3 +171,13 @@ def test_waiting_ends_by_the_answer_by_an_error_or_by_silence():
     assert patient.wait_for_state() is None
     patient.fail(LinkError("later"))
     assert str(patient.error) == "over"
+
+
+def test_what_a_label_says_later_is_learned_from_then_on():
+    end = step(1, truncated=True, undecided=True)
+    episode = (AGREEMENT.hello(), DEMONSTRATION, Start(row=ROW, episode_id="one"), step(0), end)
+    waiting = StateAssembler().add(serve(*episode, StateRequest())[-1])["online"]
+    assert (waiting["undecided"].tolist(), waiting["reward"].tolist()) == (["one"], [0, 0, 0])
+    told = StateAssembler().add(serve(*episode, Judged(episode_id="one", success=True), StateRequest())[-1])["online"]
+    assert (told["undecided"].tolist(), told["reward"].tolist()) == ([], [0, 1, 0])
+    assert told["terminated"].tolist() == [False, True, False]

@@ -17,6 +17,7 @@ from robot_rl.link.messages import (
     Demonstration,
     Failure,
     Hello,
+    Judged,
     Logs,
     Parameters,
     Progress,
@@ -47,7 +48,7 @@ ONE_OF_EACH = st.one_of(
     st.builds(
         Demonstration, rows=ARRAYS, action=ARRAYS, reward=ARRAYS, terminated=ARRAYS, truncated=ARRAYS, source=ARRAYS
     ),
-    st.builds(Start, row=ARRAYS),
+    st.builds(Start, row=ARRAYS, episode_id=st.text()),
     st.builds(
         StepTaken,
         number=COUNTS,
@@ -57,7 +58,9 @@ ONE_OF_EACH = st.one_of(
         truncated=st.booleans(),
         source=st.integers(0, 127),
         row=ARRAYS,
+        undecided=st.booleans(),
     ),
+    st.builds(Judged, episode_id=st.text(), success=st.booleans()),
     st.builds(Parameters, updates=COUNTS, arrays=st.dictionaries(st.text(), ARRAYS)),
     st.builds(Progress, env_steps=COUNTS, updates=COUNTS, update_to_data=FLOATS),
     st.builds(Logs, values=st.dictionaries(st.text(), FLOATS)),
@@ -107,7 +110,7 @@ def test_a_message_comes_out_as_it_went_in(message):
 
 def test_each_kind_is_tried():
     assert {cls.__name__ for cls in (type(STEP), Hello, Ready, Demonstration, Start, Parameters, Progress)} | {
-        cls.__name__ for cls in (Logs, StateRequest, StatePart, Stop, Failure)
+        cls.__name__ for cls in (Judged, Logs, StateRequest, StatePart, Stop, Failure)
     } == set(KINDS)
 
 

@@ -1,0 +1,80 @@
+"""Compares labels of success with what is known, as they come, and sums up how they do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from robot_rl.data.summary import EpisodeSummary
+from robot_rl.reward.answer import Answer, Status
+from robot_rl.reward.calibration import Calibration, counts_as_success
+from robot_rl.reward.monitor import Alarm, HackMonitor
+from robot_rl.reward.truth import known_success
+
+
+@dataclass
+class HackWatch:
+    """What came of labelling beside a recording.
+
+    Attributes:
+        calibration: For success; without it a probability of 0.5 is one.
+        labelled: Episodes that have a label.
+        statuses: How the answers were read.
+        lags: From the end of an episode's recording to its label [s], of the labels that are new.
+        cost: Of the labels that are new.
+        called: Episodes called a success whose truth is known.
+        true: Of the episodes with a label and a known truth, those that succeeded.
+        monitor: Of failures that are called a success.
+    """
+
+    calibration: Calibration | None
+    labelled: int = 0
+    statuses: dict[str, int] = field(default_factory=lambda: dict.fromkeys(map(str, Status), 0))
+    lags: list[float] = field(default_factory=list)
+    cost: float = 0.0
+    called: int = 0
+    true: int = 0
+    monitor: HackMonitor = field(default_factory=HackMonitor)
+
+    def success(self, answer: Answer) -> bool | None:
+        """Whether a label calls its episode a success; None if it has no value, which is never a success."""
+        return counts_as_success(answer.values[0], self.calibration) if answer.status is Status.OK else None
+
+    def add(self, row: EpisodeSummary, answer: Answer, lag: float | None, *, judges: bool = True) -> Alarm | None:
+        """Takes a label; an alarm if it calls one failure too many a success.
+
+        Args:
+            row: The episode.
+            answer: About it.
+            lag: Of the label [s]; None if it was there before.
+            judges: Whether labels of this kind say success.
+        """
+        self.labelled += 1
+        self.statuses[answer.status] += 1
+        if lag is not None:
+            self.lags.append(lag)
+            self.cost += answer.cost
+        truth = known_success(row)
+        if not judges or truth is None:
+            return None
+        called = self.success(answer) is True
+        self.called += called
+        self.true += truth
+        return self.monitor.add(called, truth)
+
+    def summary(self) -> dict[str, Any]:
+        """In numbers; the hack gap is the share of successes by the labels above the true one."""
+        p50, p95 = np.quantile(self.lags, [0.5, 0.95]).tolist() if self.lags else (None, None)
+        judged = self.monitor.judged
+        return {
+            "labelled": self.labelled,
+            **self.statuses,
+            "judged": judged,
+            "hack_gap": (self.called - self.true) / judged if judged else None,
+            "alarms": self.monitor.alarms,
+            "lag_p50_s": p50,
+            "lag_p95_s": p95,
+            "cost": self.cost,
+        }
