@@ -56,7 +56,9 @@ def test_pictures_become_intrinsics_and_hand_eye(session, tmp_path, capsys):
     answer = json.loads(capsys.readouterr().out)
     assert answer["quality"]["good"]
     result, quality = load_result(hand_eye, HandEye)
-    result.require(robot="fr3", camera="wrist", intrinsics=camera)
+    result.require(robot="fr3", camera="wrist", size=(640, 480))
+    assert result.calibrated_from == camera.fingerprint
+    assert np.abs(result.intrinsics.vector - camera.vector)[:4].max() < 4 * camera.sigma[:4].max()
     position, rotation = apart(truth.X, result.T_parent_camera)
     assert position < 0.5e-3
     assert np.degrees(rotation) < 0.1
