@@ -40,6 +40,7 @@ class HandEyeFit:
     Attributes:
         result: What goes into the file.
         quality: Whether to use it.
+        given: The intrinsics before they were corrected.
         T_parent_board: The board in the frame that it is fixed to: `base` for eye in hand, `tcp` for eye to hand.
         used: Names of the views that count.
         errors: Error of the arm's pose in each of them [m, rad], tcp frame, shape (n, 6).
@@ -51,6 +52,7 @@ class HandEyeFit:
 
     result: HandEye
     quality: Quality
+    given: CameraIntrinsics
     T_parent_board: Pose
     used: tuple[str, ...]
     errors: np.ndarray
@@ -190,6 +192,7 @@ def _conclude(
     return HandEyeFit(
         result=result,
         quality=_judge(result, len(sightings), rejected, apart, fit.deviations, scale),
+        given=intrinsics,
         T_parent_board=guess.Y,
         used=tuple(sighting.view.name for sighting in sightings),
         errors=solution.left,

@@ -67,6 +67,7 @@ def test_pictures_become_intrinsics_and_hand_eye(session, tmp_path, capsys):
         text = page.read_text()
         assert text.count("data:image/png;base64,") == 2
         assert "good: " in text
+    assert "The lens that belongs to it" in (tmp_path / "hand_eye.html").read_text()
 
 
 def test_a_calibration_that_cannot_be_trusted_leaves_a_report_and_no_result(session, tmp_path, capsys):
