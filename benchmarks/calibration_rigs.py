@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "calibrat
 
 import numpy as np
 import rigs
-from synthetic import BOARD, PINHOLE, apart, shaken, with_vector
+from synthetic import BOARD, PINHOLE, apart, shaken
 
 from calibration.hand_eye import calibrate_hand_eye
 from calibration.hand_eye_problem import Sighting
@@ -43,9 +43,8 @@ def random_lens(seed: int) -> CameraIntrinsics:
     change = np.concatenate((rng.uniform(-40, 40, 1), rng.uniform(-12, 12, 2), rng.uniform(-1, 1, 8)))
     scale = np.array([0.1, 0.03, 5e-4, 5e-4, 0.01, 0.02, 0.01, 0.0])
     f = PINHOLE.fx + change[0]
-    return with_vector(
-        PINHOLE,
-        np.concatenate(([f, 0.995 * f], PINHOLE.vector[2:4] + change[1:3], PINHOLE.vector[4:] + scale * change[3:])),
+    return PINHOLE.with_vector(
+        np.concatenate(([f, 0.995 * f], PINHOLE.vector[2:4] + change[1:3], PINHOLE.vector[4:] + scale * change[3:]))
     )
 
 

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from calibration.hand_eye import HandEyeFit
 from calibration.intrinsics import IntrinsicsFit, coverage
 from calibration.report import Report, bars, new_figure
+from calibration.result.camera import PARAMETERS
 from robot_rl.plots import BLUE, ORANGE
 
 _COEFFICIENTS = {
@@ -22,7 +23,7 @@ def intrinsics_report(fit: IntrinsicsFit) -> Report:
     """Numbers with their uncertainty, where the corners were, and what is left of their errors."""
     result = fit.result
     sigma = np.sqrt(np.diag(np.array(result.covariance)))
-    names = ("fx", "fy", "cx", "cy", *_COEFFICIENTS[result.model])
+    names = (*PARAMETERS, *_COEFFICIENTS[result.model])
     rows = [("number", "value", "sigma")]
     rows += [
         (n, f"{v:.5g}" if i > 3 else f"{v:.3f}", f"{s:.2g}")
@@ -85,9 +86,22 @@ def hand_eye_report(fit: HandEyeFit) -> Report:
     return Report(
         f"Hand-eye calibration of camera {result.camera}, {where}, robot {result.robot}",
         fit.quality,
-        {f"The camera in the frame {result.parent}": rows, "OpenCV's closed forms on the same views": forms},
+        {
+            f"The camera in the frame {result.parent}": rows,
+            "The lens that belongs to it": _lens(fit),
+            "OpenCV's closed forms on the same views": forms,
+        },
         {"Errors of the arm's poses": _arm_errors(fit), "If a view is left out; errors of the corners": _left_out(fit)},
     )
+
+
+def _lens(fit: HandEyeFit) -> list[tuple[str, ...]]:
+    """Focal lengths and principal point as given, and as the arm's motion corrected them."""
+    lens = fit.result.intrinsics
+    sigma = ["not known"] * 4 if lens.sigma is None else [f"{s:.3f}" for s in lens.sigma[:4]]
+    numbers = zip(PARAMETERS, fit.given.vector, lens.vector, sigma, strict=False)
+    rows = [(f"{n} [px]", f"{before:.3f}", f"{after:.3f}", s) for n, before, after, s in numbers]
+    return [("number", "given", "corrected", "sigma"), *rows]
 
 
 def _arm_errors(fit: HandEyeFit) -> Figure:

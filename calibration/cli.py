@@ -66,7 +66,6 @@ def add_calibrate_commands(commands: Any, add: MakeParser) -> None:
         help="pictures, frames.csv (image,stamp) and trajectory.csv (stamp,x,y,z,qw,qx,qy,qz); stamps in ns, one clock",
     )
     _common(offset, board=True)
-    offset.add_argument("--intrinsics", type=Path, required=True, metavar="FILE", help="result, or camera_info YAML")
     offset.add_argument("--hand-eye", type=Path, required=True, metavar="FILE", help="result for this camera")
 
     wrench = add(commands, "wrench", _wrench, "bias, mass and centre of mass of the tool, from poses at rest")
@@ -159,12 +158,12 @@ def _time_offset(arguments: argparse.Namespace) -> Reply:
     from calibration.board import Board
     from calibration.motion_reports import time_offset_report
     from calibration.recording import read_frames, read_picture, read_trajectory
-    from calibration.result import HandEye, load_intrinsics, load_result
+    from calibration.result import HandEye, load_result
     from calibration.time_offset import Frame, calibrate_time_offset
     from calibration.view import BadViewError, BoardDetector
 
     folder, detector = arguments.recording, BoardDetector(Board.parse(arguments.board))
-    intrinsics, (hand_eye, _) = load_intrinsics(arguments.intrinsics), load_result(arguments.hand_eye, HandEye)
+    hand_eye, _ = load_result(arguments.hand_eye, HandEye)
     trajectory, listed = read_trajectory(folder / "trajectory.csv"), read_frames(folder / "frames.csv")
     frames, rejected = [], dict[str, str]()
     for number, (name, stamp) in enumerate(listed.items(), 1):
@@ -174,7 +173,7 @@ def _time_offset(arguments: argparse.Namespace) -> Reply:
             rejected[name] = str(error)
         if number % 20 == 0 or number == len(listed):
             print(f"[{number}/{len(listed)}] {len(frames)} frames show the board", file=sys.stderr)
-    fit = calibrate_time_offset(intrinsics, hand_eye, frames, trajectory, rejected=rejected)
+    fit = calibrate_time_offset(hand_eye, frames, trajectory, rejected=rejected)
     return _finish(arguments, fit.result, fit.quality, time_offset_report(fit))
 
 

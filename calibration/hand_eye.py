@@ -1,6 +1,6 @@
 """Hand-eye calibration: where the camera is on the arm, or beside it, how sure that is, and which views spoil it.
 
-A consensus of closed forms, then one joint refinement over reprojection errors and the arm's errors together.
+A consensus of closed forms, then one joint refinement over reprojection errors, the arm's errors and the lens together.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.board_pose import board_pose, view_terms, weighted_product
-from calibration.hand_eye_problem import Guess, Sighting, resized, solve
+from calibration.board_pose import board_pose
+from calibration.hand_eye_problem import Guess, Sighting, resized
 from calibration.hand_eye_refinement import HandEyeRefinement
 from calibration.hand_eye_start import METHODS, closed_form, consensus
-from calibration.intrinsics_terms import parameter_derivative
+from calibration.lens_prior import LensPrior
 from calibration.result import CameraIntrinsics, HandEye, Quality
 from calibration.rotation_spread import check_rotations
 from calibration.view import BadViewError, reasons
@@ -40,6 +40,7 @@ class HandEyeFit:
     Attributes:
         result: What goes into the file.
         quality: Whether to use it.
+        given: The intrinsics before they were corrected.
         T_parent_board: The board in the frame that it is fixed to: `base` for eye in hand, `tcp` for eye to hand.
         used: Names of the views that count.
         errors: Error of the arm's pose in each of them [m, rad], tcp frame, shape (n, 6).
@@ -51,6 +52,7 @@ class HandEyeFit:
 
     result: HandEye
     quality: Quality
+    given: CameraIntrinsics
     T_parent_board: Pose
     used: tuple[str, ...]
     errors: np.ndarray
@@ -72,7 +74,8 @@ def calibrate_hand_eye(
     """Finds where the camera is.
 
     Args:
-        intrinsics: Of the camera.
+        intrinsics: Of the camera. With a covariance, the lens is corrected within it, and the corrected lens is part of
+            the result; without one, it is taken as given.
         sightings: Pictures of one board that stays where it is (on the table for `eye_in_hand`, in the gripper for
             `eye_to_hand`), and the poses of the arm.
         mounting: `eye_in_hand` or `eye_to_hand`.
@@ -92,11 +95,12 @@ def calibrate_hand_eye(
         raise CalibrationError("no hand-eye pose fits these views; check that the poses belong to the pictures")
     guess, factor = start
     larger = [resized(sighting, factor) for sighting in sightings]
-    free = HandEyeRefinement(intrinsics, larger, guess, noise, scale=True).run()
+    lens = LensPrior.of(intrinsics)
+    free = HandEyeRefinement(lens, larger, guess, noise, scale=True).run()
     scale = factor * free.scale, factor * free.scale_sigma
     _check_scale(scale)
     fixed = Guess(mounting, free.guess.X, free.guess.Y, tuple(boards))
-    fit = HandEyeRefinement(intrinsics, sightings, fixed, noise, scale=False, keep=free.keep).run()
+    fit = HandEyeRefinement(lens, sightings, fixed, noise, scale=False, keep=free.keep).run()
     keep = np.flatnonzero(fit.keep)
     for i in np.flatnonzero(~fit.keep):
         error = (sightings[i].T_base_tcp.inverse() @ fit.guess.predict(boards[i])).vector()
@@ -164,29 +168,31 @@ def _conclude(
 ) -> HandEyeFit:
     guess, solution = fit.guess, fit.solution
     R = np.kron(np.eye(2), guess.X.matrix)  # from axes of the camera to those of its parent
-    covariance = solution.covariance[:6, :6] + _from_intrinsics(intrinsics, sightings, fit)
-    covariance = R @ covariance @ R.T
+    covariance = R @ solution.covariance[:6, :6] @ R.T
     apart = np.array([_without(fit, i) for i in range(len(sightings))]) @ R.T
     poses = [sighting.T_base_tcp for sighting in sightings]
     forms = {name: closed_form(name, guess.mounting, poses, boards) for name in METHODS}
+    seen = [T for T, kept in zip(guess.boards, fit.keep, strict=True) if kept]
     pixel_errors = tuple(
-        s.view.pixels - intrinsics.project(s.view.points @ T.matrix.T + T.position)
-        for s, T in zip(sightings, (T for T, kept in zip(guess.boards, fit.keep, strict=True) if kept), strict=True)
+        s.view.pixels - fit.intrinsics.project(s.view.points @ T.matrix.T + T.position)
+        for s, T in zip(sightings, seen, strict=True)
     )
+    rms = float(np.sqrt(np.mean(np.concatenate(pixel_errors) ** 2)))
     result = HandEye(
         robot=robot,
-        camera=intrinsics.camera,
         mounting=guess.mounting,
         position=tuple(guess.X.position.tolist()),
         quaternion=tuple(guess.X.quaternion.tolist()),
         covariance=tuple(map(tuple, covariance.tolist())),
-        intrinsics=intrinsics.fingerprint,
+        intrinsics=fit.corrected_lens(rms),
+        calibrated_from=intrinsics.fingerprint,
         robot_position_noise=fit.position_noise,
         robot_rotation_noise=fit.rotation_noise,
     )
     return HandEyeFit(
         result=result,
-        quality=_judge(result, len(sightings), rejected, apart, pixel_errors, scale),
+        quality=_judge(result, len(sightings), rejected, apart, fit.deviations, scale),
+        given=intrinsics,
         T_parent_board=guess.Y,
         used=tuple(sighting.view.name for sighting in sightings),
         errors=solution.left,
@@ -200,22 +206,7 @@ def _conclude(
 def _without(fit: HandEyeRefinement, i: int) -> np.ndarray:
     """How X changes, in axes of the camera, if the i-th of the views that count is left out. Shape (6,)."""
     others = [row for j, row in enumerate(fit.rows) if j != i]
-    return (solve(others, fit.position_noise, fit.rotation_noise).z - fit.solution.z)[:6]
-
-
-def _from_intrinsics(intrinsics: CameraIntrinsics, sightings: Sequence[Sighting], fit: HandEyeRefinement) -> np.ndarray:
-    """What the uncertainty of the intrinsics adds to the covariance of X, in axes of the camera. Shape (6, 6)."""
-    if not intrinsics.covariance:
-        return np.zeros((6, 6))
-    by_intrinsics = np.zeros((len(fit.solution.z), len(intrinsics.vector)))
-    boards = [T for T, kept in zip(fit.guess.boards, fit.keep, strict=True) if kept]
-    for sighting, T, row, weight in zip(sightings, boards, fit.rows, fit.solution.weights, strict=True):
-        J = parameter_derivative(intrinsics, sighting.view.points @ T.matrix.T + T.position)
-        terms = view_terms(intrinsics, sighting.view, T, fit.noise)
-        d = -row.H_inverse @ weighted_product(terms.weights, terms.J, J)
-        by_intrinsics -= fit.solution.covariance @ row.G.T @ weight @ row.by_pose @ d
-    by_intrinsics = by_intrinsics[:6]
-    return by_intrinsics @ np.array(intrinsics.covariance) @ by_intrinsics.T
+    return (fit.solve(others).z - fit.solution.z)[:6]
 
 
 def _judge(
@@ -223,7 +214,7 @@ def _judge(
     used: int,
     rejected: dict[str, str],
     apart: np.ndarray,
-    pixel_errors: Sequence[np.ndarray],
+    deviations: np.ndarray,
     scale: tuple[float, float],
 ) -> Quality:
     sigma = result.sigma
@@ -233,7 +224,8 @@ def _judge(
         "views_rejected": float(len(rejected)),
         "sigma_position_mm": 1e3 * position,
         "sigma_rotation_deg": float(np.degrees(rotation)),
-        "reprojection_rms_px": float(np.sqrt(np.mean(np.concatenate(pixel_errors) ** 2))),
+        "reprojection_rms_px": result.intrinsics.rms,
+        "lens_corrected_by_sigma": float(np.abs(deviations).max(initial=0.0)),
         "robot_position_noise_mm": 1e3 * result.robot_position_noise,
         "robot_rotation_noise_deg": float(np.degrees(result.robot_rotation_noise)),
         "leave_one_out_mm": 1e3 * float(np.linalg.norm(apart[:, :3], axis=1).max()),

@@ -9,6 +9,10 @@ A picture tells T_camera_board up to pixel noise, the arm tells T_base_tcp up to
 of the model. With the pose of each view eliminated (Schur's complement), what is left of a view is six numbers: the
 error e of the arm's pose, `e = log(T_base_tcp^-1 T_predicted)` in the tcp's frame, with a covariance that the picture
 and the arm add up to. A small change of X, Y or of a view's pose T_camera_board changes e linearly.
+
+The lens may be unknown, too, as far as its calibration left it uncertain: a change of it changes the pose that is best
+for each picture. What the pictures alone say about the lens is not counted. It is in the lens's calibration already if
+that was made from the same pictures; if it was made from others, something is given away, and nothing counted twice.
 """
 
 from __future__ import annotations
@@ -18,7 +22,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibration.board_pose import adjoint, step, view_terms
+from calibration.board_pose import adjoint, step, view_terms, weighted_product
+from calibration.intrinsics_terms import parameter_derivative
 from calibration.result import CameraIntrinsics
 from calibration.view import View
 from robot_rl.geometry import Pose
@@ -72,11 +77,13 @@ class Row:
 
     Attributes:
         e: Error of the arm's pose [m, rad], the view's pose being the best for its picture, shape (6,).
-        G: Its derivative by changes of X and Y (and of the board's scale, if that is free), shape (6, 12 or 13).
+        G: Its derivative by changes of X and Y, of the board's scale if that is free, and of the lens along the m
+            directions in which that is free, shape (6, 12 + m or 13 + m).
         picture: Covariance of e from the pixel noise, shape (6, 6).
         d: The step to the best pose for the picture, shape (6,).
         H_inverse: Its covariance, shape (6, 6).
         by_pose: Derivative of e by the pose of the view, shape (6, 6).
+        by_lens: Derivative of the best pose for the picture by the lens, shape (6, m).
     """
 
     e: np.ndarray
@@ -85,6 +92,7 @@ class Row:
     d: np.ndarray
     H_inverse: np.ndarray
     by_pose: np.ndarray
+    by_lens: np.ndarray
 
 
 def derivatives(guess: Guess, T_camera_board: Pose) -> tuple[np.ndarray, np.ndarray]:
@@ -97,7 +105,13 @@ def derivatives(guess: Guess, T_camera_board: Pose) -> tuple[np.ndarray, np.ndar
 
 
 def linearise(
-    intrinsics: CameraIntrinsics, sightings: Sequence[Sighting], guess: Guess, noise: float, *, scale: bool
+    intrinsics: CameraIntrinsics,
+    sightings: Sequence[Sighting],
+    guess: Guess,
+    noise: float,
+    *,
+    scale: bool,
+    directions: np.ndarray | None = None,
 ) -> list[Row]:
     """The model around a guess.
 
@@ -106,13 +120,19 @@ def linearise(
         sightings: What was seen from where.
         guess: Around which.
         noise: Of the corners [px].
-        scale: Whether the size of the board is free: the last column is then its relative change.
+        scale: Whether the size of the board is free: the column after X and Y is then its relative change.
+        directions: Changes of `intrinsics.vector` that are free, shape (numbers, m): the last columns. None: m is 0.
     """
     rows = []
     for sighting, T in zip(sightings, guess.boards, strict=True):
         terms = view_terms(intrinsics, sighting.view, T, noise)
         H_inverse = np.linalg.inv(terms.H)
-        rows.append(make_row(guess, T, sighting.T_base_tcp, H_inverse, H_inverse @ terms.g, scale=scale))
+        by_lens = np.zeros((6, 0))
+        if directions is not None and directions.shape[1]:
+            J = parameter_derivative(intrinsics, sighting.view.points @ T.matrix.T + T.position)
+            by_lens = -H_inverse @ weighted_product(terms.weights, terms.J, J) @ directions
+        row = make_row(guess, T, sighting.T_base_tcp, H_inverse, H_inverse @ terms.g, scale=scale)
+        rows.append(replace(row, G=np.column_stack((row.G, row.by_pose @ by_lens)), by_lens=by_lens))
     return rows
 
 
@@ -124,15 +144,15 @@ def make_row(
     if scale:  # a larger board is farther away by as much
         G = np.column_stack((G, by_pose[:, :3] @ T_camera_board.position))
     error = (T_base_tcp.inverse() @ guess.predict(T_camera_board)).vector()
-    return Row(error + by_pose @ d, G, by_pose @ H_inverse @ by_pose.T, d, H_inverse, by_pose)
+    return Row(error + by_pose @ d, G, by_pose @ H_inverse @ by_pose.T, d, H_inverse, by_pose, np.zeros((6, 0)))
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The best linear unbiased estimate of a change of X and Y.
+    """The best linear estimate of a change of X and Y, of the board's scale and of the lens.
 
     Attributes:
-        z: The change, shape (12 or 13,).
+        z: The change, in the order of the columns of `Row.G`.
         covariance: Of it.
         left: Error of each view after it, `e + G z`, shape (n, 6).
         weights: Inverse covariance of each view's e, shape (n, 6, 6).
@@ -146,8 +166,20 @@ class Solution:
     likelihood: float
 
 
-def solve(rows: Sequence[Row], position_noise: float, rotation_noise: float) -> Solution:
-    """Generalised least squares, for an arm with this much noise per axis [m, rad].
+_NOTHING = np.zeros(0)
+
+
+def solve(
+    rows: Sequence[Row], position_noise: float, rotation_noise: float, deviations: np.ndarray = _NOTHING
+) -> Solution:
+    """Generalised least squares, for an arm with this much noise.
+
+    Args:
+        rows: Of the views.
+        position_noise: Of the arm's poses per axis [m].
+        rotation_noise: Of the arm's poses per axis [rad].
+        deviations: What the lens has been changed by already along each of its m directions, which are the last
+            columns; without the views it is 0 with a standard deviation of 1. Shape (m,).
 
     Raises:
         numpy.linalg.LinAlgError: if the views do not determine X and Y.
@@ -158,12 +190,16 @@ def solve(rows: Sequence[Row], position_noise: float, rotation_noise: float) -> 
     G, e = np.stack([row.G for row in rows]), np.stack([row.e for row in rows])
     GW = np.swapaxes(G, 1, 2) @ weights
     normal = (GW @ G).sum(axis=0)
+    slope = (GW @ e[:, :, None]).sum(axis=0)[:, 0]
+    lens = slice(len(slope) - len(deviations), None)
+    normal[lens, lens] += np.eye(len(deviations))
+    slope[lens] += deviations
     # Metres and radians differ by orders of magnitude; scaled, the matrix can be inverted safely.
     unit = 1.0 / np.sqrt(np.diag(normal))
     covariance = np.linalg.inv(normal * np.outer(unit, unit)) * np.outer(unit, unit)
-    z = -covariance @ (GW @ e[:, :, None]).sum(axis=0)[:, 0]
+    z = -covariance @ slope
     left = e + G @ z
-    misfit = float((left[:, None] @ weights @ left[:, :, None]).sum())
+    misfit = float((left[:, None] @ weights @ left[:, :, None]).sum() + ((deviations + z[lens]) ** 2).sum())
     likelihood = misfit + np.linalg.slogdet(S)[1].sum() - np.linalg.slogdet(covariance)[1]
     return Solution(z, covariance, left, weights, float(likelihood))
 

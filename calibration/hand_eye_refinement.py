@@ -1,4 +1,4 @@
-"""The joint refinement of a hand-eye calibration: reprojection errors and the arm's errors in one problem.
+"""The joint refinement of a hand-eye calibration: reprojection errors, the arm's errors and the lens in one problem.
 
 How noisy the arm is, is estimated from the data by restricted maximum likelihood (Patterson and Thompson 1971), so that
 the stated uncertainty can be trusted. Views that contradict the rest are left out, the worst first.
@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 from scipy.stats import chi2
 
 from calibration.hand_eye_problem import Guess, Row, Sighting, Solution, linearise, resized, scaled, solve
+from calibration.lens_prior import LensPrior
 from calibration.result import CameraIntrinsics
 from robot_rl.errors import CalibrationError
 
@@ -25,7 +26,7 @@ class HandEyeRefinement:
     """The joint refinement.
 
     Args:
-        intrinsics: Of the camera.
+        lens: Of the camera, and how far it may be corrected.
         sightings: Pictures and poses of the arm.
         guess: Where to start.
         noise: Of the corners [px].
@@ -35,6 +36,7 @@ class HandEyeRefinement:
     Attributes:
         guess: The result.
         keep: Views that count.
+        deviations: By how many standard deviations the lens was corrected along each of its directions, shape (m,).
         solution: Of the linear model around the result, for the views that count.
         rows: Those views.
         position_noise: Of the arm's poses, per axis [m].
@@ -45,7 +47,7 @@ class HandEyeRefinement:
 
     def __init__(
         self,
-        intrinsics: CameraIntrinsics,
+        lens: LensPrior,
         sightings: Sequence[Sighting],
         guess: Guess,
         noise: float,
@@ -53,8 +55,9 @@ class HandEyeRefinement:
         scale: bool,
         keep: np.ndarray | None = None,
     ) -> None:
-        self._intrinsics, self._sightings, self._with_scale = intrinsics, list(sightings), scale
+        self._lens, self._sightings, self._with_scale = lens, list(sightings), scale
         self.guess, self.noise = guess, noise
+        self.deviations = np.zeros(lens.directions.shape[1])
         self.scale, self.scale_sigma = 1.0, 0.0
         self.keep = self._agreeing() if keep is None else keep
         self.position_noise, self.rotation_noise = 1e-3, 2e-3
@@ -72,6 +75,15 @@ class HandEyeRefinement:
                 "the arm's poses and the pictures contradict each other, or do not determine where the camera is; "
                 "check that each pose belongs to its picture and that the board stayed; add views with other tilts"
             ) from error
+
+    @property
+    def intrinsics(self) -> CameraIntrinsics:
+        """The lens as it is now, without its covariance being brought up to date."""
+        return self._lens.moved(self.deviations)
+
+    def corrected_lens(self, rms: float) -> CameraIntrinsics:
+        """The lens after the fit, with its covariance; `rms` is the reprojection error [px]."""
+        return self._lens.corrected(self.deviations, self.solution.covariance[self._rigid :, self._rigid :], rms)
 
     def _run(self) -> HandEyeRefinement:
         for _ in range(12):
@@ -101,10 +113,21 @@ class HandEyeRefinement:
         return np.asarray((sizes <= limits[:, None]).all(axis=0))
 
     def _rows(self) -> list[Row]:
-        return linearise(self._intrinsics, self._sightings, self.guess, self.noise, scale=self._with_scale)
+        return linearise(
+            self.intrinsics,
+            self._sightings,
+            self.guess,
+            self.noise,
+            scale=self._with_scale,
+            directions=self._lens.directions,
+        )
+
+    def solve(self, rows: Sequence[Row]) -> Solution:
+        """The linear model's answer for these views, the arm as noisy as it was found to be."""
+        return solve(rows, self.position_noise, self.rotation_noise, self.deviations)
 
     def _refine(self) -> None:
-        """Gauss and Newton's steps on X, Y (and the scale) and the pose of every view."""
+        """Gauss and Newton's steps on X, Y (and the scale), the lens and the pose of every view."""
         for _ in range(10):
             rows = self._rows()
             chosen = [rows[i] for i in np.flatnonzero(self.keep)]
@@ -113,8 +136,14 @@ class HandEyeRefinement:
             self.guess = self.guess.moved(solution.z, d)
             if self._with_scale:
                 self._resize(1.0 + float(solution.z[12]))
-            if np.abs(solution.z).max() < 1e-8:
+            self.deviations = self.deviations + solution.z[self._rigid :]
+            if np.abs(solution.z[: self._rigid]).max() < 1e-8:
                 return
+
+    @property
+    def _rigid(self) -> int:
+        """How many unknowns come before the lens."""
+        return 12 + int(self._with_scale)
 
     def _resize(self, factor: float) -> None:
         """Makes the board larger, and farther away by as much: the pictures stay the same."""
@@ -124,10 +153,11 @@ class HandEyeRefinement:
 
     def _pose_step(self, row: Row, kept: bool, solution: Solution) -> np.ndarray:
         """The step of a view's pose that weighs its picture against the arm; the picture alone if it is left out."""
+        alone = row.d + row.by_lens @ solution.z[self._rigid :]
         if not kept:
-            return row.d
+            return alone
         left = row.e + row.G @ solution.z
-        return row.d - row.H_inverse @ row.by_pose.T @ np.linalg.solve(row.picture + self._arm(), left)
+        return alone - row.H_inverse @ row.by_pose.T @ np.linalg.solve(row.picture + self._arm(), left)
 
     def _arm(self) -> np.ndarray:
         return np.diag(np.repeat([self.position_noise**2, self.rotation_noise**2], 3))
@@ -138,14 +168,14 @@ class HandEyeRefinement:
         def cost(logarithms: np.ndarray) -> float:
             position, rotation = np.exp(np.clip(logarithms, np.log(1e-6), np.log(1e-1)))
             try:
-                return solve(rows, position, rotation).likelihood
+                return solve(rows, position, rotation, self.deviations).likelihood
             except np.linalg.LinAlgError:
                 return np.inf
 
         start = np.log([self.position_noise, self.rotation_noise])
         found = minimize(cost, start, method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-4, "maxiter": 200})
         self.position_noise, self.rotation_noise = np.exp(np.clip(found.x, np.log(1e-6), np.log(1e-1))).tolist()
-        return solve(rows, self.position_noise, self.rotation_noise)
+        return self.solve(rows)
 
     def _distances(self, rows: Sequence[Row], solution: Solution) -> np.ndarray:
         """How far each view is from what the kept ones say, in squared standard deviations, shape (n,)."""

@@ -215,8 +215,7 @@ class _State:
         vector = self.intrinsics.vector + change
         if not np.isfinite(vector).all() or min(vector[:2]) <= 0.0:
             return None
-        fx, fy, cx, cy, *distortion = vector.tolist()
-        intrinsics = replace(self.intrinsics, fx=fx, fy=fy, cx=cx, cy=cy, distortion=tuple(distortion))
+        intrinsics = self.intrinsics.with_vector(vector)
         boards = [step(alone - coupling @ change) @ T for (alone, coupling), T in zip(poses, self.boards, strict=True)]
         new = _State(intrinsics, boards, self._views, self._noise)
         return new if np.isfinite(new.cost) else None

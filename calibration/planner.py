@@ -1,8 +1,10 @@
 """Proposes poses of the arm from which pictures of the board tell most about where the camera is.
 
 From many random poses that show the board and that the arm may go to, it takes one after the other: each time the one
-that most shrinks the uncertainty of the camera's pose (greedy D-optimal design; Fedorov 1972), the board's own pose
-being unknown, too. The uncertainty is that of the linear model which the calibration itself uses.
+that most shrinks the uncertainty of the camera's pose (greedy D-optimal design; Fedorov 1972). The board's own pose is
+unknown, too, and so is the lens, as far as its calibration left it uncertain: an error of the principal point is much
+like a turn of the camera. The uncertainty is that of the linear model which the calibration itself uses; the same
+pictures may calibrate the lens.
 """
 
 from __future__ import annotations
@@ -13,7 +15,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibration.board import Board
+from calibration.board_pose import view_terms, weighted_product
 from calibration.hand_eye_problem import Guess, Sighting, linearise
+from calibration.intrinsics_terms import parameter_derivative
+from calibration.lens_prior import LensPrior
 from calibration.result import CameraIntrinsics
 from calibration.view import View
 from robot_rl.errors import CalibrationError
@@ -22,6 +27,8 @@ from robot_rl.geometry import Pose, quat_conjugate, quat_multiply, rotvec_from_q
 _CANDIDATES, _TRIES = 120, 6000
 _MIN_SHOWN = 0.6
 """Share of the board's corners that must be in the picture."""
+_DISTORTION_SIGMA = 0.2
+"""Assumed of distortion coefficients before they are calibrated."""
 _RIM = 0.02
 """What is left free at the picture's edge, in its width."""
 
@@ -65,7 +72,7 @@ def plan_poses(
     """Poses of the tcp to take pictures from, in an order that keeps the ways short.
 
     Args:
-        intrinsics: Of the camera.
+        intrinsics: Of the camera; without a covariance, only roughly known.
         board: The board.
         guess: Roughly where camera and board are, e.g. from a fit of the first few views.
         box: Where the tcp may go.
@@ -87,9 +94,12 @@ def plan_poses(
             "move the board to where the camera sees it, or enlarge the box or the turn that it allows"
         )
     boards = tuple(guess.see(sighting.T_base_tcp) for sighting in sightings)
-    rows = linearise(intrinsics, sightings, replace(guess, boards=boards), pixel_noise, scale=False)
+    lens = LensPrior.of(intrinsics if intrinsics.covariance else _roughly(intrinsics)).directions
+    rows = linearise(intrinsics, sightings, replace(guess, boards=boards), pixel_noise, scale=False, directions=lens)
     arm = np.diag(np.repeat([position_noise**2, rotation_noise**2], 3))
     information = np.stack([row.G.T @ np.linalg.solve(row.picture + arm, row.G) for row in rows])
+    for known, sighting, T in zip(information, sightings, boards, strict=True):
+        known[12:, 12:] += _about_the_lens(intrinsics, sighting, T, pixel_noise, lens)
     chosen = _most_telling(information, count)
     return _short_way([sightings[i].T_base_tcp for i in chosen])
 
@@ -134,11 +144,36 @@ def _candidates(
     return found
 
 
+def _roughly(intrinsics: CameraIntrinsics) -> CameraIntrinsics:
+    """The camera with the uncertainty that the numbers of a data sheet have."""
+    sigma = np.concatenate((0.01 * intrinsics.vector[:2], np.full(2, 0.015 * intrinsics.width)))
+    sigma = np.append(sigma, np.full(len(intrinsics.distortion), _DISTORTION_SIGMA))
+    return replace(intrinsics, covariance=tuple(map(tuple, np.diag(sigma**2).tolist())))
+
+
+def _about_the_lens(
+    intrinsics: CameraIntrinsics, sighting: Sighting, T_camera_board: Pose, noise: float, directions: np.ndarray
+) -> np.ndarray:
+    """What a picture alone tells of the lens along these directions, the board's pose unknown, shape (m, m)."""
+    terms = view_terms(intrinsics, sighting.view, T_camera_board, noise)
+    points = sighting.view.points @ T_camera_board.matrix.T + T_camera_board.position
+    J = parameter_derivative(intrinsics, points) @ directions
+    coupling = weighted_product(terms.weights, terms.J, J)
+    return weighted_product(terms.weights, J, J) - coupling.T @ np.linalg.solve(terms.H, coupling)
+
+
 def _most_telling(information: np.ndarray, count: int) -> list[int]:
-    """Greedy choice by the determinant of what is known of X, Y being unknown."""
-    scale = 1.0 / np.sqrt(np.mean([np.diag(matrix) for matrix in information], axis=0))
+    """Greedy choice by the determinant of what is known of X, Y and the lens being unknown.
+
+    Args:
+        information: Of each candidate on (X, Y, lens), the lens in standard deviations of what is known before, shape
+            (n, 12 + m, 12 + m).
+        count: How many to choose.
+    """
+    rigid = np.mean([np.diag(matrix)[:12] for matrix in information], axis=0)
+    scale = np.concatenate((1.0 / np.sqrt(rigid), np.ones(information.shape[1] - 12)))
     information = information * np.outer(scale, scale)
-    known = 1e-6 * np.eye(len(scale))
+    known = np.diag(np.where(np.arange(len(scale)) < 12, 1e-6, 1.0))
     chosen: list[int] = []
     for _ in range(count):
         total = known + information

@@ -67,7 +67,6 @@ class TimeOffsetFit:
 
 
 def calibrate_time_offset(
-    intrinsics: CameraIntrinsics,
     hand_eye: HandEye,
     frames: Sequence[Frame],
     trajectory: Trajectory,
@@ -77,8 +76,7 @@ def calibrate_time_offset(
     """Finds the delay.
 
     Args:
-        intrinsics: Of the camera.
-        hand_eye: Where it is.
+        hand_eye: Where the camera is, and its lens.
         frames: What it saw during the motion, at its own stamps.
         trajectory: How the arm moved, at its own stamps, on the same clock.
         rejected: Pictures that were of no use, and why; for the record.
@@ -86,9 +84,8 @@ def calibrate_time_offset(
     Raises:
         CalibrationError: if there are too few frames, the arm hardly moved, or no delay fits.
     """
-    hand_eye.require(intrinsics=intrinsics)
     left_out = dict(rejected or {})
-    frames, boards, covariances = _seen(intrinsics, frames, left_out)
+    frames, boards, covariances = _seen(hand_eye.intrinsics, frames, left_out)
     X, mounting = hand_eye.T_parent_camera, hand_eye.mounting
     search = _search(mounting, X, frames, boards, trajectory)
     best = int(search[:, 1].argmin())

@@ -9,6 +9,7 @@ import cv2
 import numpy as np
 
 from calibration.board import Board
+from calibration.corner_refinement import refine_corners
 from robot_rl.errors import CalibrationError
 
 MIN_CORNERS = 8
@@ -99,7 +100,10 @@ class BoardDetector:
             corners, found, _, _ = self._charuco.detectBoard(grey)
             if found is None or len(found) == 0:
                 return np.zeros(0, int), np.zeros((0, 2))
-            ids, pixels = found.ravel().astype(int), corners.reshape(-1, 2).astype(float)
+            ids, board = found.ravel().astype(int), self.board
+            pixels = refine_corners(
+                grey, board.corners[ids, :2], corners.reshape(-1, 2), board.size, 0.5 * (board.size - board.inner)
+            )
         else:
             quads, found, _ = self._markers.detectMarkers(grey)
             on_board = (

@@ -69,6 +69,11 @@ class CameraIntrinsics:
         """(fx, fy, cx, cy, *distortion)."""
         return np.array([self.fx, self.fy, self.cx, self.cy, *self.distortion])
 
+    def with_vector(self, vector: np.ndarray) -> CameraIntrinsics:
+        """The camera with other numbers (fx, fy, cx, cy, *distortion)."""
+        fx, fy, cx, cy, *distortion = vector.tolist()
+        return replace(self, fx=fx, fy=fy, cx=cx, cy=cy, distortion=tuple(distortion))
+
     @property
     def sigma(self) -> np.ndarray | None:
         """Standard deviations of `vector`; None if not known."""

@@ -24,7 +24,7 @@ from robot_rl import __version__
 from robot_rl.errors import CalibrationError
 from robot_rl.files import write_atomically
 
-FORMAT, VERSION = "robot_rl calibration", 1
+FORMAT, VERSION = "robot_rl calibration", 2
 KINDS: dict[str, type[Calibration]] = {
     "intrinsics": CameraIntrinsics,
     "hand_eye": HandEye,
@@ -84,18 +84,20 @@ def load_result(path: Path, kind: type[_T]) -> tuple[_T, Quality]:
 
 
 def load_intrinsics(path: Path, *, camera: str | None = None) -> CameraIntrinsics:
-    """Intrinsics from a result, or from a `camera_info` file, whichever it is.
+    """Intrinsics from a result, from a hand-eye result, which has its own, or from a `camera_info` file.
 
     Args:
         path: The file.
         camera: Which camera it must be of; None takes any.
 
     Raises:
-        CalibrationError: if it is neither, or of another camera.
+        CalibrationError: if it is none of them, or of another camera.
     """
     content = read_yaml(path)
     if "camera_matrix" in content:
         intrinsics = read_camera_info(path)
+    elif content.get("kind") == _NAMES[HandEye]:
+        intrinsics = load_result(path, HandEye)[0].intrinsics
     else:
         intrinsics, _ = load_result(path, CameraIntrinsics)
     intrinsics.require(camera=camera)

@@ -32,23 +32,23 @@ class HandEye:
 
     Attributes:
         robot: Which arm and tool.
-        camera: Which camera.
         mounting: `eye_in_hand` (fixed to the tcp) or `eye_to_hand` (fixed to the base).
         position: Of the camera's optical frame in the frame it is fixed to [m].
         quaternion: Its orientation there, (w, x, y, z).
         covariance: Of position and orientation [m, rad], 6 x 6, in axes of the frame that the camera is fixed to.
-        intrinsics: Fingerprint of the intrinsics that were used.
+        intrinsics: Of the camera, to be used with this pose: the lens that was given, corrected within its uncertainty.
+        calibrated_from: Fingerprint of the intrinsics that were given.
         robot_position_noise: What the arm's poses turned out to be wrong by, per axis [m].
         robot_rotation_noise: And per axis of rotation [rad].
     """
 
     robot: str
-    camera: str
     mounting: str
     position: tuple[float, float, float]
     quaternion: tuple[float, float, float, float]
     covariance: Matrix = field(repr=False)
-    intrinsics: str
+    intrinsics: CameraIntrinsics
+    calibrated_from: str
     robot_position_noise: float
     robot_rotation_noise: float
 
@@ -61,6 +61,11 @@ class HandEye:
         if {len(self.covariance), *map(len, self.covariance)} != {6}:
             raise ValueError("covariance must be 6 x 6")
         return self
+
+    @property
+    def camera(self) -> str:
+        """Which camera."""
+        return self.intrinsics.camera
 
     @property
     def parent(self) -> str:
@@ -78,9 +83,9 @@ class HandEye:
         return np.sqrt(np.diag(np.array(self.covariance)))
 
     def require(
-        self, *, robot: str | None = None, camera: str | None = None, intrinsics: CameraIntrinsics | None = None
+        self, *, robot: str | None = None, camera: str | None = None, size: tuple[int, int] | None = None
     ) -> None:
-        """Nothing, if this belongs to the robot, the camera and the intrinsics given.
+        """Nothing, if this belongs to the robot, the camera and the image size (width, height) given.
 
         Raises:
             CalibrationError: if it does not.
@@ -88,11 +93,7 @@ class HandEye:
         cure = "calibrate: robot-rl calibrate hand-eye"
         _same("robot", self.robot, robot, cure)
         _same("camera", self.camera, camera, cure)
-        if intrinsics is not None and intrinsics.fingerprint != self.intrinsics:
-            raise CalibrationError(
-                f"the hand-eye calibration of camera {self.camera!r} was made with intrinsics {self.intrinsics}, these "
-                f"are {intrinsics.fingerprint}; {cure} again, with these"
-            )
+        self.intrinsics.require(size=size)
 
 
 @dataclass(frozen=True, config=_STRICT)

@@ -1,7 +1,5 @@
 """Views of a board without pictures: corners projected through a known lens, with known noise."""
 
-import dataclasses
-
 import numpy as np
 
 from calibration.board import Board
@@ -46,12 +44,6 @@ def random_view(rng, intrinsics=PINHOLE, *, noise=0.15, tilt=0.7, name="view", b
 def random_views(seed, count, intrinsics=PINHOLE, **options):
     rng = np.random.default_rng(seed)
     return [random_view(rng, intrinsics, name=f"view {i}", **options)[0] for i in range(count)]
-
-
-def with_vector(camera, vector):
-    """The camera with other numbers (fx, fy, cx, cy, *distortion)."""
-    fx, fy, cx, cy, *distortion = vector.tolist()
-    return dataclasses.replace(camera, fx=fx, fy=fy, cx=cx, cy=cy, distortion=tuple(distortion))
 
 
 def shaken(T, rng, position=2e-4, rotation=ROTATION_NOISE):

@@ -56,7 +56,9 @@ def test_pictures_become_intrinsics_and_hand_eye(session, tmp_path, capsys):
     answer = json.loads(capsys.readouterr().out)
     assert answer["quality"]["good"]
     result, quality = load_result(hand_eye, HandEye)
-    result.require(robot="fr3", camera="wrist", intrinsics=camera)
+    result.require(robot="fr3", camera="wrist", size=(640, 480))
+    assert result.calibrated_from == camera.fingerprint
+    assert np.abs(result.intrinsics.vector - camera.vector)[:4].max() < 4 * camera.sigma[:4].max()
     position, rotation = apart(truth.X, result.T_parent_camera)
     assert position < 0.5e-3
     assert np.degrees(rotation) < 0.1
@@ -65,6 +67,7 @@ def test_pictures_become_intrinsics_and_hand_eye(session, tmp_path, capsys):
         text = page.read_text()
         assert text.count("data:image/png;base64,") == 2
         assert "good: " in text
+    assert "The lens that belongs to it" in (tmp_path / "hand_eye.html").read_text()
 
 
 def test_a_calibration_that_cannot_be_trusted_leaves_a_report_and_no_result(session, tmp_path, capsys):

@@ -25,7 +25,7 @@ GOOD = Quality(True, "good", {"rms_px": 0.1}, {"a.png": "shows no board"})
 EYE = tuple(map(tuple, np.eye(6).tolist()))
 RESULTS = [
     PINHOLE,
-    HandEye("fr3", "wrist", "eye_in_hand", (0.1, 0.2, 0.3), (1.0, 0.0, 0.0, 0.0), EYE, PINHOLE.fingerprint, 1e-4, 1e-3),
+    HandEye("fr3", "eye_in_hand", (0.1, 0.2, 0.3), (1.0, 0.0, 0.0, 0.0), EYE, PINHOLE, FISHEYE.fingerprint, 1e-4, 1e-3),
     TimeOffset("fr3", "wrist", 0.031, 0.001),
     ToolWrench("fr3", (1.0, 2, 3, 0.1, 0.2, 0.3), 0.7, (0.0, 0.01, 0.05), tuple(map(tuple, np.eye(10).tolist()))),
 ]
@@ -53,7 +53,7 @@ def test_a_bad_result_is_never_written(tmp_path):
     ("change", "message"),
     [
         ({"format": "other"}, "no calibration result"),
-        ({"version": 99}, "version 99, this program reads 1"),
+        ({"version": 99}, "version 99, this program reads 2"),
         ({"result": {}}, "damaged"),
         ({"result": {"fx": float("nan")}}, "fx"),
         ({"result": {"distortion": [0.0]}}, "coefficients"),
@@ -106,7 +106,15 @@ def test_another_camera_resolution_or_robot_is_refused():
     with pytest.raises(CalibrationError, match="640 x 480 px, the images have 1280 x 720"):
         PINHOLE.require(size=(1280, 720))
     hand_eye = RESULTS[1]
-    hand_eye.require(robot="fr3", camera="wrist", intrinsics=PINHOLE)
-    for wrong in ({"robot": "ur5"}, {"camera": "front"}, {"intrinsics": FISHEYE}):
+    hand_eye.require(robot="fr3", camera="wrist", size=(640, 480))
+    for wrong in ({"robot": "ur5"}, {"camera": "front"}):
         with pytest.raises(CalibrationError, match="robot-rl calibrate hand-eye"):
             hand_eye.require(**wrong)
+    with pytest.raises(CalibrationError, match="640 x 480 px, the images have 1280 x 720"):
+        hand_eye.require(size=(1280, 720))
+
+
+def test_a_hand_eye_result_has_the_lens_that_belongs_to_it(tmp_path):
+    hand_eye = RESULTS[1]
+    save_result(hand_eye, GOOD, tmp_path / "hand_eye.yaml")
+    assert load_intrinsics(tmp_path / "hand_eye.yaml", camera="wrist") == hand_eye.intrinsics

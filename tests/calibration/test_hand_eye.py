@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic import PINHOLE, apart, random_rig, random_view, shaken
 
-from calibration.board_pose import adjoint, step
+from calibration.board_pose import adjoint, refine_pose, step
 from calibration.hand_eye import calibrate_hand_eye
-from calibration.hand_eye_problem import Guess, Sighting, derivatives, resized
+from calibration.hand_eye_problem import Guess, Sighting, derivatives, linearise, resized
 from calibration.result import MOUNTINGS
 from robot_rl.errors import CalibrationError
 from robot_rl.geometry import Pose
@@ -69,6 +69,49 @@ def test_the_camera_is_found_within_the_stated_uncertainty(mounting):
         assert fit.result.robot_position_noise == pytest.approx(2e-4, rel=0.5)
     assert inside >= 0.85 * total  # of 36; the benchmark has the statistics
     assert np.mean(ours) < np.mean(theirs)  # although theirs is the best of five, known only with the truth
+
+
+@pytest.mark.parametrize("mounting", MOUNTINGS)
+def test_an_uncertain_lens_is_corrected_with_the_pose(mounting):
+    """A lens that is wrong by about what its covariance says: the arm's motion tells, for the focal length at least."""
+    sigma = np.array([2.0, 2.0, 0.5, 0.5, *[1e-3] * 8])
+    C = np.diag(sigma**2)
+    C[0, 1] = C[1, 0] = 0.99 * C[0, 0]
+    covariance = tuple(map(tuple, C.tolist()))
+    before, after = [], []
+    for seed in range(2):
+        sightings, truth = random_rig(seed, mounting)
+        wrong = PINHOLE.with_vector(PINHOLE.vector + np.array([1.8, 1.8, 0.4, -0.4, *[0.0] * 8]))
+        given = calibrate_hand_eye(wrong, sightings, mounting, "fr3").result
+        assert given.intrinsics.vector.tolist() == wrong.vector.tolist()  # no covariance: nothing to correct it by
+        fit = calibrate_hand_eye(dataclasses.replace(wrong, covariance=covariance), sightings, mounting, "fr3")
+        lens = fit.result.intrinsics
+        assert fit.result.calibrated_from == wrong.fingerprint
+        assert abs(lens.fx - PINHOLE.fx) < 1.0
+        assert lens.sigma[0] < 0.5 * sigma[0]
+        assert (np.abs(lens.vector - PINHOLE.vector) < 4.0 * lens.sigma).all()
+        assert fit.quality.figures["lens_corrected_by_sigma"] > 0.5
+        error = fit.result.T_parent_camera.position - truth.X.position
+        assert (np.abs(error) < 4.0 * fit.result.sigma[:3]).all()
+        before.append(apart(truth.X, given.T_parent_camera)[0])
+        after.append(apart(truth.X, fit.result.T_parent_camera)[0])
+    assert np.mean(after) < 0.5 * np.mean(before)
+
+
+@pytest.mark.parametrize("mounting", MOUNTINGS)
+@given(X=poses, Y=poses, u=st.tuples(*[numbers] * 12))
+@settings(max_examples=10, deadline=None)
+def test_the_lens_moves_the_arms_errors_as_finite_differences_do(mounting, X, Y, u):
+    view, T = random_view(np.random.default_rng(0), noise=0.0)
+    directions, guess = np.diag([1.0] * 4 + [1e-3] * 8), Guess(mounting, X, Y, ())
+    sighting, change = Sighting(view, guess.predict(T)), 1e-3 * np.array(u)
+    (row,) = linearise(
+        PINHOLE, [sighting], dataclasses.replace(guess, boards=(T,)), 0.1, scale=False, directions=directions
+    )
+    moved = PINHOLE.with_vector(PINHOLE.vector + directions @ change)
+    T_moved, _ = refine_pose(moved, view, T, 10.0)
+    error = (sighting.T_base_tcp.inverse() @ guess.predict(T_moved)).vector()
+    np.testing.assert_allclose(error, row.e + row.G[:, 12:] @ change, atol=2e-8)
 
 
 @pytest.mark.parametrize("mounting", MOUNTINGS)

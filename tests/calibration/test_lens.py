@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from synthetic import FISHEYE, PINHOLE, with_vector
+from synthetic import FISHEYE, PINHOLE
 
 from calibration.intrinsics_terms import parameter_derivative
 from calibration.result import CameraIntrinsics
@@ -44,7 +44,7 @@ def test_derivative_by_the_cameras_numbers_is_that_of_finite_differences(camera)
     P = points(1)
     J = parameter_derivative(camera, P)
     for i, change in enumerate(1e-5 * np.eye(len(camera.vector))):
-        plus, minus = (with_vector(camera, camera.vector + sign * change).project(P) for sign in (1, -1))
+        plus, minus = (camera.with_vector(camera.vector + sign * change).project(P) for sign in (1, -1))
         np.testing.assert_allclose(J[:, :, i], (plus - minus) / 2e-5, atol=1e-4)
 
 

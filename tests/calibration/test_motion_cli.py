@@ -11,7 +11,7 @@ from test_time_offset import motion
 from test_wrench import TRUTH, readings
 
 from calibration.board_pose import board_pose
-from calibration.result import Quality, TimeOffset, ToolWrench, load_result, save_result, write_camera_info
+from calibration.result import Quality, TimeOffset, ToolWrench, load_result, save_result
 from robot_rl.cli import main
 from robot_rl.geometry import quat_from_matrix
 
@@ -36,7 +36,6 @@ def recording(tmp_path_factory):
     folder = tmp_path_factory.mktemp("motion")
     hand_eye, frames, trajectory = motion(0, "eye_in_hand", delay=0.025, rate=15.0, intrinsics=FLAT)
     save_result(hand_eye, Quality(True, "given"), folder / "hand_eye.yaml")
-    write_camera_info(FLAT, folder / "info.yaml")
     with open(folder / "frames.csv", "w", newline="") as file:
         table = csv.writer(file)
         table.writerow(["image", "stamp"])
@@ -52,7 +51,7 @@ def recording(tmp_path_factory):
 
 
 def offset(folder, out):
-    options = ["--board", BOARD, "--intrinsics", folder / "info.yaml", "--hand-eye", folder / "hand_eye.yaml"]
+    options = ["--board", BOARD, "--hand-eye", folder / "hand_eye.yaml"]
     return main([str(word) for word in ("calibrate", "time-offset", folder, *options, "--out", out)])
 
 

@@ -5,9 +5,11 @@ import pytest
 from rigs import BOXES, random_truth, rough
 from synthetic import BOARD, PINHOLE
 
+from calibration.intrinsics import calibrate_intrinsics
 from calibration.planner import SafetyBox, plan_poses
 from calibration.result import MOUNTINGS
 from calibration.rotation_spread import check_rotations
+from calibration.view import View
 from robot_rl.errors import CalibrationError
 from robot_rl.geometry import Pose
 
@@ -48,3 +50,22 @@ def test_the_box_limits_position_and_turn():
     assert box.allows(middle)
     assert not box.allows(turned)
     assert not box.allows(Pose(np.array([0.5, 0.0, 0.05]), box.orientation))
+
+
+@pytest.mark.parametrize("mounting", MOUNTINGS)
+def test_poses_tell_about_the_lens_too(mounting):
+    """What is known of the principal point from the planned pictures: more than from random ones."""
+    truth, box = random_truth(2, mounting), BOXES[mounting]
+
+    def center_sigma(seed, count, among):
+        poses = plan_poses(PINHOLE, BOARD, truth, box, among, seed=seed)[:count]
+        views = []
+        for i, T in enumerate(poses):
+            seen = truth.see(T)
+            pixels = PINHOLE.project(BOARD.corners @ seen.matrix.T + seen.position)
+            ids = np.flatnonzero(((pixels > 0) & (pixels < [639, 479])).all(axis=1))
+            noise = 0.1 * np.random.default_rng(i).standard_normal((len(ids), 2))
+            views.append(View(f"{i}", (640, 480), ids, pixels[ids] + noise, BOARD.corners[ids]))
+        return calibrate_intrinsics(views, "wrist", start=PINHOLE).result.sigma[2:4].max()
+
+    assert center_sigma(0, 12, 12) < center_sigma(0, 12, 40)  # the first of 40 on a short way are any

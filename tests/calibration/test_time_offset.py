@@ -46,7 +46,8 @@ def motion(seed, mounting, *, delay, size=1.0, rate=30.0, span=2.5, intrinsics=P
             frames.append(Frame(view, START + round(1e9 * (t + delay))))
     covariance = tuple(map(tuple, np.eye(6).tolist()))
     position, quaternion = tuple(X.position.tolist()), tuple(X.quaternion.tolist())
-    hand_eye = HandEye("fr3", "wrist", mounting, position, quaternion, covariance, intrinsics.fingerprint, 1e-4, 2e-4)
+    fingerprint = intrinsics.fingerprint
+    hand_eye = HandEye("fr3", mounting, position, quaternion, covariance, intrinsics, fingerprint, 1e-4, 2e-4)
     return hand_eye, frames, trajectory
 
 
@@ -54,7 +55,7 @@ def motion(seed, mounting, *, delay, size=1.0, rate=30.0, span=2.5, intrinsics=P
 @pytest.mark.parametrize("delay", [0.0337, -0.112])
 def test_the_delay_is_found_to_a_fraction_of_a_frame(mounting, delay):
     hand_eye, frames, trajectory = motion(0, mounting, delay=delay)
-    fit = calibrate_time_offset(PINHOLE, hand_eye, frames, trajectory)
+    fit = calibrate_time_offset(hand_eye, frames, trajectory)
     assert fit.quality.good, fit.quality.verdict
     assert abs(fit.result.delay - delay) < 0.002
     assert abs(fit.result.delay - delay) < 4.0 * fit.result.sigma
@@ -67,7 +68,7 @@ def test_the_delay_is_found_to_a_fraction_of_a_frame(mounting, delay):
 def test_wrong_frames_are_left_out():
     hand_eye, frames, trajectory = motion(1, "eye_in_hand", delay=0.02)
     frames[10] = dataclasses.replace(frames[10], stamp=frames[10].stamp + 200_000_000)
-    fit = calibrate_time_offset(PINHOLE, hand_eye, frames, trajectory)
+    fit = calibrate_time_offset(hand_eye, frames, trajectory)
     assert list(fit.quality.rejected) == [frames[10].view.name]
     assert abs(fit.result.delay - 0.02) < 0.002
 
@@ -75,18 +76,19 @@ def test_wrong_frames_are_left_out():
 def test_an_arm_that_hardly_moves_gives_no_result():
     hand_eye, frames, trajectory = motion(2, "eye_in_hand", delay=0.02, size=0.003)
     with pytest.raises(CalibrationError, match=r"hardly moved.*swing it to and fro"):
-        calibrate_time_offset(PINHOLE, hand_eye, frames, trajectory)
+        calibrate_time_offset(hand_eye, frames, trajectory)
 
 
 def test_bad_input_is_refused():
     hand_eye, frames, trajectory = motion(3, "eye_in_hand", delay=0.02)
     with pytest.raises(CalibrationError, match="10 usable frames, needed are 20"):
-        calibrate_time_offset(PINHOLE, hand_eye, frames[:10], trajectory)
-    with pytest.raises(CalibrationError, match="made with intrinsics"):
-        calibrate_time_offset(dataclasses.replace(PINHOLE, fx=700.0), hand_eye, frames, trajectory)
+        calibrate_time_offset(hand_eye, frames[:10], trajectory)
+    other_camera = dataclasses.replace(hand_eye, intrinsics=dataclasses.replace(PINHOLE, width=1280, height=720))
+    with pytest.raises(CalibrationError, match="1280 x 720"):
+        calibrate_time_offset(other_camera, frames, trajectory)
     other_clock = [dataclasses.replace(frame, stamp=frame.stamp - START) for frame in frames]
     with pytest.raises(CalibrationError, match="on the clock of the pictures"):
-        calibrate_time_offset(PINHOLE, hand_eye, other_clock, trajectory)
+        calibrate_time_offset(hand_eye, other_clock, trajectory)
     with pytest.raises(CalibrationError, match="do not rise"):
         Trajectory(trajectory.stamps[::-1], trajectory.poses)
 
