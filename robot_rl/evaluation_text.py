@@ -30,6 +30,8 @@ def in_words(summary: dict[str, Any]) -> list[str]:
             f"control: period error {error['p50']:.1f} ms (p99 {error['p99']:.1f}), "
             f"observation to action {age['p50']:.1f} ms (p99 {age['p99']:.1f})"
         )
+    if (labels := summary.get("labels")) is not None:
+        lines += _labels_in_words(labels)
     if summary["video"] is not None:
         lines.append(f"video: {summary['video']}")
     if "wall_s" in summary:
@@ -37,4 +39,24 @@ def in_words(summary: dict[str, Any]) -> list[str]:
             f"{summary['env_steps']} env steps ({summary['robot_minutes']:.1f} robot minutes), "
             f"{summary['updates']} critic updates, {summary['wall_s'] / 60:.1f} min"
         )
+    return lines
+
+
+def _labels_in_words(labels: dict[str, Any]) -> list[str]:
+    """What rewarded the training."""
+    late = (
+        f", lag {labels['lag_p50_s']:.1f} s (p95 {labels['lag_p95_s']:.1f} s)"
+        if labels["lag_p50_s"] is not None
+        else ""
+    )
+    lines = [f"rewarded by {labels['labelled']} labels {labels['labels']!r} of {labels['model']}{late}"]
+    if labels["judged"]:
+        lines.append(
+            f"{labels['judged']} of them compared with the truth: hack gap {100 * labels['hack_gap']:+.1f} points, "
+            f"{labels['alarms']} alarms"
+        )
+    if labels["ended"]:
+        lines.append(f"no more labels since then: {labels['ended']}")
+    if not labels["certified"]:
+        lines.append("WITHOUT A PASSED GATE: what was learned may be how to deceive the labeller")
     return lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,10 @@ def _config(arguments: argparse.Namespace) -> Any:
     return load_component(LabelConfig, arguments.config, overrides)
 
 
+def _absolute(file: str) -> str:
+    return str(Path(file).resolve()) if file else ""
+
+
 def _list_settings() -> Reply:
     from robot_rl.config.describe import list_keys
     from robot_rl.config.labelling import LabelConfig
@@ -114,7 +119,8 @@ def _run(arguments: argparse.Namespace) -> Reply:
         backend = make_backend(config, Budget(config.budget))
         with LabelStore(path, create=True) as labels, Progress(len(units), f"label {name}", unit="questions") as shown:
             identity = asked_identity(backend, config, task, units.camera)
-            labels.begin(name, units.kind, identity, config_to_dict(config))
+            remembered = replace(config, head=_absolute(config.head), prompt=_absolute(config.prompt))
+            labels.begin(name, units.kind, identity, config_to_dict(remembered))
             work = Labelling(labels, name, backend)
             try:
                 done = work.run(units, lambda p: shown.update(p.known + p.asked + p.unanswered, cost=p.cost or None))

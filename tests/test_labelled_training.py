@@ -26,6 +26,7 @@ from robot_rl.config.components import (
 )
 from robot_rl.data.store import EpisodeStore
 from robot_rl.errors import ConfigError, DataError, UncertifiedError, UnknownNameError
+from robot_rl.evaluation_text import in_words
 from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.main_job import train
 from robot_rl.metrics import read_metrics
@@ -111,6 +112,16 @@ def labeller(tried):
     return server, replace(CONFIG, reward=RewardConfig("vlm", str(path), allow_uncalibrated=True))
 
 
+@pytest.fixture(scope="module")
+def plain(tried, tmp_path_factory):
+    """A run in which nothing happens to the labeller: its directory, its summary, and how often was asked."""
+    server, path = tried
+    server.requests.clear()
+    run = tmp_path_factory.mktemp("plain") / "run"
+    config = replace(CONFIG, reward=RewardConfig("vlm", str(path), allow_uncalibrated=True))
+    return run, train(config, run, resume=False, site=SIMULATED), len(server.requests)
+
+
 def online(path):
     with EpisodeStore.open(path / "episodes") as store:
         return [one for one in store.episodes() if not one.metadata["demonstration"]]
@@ -129,11 +140,10 @@ def labels(path):
         return list(store.labels("success"))
 
 
-def test_labels_say_what_episodes_were_worth_and_nobody_else_does(labeller, tmp_path):
-    server, config = labeller
-    summary = train(config, tmp_path / "run", resume=False, site=SIMULATED)
-    episodes, records = online(tmp_path / "run"), read_metrics(tmp_path / "run" / "metrics.jsonl", "label")
-    assert len(episodes) == len(records) == len(server.requests) == EPISODES
+def test_labels_say_what_episodes_were_worth_and_nobody_else_does(plain):
+    run, summary, asked = plain
+    episodes, records = online(run), read_metrics(run / "metrics.jsonl", "label")
+    assert len(episodes) == len(records) == asked == EPISODES
     for episode, record in zip(episodes, records, strict=True):
         assert (episode.metadata["success"], episode.reward_source) == (None, "label")
         assert not episode.reward.any()  # what the task thinks is withheld
@@ -142,13 +152,15 @@ def test_labels_say_what_episodes_were_worth_and_nobody_else_does(labeller, tmp_
         assert record["lag_s"] >= 0
     succeeded = [record["success"] for record in records]
     assert 0 < sum(succeeded) < EPISODES
-    memory = replayed(tmp_path / "run")
+    memory = replayed(run)
     assert memory["reward"][last_rows(memory)].tolist() == succeeded
     assert memory["terminated"][last_rows(memory)].tolist() == succeeded
     told = summary["labels"]
     assert (told["certified"], told["labelled"], told["judged"], told["hack_gap"]) == (False, EPISODES, EPISODES, 0)
-    assert told["lag_p95_s"] is not None
-    assert "demonstration-0000" not in str([label.subject for label in labels(tmp_path / "run")])
+    words = "\n".join(in_words(summary))
+    assert f"rewarded by {EPISODES} labels 'success' of test/vision-1, lag " in words
+    assert f"{EPISODES} of them compared with the truth: hack gap +0.0 points, 0 alarms\nWITHOUT A PASSED GATE" in words
+    assert "demonstration-0000" not in str([label.subject for label in labels(run)])
 
 
 def children():
@@ -162,7 +174,9 @@ def children():
     return found
 
 
-def test_killed_it_is_started_again_loses_nothing_asks_nothing_twice_and_the_run_stays_the_same(labeller, tmp_path):
+def test_killed_it_is_started_again_loses_nothing_asks_nothing_twice_and_the_run_stays_the_same(
+    plain, labeller, tmp_path
+):
     server, config = labeller
     killed = []
 
@@ -172,15 +186,13 @@ def test_killed_it_is_started_again_loses_nothing_asks_nothing_twice_and_the_run
             os.kill(children()[0], signal.SIGKILL)
         return says_success(request)
 
-    train(config, tmp_path / "quiet", resume=False, site=SIMULATED)
-    server.requests.clear()
     server.answer = kills
     summary = train(config, tmp_path / "run", resume=False, site=SIMULATED)
     asked = [request.stamps[-1] for request in server.requests]
     assert summary["labels"]["starts"] == 2
     assert len(labels(tmp_path / "run")) == EPISODES
     assert sorted(asked) == sorted([*set(asked), *killed])  # only what was on its way is asked again
-    assert same(learned(tmp_path / "run"), learned(tmp_path / "quiet"))
+    assert same(learned(tmp_path / "run"), learned(plain[0]))
     assert not children()
 
 
@@ -205,16 +217,15 @@ def test_a_training_in_real_time_never_waits_and_what_comes_late_is_learned_when
     assert memory["terminated"][last_rows(memory)].tolist() == truth
 
 
-@pytest.mark.parametrize("unlabelled", ["masked", "failure"])
-def test_what_cannot_be_read_or_paid_is_no_reward_but_masked_or_a_failure_as_set(labeller, tmp_path, unlabelled):
+def test_what_cannot_be_read_or_paid_is_no_reward(labeller, tmp_path):
     server, config = labeller
     server.answer = lambda request: reply("It went well, I think.")
-    reward = replace(config.reward, budget=BudgetConfig(calls=2), unlabelled=unlabelled)
+    reward = replace(config.reward, budget=BudgetConfig(calls=2))
     summary = train(replace(config, reward=reward), tmp_path / "run", resume=False, site=SIMULATED)
     assert (len(server.requests), summary["labels"]["unparsable"]) == (2, 2)
     assert "calls: 2 of 2 used" in summary["labels"]["ended"]
     memory = replayed(tmp_path / "run")
-    assert len(memory["undecided"]) == {"masked": EPISODES, "failure": 0}[unlabelled]
+    assert len(memory["undecided"]) == EPISODES
     assert not memory["reward"].any()
 
 

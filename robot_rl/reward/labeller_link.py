@@ -81,9 +81,12 @@ class LabellerLink:
             self._post(f"{store}\n")
 
     def look(self) -> None:
-        """Tells it that an episode was recorded."""
-        with self._lock:
-            self._post("\n")
+        """Tells it that an episode was recorded; one that is just being started finds it without being told."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._post("\n")
+            finally:
+                self._lock.release()
 
     def take(self) -> list[Labelled | Looked]:
         """What it said since the last call."""

@@ -4,11 +4,12 @@ import dataclasses
 import socket
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from robot_rl.config.components import ReplayConfig, SACConfig, TrainConfig
+from robot_rl.config.components import ReplayConfig, RewardConfig, SACConfig, TrainConfig
 from robot_rl.data.percept import PerceptSpec
 from robot_rl.env.task import TaskSpec, Workspace
 from robot_rl.errors import ConfigError, DataError, DivergedError, LinkError
@@ -171,6 +172,15 @@ def test_waiting_ends_by_the_answer_by_an_error_or_by_silence():
     assert patient.wait_for_state() is None
     patient.fail(LinkError("later"))
     assert str(patient.error) == "over"
+
+
+def test_what_has_no_label_yet_can_count_as_a_failure():
+    settings = replace(CONFIG, reward=RewardConfig(kind="vlm", unlabelled="failure"))
+    hello = Agreement(TASK, PerceptSpec(3), settings).hello()
+    end = step(1, truncated=True, undecided=True)
+    answers = serve(hello, DEMONSTRATION, Start(row=ROW, episode_id="one"), step(0), end, StateRequest())
+    known = StateAssembler().add(answers[-1])["online"]
+    assert (known["undecided"].tolist(), known["reward"].tolist()) == ([], [0, 0, 0])
 
 
 def test_what_a_label_says_later_is_learned_from_then_on():
