@@ -132,10 +132,12 @@ def test_a_file_that_cannot_be_read_is_explained(tmp_path):
 
 def test_list_keys_describes_every_key():
     keys = {described.key: described for described in list_keys()}
-    plain = config_to_dict(TrainConfig())
-    expected = [f"{name}.{sub}" if sub else name for name, value in plain.items()
-                for sub in (value if isinstance(value, dict) else [""])]  # fmt: skip
-    assert list(keys) == expected
+
+    def leaves(section, prefix=""):
+        for name, value in section.items():
+            yield from leaves(value, f"{prefix}{name}.") if isinstance(value, dict) else [prefix + name]
+
+    assert list(keys) == list(leaves(config_to_dict(TrainConfig())))
     assert keys["sac.discount"].type == "float > 0 and < 1"
     assert keys["sac.hidden_sizes"].default == (256, 256)
     assert keys["device"].type == "'cpu' or 'cuda'"
