@@ -5,7 +5,9 @@ The command line feeds recorded pictures, a node feeds live ones. Only what was 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -53,7 +55,45 @@ class Advice:
     next: str
 
 
-class IntrinsicsFlow:
+F = TypeVar("F", IntrinsicsFit, HandEyeFit)
+
+
+class _Flow(ABC, Generic[F]):
+    """What both flows do: refuse frames by name, and fit now and then what has come so far."""
+
+    least: ClassVar[int]
+    """Frames that a fit needs."""
+
+    def __init__(self, board: Board) -> None:
+        self._detector = BoardDetector(board)
+        self.rejected: dict[str, str] = {}
+        """Frames that do not count, and why."""
+        self._fit: F | None = None
+        self._problem = ""
+
+    @abstractmethod
+    def finish(self) -> F:
+        """The calibration from all frames that count."""
+
+    @abstractmethod
+    def _advice(self, reason: str) -> Advice:
+        """What to say after a frame that was refused for that reason, or taken if it is empty."""
+
+    def _refuse(self, name: str, reason: str) -> Advice:
+        self.rejected[name] = reason
+        return self._advice(reason)
+
+    def _take(self, count: int) -> Advice:
+        """The frame that was added as number `count` counts."""
+        if count >= self.least and count % _REFIT_EVERY == 0:
+            try:
+                self._fit, self._problem = self.finish(), ""
+            except CalibrationError as error:
+                self._fit, self._problem = None, str(error)
+        return self._advice("")
+
+
+class IntrinsicsFlow(_Flow[IntrinsicsFit]):
     """Collects views for intrinsics.
 
     Args:
@@ -63,17 +103,12 @@ class IntrinsicsFlow:
         skip_similar: Whether a view that hardly differs from one that counts is left out, as for a live camera.
     """
 
+    least = MIN_VIEWS
+
     def __init__(self, board: Board, camera: str, model: str, *, skip_similar: bool = False) -> None:
-        self._detector, self._camera, self._model, self._skip_similar = (
-            BoardDetector(board),
-            camera,
-            model,
-            skip_similar,
-        )
+        super().__init__(board)
+        self._camera, self._model, self._skip_similar = camera, model, skip_similar
         self.views: list[View] = []
-        self.rejected: dict[str, str] = {}
-        self._fit: IntrinsicsFit | None = None
-        self._problem = ""
 
     def add(self, image: np.ndarray, name: str) -> Advice:
         """Takes a frame in.
@@ -87,15 +122,9 @@ class IntrinsicsFlow:
             if self._skip_similar and any(_same(view, other) for other in self.views):
                 raise BadViewError("shows the board where it was before; move it")
         except BadViewError as error:
-            self.rejected[name] = str(error)
-            return self._advice(str(error))
+            return self._refuse(name, str(error))
         self.views.append(view)
-        if len(self.views) >= MIN_VIEWS and len(self.views) % _REFIT_EVERY == 0:
-            try:
-                self._fit, self._problem = self.finish(), ""
-            except CalibrationError as error:
-                self._fit, self._problem = None, str(error)
-        return self._advice("")
+        return self._take(len(self.views))
 
     def finish(self) -> IntrinsicsFit:
         """The calibration from all views that count.
@@ -127,7 +156,7 @@ class IntrinsicsFlow:
         return "more views: tilted, near, and at the edges of the picture"
 
 
-class HandEyeFlow:
+class HandEyeFlow(_Flow[HandEyeFit]):
     """Collects views and poses of the arm for a hand-eye calibration.
 
     Args:
@@ -137,17 +166,12 @@ class HandEyeFlow:
         robot: Which arm and tool.
     """
 
+    least = MIN_POSES
+
     def __init__(self, board: Board, intrinsics: CameraIntrinsics, mounting: str, robot: str) -> None:
-        self._detector, self._intrinsics, self._mounting, self._robot = (
-            BoardDetector(board),
-            intrinsics,
-            mounting,
-            robot,
-        )
+        super().__init__(board)
+        self._intrinsics, self._mounting, self._robot = intrinsics, mounting, robot
         self.sightings: list[Sighting] = []
-        self.rejected: dict[str, str] = {}
-        self._fit: HandEyeFit | None = None
-        self._problem = ""
 
     @property
     def fit(self) -> HandEyeFit | None:
@@ -165,15 +189,9 @@ class HandEyeFlow:
             view = self._detector.detect(image, name)
             board_pose(self._intrinsics, view)
         except BadViewError as error:
-            self.rejected[name] = str(error)
-            return self._advice(str(error))
+            return self._refuse(name, str(error))
         self.sightings.append(Sighting(view, T_base_tcp))
-        if len(self.sightings) >= MIN_POSES and len(self.sightings) % _REFIT_EVERY == 0:
-            try:
-                self._fit, self._problem = self.finish(), ""
-            except CalibrationError as error:
-                self._fit, self._problem = None, str(error)
-        return self._advice("")
+        return self._take(len(self.sightings))
 
     def finish(self) -> HandEyeFit:
         """The calibration from all views that count.
