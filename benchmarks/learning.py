@@ -2,7 +2,7 @@
 
     python benchmarks/learning.py run peg_insert --seeds 0 1 2 3 4 --jobs 2 --out runs/benchmark
     python benchmarks/learning.py report peg_insert --out runs/benchmark --plot docs/peg_insert.png
-    python benchmarks/learning.py run peg_insert --obs pixels --arms full --seeds 0 1 2 --out runs/benchmark
+    python benchmarks/learning.py run cube_lift --obs pixels --arms full --seeds 0 1 2 --steps 12000
 
 `run` trains every arm with every seed, each in a process of its own, and skips what is already there, so it can be
 stopped and continued. `report` prints a table and draws the curves. Seeds 0 to 4 are for testing only; settings were
@@ -62,6 +62,7 @@ def _train(arguments: argparse.Namespace, arm: str, seed: int) -> str:
         command = [sys.executable, "-m", "robot_rl", "train", arguments.task, "--seed", str(seed), "--out", str(path)]
         command += ["--episodes", str(arguments.episodes), "--set", "evaluation.video_episodes=0"]
         command += [*BASE[arguments.obs], *ARMS[arguments.obs][arm]]
+        command += ["--steps", str(arguments.steps)] if arguments.steps else []
         command += ["--resume"] if (path / "provenance.json").exists() else []
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.with_suffix(".log").open("a") as log:
@@ -141,6 +142,7 @@ def main() -> None:
     parser.add_argument("--obs", choices=tuple(ARMS), default="state")
     parser.add_argument("--arms", nargs="+", metavar="ARM", help="all of them by default; a wrong one lists them")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
+    parser.add_argument("--steps", type=int, help="env steps (default: as `robot-rl train` has it)")
     parser.add_argument("--episodes", type=int, default=300, help="held-out resets at the end")
     parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
     parser.add_argument("--out", type=Path, default=Path("runs/benchmark"))
