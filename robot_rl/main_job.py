@@ -64,8 +64,8 @@ def train(
 
     Args:
         config: What to do; a resumed run must have the same, but for `env_steps`, `processes`, `realtime`,
-            `max_lead_steps`, `checkpoint_interval`, `evaluation` and the encoder's `crops`, `shift` and `precision`,
-            which may change.
+            `max_lead_steps`, `checkpoint_interval`, `evaluation`, `reward.budget` and the encoder's `crops`, `shift`
+            and `precision`, which may change.
         path: The run directory.
         resume: Continue the run in that directory.
         demos: Store of demonstrations to begin a new run with, instead of having them made.

@@ -1,5 +1,6 @@
 """Starts `robot-rl` as a user does, on runs so small that they end within seconds."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -25,6 +26,15 @@ SMALL = (
 def environment(**variables: str) -> dict[str, str]:
     """One thread: more would wait for each other on a busy machine."""
     return {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100", **variables}
+
+
+@contextlib.contextmanager
+def one_thread():
+    """The same for what computes in this process."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def robot_rl(*arguments: object, **options) -> subprocess.CompletedProcess[str]:

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from fakes import SPEC, FakeRobot, FakeTask, fake_workcell
 from model_server import ModelServer, reply, says_success, stamped
-from running import learned, robot_rl, same
+from running import learned, one_thread, robot_rl, same
 from scenes import stamped_store
 
 from robot_rl.config.components import (
@@ -86,10 +85,8 @@ MOVING = Site(lambda task, options: seen_workcell(task, options, moving=True), f
 
 @pytest.fixture(autouse=True)
 def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with one_thread():
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from running import learned, robot_rl, same, timeless
+from running import learned, one_thread, robot_rl, same, timeless
 
 from robot_rl.config.components import (
     EncoderConfig,
@@ -47,10 +47,8 @@ CONFIG = TrainConfig(
 
 @pytest.fixture(scope="module", autouse=True)
 def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with one_thread():
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,10 @@
 """One thread: two would wait for each other on a busy machine."""
 
 import pytest
-import torch
+from running import one_thread
 
 
 @pytest.fixture(autouse=True)
 def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with one_thread():
+        yield

@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 import torch
+from running import one_thread
 
 from robot_rl.clock import FakeClock, SystemClock, stands_still
 from robot_rl.config.components import ReplayConfig, SACConfig, TrainConfig
@@ -117,13 +118,11 @@ def assert_same(remote_state, local_state):
     assert [path for path in one if one[path] != other[path]] == []
 
 
-@pytest.fixture
-def one_thread():
+@pytest.fixture(name="one_thread")
+def _one_thread():
     """The learner's process computes with one thread; bit for bit the same needs the same here."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with one_thread():
+        yield
 
 
 @pytest.fixture(scope="module")
