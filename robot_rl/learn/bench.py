@@ -43,6 +43,12 @@ class _Candidate:
     engine: str
     update: Callable[[], object]
     seconds: list[float] = field(default_factory=list)
+    bounds: list[float] = field(default_factory=list)
+
+    @property
+    def share(self) -> float:
+        """Of the bound, each call against the products measured right beside it, in the median."""
+        return statistics.median(bound / call for bound, call in zip(self.bounds, self.seconds, strict=True))
 
 
 def bench_learner(
@@ -59,11 +65,13 @@ def bench_learner(
         rounds: Calls of each.
 
     Returns:
-        `threads`, `gemm_gflops` (best fp32 rate of n^3 products, n = 256, 512, 1024), and for each case `gflop` that
-        the call needs, `bound_ms` = these at that rate, and for each engine `best_ms` and `median_ms` [CPU time] and
-        `share` = bound_ms / best_ms. For pixels also `encoder_in_update_ms`: the eager call and the frozen encoder's
-        time for the 4096 images that it would see, at its time per image in batches of 32; and `times_faster`.
-        Where there is a GPU also `cuda`, see `bench_on_gpu`.
+        `threads`, `gemm_size` (n of 256, 512, 1024 with the best fp32 rate of n^3 products), and for each case `gflop`
+        that the call needs, `bound_ms` (median time of that many operations in such products), and for each engine
+        `best_ms` and `median_ms` [CPU time] and `share`: as many operations in such products were timed beside each
+        call, both as long as the case's bound and more, so that a machine that slows down slows both; the median of
+        their ratios. For pixels also `encoder_in_update_ms`: the eager call and the frozen encoder's time for the 4096
+        images that it would see, at its time per image in batches of 32; and `times_faster`. Where there is a GPU also
+        `cuda`, see `bench_on_gpu`.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -75,33 +83,27 @@ def bench_learner(
 
 def _bench(cases: tuple[str, ...], engines: tuple[str, ...], rounds: int) -> dict[str, Any]:
     candidates = [_candidate(case, engine) for case in cases for engine in engines]
-    squares = {n: torch.randn(n, n) for n in GEMM_SIZES}
+    size, square = _fastest_square()
     encode, encoding = _encoder() if "pixels" in cases else None, list[float]()
-    gemm_rate = 0.0
     for candidate in candidates:
         candidate.update()  # compiles
     for _ in range(rounds):
         for candidate in candidates:
+            candidate.bounds.append(_bound(CASES[candidate.case].flops, square))
             candidate.seconds.append(_seconds(candidate.update))
-            for n, square in squares.items():
-                repeats = max(1, (512 // n) ** 3)
-                best = min(_seconds(partial(torch.mm, square, square)) for _ in range(repeats))
-                gemm_rate = max(gemm_rate, 2 * n**3 / best)
         if encode is not None and len(encoding) < 5:
             encoding.append(_seconds(encode) / ENCODED_AT_ONCE)
-    report: dict[str, Any] = {"threads": 1, "gemm_gflops": gemm_rate / 1e9}
+    report: dict[str, Any] = {"threads": 1, "gemm_size": size}
     for case in cases:
-        flops = CASES[case].flops
-        bound = flops / gemm_rate
-        report[case] = {"gflop": flops / 1e9, "bound_ms": bound * 1e3}
-        for candidate in candidates:
-            if candidate.case == case:
-                best, median = min(candidate.seconds), statistics.median(candidate.seconds)
-                report[case][candidate.engine] = {
-                    "best_ms": best * 1e3,
-                    "median_ms": median * 1e3,
-                    "share": bound / best,
-                }
+        of_case = [candidate for candidate in candidates if candidate.case == case]
+        bound = statistics.median(seconds for candidate in of_case for seconds in candidate.bounds)
+        report[case] = {"gflop": CASES[case].flops / 1e9, "bound_ms": bound * 1e3}
+        for candidate in of_case:
+            report[case][candidate.engine] = {
+                "best_ms": min(candidate.seconds) * 1e3,
+                "median_ms": statistics.median(candidate.seconds) * 1e3,
+                "share": candidate.share,
+            }
     if torch.cuda.is_available():
         report["cuda"] = bench_on_gpu({case: CASES[case] for case in cases}, rounds)
     if encoding:
@@ -116,6 +118,27 @@ def _candidate(case: str, engine: str) -> _Candidate:
     """A fresh learner, so that no engine profits from another."""
     work = CASES[case]
     return _Candidate(case, engine, partial(Engine(work.learner(), ENGINES[engine]).update, work.minibatches()))
+
+
+def _fastest_square() -> tuple[int, torch.Tensor]:
+    """Of the sizes, the one whose products run at the best rate, and a matrix of it."""
+    squares = {n: torch.randn(n, n) for n in GEMM_SIZES}
+    work = 2 * max(GEMM_SIZES) ** 3
+    times = {n: min(_bound(work, square) for _ in range(5)) for n, square in squares.items()}
+    size = min(times, key=lambda n: times[n])
+    return size, squares[size]
+
+
+def _bound(flops: float, square: torch.Tensor) -> float:
+    """How long so many operations take now, in products of this matrix with itself [s]."""
+    operations = 2 * len(square) ** 3
+    repeats = max(1, round(flops / operations))
+
+    def products() -> None:
+        for _ in range(repeats):
+            torch.mm(square, square)
+
+    return _seconds(products) * flops / (repeats * operations)
 
 
 def _encoder() -> Callable[[], object]:

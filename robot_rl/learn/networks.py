@@ -51,8 +51,12 @@ class StackedLayerNorm(nn.Module):
 
     def forward(self, x: Tensor, members: Tensor | None = None) -> Tensor:
         """(E, B, width) -> (E, B, width), or the chosen `members` only."""
-        normal = layer_norm(x, x.shape[-1:])
-        return torch.addcmul(_choose(self.shift, members), normal, _choose(self.scale, members))
+        scale, shift = _choose(self.scale, members), _choose(self.shift, members)
+        if x.is_cuda or torch.compiler.is_compiling():
+            return torch.addcmul(shift, layer_norm(x, x.shape[-1:]), scale)
+        # Passes over memory cost more than calls here: torch fuses scale and shift, and their gradients, of one member.
+        each = zip(x.unbind(), scale[:, 0].unbind(), shift[:, 0].unbind(), strict=True)
+        return torch.stack([layer_norm(member, x.shape[-1:], scale, shift) for member, scale, shift in each])
 
 
 class StackedMLP(nn.Module):
@@ -78,7 +82,7 @@ class StackedMLP(nn.Module):
     def each(self, x: Tensor, members: Tensor | None = None) -> Tensor:
         """(E, B, inputs), an input of its own for each member, -> (E, B, outputs); as `forward` for `members`."""
         for linear, norm in zip(self.hidden, self.norms, strict=True):
-            x = norm(linear(x, members), members).relu()
+            x = norm(linear(x, members), members).relu_()
         out: Tensor = self.last(x, members)
         return out
 
