@@ -31,18 +31,19 @@ def add_label_commands(commands: Any, add: MakeParser) -> None:
     watch.add_argument("--name", metavar="NAME", help="of the labels (default: their kind)")
     watch.add_argument("--pause", type=float, default=2.0, metavar="S", help="between looks at the store (default: 2)")
 
-    train = add(
-        commands, "train", _train, "train a success head on your own episodes, which then labels without a server"
-    )
+    train = add(commands, "train", _train, "train a head on your own episodes, which then labels without a server")
     train.add_argument("store", type=Path, metavar="STORE", help="directory of a store, or of a run")
     train.add_argument("--out", type=Path, required=True, metavar="FILE", help="file of the new head")
+    train.add_argument(
+        "--kind", choices=("success", "progress"), default="success", help="what it will tell (default: success)"
+    )
     train.add_argument(
         "--truth", type=Path, metavar="FILE", help="CSV of episode_id,success, instead of the episodes' own"
     )
     train.add_argument("--encoder", default="bundled", metavar="NAME", help="bundled, or random to compare with")
     train.add_argument("--size", type=int, default=128, choices=(64, 96, 128, 160, 192, 224), help="of frames [px]")
     train.add_argument("--camera", default="", metavar="NAME", help="whose frames (default: the only camera)")
-    train.add_argument("--frames", type=int, default=8, metavar="N", help="of each episode (default: 8)")
+    train.add_argument("--frames", type=int, metavar="N", help="of each episode (default: 8; 32 for progress)")
     train.add_argument(
         "--share", type=share_below_one, default=0.5, metavar="X", help="of the episodes to train on (default: 0.5)"
     )
@@ -225,30 +226,31 @@ def _train(arguments: argparse.Namespace) -> Reply:
     from robot_rl.data.layout import find_store
     from robot_rl.data.store import EpisodeStore
     from robot_rl.progress import Progress
-    from robot_rl.reward.head_training import train_success_head
+    from robot_rl.reward.head_training import HeadSettings, train_for
+    from robot_rl.reward.query import Kind
     from robot_rl.reward.truth import read_truth
 
-    if arguments.frames < 2:
+    kind = Kind(arguments.kind)
+    count = arguments.frames or (8 if kind is Kind.SUCCESS else 32)
+    if count < 2:
         arguments.parser.error("--frames must be at least 2: the last one, and some that are not yet a success")
     with EpisodeStore.open(find_store(arguments.store)) as store:
-        task = arguments.task or _instruction(store.metadata.get("task"))
+        settings = HeadSettings(
+            task=arguments.task or _instruction(store.metadata.get("task")),
+            encoder=arguments.encoder,
+            size=arguments.size,
+            frames=FramesConfig(camera=arguments.camera, count=count),
+            share=arguments.share,
+            seed=arguments.seed,
+        )
         truth = read_truth(store, outcomes=arguments.truth)
         with Progress(round(arguments.share * len(store)), "look at", unit="episodes") as shown:
-            head, successes = train_success_head(
-                store,
-                truth,
-                task=task,
-                encoder=arguments.encoder,
-                size=arguments.size,
-                frames=FramesConfig(camera=arguments.camera, count=arguments.frames),
-                share=arguments.share,
-                seed=arguments.seed,
-                on_episode=shown.update,
-            )
+            head, successes = train_for(kind, store, truth, settings, shown.update)
     head.write(arguments.out)
+    only = "" if kind is Kind.SUCCESS else f" --kind {kind}"
     lines = [
         f"trained on {len(head.trained_on)} episodes, {successes} of them successes, seen by {head.camera}",
-        f"label with it: robot-rl label run STORE --set backend=head --set head={arguments.out}",
+        f"label with it: robot-rl label run STORE{only} --set backend=head --set head={arguments.out}",
         "a report leaves out the episodes that it was trained on",
     ]
     answer = {"file": arguments.out, "episodes": len(head.trained_on), "successes": successes, "camera": head.camera}

@@ -96,7 +96,8 @@ class LabelConfig:
 
     backend: Literal["openai", "qwen", "clip", "head"] = "openai"
     """`openai`: a server, see `endpoint`. `qwen`: a Qwen-VL model on this machine, see `local`. `clip`: a CLIP or
-    SigLIP model on this machine; for scores. `head`: what `robot-rl label train` made, see `head`; for success."""
+    SigLIP model on this machine; for scores. `head`: what `robot-rl label train` made, see `head`; for success or
+    progress."""
     kind: Literal["success", "progress", "preference", "score"] = "success"
     """`success`: probability that an episode succeeded. `progress`: how far it was at each frame. `preference`: which
     of two moments is closer to the goal. `score`: how near each frame is to the goal in words or pictures."""
@@ -104,7 +105,7 @@ class LabelConfig:
     """`structured`: the model writes its answer as JSON. `logprobs`: for `success`, how probable it finds the words
     True and False; finer, if the server tells."""
     head: str = ""
-    """File of a success head, for `backend=head`."""
+    """File of a head, for `backend=head`."""
     prompt: str = ""
     """A YAML file with a prompt of your own; empty takes the built-in one."""
     task: str = ""

@@ -18,8 +18,10 @@ import torch
 from robot_rl.data.schema import IMAGE_PREFIX
 from robot_rl.errors import DataError
 from robot_rl.reward.calibration import sigmoid
+from robot_rl.reward.frame_features import FrameFeatures
+from robot_rl.reward.head_file import read_tree, write_tree
 from robot_rl.reward.physical_gate import PhysicalGate, all_open
-from robot_rl.reward.success_head import FrameFeatures, SuccessHead, head_of, read_tree, write_tree
+from robot_rl.reward.success_head import SuccessHead, head_of
 
 FORMAT = 1
 

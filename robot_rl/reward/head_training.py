@@ -1,68 +1,121 @@
-"""Trains a success head on part of a store, and leaves the rest to judge it by."""
+"""Trains a head on part of a store, and leaves the rest to judge it by."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from robot_rl.config.labelling import FramesConfig
 from robot_rl.data.schema import IMAGE_PREFIX
 from robot_rl.data.store import EpisodeStore
 from robot_rl.errors import DataError
-from robot_rl.reward.success_head import FEWEST, FrameFeatures, SuccessHead, train_head
+from robot_rl.reward.frame_features import FrameFeatures
+from robot_rl.reward.progress_head import ProgressHead, principal_components, train_progress_net
+from robot_rl.reward.query import Kind
+from robot_rl.reward.success_head import FEWEST, SuccessHead, train_head
 from robot_rl.reward.truth import Truth
 from robot_rl.reward.units import choose_camera, spaced_rows
 
 
-def train_success_head(
-    store: EpisodeStore,
-    truth: Mapping[str, Truth],
-    *,
-    task: str,
-    encoder: str,
-    size: int,
-    frames: FramesConfig,
-    share: float,
-    seed: int,
-    on_episode: Callable[[int], object] = lambda _: None,
-) -> tuple[SuccessHead, int]:
-    """The head, and how many of the episodes that it was trained on are successes.
+@dataclass(frozen=True)
+class HeadSettings:
+    """What a head looks at, and which episodes it learns from.
 
-    Args:
-        store: The episodes.
-        truth: Whether they succeeded, by id.
+    Attributes:
         task: What the robot was to do.
         encoder: `bundled`, `random`, or as `EncoderConfig.name`.
         size: Of the frames [px].
         frames: Camera, and how many frames of each episode.
         share: Of the episodes whose outcome is known.
-        seed: Which of them.
-        on_episode: Told after each how many are done.
+        seed: Which of them, and of all else that is drawn.
+    """
+
+    task: str
+    encoder: str
+    size: int
+    frames: FramesConfig
+    share: float
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """Episodes as a head sees them: ids, camera, features of the frames of each, (frames, features); and outcomes."""
+
+    names: tuple[str, ...]
+    camera: str
+    features: tuple[Tensor, ...]
+    succeeded: tuple[bool, ...]
+
+
+def train_for(
+    kind: Kind,
+    store: EpisodeStore,
+    truth: Mapping[str, Truth],
+    settings: HeadSettings,
+    on_episode: Callable[[int], object] = lambda _: None,
+) -> tuple[SuccessHead | ProgressHead, int]:
+    """The head for labels of a kind, and how many of the episodes that it was trained on are successes.
+
+    Args:
+        kind: Success or progress.
+        store: The episodes.
+        truth: Whether they succeeded, by id.
+        settings: What it looks at.
+        on_episode: Told after each how many have been looked at.
 
     Raises:
         DataError: if there are too few successes or failures, or an episode has no frames.
     """
+    seen = _look(store, truth, settings, FEWEST if kind is Kind.SUCCESS else 0, on_episode)
+    make = _success_head if kind is Kind.SUCCESS else _progress_head
+    return make(seen, settings), sum(seen.succeeded)
+
+
+def _success_head(seen: _Seen, settings: HeadSettings) -> SuccessHead:
+    """The last frame of a success shows it; its others do not, nor does any of a failure."""
+    lengths = [len(episode) for episode in seen.features]
+    positive = torch.zeros(sum(lengths), dtype=torch.bool)
+    positive[np.cumsum(lengths) - 1] = torch.tensor(seen.succeeded)
+    episode = np.repeat(np.arange(len(lengths)), lengths)
+    found = train_head(torch.cat(seen.features), positive, episode, seed=settings.seed)
+    return SuccessHead(settings.encoder, settings.size, seen.camera, settings.task, seen.names, *found[:4])
+
+
+def _progress_head(seen: _Seen, settings: HeadSettings) -> ProgressHead:
+    mean, basis = principal_components(torch.cat(seen.features), seed=settings.seed)
+    episodes = [(features - mean) @ basis for features in seen.features]
+    net = train_progress_net(episodes, seen.succeeded, seed=settings.seed)
+    return ProgressHead(settings.encoder, settings.size, seen.camera, settings.task, seen.names, mean, basis, net)
+
+
+def _look(
+    store: EpisodeStore,
+    truth: Mapping[str, Truth],
+    settings: HeadSettings,
+    fewest_failures: int,
+    on_episode: Callable[[int], object],
+) -> _Seen:
     known = [name for name in store.ids() if name in truth and truth[name].success is not None]
-    drawn = np.random.default_rng(seed).permutation(len(known))[: round(share * len(known))]
-    chosen = [known[index] for index in sorted(drawn)]
-    successes = sum(bool(truth[name].success) for name in chosen)
-    if min(successes, len(chosen) - successes) < FEWEST:
+    drawn = np.random.default_rng(settings.seed).permutation(len(known))[: round(settings.share * len(known))]
+    names = tuple(known[index] for index in sorted(drawn))
+    succeeded = tuple(bool(truth[name].success) for name in names)
+    if sum(succeeded) < FEWEST or len(names) - sum(succeeded) < fewest_failures:
+        wanted = f"{FEWEST} of each" if fewest_failures else f"{FEWEST} successes"
         raise DataError(
-            f"{successes} successes and {len(chosen) - successes} failures are too few to train on; record at least "
-            f"{FEWEST} of each whose outcome is known, or raise --share"
+            f"{sum(succeeded)} successes and {len(names) - sum(succeeded)} failures are too few to train on; record at "
+            f"least {wanted} whose outcome is known, or raise --share"
         )
-    camera = choose_camera(store.read(chosen[0]), frames.camera)
-    see = FrameFeatures(encoder, size)
-    features, positive, episode = [], [], []
-    for number, name in enumerate(chosen):
+    camera = choose_camera(store.read(names[0]), settings.frames.camera)
+    see, features = FrameFeatures(settings.encoder, settings.size), []
+    for number, name in enumerate(names):
         one = store.read(name)
         choose_camera(one, camera)
-        rows = spaced_rows(len(one), frames)
+        rows = spaced_rows(len(one), settings.frames)
         features.append(see(one.observations[IMAGE_PREFIX + camera][list(rows)]))
-        positive += [bool(truth[name].success) and row == rows[-1] for row in rows]
-        episode += [number] * len(rows)
         on_episode(number + 1)
-    found = train_head(torch.cat(features), torch.tensor(positive), np.array(episode), seed=seed)
-    return SuccessHead(encoder, size, camera, task, tuple(chosen), *found[:4]), successes
+    return _Seen(names, camera, tuple(features), succeeded)

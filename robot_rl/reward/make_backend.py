@@ -32,13 +32,14 @@ def make_backend(config: LabelConfig, budget: Budget) -> Backend:
 
         return ClipBackend(config.local, config.score, budget)
     if config.backend == "head":
-        if kind is not Kind.SUCCESS or not config.head:
+        if kind not in (Kind.SUCCESS, Kind.PROGRESS) or not config.head:
             raise ConfigError(
-                "backend=head is for kind=success, and needs the file of a head: set head, see `label train`"
+                "backend=head is for kind=success and kind=progress, and needs the file of a head: set head, see "
+                "`label train`"
             )
         from robot_rl.reward.head_backend import HeadBackend
 
-        return HeadBackend(Path(config.head), budget)
+        return HeadBackend(Path(config.head), kind, budget)
     prompt = choose_prompt(kind, config.answer, config.prompt)
     model: ChatModel
     if config.backend == "qwen":

@@ -69,7 +69,7 @@ def make_report(
     if kind is Kind.SUCCESS:
         judged, found, notes = _success(labels, truth, calibration, trained_on)
     elif kind in (Kind.PROGRESS, Kind.SCORE):
-        judged, found, notes = _progress(labels, truth)
+        judged, found, notes = _progress(labels, truth, trained_on)
     else:
         judged, found, notes = _preference(labels, truth)
     unreadable = statuses[Status.UNPARSABLE] + statuses[Status.REFUSED]
@@ -160,9 +160,7 @@ def _success(
         notes.append("not calibrated: `robot-rl label calibrate` fits probability and threshold on known outcomes")
     else:
         notes.append(f"the {len(calibration.fitted_to)} episodes of the calibration are left out")
-    if trained_on:
-        notes.append(f"the {len(trained_on)} episodes that the labeller was trained on are left out")
-    return count, found, notes
+    return count, found, notes + _left_out(trained_on)
 
 
 def _threshold_at_recall(truth: np.ndarray, probability: np.ndarray, wanted: float) -> float:
@@ -173,11 +171,14 @@ def _threshold_at_recall(truth: np.ndarray, probability: np.ndarray, wanted: flo
     return float(reached[math.ceil(wanted * len(reached)) - 1])
 
 
-def _progress(labels: Sequence[Label], truth: Mapping[str, Truth]) -> tuple[int, dict[str, Figure], list[str]]:
-    rows = []
+def _progress(
+    labels: Sequence[Label], truth: Mapping[str, Truth], trained_on: Sequence[str]
+) -> tuple[int, dict[str, Figure], list[str]]:
+    rows, seen_before = [], set(trained_on)
     for label in labels:
         clip = label.subject[0]
-        known = truth.get(str(clip["episode_id"]))
+        name = str(clip["episode_id"])
+        known = None if name in seen_before else truth.get(name)
         if known is not None and known.success is not None and label.answer.status is Status.OK:
             real = known.progress[list(clip["rows"])] if known.progress is not None else None
             rows.append((known.success, np.array(label.answer.values), real))
@@ -198,10 +199,12 @@ def _progress(labels: Sequence[Label], truth: Mapping[str, Truth]) -> tuple[int,
         ranks = np.array([figures.rank_correlation(values, real) for values, real in with_real])
         error = np.array([np.abs(values - real).mean() for values, real in with_real])
         found["rank_correlation_to_truth"] = with_interval(lambda i: _mean(ranks[i]), len(ranks))
+        clock = np.array([figures.rank_correlation(np.arange(len(real)), real) for _, real in with_real])
+        found["rank_correlation_of_a_clock"] = with_interval(lambda i: _mean(clock[i]), len(clock))
         found["mean_absolute_error"] = with_interval(lambda i: _mean(error[i]), len(error))
     else:
         notes.append("the true progress is not known; an overlay with it can be named with --progress")
-    return len(rows), found, notes
+    return len(rows), found, notes + _left_out(trained_on)
 
 
 def _preference(labels: Sequence[Label], truth: Mapping[str, Truth]) -> tuple[int, dict[str, Figure], list[str]]:
@@ -230,6 +233,10 @@ def _preference(labels: Sequence[Label], truth: Mapping[str, Truth]) -> tuple[in
     if known.incomplete:
         notes.append(f"{known.incomplete} pairs were asked in one order only, so far")
     return len(known.pairs), found, notes
+
+
+def _left_out(trained_on: Sequence[str]) -> list[str]:
+    return [f"the {len(trained_on)} episodes that the labeller was trained on are left out"] if trained_on else []
 
 
 def _mean(values: np.ndarray) -> float:

@@ -6,26 +6,17 @@ frames that it has not seen; their mean is the judgement, their spread how sure 
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from pickle import UnpicklingError
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from PIL import Image
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from robot_rl.durable import replace_file
-from robot_rl.errors import DataError
-from robot_rl.files import writing
-from robot_rl.learn.encoders import make_encoder
-from robot_rl.learn.precision import Precision, computed_in
-
-T = TypeVar("T")
+from robot_rl.reward.head_file import write_tree
 
 FORMAT = 2
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1)
@@ -34,36 +25,6 @@ FOLDS = 5
 """Parts of the episodes; as many heads."""
 FEWEST = 5
 """Least successes, and least failures, to train on."""
-
-
-class FrameFeatures:
-    """Features of frames by a frozen encoder.
-
-    Args:
-        encoder: As `EncoderConfig.name`: `bundled`, or `random` to compare with.
-        size: Height and width to which frames are brought [px].
-        batch: Frames at a time; with one, a frame's features are to the last digit the same in any company.
-        precision: In which they are computed.
-    """
-
-    def __init__(self, encoder: str, size: int, *, batch: int = 1, precision: Precision = "float32") -> None:
-        self._size, self._batch, self._dtype = size, batch, computed_in(precision)
-        self._network = make_encoder(encoder).to(self._dtype)
-
-    @torch.inference_mode()
-    def __call__(self, frames: np.ndarray) -> Tensor:
-        """uint8 (N, height, width, 3) -> (N, features), float32."""
-        rows = []
-        for start in range(0, len(frames), self._batch):
-            pixels = np.stack([self._resized(frame) for frame in frames[start : start + self._batch]])
-            images = torch.from_numpy(pixels).permute(0, 3, 1, 2).to(self._dtype)
-            rows.append(self._network(images).flatten(1).float())
-        return torch.cat(rows)
-
-    def _resized(self, frame: np.ndarray) -> np.ndarray:
-        if frame.shape[:2] == (self._size, self._size):
-            return frame
-        return np.asarray(Image.fromarray(frame).resize((self._size, self._size), Image.Resampling.BILINEAR))
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,48 +84,6 @@ def head_of(tree: Mapping[str, Any]) -> SuccessHead:
     if parts.pop("format") != FORMAT:
         raise ValueError("it is of another version")
     return SuccessHead(**{**parts, "trained_on": tuple(parts["trained_on"])})
-
-
-def read_head(path: Path) -> SuccessHead:
-    """What `SuccessHead.write` wrote.
-
-    Raises:
-        DataError: if there is none, or it is damaged.
-    """
-    return read_tree(path, head_of, "success head", "`robot-rl label train` makes one")
-
-
-def write_tree(path: Path, tree: Mapping[str, Any]) -> None:
-    """Writes numbers, words and tensors to a file.
-
-    Raises:
-        RunDirectoryError: if that cannot be done.
-    """
-    content = io.BytesIO()
-    torch.save(tree, content)
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, [content.getvalue()])
-
-
-def read_tree(path: Path, make: Callable[[Mapping[str, Any]], T], what: str, cure: str) -> T:
-    """What `make` makes of a file that `write_tree` wrote.
-
-    Args:
-        path: The file.
-        make: Raises KeyError, TypeError or ValueError for what it cannot use.
-        what: What the file should hold, for the message.
-        cure: How to get one.
-
-    Raises:
-        DataError: if there is none, or it is damaged.
-    """
-    try:
-        return make(torch.load(path, weights_only=True))
-    except FileNotFoundError as error:
-        raise DataError(f"{path}: no {what} there; {cure}") from error
-    except (OSError, RuntimeError, KeyError, TypeError, ValueError, EOFError, UnpicklingError) as error:
-        raise DataError(f"{path}: is no {what}: {error}") from error
 
 
 class TrainedHead(NamedTuple):

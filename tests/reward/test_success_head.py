@@ -14,10 +14,11 @@ from robot_rl.data.store import EpisodeStore
 from robot_rl.errors import ConfigError, DataError
 from robot_rl.reward.budget import Budget
 from robot_rl.reward.figures import roc_auc
-from robot_rl.reward.head_training import train_success_head
+from robot_rl.reward.frame_features import FrameFeatures
+from robot_rl.reward.head_backend import read_head
+from robot_rl.reward.head_training import HeadSettings, train_for
 from robot_rl.reward.make_backend import make_backend
 from robot_rl.reward.query import Clip, Kind, Query
-from robot_rl.reward.success_head import FrameFeatures, read_head
 from robot_rl.reward.truth import read_truth
 
 
@@ -42,16 +43,8 @@ def pushed(tmp_path_factory):
     """A store, and a head trained on half of it."""
     path = pushed_store(tmp_path_factory.mktemp("pushed") / "s")
     with EpisodeStore.open(path) as store:
-        head, successes = train_success_head(
-            store,
-            read_truth(store),
-            task="push",
-            encoder="bundled",
-            size=64,
-            frames=FramesConfig(count=3),
-            share=0.5,
-            seed=0,
-        )
+        settings = HeadSettings("push", "bundled", 64, FramesConfig(count=3), share=0.5, seed=0)
+        head, successes = train_for(Kind.SUCCESS, store, read_truth(store), settings)
     assert 5 <= successes <= 15
     file = path.parent / "head.pt"
     head.write(file)
@@ -84,7 +77,7 @@ def test_it_comes_back_from_its_file_as_it_was(pushed, tmp_path):
     assert again(features).tolist() == head(features).tolist()
     assert again.trained_on == head.trained_on
     (tmp_path / "x").write_bytes(b"no head")
-    with pytest.raises(DataError, match="is no success head"):
+    with pytest.raises(DataError, match="is no head"):
         read_head(tmp_path / "x")
     with pytest.raises(DataError, match="robot-rl label train"):
         read_head(tmp_path / "none")
@@ -97,8 +90,10 @@ def test_it_refuses_other_cameras_tasks_and_kinds(pushed):
         backend(file).ask(Query(Kind.SUCCESS, "push", (Clip("e", "f", "wrist", (0,), frames),)))
     with pytest.raises(ConfigError, match="trained for 'push', asked about 'open'"):
         backend(file).ask(Query(Kind.SUCCESS, "open", (Clip("e", "f", "front", (0,), frames),)))
-    with pytest.raises(ConfigError, match="is for kind=success"):
+    with pytest.raises(ConfigError, match=r"a head for kind=success, asked for kind=progress; .* --kind progress"):
         make_backend(LabelConfig(backend="head", kind="progress", head=str(file)), Budget(BudgetConfig()))
+    with pytest.raises(ConfigError, match="for kind=success and kind=progress"):
+        make_backend(LabelConfig(backend="head", kind="preference", head=str(file)), Budget(BudgetConfig()))
 
 
 def test_too_few_outcomes_are_refused(tmp_path):
@@ -106,16 +101,8 @@ def test_too_few_outcomes_are_refused(tmp_path):
         EpisodeStore.open(pushed_store(tmp_path / "s", 8)) as store,
         pytest.raises(DataError, match="too few to train"),
     ):
-        train_success_head(
-            store,
-            read_truth(store),
-            task="push",
-            encoder="random",
-            size=64,
-            frames=FramesConfig(count=2),
-            share=0.9,
-            seed=0,
-        )
+        settings = HeadSettings("push", "random", 64, FramesConfig(count=2), share=0.9, seed=0)
+        train_for(Kind.SUCCESS, store, read_truth(store), settings)
 
 
 def test_by_the_command_line_the_report_leaves_out_what_it_was_trained_on(pushed, tmp_path):

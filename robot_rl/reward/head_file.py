@@ -1,0 +1,50 @@
+"""Files of heads: numbers, words and tensors."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any, TypeVar
+
+import torch
+
+from robot_rl.durable import replace_file
+from robot_rl.errors import DataError
+from robot_rl.files import writing
+
+T = TypeVar("T")
+
+
+def write_tree(path: Path, tree: Mapping[str, Any]) -> None:
+    """Writes numbers, words and tensors to a file.
+
+    Raises:
+        RunDirectoryError: if that cannot be done.
+    """
+    content = io.BytesIO()
+    torch.save(tree, content)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, [content.getvalue()])
+
+
+def read_tree(path: Path, make: Callable[[Mapping[str, Any]], T], what: str, cure: str) -> T:
+    """What `make` makes of a file that `write_tree` wrote.
+
+    Args:
+        path: The file.
+        make: Raises KeyError, TypeError or ValueError for what it cannot use.
+        what: What the file should hold, for the message.
+        cure: How to get one.
+
+    Raises:
+        DataError: if there is none, or it is damaged.
+    """
+    try:
+        return make(torch.load(path, weights_only=True))
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: no {what} there; {cure}") from error
+    except (OSError, RuntimeError, KeyError, TypeError, ValueError, EOFError, UnpicklingError) as error:
+        raise DataError(f"{path}: is no {what}: {error}") from error
