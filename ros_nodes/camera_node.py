@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 
 from calibration.result import CameraIntrinsics, load_intrinsics
@@ -105,14 +104,7 @@ class _Camera:
         view = self._view_of((frame.image.shape[1], frame.image.shape[0]))
         image = view.apply(frame.image)
         self._image.publish(convert.image_message(frame.stamp, image, self._frame))
-        size, lens = image.shape[:2], self._lens
-        if lens is None:
-            message = convert.camera_info_message(frame.stamp, size, np.zeros((3, 3)), self._frame, "", ())
-        else:
-            message = convert.camera_info_message(
-                frame.stamp, size, lens.matrix, self._frame, lens.model, lens.distortion
-            )
-        self._info.publish(message)
+        self._info.publish(convert.lens_message(frame.stamp, image.shape[:2], self._lens, self._frame))
         self._delay = (self._wall.now() - frame.stamp) / NS_PER_S
 
     def _view_of(self, captured: tuple[int, int]) -> View:
