@@ -72,7 +72,7 @@ class _Camera:
         self._wall, self._size = node.wall, config.image_size
         self._crop = _crop_of(name, crop) if crop is not None else None
         self._file = Path(file).expanduser() if file is not None else None
-        self._intrinsics = load_intrinsics(self._file) if self._file is not None else None
+        self._intrinsics = _lens_of(self._file, config.robot)
         self._image, self._info = (
             node.publisher(topics.IMAGE, camera=name),
             node.publisher(topics.CAMERA_INFO, camera=name),
@@ -123,6 +123,10 @@ class _Camera:
                 self._lens = self._intrinsics.viewed(view.crop, view.size)
             self._view, self._captured = view, captured
         return self._view
+
+
+def _lens_of(file: Path | None, robot: str) -> CameraIntrinsics | None:
+    return load_intrinsics(file, robot=robot or None) if file is not None else None
 
 
 def _crop_of(name: str, text: str) -> tuple[int, int, int, int]:

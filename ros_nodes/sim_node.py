@@ -60,7 +60,10 @@ class SimNode(RobotNode):
         self._seed = config.episode_seed
         refuse_changes(self, SimNodeConfig, {"episode_seed": self._set_seed})
         files = named_values("calibrations", config.calibrations, config.cameras)
-        self._lenses = {name: load_intrinsics(Path(file).expanduser(), camera=name) for name, file in files.items()}
+        self._lenses = {
+            name: load_intrinsics(Path(file).expanduser(), camera=name, robot=config.robot or None)
+            for name, file in files.items()
+        }
         self.cell, size = mirror_workcell(config)
         for lens in self._lenses.values():
             lens.require(size=size[::-1])

@@ -115,7 +115,9 @@ class CameraNodeConfig:
     image_size: NonNegative = 128
     """Height and width of the published frames [px]; 0 publishes the whole frame as it is, to calibrate with."""
     calibrations: tuple[str, ...] = ()
-    """Intrinsics, as NAME=FILE of `robot-rl calibrate intrinsics` or a camera_info file, at the captured resolution."""
+    """Intrinsics, as NAME=FILE of `robot-rl calibrate` or a camera_info file, at the captured resolution."""
+    robot: str = ""
+    """Which arm and tool the cameras belong to; a hand-eye result of another one is refused. None takes any."""
     frozen_after: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     """How long a picture may stay the same, bit for bit, before the camera counts as frozen [s]; 0: for ever."""
     silent_after: PositiveReal = 0.5
