@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from calibration.lens_models import LENS_MODELS
 from robot_rl.errors import CalibrationError, DataError
 from robot_rl.files import write_atomically
 from robot_rl.reply import MakeParser, Reply, add_group
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from calibration.report import Report
     from calibration.result import Calibration, Quality
 
-_MODELS = {"pinhole": "rational_polynomial", "fisheye": "equidistant"}
 _BOARD_HELP = "as printed, e.g. charuco:11x8:20mm:15mm (squares across x down, square, marker) or apriltag:7x5:24mm:8mm"
 
 
@@ -39,7 +39,7 @@ def add_calibrate_commands(commands: Any, add: MakeParser) -> None:
     _common(intrinsics, board=True)
     intrinsics.add_argument("--camera", required=True, metavar="NAME", help="which camera; best its serial number")
     intrinsics.add_argument(
-        "--model", choices=tuple(_MODELS), default="pinhole", help="kind of lens (default: pinhole)"
+        "--model", choices=tuple(LENS_MODELS), default="pinhole", help="kind of lens (default: pinhole)"
     )
     intrinsics.add_argument("--camera-info", type=Path, metavar="FILE", help="write ROS's camera_info YAML, too")
 
@@ -117,7 +117,7 @@ def _intrinsics(arguments: argparse.Namespace) -> Reply:
     from calibration.recording import picture_files, read_picture
     from calibration.result import write_camera_info
 
-    flow = IntrinsicsFlow(Board.parse(arguments.board), arguments.camera, _MODELS[arguments.model])
+    flow = IntrinsicsFlow(Board.parse(arguments.board), arguments.camera, LENS_MODELS[arguments.model])
     files = picture_files(arguments.pictures)
     for number, file in enumerate(files, 1):
         _say(number, len(files), file.name, flow.add(read_picture(file), file.name))
@@ -233,31 +233,15 @@ def _check_opencv() -> None:
 
 def _say(number: int, total: int, name: str, advice: Advice) -> None:
     """A line on each picture, as it goes."""
-    if advice.accepted:
-        rms = f", error {advice.rms:.2f} px" if advice.rms is not None else ""
-        covered = f"{100 * (advice.coverage > 0).mean():.0f} % of the picture covered"
-        text = f"view {advice.views}, {covered}{rms}; next: {advice.next}"
-    else:
-        text = f"left out: {advice.reason}"
-    print(f"[{number}/{total}] {name}: {text}", file=sys.stderr)
+    print(f"[{number}/{total}] {name}: {advice.in_words()}", file=sys.stderr)
 
 
 def _finish(arguments: argparse.Namespace, result: Calibration, quality: Quality, report: Report) -> Reply:
     """Writes report and, if it is good, result."""
-    from calibration.result import save_result
+    from calibration.conclusion import conclude
 
     page = arguments.report or arguments.out.with_suffix(".html")
-    report.write(page)
-    lines = [
-        quality.verdict,
-        *(f"left out: {name}: {why}" for name, why in quality.rejected.items()),
-        f"report: {page}",
-    ]
-    if quality.good:
-        save_result(result, quality, arguments.out)
-        lines.append(f"result: {arguments.out}")
-    else:
-        lines.append(f"no result was written to {arguments.out}, as it could not be trusted")
+    lines = conclude(result, quality, report, arguments.out, page)
     answer = {
         "quality": asdict(quality),
         "result": asdict(result),

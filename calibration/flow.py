@@ -54,6 +54,14 @@ class Advice:
     enough: bool
     next: str
 
+    def in_words(self) -> str:
+        """For a person."""
+        if not self.accepted:
+            return f"left out: {self.reason}"
+        rms = f", error {self.rms:.2f} px" if self.rms is not None else ""
+        covered = f"{100 * (self.coverage > 0).mean():.0f} % of the picture covered"
+        return f"view {self.views}, {covered}{rms}; next: {self.next}"
+
 
 F = TypeVar("F", IntrinsicsFit, HandEyeFit)
 
@@ -70,6 +78,11 @@ class _Flow(ABC, Generic[F]):
         """Frames that do not count, and why."""
         self._fit: F | None = None
         self._problem = ""
+
+    @property
+    def fit(self) -> F | None:
+        """The newest fit: what a planner can propose poses from."""
+        return self._fit
 
     @abstractmethod
     def finish(self) -> F:
@@ -173,11 +186,6 @@ class HandEyeFlow(_Flow[HandEyeFit]):
         self._intrinsics, self._mounting, self._robot = intrinsics, mounting, robot
         self.sightings: list[Sighting] = []
 
-    @property
-    def fit(self) -> HandEyeFit | None:
-        """The newest fit: what a planner can propose poses from."""
-        return self._fit
-
     def add(self, image: np.ndarray, name: str, T_base_tcp: Pose) -> Advice:
         """Takes a frame in, with the pose of the arm, at rest, when it was taken.
 
@@ -190,7 +198,11 @@ class HandEyeFlow(_Flow[HandEyeFit]):
             board_pose(self._intrinsics, view)
         except BadViewError as error:
             return self._refuse(name, str(error))
-        self.sightings.append(Sighting(view, T_base_tcp))
+        return self.take(Sighting(view, T_base_tcp))
+
+    def take(self, sighting: Sighting) -> Advice:
+        """Takes in what was seen already, e.g. for the intrinsics."""
+        self.sightings.append(sighting)
         return self._take(len(self.sightings))
 
     def finish(self) -> HandEyeFit:

@@ -104,6 +104,28 @@ def plan_poses(
     return _short_way([sightings[i].T_base_tcp for i in chosen])
 
 
+def look_around(
+    T_base_tcp: Pose, box: SafetyBox, *, turn: float = 0.28, count: int = 8, phase: float = 0.0
+) -> list[Pose]:
+    """Poses near one from which the board is seen, while nobody knows where camera and board are: turned on the spot.
+
+    They turn enough for a first fit, and so little that an ordinary camera keeps most of the board in its picture.
+
+    Args:
+        T_base_tcp: Where the board is seen from.
+        box: Where the tcp may go; poses outside are left out.
+        turn: By how much they turn [rad].
+        count: How many directions.
+        phase: Of the first direction [rad].
+    """
+    poses = []
+    for i in range(count):
+        angle = phase + 2.0 * np.pi * i / count
+        turned = turn * np.array([np.cos(angle), np.sin(angle), 0.8 * (-1.0) ** i])
+        poses.append(T_base_tcp @ Pose.from_rotvec(np.zeros(3), turned))
+    return [pose for pose in poses if box.allows(pose)]
+
+
 def _candidates(
     intrinsics: CameraIntrinsics,
     board: Board,

@@ -15,6 +15,7 @@ import numpy as np
 
 from calibration.trajectory import Trajectory
 from robot_rl.errors import DataError
+from robot_rl.files import writing
 from robot_rl.geometry import Pose
 
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff")
@@ -92,6 +93,42 @@ def read_poses(path: Path) -> dict[str, Pose]:
         numbers = np.array([_number(path, line, key, text) for key, text in row.items()])
         poses[name] = pose_of(numbers, f"{path}, line {line}")
     return poses
+
+
+class SightingRecorder:
+    """Writes a folder that `robot-rl calibrate hand-eye` reads: pictures, and `poses.csv`.
+
+    Args:
+        folder: Is made; must not be there yet.
+
+    Raises:
+        RunDirectoryError: if it is, or cannot be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.count = 0
+        """How many pictures are in it."""
+        with writing(folder):
+            folder.mkdir(parents=True)
+            self._write("x", ("image", *POSE_COLUMNS))
+
+    def add(self, image: np.ndarray, name: str, T_base_tcp: Pose) -> None:
+        """Adds a picture, RGB, and the pose of the arm, at rest, when it was taken.
+
+        Args:
+            image: uint8, shape (height, width, 3).
+            name: Of its file.
+            T_base_tcp: The pose.
+        """
+        with writing(self.folder):
+            (self.folder / name).write_bytes(cv2.imencode(".png", image[:, :, ::-1])[1].tobytes())
+            self._write("a", (name, *T_base_tcp.position.tolist(), *T_base_tcp.quaternion.tolist()))
+        self.count += 1
+
+    def _write(self, mode: str, row: Sequence[object]) -> None:
+        with open(self.folder / "poses.csv", mode, newline="", encoding="utf-8") as file:
+            csv.writer(file).writerow(row)
 
 
 def read_frames(path: Path) -> dict[str, int]:

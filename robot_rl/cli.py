@@ -16,11 +16,13 @@ from typing import Any
 
 from robot_rl import __version__
 from robot_rl.arguments import natural, positive, share
+from robot_rl.calibration_record import Calibrations, read_record, whole_path
 from robot_rl.config.describe import list_keys
 from robot_rl.config.load import load_config
 from robot_rl.data_cli import add_data_commands
 from robot_rl.errors import InterruptedRunError, RobotRLError
 from robot_rl.evaluation_text import in_words
+from robot_rl.files import to_json
 from robot_rl.label_cli import add_label_commands
 from robot_rl.operator_cli import add_devices_command, add_operator_flags, operator_options
 from robot_rl.registry import add_commands, benchmark_names, check_task
@@ -77,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
         help="record its frames, whatever --obs says; repeatable",
     )
     demo.add_argument("--obs", choices=("state", "pixels"), default="state", help="what is recorded (default: state)")
+    _calibration_flag(demo)
     demo.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the new episode store")
     add_operator_flags(demo)
 
@@ -102,6 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument(
         "--min-success", type=share, default=0.0, metavar="RATE", help="exit with 1 if the success rate is below this"
     )
+    _calibration_flag(train)
     train.add_argument("--demos", type=Path, metavar="STORE", help="begin with these demonstrations, all of them")
     add_operator_flags(train)
 
@@ -162,6 +166,16 @@ def _reply_command(
     return _command(commands, name, command, text)
 
 
+def _calibration_flag(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--calibration",
+        action="append",
+        default=[],
+        metavar="[NAME=]FILE",
+        help="a result of `robot-rl calibrate` that holds (of camera NAME); recorded, others are refused; repeatable",
+    )
+
+
 # --------------------------------------------------------------------- commands
 
 
@@ -187,6 +201,8 @@ def _demo(arguments: argparse.Namespace) -> int:
 
     observed = workcell_options(load_config(None, [f"task={arguments.task}", f"observations={arguments.obs}"]))
     observed = replace(observed, cameras=tuple(dict.fromkeys((*observed.cameras, *arguments.camera))))
+    calibrations = Calibrations([read_record(entry) for entry in arguments.calibration], cameras=observed.cameras)
+    shared["calibrations"] = calibrations
     if operator is None:
         from robot_rl.demonstrate import demonstrate
 
@@ -217,6 +233,8 @@ def _train(arguments: argparse.Namespace) -> int:
     }
     given = {key: getattr(arguments, flag) for flag, key in flags.items()}
     overrides = [*arguments.set, *(f"{key}={value}" for key, value in given.items() if value is not None)]
+    if arguments.calibration:
+        overrides.append(f"calibrations={to_json([whole_path(entry) for entry in arguments.calibration])}")
     operator = operator_options(arguments)
     if arguments.realtime or operator is not None:  # nobody can lead an arm that is faster than time
         overrides += ["realtime=true", "processes=2"]
@@ -287,8 +305,6 @@ def _bench(arguments: argparse.Namespace) -> int:
 
 def _answer(arguments: argparse.Namespace, answer: Any, lines: Sequence[str]) -> None:
     """Prints the answer, for a program or for a person."""
-    from robot_rl.files import to_json
-
     text = to_json(answer) if arguments.json else "\n".join(lines)
     print(text, end="\n" if text else "")
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from robot_rl.calibration_record import Calibrations
 from robot_rl.data.store import EpisodeStore
 from robot_rl.data.summary import EpisodeSummary
 from robot_rl.env.robot_env import RobotEnv
@@ -30,6 +31,7 @@ def demonstrate(
     observed: WorkcellOptions,
     site: Site | None = None,
     resume: bool = False,
+    calibrations: Calibrations | None = None,
 ) -> dict[str, Any]:
     """Records into a store and says how it went.
 
@@ -41,12 +43,16 @@ def demonstrate(
         observed: What is recorded of the robot.
         site: Where it takes place; None is here.
         resume: Go on with what is in the store, if there is one.
+        calibrations: Those that hold; the store has copies of them.
+
+    Raises:
+        CalibrationError: if the store was begun with other calibrations.
     """
     site = site or Site()
     env = RobotEnv(site.workcell(task, observed), options=observed)
     with (
         contextlib.closing(env),
-        _store(path, {"task": task, "seed": seed}, resume=resume) as store,
+        demonstration_store(path, task, seed, calibrations, resume=resume) as store,
         Progress(episodes, f"demonstrate {task}", unit="episodes", start=len(store)) as progress,
     ):
         for message in store.recovered:
@@ -57,10 +63,25 @@ def demonstrate(
     return {"task": task, **facts, "store": str(path)}
 
 
-def _store(path: Path, facts: dict[str, Any], *, resume: bool) -> EpisodeStore:
+@contextlib.contextmanager
+def demonstration_store(
+    path: Path, task: str, seed: int, calibrations: Calibrations | None, *, resume: bool
+) -> Iterator[EpisodeStore]:
+    """A store for demonstrations, new or, if it may be resumed, gone on with; it knows its calibrations.
+
+    Raises:
+        CalibrationError: if it was begun with other calibrations.
+    """
+    calibrations = calibrations or Calibrations(())
+    facts = {"task": task, "seed": seed, "calibrations": calibrations.facts()}
     if resume:
-        return EpisodeStore.open_or_create(path, facts, keep_interrupted=False)  # half a demonstration is none
-    return EpisodeStore.create(path, facts)
+        opened = EpisodeStore.open_or_create(path, facts, keep_interrupted=False)  # half a demonstration is none
+    else:
+        opened = EpisodeStore.create(path, facts)
+    with opened as store:
+        calibrations.check_same(store.metadata.get("calibrations", {}), path)
+        calibrations.write(path)
+        yield store
 
 
 def record_demonstrations(

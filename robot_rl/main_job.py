@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import torch
 
+from robot_rl.calibration_record import Calibrations
 from robot_rl.clock import stands_still
 from robot_rl.config.components import EvaluationConfig, RewardConfig, TrainConfig
 from robot_rl.config.load import config_to_dict
@@ -80,8 +81,11 @@ def train(
     _check_device(config.device)
     if config.realtime and config.processes == 1:
         raise ConfigError("realtime=true with processes=1: learning would hold up control; set processes=2")
+    calibrations = Calibrations.of(config)
     with contextlib.ExitStack() as stack:
         run = stack.enter_context(RunDirectory.resume(path, config.task)) if resume else None
+        if run is not None:
+            calibrations.check_same(run.calibrations, path)
         checkpoint = checkpoint_to_resume(run, config) if run is not None else None
         assistance = None
         if operator is None:
@@ -93,7 +97,7 @@ def train(
         labels = stack.enter_context(labelled(config, env))
         learner = stack.enter_context(_learner(config, env, site))
         if run is None:  # made last, so that a task or setting that does not work leaves no directory behind
-            run = stack.enter_context(RunDirectory.create(path, config))
+            run = stack.enter_context(RunDirectory.create(path, config, calibrations=calibrations))
         stack.enter_context(say_how_to_resume(path))
         facts, keep = {"task": config.task, "seed": config.seed}, not site.repeatable and checkpoint is not None
         store = stack.enter_context(EpisodeStore.open_or_create(run.episodes_path, facts, keep_interrupted=keep))
@@ -184,7 +188,12 @@ def evaluate_run(
         policy.load_policy_state({name: value.to(config.device) for name, value in parameters.items()})
         recorders = []
         if record is not None:
-            facts = {"task": config.task, "seed": settings.seed, "evaluation_of": str(path)}
+            facts = {
+                "task": config.task,
+                "seed": settings.seed,
+                "evaluation_of": str(path),
+                "calibrations": RunDirectory.read_calibrations(path),
+            }
             recorders = [StoreRecorder(stack.enter_context(EpisodeStore.create(record, facts)))]
         settled = replace(config, evaluation=settings)
         evaluation = _evaluate(settled, env, policy, perception, recorders, patience=site.lost_episodes)
@@ -275,6 +284,7 @@ def _conclude(
         "git_revision": run.provenance["git"]["revision"],
         "video": None,
         "config": config_to_dict(config),
+        "calibrations": run.calibrations,
         "provenance": run.provenance,
     }
     run.write_json(run.summary_path, summary)  # before the pictures, which may fail

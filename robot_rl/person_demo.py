@@ -6,16 +6,23 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
-from robot_rl.data.store import EpisodeStore
+from robot_rl.calibration_record import Calibrations
 from robot_rl.demo_session import DemoSession
-from robot_rl.demonstrate import demonstration_facts
+from robot_rl.demonstrate import demonstration_facts, demonstration_store
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.in_person import in_person
 from robot_rl.operation import OperatorOptions, viewed_workcell
 
 
 def demonstrate_in_person(
-    task: str, path: Path, *, episodes: int, seed: int, observed: WorkcellOptions, operator: OperatorOptions
+    task: str,
+    path: Path,
+    *,
+    episodes: int,
+    seed: int,
+    observed: WorkcellOptions,
+    operator: OperatorOptions,
+    calibrations: Calibrations | None = None,
 ) -> dict[str, Any]:
     """Records a person's demonstrations and says how it went.
 
@@ -26,11 +33,12 @@ def demonstrate_in_person(
         seed: Resets follow from it.
         observed: What is recorded of the robot.
         operator: How the person takes part.
+        calibrations: Those that hold; the store has copies of them.
     """
     cell = viewed_workcell(task, observed)
     with (
         contextlib.closing(cell),
-        EpisodeStore.open_or_create(path, {"task": task, "seed": seed}, keep_interrupted=False) as store,
+        demonstration_store(path, task, seed, calibrations, resume=True) as store,
         in_person(cell, observed, operator, path) as place,
     ):
         session = DemoSession(

@@ -55,6 +55,7 @@ def _check_same(old: TrainConfig, new: TrainConfig) -> None:
         checkpoint_interval=new.checkpoint_interval,
         evaluation=new.evaluation,
         reward=replace(old.reward, budget=new.reward.budget),
+        calibrations=new.calibrations,  # wherever the files are now; what is in them is compared apart
         encoder=replace(old.encoder, crops=sight.crops, shift=sight.shift, precision=sight.precision),
     )
     if extended == new:

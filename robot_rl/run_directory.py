@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from robot_rl.calibration_record import Calibrations
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import dump_config, load_config
 from robot_rl.data.schema import SCHEMA_VERSION
@@ -47,8 +48,14 @@ class RunDirectory:
         self._lock = lock
 
     @classmethod
-    def create(cls, path: Path, config: TrainConfig, argv: Sequence[str] | None = None) -> RunDirectory:
-        """Makes the directory of a new run and writes its configuration and provenance.
+    def create(
+        cls,
+        path: Path,
+        config: TrainConfig,
+        argv: Sequence[str] | None = None,
+        calibrations: Calibrations | None = None,
+    ) -> RunDirectory:
+        """Makes the directory of a new run and writes its configuration, calibrations and provenance.
 
         Raises:
             RunDirectoryError: if the directory is not empty, in use, or cannot be written.
@@ -63,11 +70,14 @@ class RunDirectory:
             run.provenance = provenance(argv)
             dump_config(config, run.config_path)
             run.episodes_path.mkdir()
+            calibrations = calibrations or Calibrations(())
+            calibrations.write(path)
             facts = {
                 "format": FORMAT,
                 "schema_version": SCHEMA_VERSION,
                 "task": config.task,
                 "seed": config.seed,
+                "calibrations": calibrations.facts(),
                 "starts": [run.provenance],
             }
             run.write_json(run.provenance_path, facts)
@@ -153,6 +163,20 @@ class RunDirectory:
     def summary_path(self) -> Path:
         """The result in numbers."""
         return self.path / "summary.json"
+
+    @property
+    def calibrations(self) -> dict[str, Any]:
+        """What was recorded of the calibrations that the run was started with, by subject; see `read_calibrations`."""
+        return self.read_calibrations(self.path)
+
+    @staticmethod
+    def read_calibrations(path: Path) -> dict[str, Any]:
+        """What was recorded of the calibrations of the run in a directory, without taking its lock.
+
+        Raises:
+            RunDirectoryError: if there is no run.
+        """
+        return dict(_read_facts(path / "provenance.json").get("calibrations", {}))
 
     @property
     def config(self) -> TrainConfig:

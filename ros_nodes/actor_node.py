@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from robot_rl.calibration_record import Calibrations
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import load_config
 from robot_rl.config.nodes import ActorNodeConfig
@@ -84,7 +85,14 @@ class ActorNode(RobotNode):
         site, _ = self._site()
         observed = workcell_options(config)
         facts = demonstrate(
-            config.task, path, episodes=count, seed=config.seed, observed=observed, site=site, resume=True
+            config.task,
+            path,
+            episodes=count,
+            seed=config.seed,
+            observed=observed,
+            site=site,
+            resume=True,
+            calibrations=Calibrations.of(config),
         )
         return [f"{facts['episodes']} demonstrations, {facts['success_rate']:.0%} successful: {path}"]
 

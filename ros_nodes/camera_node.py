@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 
 from calibration.result import CameraIntrinsics, load_intrinsics
@@ -73,7 +72,7 @@ class _Camera:
         self._wall, self._size = node.wall, config.image_size
         self._crop = _crop_of(name, crop) if crop is not None else None
         self._file = Path(file).expanduser() if file is not None else None
-        self._intrinsics = load_intrinsics(self._file) if self._file is not None else None
+        self._intrinsics = _lens_of(self._file, config.robot)
         self._image, self._info = (
             node.publisher(topics.IMAGE, camera=name),
             node.publisher(topics.CAMERA_INFO, camera=name),
@@ -105,14 +104,7 @@ class _Camera:
         view = self._view_of((frame.image.shape[1], frame.image.shape[0]))
         image = view.apply(frame.image)
         self._image.publish(convert.image_message(frame.stamp, image, self._frame))
-        size, lens = image.shape[:2], self._lens
-        if lens is None:
-            message = convert.camera_info_message(frame.stamp, size, np.zeros((3, 3)), self._frame, "", ())
-        else:
-            message = convert.camera_info_message(
-                frame.stamp, size, lens.matrix, self._frame, lens.model, lens.distortion
-            )
-        self._info.publish(message)
+        self._info.publish(convert.lens_message(frame.stamp, image.shape[:2], self._lens, self._frame))
         self._delay = (self._wall.now() - frame.stamp) / NS_PER_S
 
     def _view_of(self, captured: tuple[int, int]) -> View:
@@ -131,6 +123,10 @@ class _Camera:
                 self._lens = self._intrinsics.viewed(view.crop, view.size)
             self._view, self._captured = view, captured
         return self._view
+
+
+def _lens_of(file: Path | None, robot: str) -> CameraIntrinsics | None:
+    return load_intrinsics(file, robot=robot or None) if file is not None else None
 
 
 def _crop_of(name: str, text: str) -> tuple[int, int, int, int]:

@@ -17,6 +17,7 @@ from sensor_msgs.msg import CameraInfo, Image, JointState, Joy
 from std_msgs.msg import Header
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
+from calibration.result import CameraIntrinsics
 from robot_rl.clock import NS_PER_S
 from robot_rl.env.assembly import Joints, Tool, checked_quaternion
 from robot_rl.env.intervention import Intervention
@@ -175,7 +176,7 @@ def camera_info_message(
     model: str = "plumb_bob",
     distortion: tuple[float, ...] = (0.0,) * 5,
 ) -> CameraInfo:
-    """Height and width of an image [px], the camera matrix, shape (3, 3), and the lens; all zeros if not calibrated."""
+    """Height and width of an image [px], the camera matrix, shape (3, 3), and the distortion."""
     height, width = size
     projection = np.hstack((matrix, np.zeros((3, 1))))
     return CameraInfo(
@@ -188,6 +189,13 @@ def camera_info_message(
         r=np.eye(3).ravel(),
         p=projection.ravel(),
     )
+
+
+def lens_message(stamp: int, size: tuple[int, int], lens: CameraIntrinsics | None, frame: str) -> CameraInfo:
+    """What is known of the lens behind an image of this height and width [px]; None: that it is not calibrated."""
+    if lens is None:
+        return camera_info_message(stamp, size, np.zeros((3, 3)), frame, "", ())
+    return camera_info_message(stamp, size, lens.matrix, frame, lens.model, lens.distortion)
 
 
 def command_message(command: Command) -> MultiDOFJointTrajectory:

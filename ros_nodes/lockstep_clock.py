@@ -31,6 +31,8 @@ class LockstepClock:
         """Each says whether what was measured at a stamp [ns] has arrived."""
         self.answered: list[Callable[[int], bool]] = []
         """Each says whether what follows from it, e.g. the operator's move, has arrived; a reset waits for none."""
+        self.frames = True
+        """Whether the cameras take a picture whenever time has advanced."""
         self.last_command: Callable[[], int] = lambda: -1
         """Says the stamp of the newest command [ns], which has to reach the simulation before time goes on."""
         node.subscribe(topics.ADVANCED, self._take)
@@ -48,7 +50,7 @@ class LockstepClock:
         """
         if stamp <= self._at.now:
             return
-        self._advance.publish(to_message(Advance(until=stamp, after=self.last_command())))
+        self._advance.publish(to_message(Advance(until=stamp, after=self.last_command(), frames=self.frames)))
         self._wait(lambda: self._at.now >= stamp, [*self.measured, *self.answered])
 
     def wait_for_stamp(self, stamp: int) -> None:

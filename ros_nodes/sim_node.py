@@ -7,25 +7,28 @@ what it then measures, judges and decides comes once, in the order in which an e
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rclpy.timer import Timer
 from rosgraph_msgs.msg import Clock as ClockMessage
+from sensor_msgs.msg import CameraInfo
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
+from calibration.result import load_intrinsics
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import SimNodeConfig
 from robot_rl.env.assembly import Joints, Tool
 from robot_rl.env.intervention import as_device
 from robot_rl.env.robot_io import RobotState
-from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import StaleStateError
-from robot_rl.registry import make_workcell
 from ros_nodes import convert, topics
 from ros_nodes.main import run
+from ros_nodes.mirror import mirror_workcell
+from ros_nodes.named import named_values
 from ros_nodes.node import RobotNode
 from ros_nodes.parameters import declare, refuse_changes
 from ros_nodes.task_messages import (
@@ -56,8 +59,14 @@ class SimNode(RobotNode):
         self.config = config = declare(self, SimNodeConfig)
         self._seed = config.episode_seed
         refuse_changes(self, SimNodeConfig, {"episode_seed": self._set_seed})
-        size = (config.image_size, config.image_size)
-        self.cell = make_workcell(config.task, WorkcellOptions(config.cameras, size, realtime=not config.lockstep))
+        files = named_values("calibrations", config.calibrations, config.cameras)
+        self._lenses = {
+            name: load_intrinsics(Path(file).expanduser(), camera=name, robot=config.robot or None)
+            for name, file in files.items()
+        }
+        self.cell, size = mirror_workcell(config)
+        for lens in self._lenses.values():
+            lens.require(size=size[::-1])
         self._io: Any = self.cell.io  # MuJoCo's: it can also give frames apart from the rest
         self._task, self._operator, self._spec = self.cell.task, self.cell.operator, self.cell.task.spec
         self._episode = 0
@@ -138,7 +147,7 @@ class SimNode(RobotNode):
         self._io.sleep_until(min(now + PIECE, goal.until))
         if self._io.now() >= goal.until:
             self._goal = None
-            state = self._measure(images=True)
+            state = self._measure(images=goal.frames)
             if state is not None:
                 self._publish_state(state)
                 self._publish_images(state.stamp, state.images)
@@ -184,8 +193,14 @@ class SimNode(RobotNode):
         for name, image in images.items():
             frame = topics.IMAGE.frame.format(camera=name)
             self._images[name].publish(convert.image_message(stamp + self._offset, image, frame))
-            matrix = self._io.camera_matrix(name)
-            self._infos[name].publish(convert.camera_info_message(stamp + self._offset, image.shape[:2], matrix, frame))
+            self._infos[name].publish(self._info(stamp + self._offset, name, image.shape[:2], frame))
+
+    def _info(self, stamp: int, name: str, size: tuple[int, int], frame: str) -> CameraInfo:
+        """What is said of a camera's lens: what its calibration found, or what the renderer knows."""
+        lens = self._lenses.get(name)
+        if lens is None:
+            return convert.camera_info_message(stamp, size, self._io.camera_matrix(name), frame)
+        return convert.lens_message(stamp, size, lens, frame)
 
     # ----------------------------------------------------------------- acting
 

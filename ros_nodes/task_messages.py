@@ -17,7 +17,7 @@ from robot_rl.env.task import TaskSpec
 from robot_rl.errors import LinkError
 from robot_rl.spec import ArraySpec
 
-VERSION = 1
+VERSION = 2
 """Of this file; both sides must have the same."""
 MAX_TEXT = 2**18
 """Longest text [characters]."""
@@ -76,10 +76,14 @@ class EpisodeStarted:
 
 @dataclass(frozen=True, config=_STRICT)
 class Advance:
-    """Lockstep: time shall advance to `until` [ns], once the command or stop of stamp `after` [ns] has arrived."""
+    """Lockstep: time shall advance to `until` [ns], once the command or stop of stamp `after` [ns] has arrived.
+
+    With `frames`, the cameras take a picture then.
+    """
 
     until: int
     after: int
+    frames: bool
 
 
 @dataclass(frozen=True, config=_STRICT)

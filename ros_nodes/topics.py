@@ -103,6 +103,8 @@ OPERATOR_RESET = ("operator/reset", SetBool)
 """Tells the operator of a new episode; true: demonstrate it."""
 TARE_SERVICE = ("robot/tare", Trigger)
 """Takes off what the wrench sensor says now: the tool must touch nothing."""
+DRIVE_SERVICE = ("calibrate/drive", SetBool)
+"""A person's consent that the arm is driven to the poses of a calibration; false takes it back, and the arm holds."""
 RECORD_SERVICE = ("recorder/record", SetBool)
 """True begins a bag of all topics, false completes it; the answer names the file."""
 STOP_SERVICE = ("safety/estop", Trigger)

@@ -6,6 +6,7 @@ everything is; what looks at its pictures does not.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import mujoco
@@ -44,36 +45,54 @@ class PictureFaults:
     hidden: float = 0.3
 
 
+def rig_model(
+    plate: Plate,
+    mounting: str,
+    T_parent_camera: Pose,
+    T_parent_board: Pose,
+    add_tool: Callable[[mujoco.MjSpec], None] = add_peg_tool,
+) -> tuple[mujoco.MjModel, str]:
+    """The arm with a board and a camera, and the name of the camera.
+
+    Args:
+        plate: How the board looks.
+        mounting: `eye_in_hand` (camera on the tool, board on the table) or `eye_to_hand` (the other way round).
+        T_parent_camera: Optical frame of the camera in the tcp's frame, or in the base frame.
+        T_parent_board: Board in the base frame, or in the tcp's.
+        add_tool: Adds the arm with a tool.
+    """
+    on_tool = mounting == "eye_in_hand"
+    spec = new_scene()
+    add_tool(spec)
+    tool = spec.body("tool")
+    tcp = spec.site("tcp")
+    T_tool_tcp = Pose(np.array(tcp.pos), np.array(tcp.quat))
+    T_body_board = T_parent_board if on_tool else T_tool_tcp @ T_parent_board
+    board = (spec.worldbody if on_tool else tool).add_body(name="board")
+    board.pos, board.quat = T_body_board.position, T_body_board.quaternion
+    add_plate(spec, board, plate.black, plate.extent, plate.margin)
+    model, camera = spec.compile(), "wrist" if on_tool else "front"
+    set_camera_pose(model, camera, T_tool_tcp @ T_parent_camera if on_tool else T_parent_camera)
+    return model, camera
+
+
 class CalibrationRig:
     """Arm, board and camera.
 
     Args:
         plate: How the board looks.
         intrinsics: The camera's lens.
-        mounting: `eye_in_hand` (camera on the tool, board on the table) or `eye_to_hand` (the other way round).
-        T_parent_camera: Optical frame of the camera in the tcp's frame, or in the base frame.
-        T_parent_board: Board in the base frame, or in the tcp's.
+        mounting: As in `rig_model`, like the poses.
+        T_parent_camera: Where the camera is.
+        T_parent_board: Where the board is.
     """
 
     def __init__(
         self, plate: Plate, intrinsics: CameraIntrinsics, mounting: str, T_parent_camera: Pose, T_parent_board: Pose
     ) -> None:
-        on_tool = mounting == "eye_in_hand"
-        spec = new_scene()
-        add_peg_tool(spec)
-        tool = spec.body("tool")
-        tcp = spec.site("tcp")
-        T_tool_tcp = Pose(np.array(tcp.pos), np.array(tcp.quat))
-        T_body_board = T_parent_board if on_tool else T_tool_tcp @ T_parent_board
-        board = (spec.worldbody if on_tool else tool).add_body(name="board")
-        board.pos, board.quat = T_body_board.position, T_body_board.quaternion
-        add_plate(spec, board, plate.black, plate.extent, plate.margin)
-        self.model = spec.compile()
+        self.model, camera = rig_model(plate, mounting, T_parent_camera, T_parent_board)
         self.data = mujoco.MjData(self.model)
-        camera = "wrist" if on_tool else "front"
-        set_camera_pose(self.model, camera, T_tool_tcp @ T_parent_camera if on_tool else T_parent_camera)
         self._camera = LensCamera(self.model, camera, intrinsics)
-        self._plate = plate
 
     def reachable(self, T_base_tcp: Pose) -> bool:
         """Whether the arm can go there."""
@@ -92,17 +111,22 @@ class CalibrationRig:
         self.data.qpos[:ARM_DOF] = solve_ik(self.model, "tcp", T_base_tcp.position, T_base_tcp.quaternion)
         mujoco.mj_kinematics(self.model, self.data)
         mujoco.mj_camlight(self.model, self.data)
-        image = self._camera.render(self.data).astype(np.float64)
-        if rng.random() < faults.hidden:
-            _cover(image, rng)
-        sigma = faults.blur * rng.uniform(0.5, 1.0)
-        image = gaussian_filter(image, (sigma, sigma, 0))
-        image += rng.normal(0.0, faults.noise, image.shape) if faults.noise else 0.0
-        return np.clip(np.rint(image), 0, 255).astype(np.uint8)
+        return spoiled(self._camera.render(self.data), faults, rng)
 
     def close(self) -> None:
         """Releases the OpenGL context."""
         self._camera.close()
+
+
+def spoiled(picture: np.ndarray, faults: PictureFaults, rng: np.random.Generator) -> np.ndarray:
+    """A perfect picture with the faults of a real one; uint8, shape (height, width, 3)."""
+    image = picture.astype(np.float64)
+    if rng.random() < faults.hidden:
+        _cover(image, rng)
+    sigma = faults.blur * rng.uniform(0.5, 1.0)
+    image = gaussian_filter(image, (sigma, sigma, 0))
+    image += rng.normal(0.0, faults.noise, image.shape) if faults.noise else 0.0
+    return np.clip(np.rint(image), 0, 255).astype(np.uint8)
 
 
 def _cover(image: np.ndarray, rng: np.random.Generator) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from sim.arm import DARK, GREY, ORANGE, WHITE, add_arm, visual
+from sim.arm import DARK, GREEN, GREY, ORANGE, WHITE, add_arm, visual
 
 PHYSICS_PERIOD = 0.002
 """Physics step [s]: impedance control of this stiffness is stable at 500 Hz, not at 100 Hz."""
@@ -71,6 +71,24 @@ def add_peg_tool(spec: mujoco.MjSpec) -> None:
     )
     tool.add_site(name="tcp", pos=(0, 0, PEG_TOOL_LENGTH), size=(0.002, 0.002, 0.002), group=4)
     # From the side, for in front of the peg it would not see the hole behind it.
+    _add_wrist_camera(tool, PEG_TOOL_LENGTH, (0.075, 0.045, 0.05), fovy=55)
+
+
+MARK_RADIUS = 0.003
+"""Of the ball around the tcp of a pointer [m]."""
+
+
+def add_pointer_tool(spec: mujoco.MjSpec) -> None:
+    """Adds the arm with a green ball around its tcp, to be seen from everywhere: what holds it is too thin to draw.
+
+    Mass, reach and wrist camera are those of the peg.
+    """
+    flange = add_arm(spec)
+    tool = flange.add_body(name="tool")
+    tool.mass, tool.ipos, tool.inertia, tool.explicitinertial = 0.3, (0, 0, 0.1), (2e-4, 2e-4, 5e-5), True
+    visual(tool, mujoco.mjtGeom.mjGEOM_CYLINDER, GREY, fromto=(0, 0, 0, 0, 0, 0.03), size=(0.03, 0, 0))
+    visual(tool, SPHERE, GREEN, size=(MARK_RADIUS, 0, 0), pos=(0, 0, PEG_TOOL_LENGTH))
+    tool.add_site(name="tcp", pos=(0, 0, PEG_TOOL_LENGTH), size=(0.002, 0.002, 0.002), group=4)
     _add_wrist_camera(tool, PEG_TOOL_LENGTH, (0.075, 0.045, 0.05), fovy=55)
 
 

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from calibration.result.camera import CameraIntrinsics
 from calibration.result.lens import COEFFICIENTS
+from robot_rl.calibration_record import read_content
 from robot_rl.errors import CalibrationError
 from robot_rl.files import write_atomically
 
@@ -47,7 +48,7 @@ def read_camera_info(path: Path, *, camera: str | None = None) -> CameraIntrinsi
     Raises:
         CalibrationError: if it cannot be read, or describes no camera that `CameraIntrinsics` can.
     """
-    content = read_yaml(path)
+    content, _ = read_content(path)
     try:
         matrix = np.array(content["camera_matrix"]["data"], dtype=float).reshape(3, 3)
         model = str(content["distortion_model"])
@@ -73,23 +74,6 @@ def read_camera_info(path: Path, *, camera: str | None = None) -> CameraIntrinsi
         raise CalibrationError(f"{path}: {'; '.join(d['msg'] for d in error.errors())}") from error
     except (KeyError, TypeError, ValueError) as error:
         raise CalibrationError(f"{path}: is no camera_info file: {type(error).__name__}: {error}") from error
-
-
-def read_yaml(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML file.
-
-    Raises:
-        CalibrationError: if there is none.
-    """
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise CalibrationError(f"{path}: no such file; `robot-rl calibrate` makes it") from error
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise CalibrationError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
-    if not isinstance(content, dict):
-        raise CalibrationError(f"{path}: holds no YAML mapping; check the path")
-    return content
 
 
 def _matrix(values: np.ndarray) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from calibration.result.camera import CameraIntrinsics
-from calibration.result.camera_info import read_camera_info, read_yaml
+from calibration.result.camera_info import read_camera_info
 from calibration.result.kinds import (
     Calibration,
     HandEye,
@@ -21,10 +21,10 @@ from calibration.result.kinds import (
     ToolWrench,
 )
 from robot_rl import __version__
+from robot_rl.calibration_record import FORMAT, VERSION, check_head, read_content
 from robot_rl.errors import CalibrationError
 from robot_rl.files import write_atomically
 
-FORMAT, VERSION = "robot_rl calibration", 2
 KINDS: dict[str, type[Calibration]] = {
     "intrinsics": CameraIntrinsics,
     "hand_eye": HandEye,
@@ -83,21 +83,24 @@ def load_result(path: Path, kind: type[_T]) -> tuple[_T, Quality]:
     return result, quality
 
 
-def load_intrinsics(path: Path, *, camera: str | None = None) -> CameraIntrinsics:
+def load_intrinsics(path: Path, *, camera: str | None = None, robot: str | None = None) -> CameraIntrinsics:
     """Intrinsics from a result, from a hand-eye result, which has its own, or from a `camera_info` file.
 
     Args:
         path: The file.
         camera: Which camera it must be of; None takes any.
+        robot: Which arm and tool a hand-eye result must be of; None takes any.
 
     Raises:
-        CalibrationError: if it is none of them, or of another camera.
+        CalibrationError: if it is none of them, or of another camera or robot.
     """
-    content = read_yaml(path)
+    content, _ = read_content(path)
     if "camera_matrix" in content:
         intrinsics = read_camera_info(path)
     elif content.get("kind") == _NAMES[HandEye]:
-        intrinsics = load_result(path, HandEye)[0].intrinsics
+        hand_eye, _ = load_result(path, HandEye)
+        hand_eye.require(robot=robot)
+        intrinsics = hand_eye.intrinsics
     else:
         intrinsics, _ = load_result(path, CameraIntrinsics)
     intrinsics.require(camera=camera)
@@ -105,13 +108,8 @@ def load_intrinsics(path: Path, *, camera: str | None = None) -> CameraIntrinsic
 
 
 def _read(path: Path) -> dict[str, Any]:
-    content = read_yaml(path)
-    if content.get("format") != FORMAT:
-        raise CalibrationError(f"{path}: is no calibration result (it lacks `format: {FORMAT}`); check the path")
-    if content.get("version") != VERSION:
-        raise CalibrationError(
-            f"{path}: is of version {content.get('version')!r}, this program reads {VERSION}; calibrate again"
-        )
+    content, _ = read_content(path)
+    check_head(path, content)
     return content
 
 

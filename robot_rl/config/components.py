@@ -214,6 +214,11 @@ class TrainConfig:
     """Everything random follows from it."""
     device: Literal["cpu", "cuda"] = "cpu"
     """Where the learner computes."""
+    robot: str = ""
+    """Which arm and tool; calibrations of another one are refused. Empty: any, but all of one."""
+    calibrations: tuple[str, ...] = ()
+    """Files of `robot-rl calibrate` that hold in this run: copied into it, and it is not resumed with others. NAME=FILE
+    for a camera that the file calls by its serial number."""
     demonstrations: NonNegative = 20
     """Episodes that the operator demonstrates before learning starts."""
     env_steps: Positive = 12_000

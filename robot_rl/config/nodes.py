@@ -32,6 +32,16 @@ class SimNodeConfig:
     """Messages of each part of the arm's state per second, in real time [Hz]."""
     camera_rate: Annotated[float, Field(gt=0, le=120)] = 30.0
     """Frames of each camera per second, in real time [Hz]."""
+    calibrations: tuple[str, ...] = ()
+    """Intrinsics to tell of the cameras, as NAME=FILE of `robot-rl calibrate`; none: as the task renders them."""
+    robot: str = ""
+    """Which arm and tool it stands for; a file of another one is refused. None takes any."""
+    arm: str = ""
+    """How the arm moves: a file of `robot-rl calibrate sim`; none: as the task has it."""
+    board: str = ""
+    """A board to calibrate a camera with, e.g. charuco:11x8:20mm:15mm, is there instead of the task; none: the task."""
+    mounting: Literal["eye_in_hand", "eye_to_hand"] = "eye_in_hand"
+    """With a board: the camera is on the tool and the board on the table, or the other way round."""
     episode_seed: NonNegative = 0
     """Everything random in the episode that the service `task/reset` starts follows from it; may change at any time."""
 
@@ -105,7 +115,9 @@ class CameraNodeConfig:
     image_size: NonNegative = 128
     """Height and width of the published frames [px]; 0 publishes the whole frame as it is, to calibrate with."""
     calibrations: tuple[str, ...] = ()
-    """Intrinsics, as NAME=FILE of `robot-rl calibrate intrinsics` or a camera_info file, at the captured resolution."""
+    """Intrinsics, as NAME=FILE of `robot-rl calibrate` or a camera_info file, at the captured resolution."""
+    robot: str = ""
+    """Which arm and tool the cameras belong to; a hand-eye result of another one is refused. None takes any."""
     frozen_after: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     """How long a picture may stay the same, bit for bit, before the camera counts as frozen [s]; 0: for ever."""
     silent_after: PositiveReal = 0.5
@@ -170,6 +182,46 @@ class TaskNodeConfig:
     """Button of the device that says that the task has failed; -1: none."""
     episode_seed: NonNegative = 0
     """The actor's number of the episode; on a robot nothing follows from it."""
+
+
+@dataclass(frozen=True, config=_STRICT)
+class CalibrateNodeConfig:
+    """A camera calibrated with the arm: its lens, and where it is on the tool or beside the arm."""
+
+    camera: str = "wrist"
+    """Name of the camera; its whole frames have to be published (`image_size:=0` of camera_node)."""
+    board: str = "charuco:11x8:20mm:15mm"
+    """As printed: squares across x down, square, marker; or apriltag:7x5:24mm:8mm."""
+    mounting: Literal["eye_in_hand", "eye_to_hand"] = "eye_in_hand"
+    """The camera is on the tool and the board on the table, or beside the arm and the board in the gripper."""
+    robot: str = "arm"
+    """Which arm and tool; the result is refused for another one."""
+    model: Literal["pinhole", "fisheye"] = "pinhole"
+    """Kind of lens."""
+    intrinsics: str = ""
+    """The lens, if it is calibrated already: a result or a camera_info file; none has it calibrated, too."""
+    out: str = ""
+    """Directory for results, reports, and the pictures with their poses; none takes `calibration`."""
+    views: Annotated[int, Field(ge=8, le=200)] = 20
+    """How many pictures."""
+    drive: bool = False
+    """Consent: the arm is driven to the poses. Without it somebody moves the arm by hand, until `calibrate/drive`."""
+    box_low: tuple[Real, ...] = (0.3, -0.25, 0.1)
+    """Least x, y, z of the tcp in the base frame [m]; inside the safety node's box."""
+    box_high: tuple[Real, ...] = (0.7, 0.25, 0.45)
+    """Largest x, y, z of the tcp in the base frame [m]."""
+    max_turn: Annotated[float, Field(gt=0, le=1.5)] = 0.7
+    """By how much the tool may be turned from how it is at the start [rad]."""
+    speed: Annotated[float, Field(gt=0, le=0.5)] = 0.1
+    """Largest speed of the tcp [m/s]."""
+    turn_rate: Annotated[float, Field(gt=0, le=2.0)] = 0.5
+    """Largest rate at which it turns [rad/s]."""
+    max_age: PositiveReal = 0.2
+    """Oldest state of the arm that is acted on [s]; an older one stops it."""
+    graph_timeout: PositiveReal = 60.0
+    """How long to wait for the other nodes at the start [s]."""
+    seed: NonNegative = 0
+    """Of the random poses among which the best are chosen."""
 
 
 @dataclass(frozen=True, config=_STRICT)

@@ -9,6 +9,7 @@ import yaml
 
 from robot_rl.config.nodes import (
     ActorNodeConfig,
+    CalibrateNodeConfig,
     CameraNodeConfig,
     LearnerNodeConfig,
     RecorderNodeConfig,
@@ -28,6 +29,7 @@ CONFIGS = {
     "teleop_node": TeleopNodeConfig,
     "learner_node": LearnerNodeConfig,
     "actor_node": ActorNodeConfig,
+    "calibrate_node": CalibrateNodeConfig,
     "camera_node": CameraNodeConfig,
     "recorder_node": RecorderNodeConfig,
     "robot_node": RobotNodeConfig,
@@ -64,7 +66,7 @@ def test_arguments_take_their_places_and_keep_their_types():
 
 
 def test_unknown_bringups_and_arguments_are_named():
-    with pytest.raises(UnknownNameError, match="valid: demo, eval, robot, sim, train"):
+    with pytest.raises(UnknownNameError, match="valid: calibrate, calibrate_robot, demo, eval, robot, sim, train"):
         node_specs(TABLE, "trian", {})
     with pytest.raises(UnknownNameError, match=r"valid: .*task"):
         node_specs(TABLE, "train", {"taks": "reach"})
@@ -95,6 +97,7 @@ def test_launch_files_and_robot_rl_up_make_the_same_of_the_table():
     scope = {"yaml": yaml}
     exec(compile(ast.Module([function], []), "bringup.launch.py", "exec"), scope)
     given = {"task": "reach", "lockstep": "true", "settings": "[env_steps=5]", "cameras": "[wrist]", "seed": "3"}
+    given["calibrations"] = "[wrist=wrist.yaml]"
     texts = {name: given.get(name, str(entry["default"])) for name, entry in TABLE["arguments"].items()}
     typed = {name: yaml.safe_load(value) for name, value in given.items()}
     for spec in node_specs(TABLE, "train", typed):

@@ -11,7 +11,7 @@ MESSAGES = (
     TaskHead(SPEC, {"state/goal": ArraySpec((3,), unit="m", scale=(0.1, 0.2, 0.3))}, "script", True, (64, 48), ("a",)),
     Estimates(3, 17, {"state/goal": [0.1, 1 / 3, -1e-300]}),
     Verdict(3, 17, True, 1.0, None, {"distance": 0.1 + 0.2}),
-    Advance(2**62, -1),
+    Advance(2**62, -1, frames=True),
 )
 
 
@@ -29,7 +29,7 @@ def changed(**changes):
     [
         ("[1, 2", "malformed"),
         ("[1, 2]", "no version"),
-        (changed(version=99), "version 99, this program reads 1; run the same robot_rl"),
+        (changed(version=99), "version 99, this program reads 2; run the same robot_rl"),
         (changed(stamp="noon"), "stamp"),
         (changed(color="red"), "color"),
         (changed(metrics={"a": "b"}), "metrics"),

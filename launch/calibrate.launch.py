@@ -1,0 +1,13 @@
+"""`ros2 launch robot_rl calibrate.launch.py`; `--show-args` says what can be set."""
+
+from pathlib import Path
+
+from launch import LaunchDescription
+from launch.actions import IncludeLaunchDescription
+from launch.launch_description_sources import PythonLaunchDescriptionSource
+
+
+def generate_launch_description() -> LaunchDescription:
+    """What `ros2 launch` asks for."""
+    source = PythonLaunchDescriptionSource(str(Path(__file__).parent / "bringup.launch.py"))
+    return LaunchDescription([IncludeLaunchDescription(source, launch_arguments={"bringup": "calibrate"}.items())])

@@ -1,0 +1,137 @@
+"""The whole flow over topics, in lockstep: the arm is driven, files come out, and `camera_node` uses them."""
+
+import csv
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from ros_nodes_graph import Graph
+from waiting import eventually
+
+from calibration.result import CameraIntrinsics, HandEye, load_result
+from robot_rl.geometry import Pose
+from ros_nodes import convert, topics
+from ros_nodes.calibrate_node import CalibrateNode
+from ros_nodes.camera_node import CameraNode
+from ros_nodes.node import RobotNode
+from ros_nodes.safety_node import SafetyNode
+from ros_nodes.sim_node import SimNode
+
+BOARD = "charuco:11x8:20mm:15mm"
+VIEWS = 12
+
+
+@pytest.fixture
+def graph():
+    made = Graph()
+    yield made
+    made.close()
+
+
+class Mirror:
+    """The simulated arm with board and camera, the safety node, and the node that calibrates."""
+
+    def __init__(self, graph, out, mounting="eye_in_hand", **parameters):
+        self.graph, self.out = graph, out
+        self.sim = graph.add(SimNode, board=BOARD, mounting=mounting, cameras=["wrist"], lockstep=True, episode_seed=1)
+        self.safety = graph.add(SafetyNode, use_sim_time=True)
+        settings = {"board": BOARD, "mounting": mounting, "robot": "fr3", "views": VIEWS, "out": str(out)}
+        fast = {"speed": 0.25, "turn_rate": 1.0, "graph_timeout": 30.0, "use_sim_time": True}
+        self.node = graph.add(CalibrateNode, **{**settings, **fast, **parameters})
+
+    def session(self):
+        """Pictures and the poses that belong to them."""
+        [folder] = [path for path in self.out.iterdir() if path.is_dir()]
+        with open(folder / "poses.csv", newline="") as file:
+            rows = list(csv.DictReader(file))
+        poses = {row.pop("image"): np.array(list(map(float, row.values()))) for row in rows}
+        return folder, {name: Pose(numbers[:3], numbers[3:]) for name, numbers in poses.items()}
+
+
+class Screen(RobotNode):
+    """Keeps the newest picture and what is said of its lens, of the same stamp."""
+
+    def __init__(self, **options):
+        super().__init__("screen", **options)
+        self.images, self.infos = {}, {}
+        self.subscribe(
+            topics.IMAGE, lambda m: self.images.update({convert.stamp_of(m.header.stamp): m}), camera="wrist"
+        )
+        self.subscribe(
+            topics.CAMERA_INFO, lambda m: self.infos.update({convert.stamp_of(m.header.stamp): m}), camera="wrist"
+        )
+
+    def both(self):
+        stamp = max(self.images.keys() & self.infos.keys())
+        return convert.image_of(self.images[stamp]), self.infos[stamp]
+
+
+def mark(image):
+    """Middle of the green ball around the tcp [px], and how many pixels it has."""
+    red, green, blue = image.astype(int).transpose(2, 0, 1)
+    weight = np.clip(green - np.maximum(red, blue) - 20, 0, None).astype(float)
+    rows, columns = np.indices(weight.shape)
+    # All of it that hangs together with its brightest point: coloured noise elsewhere is not the ball.
+    _, labels = cv2.connectedComponents((cv2.GaussianBlur(weight, (0, 0), 1.0) > 4).astype(np.uint8))
+    ball = labels == labels[np.unravel_index(cv2.GaussianBlur(weight, (0, 0), 2.0).argmax(), weight.shape)]
+    weight = ball.astype(float)
+    return np.array([(columns * weight).sum(), (rows * weight).sum()]) / weight.sum(), int(ball.sum())
+
+
+def project(info, T_parent_camera, T_base_tcp, mounting):
+    """Where the tcp is in a picture, by `camera_info` and the hand-eye pose [px]."""
+    T_camera_parent = T_parent_camera.inverse()
+    T_camera_tcp = T_camera_parent if mounting == "eye_in_hand" else T_camera_parent @ T_base_tcp
+    lens = CameraIntrinsics(
+        "wrist", info.width, info.height, info.distortion_model, info.k[0], info.k[4], info.k[2], info.k[5],
+        tuple(info.d),
+    )  # fmt: skip
+    return lens.project(T_camera_tcp.position[None])[0]
+
+
+def test_the_arm_is_driven_files_come_out_and_the_tcp_is_where_they_say(graph, tmp_path):
+    mounting = "eye_in_hand"
+    mirror = Mirror(graph, tmp_path / "out", mounting, drive=True)
+    assert mirror.node.run() == 0
+    assert mirror.node.session.count >= VIEWS
+    path = mirror.out / "wrist_hand_eye.yaml"
+    hand_eye, quality = load_result(path, HandEye)
+    assert quality.good
+    hand_eye.require(robot="fr3", camera="wrist", size=(480, 360))
+    assert {p.name for p in mirror.out.iterdir() if p.is_file()} == {
+        "wrist_intrinsics.yaml", "wrist_intrinsics.html", "wrist_camera_info.yaml", "wrist_hand_eye.yaml",
+        "wrist_hand_eye.html",
+    }  # fmt: skip
+    folder, poses = mirror.session()
+    box = mirror.node.config
+    assert all((T.position > np.array(box.box_low) - 0.01).all() for T in poses.values())
+    assert all((T.position < np.array(box.box_high) + 0.01).all() for T in poses.values())
+    # The camera of the mirror is a folder of what it has seen, for the driver that real cameras have.
+    screen = graph.add(Screen)
+    shown = pictures_with_ball(folder, poses, tmp_path)
+    assert len(shown) >= 2
+    graph.add(
+        CameraNode, cameras=[f"wrist=file:{tmp_path / 'shown'}"], calibrations=[f"wrist={path}"], image_size=0,
+        frozen_after=0.0, capture_rate=20.0, capture_width=0,
+    )  # fmt: skip
+    assert eventually(lambda: screen.images.keys() & screen.infos.keys())
+    _, info = screen.both()
+    assert (info.width, info.height, info.distortion_model) == (480, 360, "rational_polynomial")
+    for seen, T in shown:
+        off = np.linalg.norm(project(info, hand_eye.T_parent_camera, T, mounting) - seen)
+        assert off < 1.0
+
+
+def pictures_with_ball(folder: Path, poses, tmp_path):
+    """Those in which the tcp is seen whole and by itself: where, and the arm's pose. They are copied to `shown`."""
+    (tmp_path / "shown").mkdir()
+    found = []
+    for name, T in poses.items():
+        image = cv2.imread(str(folder / name))[:, :, ::-1]
+        center, pixels = mark(image)
+        inside = ((center > 20) & (center < np.array(image.shape[1::-1]) - 20)).all()
+        if pixels > 12 and inside:
+            found.append((center, T))
+            cv2.imwrite(str(tmp_path / "shown" / name), image[:, :, ::-1])
+    return found
