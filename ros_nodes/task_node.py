@@ -71,8 +71,9 @@ class TaskNode(RobotNode):
             self._waiting.set_result(False)  # whoever asked before has given up, or was killed
         waiting: Future[bool] = Future()
         self._waiting, self._judged = waiting, True
+        arm = "" if self.spec.start else " and bring the arm to its start pose"
         self.get_logger().info(
-            f"make the scene ready and bring the arm to its start pose; then press button {self.config.success_button} "
+            f"make the scene ready{arm}; then press button {self.config.success_button} "
             f"or call {self.resolve_service_name(topics.READY_SERVICE[0])}"
         )
         if not await waiting:

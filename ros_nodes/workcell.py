@@ -11,7 +11,7 @@ from std_srvs.srv import SetBool
 from robot_rl.clock import Clock
 from robot_rl.config.nodes import ActorNodeConfig
 from robot_rl.data.schema import Source
-from robot_rl.env.assembly import Freshness, camera_part
+from robot_rl.env.assembly import ARM_PARTS, TOOL, Freshness, camera_part
 from robot_rl.env.intervention import Intervention, TeleopOperator
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import GraphError, UnknownNameError
@@ -102,7 +102,7 @@ class RosWorkcell:
             lockstep.answered.append(task_.judged)
             if operator is not None:
                 lockstep.answered.append(self._operator_was_asked)
-        self._wait_for_graph(io)
+        self._wait_for_graph(io, measuring=lockstep is None)
         source = Source.SCRIPT if head.operator == "script" else Source.HUMAN
         return Workcell(io=io, clock=clock, task=task_, operator=operator, operator_source=source, close=lambda: None)
 
@@ -119,8 +119,11 @@ class RosWorkcell:
                 f"{head.image_size[1]} x {head.image_size[0]} px; set both alike"
             )
 
-    def _wait_for_graph(self, io: RosRobotIO) -> None:
-        """Returns when somebody measures, somebody takes commands, and nobody else gives any."""
+    def _wait_for_graph(self, io: RosRobotIO, *, measuring: bool) -> None:
+        """Returns when somebody measures, somebody takes commands, and nobody else gives any.
+
+        With `measuring`, every part of the arm's state has come, too; in lockstep that is not before the first reset.
+        """
         node = self._node
         needed = [node.resolve_topic_name(topic.name) for topic in MEASURED]
 
@@ -128,6 +131,8 @@ class RosWorkcell:
 
         def wrong() -> list[str]:
             reasons = [f"nobody publishes {name}" for name in needed if not node.count_publishers(name)]
+            if measuring and not reasons:
+                reasons += [f"no {part} of the arm has come" for part in (*ARM_PARTS, TOOL) if io.parts.stamp(part) < 0]
             if not io.listeners():
                 reasons.append(f"nobody listens to {command}; is safety_node running?")
             if len(writers := _publishers(node, command)) > 1:  # one that was killed is forgotten after a while

@@ -17,6 +17,7 @@ from robot_rl.data.schema import Observation, Source, Step
 from robot_rl.env.handover import Handover, HandoverLimits
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.safety import SafetyFilter
+from robot_rl.env.start import go_to_start
 from robot_rl.env.task import Judge, Workcell, WorkcellOptions
 from robot_rl.errors import StepOrderError
 from robot_rl.geometry import Pose, quat_conjugate, quat_rotate
@@ -105,6 +106,8 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         self._episode_id = str(options.get("episode_id", f"episode-{episode_seed}"))
         self._index = 0
         self._state = None  # there is no episode until all of this has worked
+        if self.spec_task.start is not None:
+            go_to_start(self._cell.io, self._cell.clock, self.spec_task.start)
         self._cell.task.reset(episode_seed)
         for judge in self._cell.judges:
             judge.begin()

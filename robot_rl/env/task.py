@@ -42,6 +42,42 @@ class Workspace:
 
 
 @dataclass(frozen=True)
+class StartPose:
+    """Where the arm is brought before each episode, by itself.
+
+    Attributes:
+        position: Of the tcp in the base frame [m].
+        quaternion: Its attitude in the base frame, (w, x, y, z); of any length but zero.
+        retreat: How far it first goes back along the tool's own z, e.g. out of a hole [m].
+        speed: Largest speed of the tcp on its way [m/s].
+        turn_rate: Largest rate at which it turns [rad/s].
+
+    Raises:
+        ValueError: if the quaternion is zero, or it would not move or go back forwards.
+    """
+
+    position: tuple[float, float, float]
+    quaternion: tuple[float, float, float, float]
+    retreat: float = 0.0
+    speed: float = 0.1
+    turn_rate: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Checks the numbers."""
+        if not np.linalg.norm(self.quaternion) > 1e-6:
+            raise ValueError(
+                f"quaternion is {list(self.quaternion)}; it is (w, x, y, z), e.g. [0, 1, 0, 0] for downwards"
+            )
+        if not (self.retreat >= 0 and self.speed > 0 and self.turn_rate > 0):
+            raise ValueError("retreat must not be negative, speed and turn_rate must be positive")
+
+    @property
+    def pose(self) -> Pose:
+        """T_base_tcp."""
+        return Pose(np.array(self.position), np.array(self.quaternion) / np.linalg.norm(self.quaternion))
+
+
+@dataclass(frozen=True)
 class TaskSpec:
     """The fixed facts of a task.
 
@@ -59,6 +95,7 @@ class TaskSpec:
         return_range: Smallest and largest possible discounted return; critic targets are clamped to it.
         force_limit: Filtered contact force [N] that ends the episode as a failure.
         cameras: Names of the cameras that the scene has.
+        start: Where the arm is brought before the scene is made ready; None leaves it to the task's reset.
     """
 
     name: str
@@ -74,6 +111,7 @@ class TaskSpec:
     return_range: tuple[float, float] = (0.0, 1.0)
     force_limit: float = 60.0
     cameras: tuple[str, ...] = ()
+    start: StartPose | None = None
 
     @property
     def action_size(self) -> int:

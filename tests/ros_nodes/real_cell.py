@@ -67,15 +67,15 @@ class Person(RobotNode):
 
 
 class RealCell:
-    """The cell; with a folder of pictures, it has a camera."""
+    """The cell; with a folder of pictures, it has a camera. The task is the example, or that of another file."""
 
-    def __init__(self, graph, pictures=None):
+    def __init__(self, graph, pictures=None, task_file=EXAMPLE):
         made = lambda kind: lambda **options: kind(cli_args=NAMESPACE, **options)  # noqa: E731
         self.controller, self.person = graph.add(Controller), graph.add(Person)
         self.arm = graph.add(made(ArmNode), max_age=OLD, wrench_topic="/external_wrench", wrench_frame="base")
         self.safety = graph.add(made(SafetyNode), max_age=OLD, box_low=[0.0, -1.0, 0.0], box_high=[1.0, 1.0, 1.0])
         graph.add(made(TeleopNode))
-        self.task = graph.add(made(TaskNode), task="plug", file=str(EXAMPLE), image_size=64)
+        self.task = graph.add(made(TaskNode), task="plug", file=str(task_file), image_size=64)
         self.actor = graph.add(lambda **options: RobotNode("actor_node", cli_args=NAMESPACE, **options))
         config = ActorNodeConfig(
             graph_timeout=PATIENCE, max_age=OLD, max_camera_age=OLD, max_skew=0.5, operator_timeout=OLD

@@ -4,6 +4,8 @@ import time
 
 import numpy as np
 import pytest
+import yaml
+from cartesian_controller import TILTED
 from rclpy.parameter import Parameter
 from real_cell import EXAMPLE, RealCell
 from ros_nodes_graph import Graph
@@ -52,6 +54,19 @@ def test_a_person_makes_ready_leads_and_judges(graph):
         if terminated:
             break
     assert info["failure"] == "judged by the operator"
+
+
+def test_the_arm_goes_to_its_start_pose_before_the_person_is_asked(graph, tmp_path):
+    task = yaml.safe_load(EXAMPLE.read_text())
+    task["start"] = {"position": [0.5, -0.06, 0.22], "quaternion": TILTED.tolist(), "retreat": 0.03, "speed": 0.2}
+    (tmp_path / "task.yaml").write_text(yaml.safe_dump(task))
+    cell = RealCell(graph, task_file=tmp_path / "task.yaml")
+    asked_at = []
+    cell.reset(graph, lambda: asked_at.append(cell.controller.position) or cell.person.call("ready"))
+    assert asked_at[0] == pytest.approx([0.5, -0.06, 0.22], abs=5e-3)
+    assert np.array(cell.controller.targets)[:, 1].min() < -0.02, (
+        "back along the tool, which points along the base's -y"
+    )
 
 
 def test_a_step_in_which_the_safety_node_let_nothing_through_is_recorded_as_a_hold(graph):
