@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -167,13 +167,25 @@ class Calibrations:
             self._records[record.subject] = record
 
     @classmethod
-    def of(cls, config: TrainConfig) -> Calibrations:
-        """Those that a configuration names.
+    def of(cls, config: TrainConfig, told: Sequence[CalibrationRecord] = ()) -> Calibrations:
+        """Those that a configuration names, and those that cameras say they have.
 
         Raises:
             CalibrationError: if a file cannot be read, or they do not go with the run or with each other.
         """
         records = [read_record(entry) for entry in config.calibrations]
+        for record in records:
+            _check_simulation(record, config)
+        named = {record.subject: record for record in records}
+        for record in told:
+            mine = named.get(record.subject)
+            if mine is None:
+                records.append(record)
+            elif mine.sha256 != record.sha256:
+                raise CalibrationError(
+                    f"the run names {_in_words(mine.facts())} as the {mine.subject}, but the camera has "
+                    f"{_in_words(record.facts())}; give both the same file"
+                )
         return cls(records, config.robot, config.encoder.cameras if config.observations == "pixels" else ())
 
     def facts(self) -> dict[str, Any]:
@@ -215,6 +227,18 @@ class Calibrations:
                 f"{path} was started with another calibration ({subject}): with {was}; now it is {is_now}. Its copy "
                 f"is in {path / FOLDER}; go on with that, or start a new one"
             )
+
+
+def _check_simulation(record: CalibrationRecord, config: TrainConfig) -> None:
+    """A simulated arm is what the configuration says it is: the file has to say the same."""
+    if record.kind != "sim":
+        return
+    said, set_ = yaml.safe_load(record.text)["result"].get("settings"), asdict(config.simulation)
+    if said != set_:
+        raise CalibrationError(
+            f"{record.path} says that the arm moves with {said}, the run's `simulation` is {set_}; have "
+            "`robot-rl calibrate sim --train-config FILE` write it, and give that as --config FILE"
+        )
 
 
 def _parts(entry: str) -> tuple[str, Path]:

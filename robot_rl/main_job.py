@@ -81,7 +81,7 @@ def train(
     _check_device(config.device)
     if config.realtime and config.processes == 1:
         raise ConfigError("realtime=true with processes=1: learning would hold up control; set processes=2")
-    calibrations = Calibrations.of(config)
+    calibrations = Calibrations.of(config, site.calibrations(workcell_options(config).cameras))
     with contextlib.ExitStack() as stack:
         run = stack.enter_context(RunDirectory.resume(path, config.task)) if resume else None
         if run is not None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from robot_rl.calibration_record import CalibrationRecord
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.link.peer import LearnerPeer
 from robot_rl.registry import make_workcell
+
+
+def _unknown(cameras: Sequence[str]) -> Sequence[CalibrationRecord]:
+    del cameras  # nobody says more than the configuration
+    return ()
 
 
 @dataclass(frozen=True)
@@ -20,6 +26,7 @@ class Site:
         repeatable: Whether an episode can be played again from its seed. Where it cannot, a resumed run learns from
             what was recorded after its checkpoint; where it can, it plays that again, to the same result.
         lost_episodes: How many episodes in a row may be lost because the robot is not heard, before the run ends.
+        calibrations: Those that the cameras of these names say they have.
         films: Whether evaluation episodes can be filmed with cameras of one's choice.
     """
 
@@ -28,3 +35,4 @@ class Site:
     repeatable: bool = True
     lost_episodes: int = 0
     films: bool = True
+    calibrations: Callable[[Sequence[str]], Sequence[CalibrationRecord]] = _unknown

@@ -84,6 +84,7 @@ class ActorNode(RobotNode):
         count, path = self.config.episodes or config.demonstrations, Path(self.config.out)
         site, _ = self._site()
         observed = workcell_options(config)
+        calibrations = Calibrations.of(config, site.calibrations(observed.cameras))
         facts = demonstrate(
             config.task,
             path,
@@ -92,7 +93,7 @@ class ActorNode(RobotNode):
             observed=observed,
             site=site,
             resume=True,
-            calibrations=Calibrations.of(config),
+            calibrations=calibrations,
         )
         return [f"{facts['episodes']} demonstrations, {facts['success_rate']:.0%} successful: {path}"]
 
@@ -125,6 +126,7 @@ class ActorNode(RobotNode):
             repeatable=lockstep,
             lost_episodes=0 if lockstep else LOST_EPISODES,
             films=False,
+            calibrations=workcell.calibrations,
         )
         return site, lockstep
 

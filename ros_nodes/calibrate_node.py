@@ -77,7 +77,8 @@ class CalibrateNode(RobotNode):
         lockstep = bool(self.get_parameter("use_sim_time").value)
         self._lockstep = LockstepClock(self, self._arrivals) if lockstep else None
         self._clock = self._lockstep or self.wall
-        freshness = Freshness(max_age=config.max_age, max_ahead=math.inf if lockstep else Freshness.max_ahead)
+        ahead = math.inf if lockstep else Freshness.max_ahead
+        freshness = Freshness(config.max_age, max_skew=config.max_age, max_ahead=ahead)
         self._io = RosRobotIO(self, self._clock, self._arrivals, freshness=freshness, lockstep=lockstep)
         self._frames: deque[_Frame] = deque(maxlen=8)
         self._stopped = ""  # why the arm may not move

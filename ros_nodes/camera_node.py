@@ -11,6 +11,7 @@ from typing import Any
 from diagnostic_msgs.msg import DiagnosticStatus
 
 from calibration.result import CameraIntrinsics, load_intrinsics
+from robot_rl.calibration_record import read_record
 from robot_rl.camera.feed import CameraFeed, FeedLimits
 from robot_rl.camera.source import CaptureFormat, Frame, opener
 from robot_rl.camera.view import View, make_view
@@ -22,6 +23,7 @@ from ros_nodes.main import run_with_threads
 from ros_nodes.named import named_values
 from ros_nodes.node import RobotNode
 from ros_nodes.parameters import declare, refuse_changes
+from ros_nodes.task_messages import CameraCalibration, to_message
 
 
 class CameraNode(RobotNode):
@@ -77,6 +79,9 @@ class _Camera:
             node.publisher(topics.IMAGE, camera=name),
             node.publisher(topics.CAMERA_INFO, camera=name),
         )
+        self._calibration = node.publisher(topics.CALIBRATION, camera=name)
+        record = read_record(f"{name}={self._file}") if self._file is not None else None
+        self._calibration.publish(to_message(CameraCalibration(record)))
         self._captured: tuple[int, int] | None = None  # size of the frames that view and lens are for [px]
         self._view: View | None = None
         self._lens: CameraIntrinsics | None = None

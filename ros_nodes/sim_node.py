@@ -7,7 +7,6 @@ what it then measures, judges and decides comes once, in the order in which an e
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
-from calibration.result import load_intrinsics
+from robot_rl.calibration_record import read_record
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import SimNodeConfig
 from robot_rl.env.assembly import Joints, Tool
@@ -27,13 +26,13 @@ from robot_rl.env.robot_io import RobotState
 from robot_rl.errors import StaleStateError
 from ros_nodes import convert, topics
 from ros_nodes.main import run
-from ros_nodes.mirror import mirror_workcell
-from ros_nodes.named import named_values
+from ros_nodes.mirror import make_mirror
 from ros_nodes.node import RobotNode
 from ros_nodes.parameters import declare, refuse_changes
 from ros_nodes.task_messages import (
     Advance,
     Advanced,
+    CameraCalibration,
     EpisodeStarted,
     Estimates,
     TaskHead,
@@ -59,14 +58,8 @@ class SimNode(RobotNode):
         self.config = config = declare(self, SimNodeConfig)
         self._seed = config.episode_seed
         refuse_changes(self, SimNodeConfig, {"episode_seed": self._set_seed})
-        files = named_values("calibrations", config.calibrations, config.cameras)
-        self._lenses = {
-            name: load_intrinsics(Path(file).expanduser(), camera=name, robot=config.robot or None)
-            for name, file in files.items()
-        }
-        self.cell, size = mirror_workcell(config)
-        for lens in self._lenses.values():
-            lens.require(size=size[::-1])
+        mirror = make_mirror(config)
+        self.cell, size, self._lenses = mirror.cell, mirror.image_size, mirror.lenses
         self._io: Any = self.cell.io  # MuJoCo's: it can also give frames apart from the rest
         self._task, self._operator, self._spec = self.cell.task, self.cell.operator, self.cell.task.spec
         self._episode = 0
@@ -77,6 +70,10 @@ class SimNode(RobotNode):
         self._hand = as_device(self._spec, None)  # what the operator's hand does
         self._goal: Advance | None = None
         self._make_publishers(config)
+        for name, publisher in self._calibrations.items():
+            file = mirror.calibrations.get(name)
+            record = read_record(f"{name}={file}") if file is not None else None
+            publisher.publish(to_message(CameraCalibration(record)))
         self._make_subscriptions()
         if config.lockstep:
             self._pacer: Timer = self.timer(1e-4, self._advance_piece)
@@ -87,9 +84,8 @@ class SimNode(RobotNode):
                 self.timer(1.0 / config.camera_rate, self._publish_frames)
         self._begin_episode()
         operator = "none" if self._operator is None else self.cell.operator_source.name.lower()
-        head = TaskHead(
-            self._spec, dict(self._task.observation_specs()), operator, config.lockstep, size, config.cameras
-        )
+        observed = dict(self._task.observation_specs())
+        head = TaskHead(self._spec, observed, operator, config.lockstep, size, config.cameras, mirror.simulation)
         self._head.publish(to_message(head))
 
     def destroy_node(self) -> None:
@@ -105,6 +101,7 @@ class SimNode(RobotNode):
         self._verdicts = self.publisher(topics.VERDICT)
         self._images = {name: self.publisher(topics.IMAGE, camera=name) for name in config.cameras}
         self._infos = {name: self.publisher(topics.CAMERA_INFO, camera=name) for name in config.cameras}
+        self._calibrations = {name: self.publisher(topics.CALIBRATION, camera=name) for name in config.cameras}
         if config.lockstep:
             self._time_out, self._advanced = self.publisher(topics.CLOCK), self.publisher(topics.ADVANCED)
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 from std_msgs.msg import String
 
+from robot_rl.calibration_record import CalibrationRecord
+from robot_rl.config.components import SimulationConfig
 from robot_rl.env.task import TaskSpec
 from robot_rl.errors import LinkError
 from robot_rl.spec import ArraySpec
@@ -22,6 +24,11 @@ VERSION = 2
 MAX_TEXT = 2**18
 """Longest text [characters]."""
 _STRICT = ConfigDict(extra="forbid")
+
+
+def _settings(value: object) -> object:
+    """From a text: a mapping, which a strict dataclass does not take for itself."""
+    return SimulationConfig(**value) if isinstance(value, dict) else value
 
 
 @dataclass(frozen=True, config=_STRICT)
@@ -35,6 +42,7 @@ class TaskHead:
         lockstep: Whether time waits for the actor.
         image_size: Height and width of the frames [px].
         cameras: Cameras that are published.
+        simulation: How a simulated arm moves, where that differs from the task's own; None on a real one.
     """
 
     spec: TaskSpec
@@ -43,6 +51,7 @@ class TaskHead:
     lockstep: bool
     image_size: tuple[int, int]
     cameras: tuple[str, ...]
+    simulation: Annotated[SimulationConfig | None, BeforeValidator(_settings)]
 
 
 @dataclass(frozen=True, config=_STRICT)
@@ -94,15 +103,23 @@ class Advanced:
     stamp: int
 
 
-Kind = TypeVar("Kind", TaskHead, Estimates, Verdict, EpisodeStarted, Advance, Advanced)
+@dataclass(frozen=True, config=_STRICT)
+class CameraCalibration:
+    """The calibration that a camera's lens is told by; latched. None: it is not calibrated."""
+
+    record: CalibrationRecord | None
 
 
-def to_text(content: TaskHead | Estimates | Verdict | EpisodeStarted | Advance | Advanced) -> str:
+Content = TaskHead | Estimates | Verdict | EpisodeStarted | Advance | Advanced | CameraCalibration
+Kind = TypeVar("Kind", TaskHead, Estimates, Verdict, EpisodeStarted, Advance, Advanced, CameraCalibration)
+
+
+def to_text(content: Content) -> str:
     """The text of a message."""
     return json.dumps({"version": VERSION, **dataclasses.asdict(content)})
 
 
-def to_message(content: TaskHead | Estimates | Verdict | EpisodeStarted | Advance | Advanced) -> String:
+def to_message(content: Content) -> String:
     """The message."""
     return String(data=to_text(content))
 

@@ -58,7 +58,7 @@ class TaskNode(RobotNode):
         self.subscribe(topics.JOY, self._take_joy)
         self.timer(1.0 / ESTIMATE_RATE, self._estimate)
         size = (config.image_size, config.image_size)
-        head = TaskHead(self.spec, {}, "human", False, size, self.spec.cameras)
+        head = TaskHead(self.spec, {}, "human", False, size, self.spec.cameras, None)
         self.publisher(topics.HEAD).publish(to_message(head))
 
     def facts(self) -> Mapping[str, object]:

@@ -55,6 +55,14 @@ IMAGE = Topic("camera/{camera}/image_raw", Image, qos.MEASUREMENT, "30 Hz", "{ca
 CAMERA_INFO = Topic(
     "camera/{camera}/camera_info", CameraInfo, qos.MEASUREMENT, "30 Hz", "{camera}_optical_frame", "camera matrix"
 )
+CALIBRATION = Topic(
+    "camera/{camera}/calibration",
+    String,
+    qos.LATCHED,
+    "once",
+    "",
+    "the calibration that it is told by (JSON); runs record it",
+)
 COMMAND = Topic(
     "command",
     MultiDOFJointTrajectory,

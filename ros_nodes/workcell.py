@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
 
 from sensor_msgs.msg import Joy
 from std_msgs.msg import String
 from std_srvs.srv import SetBool
 
+from robot_rl.calibration_record import CalibrationRecord
 from robot_rl.clock import Clock
+from robot_rl.config.components import SimulationConfig
 from robot_rl.config.nodes import ActorNodeConfig
 from robot_rl.data.schema import Source
 from robot_rl.env.assembly import ARM_PARTS, TOOL, Freshness, camera_part
@@ -21,7 +26,7 @@ from ros_nodes.lockstep_clock import LockstepClock
 from ros_nodes.node import RobotNode
 from ros_nodes.ros_robot_io import RosRobotIO
 from ros_nodes.ros_task import RosTask
-from ros_nodes.task_messages import TaskHead, from_text
+from ros_nodes.task_messages import CameraCalibration, TaskHead, from_text
 
 MEASURED = (topics.POSE, topics.TWIST, topics.WRENCH, topics.JOINTS)
 
@@ -57,6 +62,31 @@ class RosWorkcell:
         if self._head is None:
             raise GraphError("the task is not known yet")
         return self._head
+
+    def calibrations(self, cameras: Sequence[str]) -> list[CalibrationRecord]:
+        """The calibrations that these cameras are told by; other drivers than ours do not say.
+
+        Raises:
+            GraphError: if a camera of ours does not say.
+        """
+        told: dict[str, CameraCalibration] = {}
+        node, limit = self._node, self._config.graph_timeout
+
+        def take(camera: str, message: String) -> None:
+            told[camera] = from_text(CameraCalibration, message.data)
+            self._arrivals.ring()
+
+        names = {c: node.resolve_topic_name(topics.CALIBRATION.name.format(camera=c)) for c in cameras}
+        for camera in cameras:
+            node.subscribe(topics.CALIBRATION, partial(take, camera), camera=camera)
+        images = [node.resolve_topic_name(topics.IMAGE.name.format(camera=c)) for c in cameras]
+        self._arrivals.wait_for(lambda: all(node.count_publishers(name) for name in images), limit)
+        if not self._arrivals.wait_for(
+            lambda: all(c in told or not node.count_publishers(name) for c, name in names.items()), limit
+        ):
+            silent = ", ".join(names[c] for c in cameras if c not in told)
+            raise GraphError(f"nothing has come on {silent} within {limit:g} s, although it is published")
+        return [message.record for message in told.values() if message.record is not None]
 
     def make(self, task: str, options: WorkcellOptions) -> Workcell:
         """The workcell, once every node that is needed is there.
@@ -110,6 +140,12 @@ class RosWorkcell:
         head = self.head
         if task != head.spec.name:
             raise GraphError(f"the run is of task {task}, but the task that is running here is {head.spec.name}")
+        if options.simulation != (head.simulation or SimulationConfig()):
+            here = "a real one" if head.simulation is None else _set(head.simulation)
+            raise GraphError(
+                f"the run is for an arm whose `simulation` is {_set(options.simulation)}, the arm here is {here}; give "
+                "sim_node the file (arm:=FILE) and the run its numbers (--config, from `calibrate sim --train-config`)"
+            )
         for camera in options.cameras:
             if camera not in head.cameras:
                 raise UnknownNameError("camera", camera, head.cameras)
@@ -175,6 +211,13 @@ class RosWorkcell:
     def _take_intervention(self, message: Joy) -> None:
         self._intervention = convert.intervention_of(message)
         self._arrivals.ring()
+
+
+def _set(simulation: SimulationConfig) -> str:
+    """What of it is set, for a message."""
+    return (
+        ", ".join(f"{key} {value:g}" for key, value in asdict(simulation).items() if value is not None) or "the task's"
+    )
 
 
 def _publishers(node: RobotNode, topic: str) -> list[str]:

@@ -7,9 +7,12 @@ import cv2
 import numpy as np
 import pytest
 from ros_nodes_graph import Graph
+from std_srvs.srv import SetBool
 from waiting import eventually
 
 from calibration.result import CameraIntrinsics, HandEye, load_result
+from robot_rl.clock import NS_PER_S
+from robot_rl.errors import CalibrationError, ConfigError, GraphError
 from robot_rl.geometry import Pose
 from ros_nodes import convert, topics
 from ros_nodes.calibrate_node import CalibrateNode
@@ -135,3 +138,70 @@ def pictures_with_ball(folder: Path, poses, tmp_path):
             found.append((center, T))
             cv2.imwrite(str(tmp_path / "shown" / name), image[:, :, ::-1])
     return found
+
+
+class Person(RobotNode):
+    """Sees what is commanded, and gives consent."""
+
+    def __init__(self, **options):
+        super().__init__("person", **options)
+        self.commands = []
+        self.subscribe(topics.COMMAND, self.commands.append)
+        self._drive = self.create_client(topics.DRIVE_SERVICE[1], topics.DRIVE_SERVICE[0])
+
+    def consents(self, to):
+        assert self._drive.wait_for_service(20.0)
+        answer = self._drive.call_async(SetBool.Request(data=to))
+        assert eventually(answer.done)
+        return answer.result().message
+
+
+def test_nothing_is_driven_without_consent_and_the_arm_holds_when_it_is_taken_back(graph, tmp_path, monkeypatch):
+    mirror, person = Mirror(graph, tmp_path / "out", graph_timeout=30.0), graph.add(Person)
+    ended = []
+
+    def run():
+        try:
+            mirror.node.run()
+        except Exception as error:  # noqa: BLE001  (ROS is shut down under it when the test is over)
+            ended.append(error)
+
+    helper = graph.thread(run)
+    assert eventually(lambda: mirror.node.session.count == 1)
+    before = mirror.node._lockstep.now()
+    assert eventually(lambda: mirror.node._lockstep.now() > before + NS_PER_S)
+    assert not any(message.points for message in person.commands)
+    assert person.consents(to=True) == "the arm is driven from now on"
+    assert eventually(lambda: any(message.points for message in person.commands))
+    assert person.consents(to=False) == "the arm is driven no more"
+    assert eventually(lambda: not person.commands[-1].points), "no stop"
+    count = len(person.commands)
+    before = mirror.node._lockstep.now()
+    assert eventually(lambda: mirror.node._lockstep.now() > before + NS_PER_S)
+    assert len(person.commands) == count
+    monkeypatch.setattr("ros_nodes.lockstep_clock.PATIENCE", 0.3)
+    assert eventually(lambda: ended or mirror.node._lockstep.now() > before + 2 * NS_PER_S)
+    graph.close()
+    helper.join(40)
+    assert ended, "the thread of the test still runs"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "reason"),
+    [
+        ({"board": "chess"}, CalibrationError, "e.g. charuco:11x8:20mm:15mm"),
+        ({"intrinsics": "no.yaml"}, CalibrationError, "no.yaml: no such file"),
+        ({"box_low": [0.3, 0.3], "box_high": [0.7, 0.3, 0.4]}, ConfigError, "three numbers each"),
+        ({"mounting": "eye_in_eye"}, ConfigError, "mounting"),
+        (
+            {"graph_timeout": 0.2},
+            GraphError,
+            "nobody publishes /camera/wrist/image_raw; nobody publishes /current_pose",
+        ),
+    ],
+)
+def test_wrong_parameters_and_a_missing_cell_are_named(graph, tmp_path, parameters, error, reason):
+    settings = {"out": str(tmp_path), **parameters}
+    with pytest.raises(error, match=reason):
+        graph.add(CalibrateNode, **settings).run()
+    assert list(tmp_path.iterdir()) == []

@@ -3,15 +3,36 @@ import json
 import pytest
 from fakes import SPEC
 
+from robot_rl.calibration_record import CalibrationRecord
+from robot_rl.config.components import SimulationConfig
 from robot_rl.errors import LinkError
 from robot_rl.spec import ArraySpec
-from ros_nodes.task_messages import MAX_TEXT, Advance, Estimates, TaskHead, Verdict, from_text, to_text
+from ros_nodes.task_messages import (
+    MAX_TEXT,
+    Advance,
+    CameraCalibration,
+    Estimates,
+    TaskHead,
+    Verdict,
+    from_text,
+    to_text,
+)
 
 MESSAGES = (
-    TaskHead(SPEC, {"state/goal": ArraySpec((3,), unit="m", scale=(0.1, 0.2, 0.3))}, "script", True, (64, 48), ("a",)),
+    TaskHead(
+        SPEC,
+        {"state/goal": ArraySpec((3,), unit="m", scale=(0.1, 0.2, 0.3))},
+        "script",
+        True,
+        (64, 48),
+        ("a",),
+        SimulationConfig(small_joint_friction=0.1, command_delay=0.0),
+    ),
     Estimates(3, 17, {"state/goal": [0.1, 1 / 3, -1e-300]}),
     Verdict(3, 17, True, 1.0, None, {"distance": 0.1 + 0.2}),
     Advance(2**62, -1, frames=True),
+    CameraCalibration(CalibrationRecord("wrist", "a.yaml", "hand_eye", "8144", (640, 480), "fr3", "ab" * 32, "a: 1\n")),
+    CameraCalibration(None),
 )
 
 
