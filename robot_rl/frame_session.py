@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from robot_rl.data.operator_labels import EVERY_STEP
 from robot_rl.data.store import EpisodeStore
 from robot_rl.demo_session import Reporter
 from robot_rl.env.robot_env import RobotEnv
@@ -142,7 +143,7 @@ def record_frames_in_person(
     judged = replace(cell, judges=(*cell.judges, button))
     with (
         contextlib.closing(cell),
-        EpisodeStore.create(path, {"task": task, "seed": seed, "labelled": "every step"}) as store,
+        EpisodeStore.create(path, {"task": task, "seed": seed, **EVERY_STEP}) as store,
         in_person(judged, observed, operator, path) as place,
     ):
         count = FrameCount(store)

@@ -62,11 +62,13 @@ class Operation:
         board: What people are shown.
         person: The operator.
         request: Where what the person asks of the job goes; the job sets it.
+        judged: Told of an episode, and whether it was a success, in hindsight; the job sets it.
     """
 
     def __init__(self, cell: Workcell, options: OperatorOptions, board: Board, devices: list[Device]) -> None:
         self.supervision, self.board = Supervision(cell), board
         self.request: Callable[[str], None] = self._judge
+        self.judged: Callable[[str, bool], None] = lambda episode_id, success: None
         self._options = options
         self._spec = cell.task.spec
         self._devices = devices
@@ -143,6 +145,7 @@ def operated(
                 operation.supervision,
                 board,
                 lambda name: operation.request(name),
+                on_label=lambda episode_id, success: operation.judged(episode_id, success),
                 token=options.token,
                 certificate=options.certificate,
                 store=store,

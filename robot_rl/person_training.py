@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 
 from robot_rl.config.components import TrainConfig
 from robot_rl.console.board import Board
@@ -15,6 +16,7 @@ from robot_rl.env.handover import HandoverLimits
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import InterruptedRunError
+from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.learn.rollout import Observer
 from robot_rl.metrics import MetricsWriter, read_metrics
 from robot_rl.operation import Operation, OperatorOptions, operated, viewed_workcell
@@ -31,6 +33,7 @@ class Assisted:
         watch: Who is told of every step.
         operation: Devices, supervision and console.
         run: The run directory.
+        judged: Episodes that the person judged in hindsight, and whether each was a success; not yet learned.
     """
 
     env: RobotEnv
@@ -38,6 +41,12 @@ class Assisted:
     watch: Sequence[Observer]
     operation: Operation
     run: Path
+    judged: SimpleQueue[tuple[str, bool]]
+
+    def take(self, learner: LearnerPort) -> None:
+        """Tells the learner what the person said of episodes in hindsight; from now on that is what it learns."""
+        while not self.judged.empty():
+            learner.judge(*self.judged.get())
 
     def wait(self) -> bool:
         """Waits a moment while somebody holds the arm; whether the next episode may begin."""
@@ -93,7 +102,9 @@ def assisted(config: TrainConfig, observed: WorkcellOptions, options: OperatorOp
         shown, log = run / "episodes", run / "operator.jsonl"
         operation = stack.enter_context(operated(cell, options, board, store=shown, log=log))
         supervision, handover = operation.supervision, HandoverLimits()
-        supervision.time_to_overrule, supervision.ask = config.reward.overrule_s, board.remark
+        supervision.time_to_overrule = config.reward.overrule_s
+        judged: SimpleQueue[tuple[str, bool]] = SimpleQueue()
+        operation.judged = lambda episode_id, success: judged.put((episode_id, success))
         env = RobotEnv(supervision.workcell(operation.person), interventions=True, options=observed, handover=handover)
         demonstrator = RobotEnv(supervision.workcell(cell.operator, cell.operator_source), options=observed)
-        yield Assisted(env, demonstrator, [board], operation, run)
+        yield Assisted(env, demonstrator, [board], operation, run, judged)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from robot_rl.data.operator_labels import EVERY_STEP
 from robot_rl.data.schema import Episode, Observation, Step
 from robot_rl.data.store import EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
@@ -106,7 +107,7 @@ def record_frames(
             raise ConfigError(f"task {task} has no scripted operator; lead the arm yourself: --console or --teleop")
         operator = StrayingOperator(cell.operator, cell.task.spec)
         env = RobotEnv(replace(cell, operator=operator, judges=(MomentJudge(operator),)), options=observed)
-        store = stack.enter_context(EpisodeStore.create(path, {"task": task, "seed": seed, "labelled": "every step"}))
+        store = stack.enter_context(EpisodeStore.create(path, {"task": task, "seed": seed, **EVERY_STEP}))
         count = FrameCount(store)
         rollout = Rollout(env, None, None, (0,), [count])
         most = 10 * (1 + positives // MOST_OF_EPISODE[0] + negatives // MOST_OF_EPISODE[1])

@@ -52,6 +52,10 @@ class Assistance(Protocol):
         """Waits a moment while somebody holds the arm; whether the next episode may begin."""
         ...
 
+    def take(self, learner: LearnerPort) -> None:
+        """Tells the learner what the person said of episodes in hindsight; never waits."""
+        ...
+
 
 class Labels(Observer, Protocol):
     """What training knows of labels that judge its online episodes."""
@@ -217,6 +221,8 @@ class Training:
         """Lets the learner work, and takes the outcome into the mean that is deployed."""
         if self._labels is not None:
             self._labels.take(self.env_steps)
+        if self._assistance is not None:
+            self._assistance.take(self._learner)
         logs = self._learner.catch_up()
         if self._learner.updates:
             self._deployed.follow()

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from robot_rl.console.pictures import jpeg
-from robot_rl.data.overlays import OverlayWriter, overlay_fingerprints, overlay_names
+from robot_rl.data.operator_labels import label_episode, operator_labels
+from robot_rl.data.overlays import read_overlay
 from robot_rl.data.schema import IMAGE_PREFIX, Episode, Source
 from robot_rl.data.store import EpisodeStore
 from robot_rl.errors import UnknownNameError
-
-LABELS = "operator"
-"""Overlays of labels given here are called `operator-1`, `operator-2` where a first one was corrected, and so on."""
 
 
 class Archive:
@@ -48,6 +46,8 @@ class Archive:
             "position": [] if pose is None else pose[:, :3].round(5).tolist(),
             "cameras": [key.removeprefix(IMAGE_PREFIX) for key in episode.observations if key.startswith(IMAGE_PREFIX)],
             "metadata": dict(episode.metadata),
+            "judge": episode.reward_source,
+            "label": self._label(episode_id),
         }
 
     def frame(self, episode_id: str, camera: str, step: int) -> bytes:
@@ -68,22 +68,18 @@ class Archive:
         """Records what an episode was, beside its rewards; returns the name of the overlay.
 
         Raises:
-            DataError: if there is no such episode.
+            DataError: if there is no such episode, or each of its steps is labelled.
             RunDirectoryError: if it cannot be written.
         """
+        return label_episode(self._path, episode_id, success, who)
+
+    def _label(self, episode_id: str) -> dict[str, Any] | None:
+        """Who said what of it in hindsight, and nobody later; None if nobody did."""
+        if not (labels := operator_labels(self._path)):
+            return None
         with EpisodeStore.open(self._path) as store:
-            episode, fingerprint = store.read(episode_id), store.fingerprint(episode_id)
-        number = 1
-        while f"{LABELS}-{number}" in overlay_names(self._path) and fingerprint in overlay_fingerprints(
-            self._path, f"{LABELS}-{number}"
-        ):
-            number += 1
-        reward = np.zeros(len(episode), np.float32)
-        reward[-1] = float(success)
-        name = f"{LABELS}-{number}"
-        with OverlayWriter(self._path, name, {"kind": "operator", "who": who, "success": success}) as writer:
-            writer.write(episode, fingerprint, reward)
-        return name
+            mark = store.fingerprint(episode_id)
+        return dict(read_overlay(self._path, labels[mark], mark).provenance) if mark in labels else None
 
     def _read(self, episode_id: str) -> Episode:
         """The episode; the newest one asked for is kept, as a page asks for many of its frames."""

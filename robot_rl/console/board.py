@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from robot_rl.data.schema import CUT, Episode, Observation, Source, Step
+from robot_rl.data.schema import CUT, OVERRULED, Episode, Observation, Source, Step
 from robot_rl.env.task import TaskSpec
 from robot_rl.learn.rollout import EpisodeResult
 
@@ -122,10 +122,22 @@ class Board:
             "takeovers": result.takeovers,
             "force_peak": result.force_peak,
             "judge": episode.reward_source,
+            "overruled": episode.metadata.get(OVERRULED),
+            "label": None,
         }
         with self._lock:
             self._ended.append(row)
             self._episode = self._episode | {"source": None}
+
+    # ---------------------------------------------------------- a person says
+
+    def labelled(self, episode_id: str, success: bool, who: str) -> None:
+        """What an episode was, in hindsight."""
+        with self._lock:
+            said = {"success": success, "who": who}
+            for place, row in enumerate(self._ended):
+                if row["id"] == episode_id:
+                    self._ended[place] = {**row, "label": said}
 
     # ------------------------------------------------------ the console reads
 

@@ -32,6 +32,7 @@ class Desk:
         lease: Who holds control.
         device: What the page's keys, pads and gamepad feed.
         request: Asks something of the job, for the names that the board lists.
+        on_label: Told of an episode, and whether it was a success, that a person judged in hindsight.
         log: File for the record of what people did and said, one JSON object a line.
     """
 
@@ -42,10 +43,11 @@ class Desk:
         lease: Lease,
         device: PushedDevice,
         request: Callable[[str], None],
+        on_label: Callable[[str, bool], None],
         log: Path | None = None,
     ) -> None:
         self._supervision, self._board, self._lease, self._device = supervision, board, lease, device
-        self._request, self._log = request, log
+        self._request, self._on_label, self._log = request, on_label, log
 
     def do(self, page: int, name: str, what: str) -> None:
         """A button was pressed on a page.
@@ -95,6 +97,12 @@ class Desk:
         """Who held control gave it back on purpose; the policy goes on."""
         self._device.detach()
         self.write(name, "left")
+
+    def labelled(self, name: str, episode_id: str, success: bool, overlay: str) -> None:
+        """An episode was judged in hindsight."""
+        self._board.labelled(episode_id, success, name)
+        self._on_label(episode_id, success)
+        self.write(name, "label", label=overlay, of=episode_id, success=success)
 
     def write(self, name: str, kind: str, **facts: Any) -> None:
         """Adds to the record of what people did and said.

@@ -146,7 +146,7 @@ class Page:
                     raise LeaseError("nothing is recorded here")
                 label = partial(self._archive.label, message.episode, message.success, self.name)
                 overlay = await asyncio.get_running_loop().run_in_executor(None, label)
-                desk.write(self.name, "label", label=overlay, of=message.episode, success=message.success)
+                desk.labelled(self.name, message.episode, message.success, overlay)
                 await self._send({"type": "labelled", "episode": message.episode, "success": message.success})
             case protocol.Hello():
                 raise protocol.BadMessageError("hello was said before")

@@ -53,6 +53,7 @@ class Console:
         supervision: Of the robot.
         board: What is shown.
         request: Asks something of the job, for the names that the board lists.
+        on_label: Told of an episode, and whether it was a success, that a person judged in hindsight.
         token: What a page has to know; None makes one up unless only this machine can reach the console.
         certificate: PEM files of certificate and key; None serves without TLS.
         store: Recorded episodes, to replay and label.
@@ -70,6 +71,7 @@ class Console:
         board: Board,
         request: Callable[[str], None],
         *,
+        on_label: Callable[[str, bool], None] = lambda episode_id, success: None,
         token: str | None = None,
         certificate: tuple[Path, Path] | None = None,
         store: Path | None = None,
@@ -83,7 +85,7 @@ class Console:
         self._clock: Clock = SystemClock()
         self._lease = Lease(self._clock, heartbeat)
         self._view = View(board, supervision)
-        self._desk = Desk(supervision, board, self._lease, self.device, request, log)
+        self._desk = Desk(supervision, board, self._lease, self.device, request, on_label, log)
         self._archive = Archive(store) if store is not None else None
         self._pages: dict[int, Page] = {}
         self._numbers = 0

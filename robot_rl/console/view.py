@@ -38,6 +38,7 @@ class View:
         if now - self._made > MAX_AGE:
             holds = [{"name": hold.name, "reason": hold.reason} for hold in self._supervision.holds]
             self._state = {**self._board.state(), "holds": holds, "arm": self._arm()}
+            self._state["question"] = self._supervision.question
             self._made = now
         return self._state
 

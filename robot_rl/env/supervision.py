@@ -89,8 +89,8 @@ class Supervision:
         self.io = HoldableRobotIO(cell.io)
         self.time_to_overrule = 0.0
         """How long a success that a classifier saw waits for the person's word before it counts [s]; the arm holds."""
-        self.ask: Callable[[str], None] = lambda text: None
-        """Told what the person may say something about, while that is waited for."""
+        self.question = ""
+        """What the person may say something about now, because the control loop waits for it; empty if nothing."""
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._holds: dict[str, Hold] = {}
@@ -161,8 +161,9 @@ class Supervision:
         with self._changed:
             if outcome.success and outcome.judge != TASK_JUDGE and self._verdict is None and self.time_to_overrule > 0:
                 self.io.stop()
-                self.ask(f"{outcome.judge}: success. Failure within {self.time_to_overrule:g} s overrules it.")
+                self.question = f"{outcome.judge}: success. Failure within {self.time_to_overrule:g} s overrules it."
                 self._changed.wait_for(lambda: self._verdict is not None or self._holds, self.time_to_overrule)
+                self.question = ""
             verdict, cut, hold = self._verdict, self._cut, self._held_in_episode
             self._verdict, self._cut = None, None
         if hold is not None:

@@ -4,7 +4,8 @@ A frame shows success if the step that led to it was rewarded. That holds for a 
 (`robot-rl reward record`) and for an ordinary one, whose last step alone is rewarded. Frames shortly before one that
 shows success are unclear: the peg was in already, or the person had not pressed the button yet.
 
-Of a run that a classifier rewarded, only those episodes count that a person judged: it shall not learn from itself.
+Of a run that a classifier rewarded, only those episodes count that a person judged, at once or in hindsight: it shall
+not learn from itself. What a person says in hindsight counts more than what was recorded.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from robot_rl.data.layout import find_store
+from robot_rl.data.operator_labels import operator_labels
 from robot_rl.data.overlays import overlay_fingerprints
 from robot_rl.data.schema import JUDGE, OVERRULED, Episode
 from robot_rl.data.store import EpisodeStore
@@ -73,7 +75,8 @@ class LabelledStore:
 
     Attributes:
         path: Directory of the store, or of a run.
-        rewards: Name of the overlay to take the rewards from; None takes those recorded.
+        rewards: Name of the overlay to take the rewards from; None takes what a person said in hindsight, and otherwise
+            those recorded.
     """
 
     path: Path
@@ -98,24 +101,29 @@ class LabelledStore:
             DataError: if the store or an episode cannot be read.
         """
         with EpisodeStore.open(find_store(self.path)) as store:
-            for name in self._names(store):
-                episode = store.read(name, rewards=self.rewards)
+            for name, rewards in self._names(store).items():
+                episode = store.read(name, rewards=rewards)
                 if episode.reward_source != CLASSIFIER_JUDGE:
                     labels = labels_of(episode, margin)
                     yield LabelledEpisode(episode, store.fingerprint(name), store.path, *labels)
 
-    def _names(self, store: EpisodeStore) -> list[str]:
-        if self.rewards is None:
-            return [row.episode_id for row in store.summaries() if row.metadata.get(JUDGE) != CLASSIFIER_JUDGE]
-        having = overlay_fingerprints(store.path, self.rewards)
-        return [name for name in store.ids() if store.fingerprint(name) in having]
+    def _names(self, store: EpisodeStore) -> dict[str, str | None]:
+        """The episodes, each with the overlay that has its rewards."""
+        if self.rewards is not None:
+            having = overlay_fingerprints(store.path, self.rewards)
+            return {name: self.rewards for name in store.ids() if store.fingerprint(name) in having}
+        said = operator_labels(store.path)
+        names = {row.episode_id: row.metadata.get(JUDGE) for row in store.summaries()}
+        rewards = {name: said.get(store.fingerprint(name)) if said else None for name in names}
+        return {name: rewards[name] for name, judge in names.items() if rewards[name] or judge != CLASSIFIER_JUDGE}
 
 
 def labels_of(episode: Episode, margin: int) -> Labels:
     """What is known of the frames of an episode; `margin` as in `LabelledStore.episodes`."""
     shows = shows_success(episode)
     deceptive = np.zeros_like(shows)
-    if not shows.any() and episode.metadata.get(OVERRULED) == CLASSIFIER_JUDGE:
+    taken_back = episode.metadata.get(JUDGE) == CLASSIFIER_JUDGE and episode.metadata.get("success")
+    if not shows.any() and (taken_back or episode.metadata.get(OVERRULED) == CLASSIFIER_JUDGE):
         deceptive[-DECEPTIVE:] = True
     return Labels(shows, unclear_rows(shows, margin), deceptive)
 

@@ -1,6 +1,7 @@
 """A person's word reaches the control loop: hold at once, everything else at the end of the step."""
 
 import threading
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -168,11 +169,12 @@ def test_who_judges_is_asked_in_order_and_a_classifier_ends_episodes(judged):
 
 def test_a_success_that_only_a_classifier_saw_waits_for_the_person(judged):
     supervision, env = judged
-    asked = threading.Event()
-    supervision.time_to_overrule, supervision.ask = 30.0, lambda text: asked.set()
+    supervision.time_to_overrule, asked = 30.0, []
 
     def overrule():
-        asked.wait(30)
+        while not supervision.question:
+            time.sleep(0.01)
+        asked.append(supervision.question)
         supervision.mark(False)
 
     person = threading.Thread(target=overrule)
@@ -182,6 +184,8 @@ def test_a_success_that_only_a_classifier_saw_waits_for_the_person(judged):
     person.join()
     assert (reward, terminated, info["success"], info["failure"]) == (0.0, True, False, "operator")
     assert (info["judge"], info["overruled"]) == ("operator", "classifier")
+    assert asked == ["classifier: success. Failure within 30 s overrules it."]
+    assert not supervision.question
     assert supervision.io._io.stops > stops  # the arm holds meanwhile
 
 

@@ -1,6 +1,7 @@
 // The operator console: one connection, what it shows, and what it asks for.
 
 import { curve, forceChart, rollingMean, workspaceMap } from "./charts.js";
+import { Episodes } from "./episodes.js";
 import { Hands } from "./input.js";
 import { Replay } from "./replay.js";
 
@@ -19,7 +20,9 @@ const secret = () => sessionStorage.getItem("token") ?? "";
 const send = (message) => socket?.readyState === WebSocket.OPEN && socket.send(JSON.stringify(message));
 const act = (what) => send({ type: "do", what });
 const hands = new Hands((role) => (role === "primary" ? primary() : press(role)));
-const replay = new Replay(() => ({ Authorization: `Bearer ${secret()}` }), (episode, success) => send({ type: "label", episode, success }));
+const label = (episode, success) => send({ type: "label", episode, success });
+const replay = new Replay(() => ({ Authorization: `Bearer ${secret()}` }), label);
+const episodes = new Episodes($("episodes"), $("tally"), (id) => replay.open(id).catch((error) => toast(error.message)), label);
 
 // ------------------------------------------------------------------ connection
 
@@ -63,6 +66,7 @@ function receive(message) {
       break;
     case "labelled":
       toast(`${message.episode} is labelled a ${message.success ? "success" : "failure"}; the recording stays as it was`);
+      replay.labelled(message.episode, message.success);
       break;
     case "error":
       toast(message.text);
@@ -130,6 +134,7 @@ function control() {
   const { holds, episode, phase, mine, owner } = state;
   if (holds.some((hold) => hold.name === "e-stop")) return ["held", "Emergency stop", holds[0].reason];
   if (holds.length) return ["held", "Held", holds.map((hold) => hold.reason).join(" · ")];
+  if (state.question) return ["human", "Success?", state.question];
   if (phase.name === "finished") return ["nobody", "Finished", phase.text];
   const step = episode.source ? `${episode.id}, step ${episode.step} of ${job.max_steps}` : phase.text;
   if (phase.name === "recording" || episode.source === "human") return ["human", mine ? "You lead" : `${owner ?? "A person"} leads`, step];
@@ -161,7 +166,7 @@ function render() {
   const pad = hands.gamepadName ? ` Gamepad: ${hands.gamepadName.split("(")[0].trim()}.` : "";
   $("hint").textContent = (state.mine ? "Keys, pads or gamepad move the tool; Shift moves slowly." : "Take control to lead the arm.") + pad;
   if (state.arm) arm(state.arm);
-  episodes(state.ended);
+  episodes.show(state.ended, state.mine);
   remarks(state.remarks);
   figures();
   document.querySelectorAll("#cameras .camera").forEach((figure, index) => figure.classList.toggle("stale", Boolean(state.episode.source) && performance.now() - (shownAt[index] ?? performance.now()) > 1500));
@@ -249,6 +254,7 @@ addEventListener("keydown", (event) => {
   if (event.repeat) return;
   const key = event.key.toLowerCase();
   if (key === "t") lease();
+  else if (key === "z" && state?.mine) episodes.correct();
   else if (key === "?") $("help").showModal();
   else if (key === "enter" && !event.target.matches("button")) primary();
   else for (const name of ["success", "failure", "discard", "redo", "reset", "stop", "pause"]) if (KEYS[name].toLowerCase() === key) press(name);
@@ -264,29 +270,6 @@ function element(name, text = "", className = "") {
   made.textContent = text;
   if (className) made.className = className;
   return made;
-}
-
-let shownEpisodes = "";
-function episodes(rows) {
-  const key = rows.map((row) => row.id).join() + rows.length;
-  if (key === shownEpisodes) return;
-  shownEpisodes = key;
-  const won = rows.filter((row) => row.success).length;
-  $("tally").textContent = rows.length ? `${won} of ${rows.length} successful` : "";
-  $("episodes").replaceChildren(
-    ...(rows.length ? [...rows].reverse().map(episodeRow) : [element("li", "None yet.", "empty")]),
-  );
-}
-
-function episodeRow(row) {
-  const item = element("li", "", "episode"), words = element("div"), open = element("button", "Replay");
-  const mark = element("span", row.success ? "✓" : row.cut ? "–" : "✕", `mark ${row.success ? "success" : row.cut ? "" : "failure"}`);
-  const how = row.cut ? `cut: ${row.cut}` : row.success ? "success" : row.failure ?? "time limit";
-  const led = row.led === row.steps ? "" : row.takeovers ? `, ${row.takeovers} take-over${row.takeovers > 1 ? "s" : ""}` : "";
-  words.append(element("p", row.id), element("p", `${how}, ${row.seconds.toFixed(1)} s${led}, ${row.force_peak.toFixed(0)} N`));
-  open.addEventListener("click", () => replay.open(row.id).catch((error) => toast(error.message)));
-  item.append(mark, words, open);
-  return item;
 }
 
 function remarks(rows) {
@@ -358,7 +341,7 @@ function toast(text) {
   setTimeout(() => shown.remove(), 5000);
 }
 
-for (const [keys, text] of [["W S A D", "in the plane"], ["E Q", "up, down"], ["J L", "turn"], ["I K U O", "tilt"], ["G H", "close, open the gripper"], ["Shift", "slowly"], ["Space", "lead while held, even at rest"], ["T", "take control, give it back"], ["Enter", "start, resume, finish"], ["Y N", "success, failure"], ["X R", "discard; redo or reset"], ["B P", "stop here; pause"], ["Esc", "emergency stop"], ["?", "this list"]]) {
+for (const [keys, text] of [["W S A D", "in the plane"], ["E Q", "up, down"], ["J L", "turn"], ["I K U O", "tilt"], ["G H", "close, open the gripper"], ["Shift", "slowly"], ["Space", "lead while held, even at rest"], ["T", "take control, give it back"], ["Enter", "start, resume, finish"], ["Y N", "success, failure"], ["Z", "the last episode's verdict was wrong"], ["X R", "discard; redo or reset"], ["B P", "stop here; pause"], ["Esc", "emergency stop"], ["?", "this list"]]) {
   const term = element("dt");
   for (const key of keys.split(" ")) term.append(element("kbd", key));
   $("keys").append(term, element("dd", text));

@@ -32,8 +32,23 @@ export class Replay {
         return figure;
       }),
     );
+    this.say();
     if (!$("replay").open) $("replay").showModal();
     this.show();
+  }
+
+  // What it was, by whom; the newest word is the one that counts.
+  say() {
+    const { metadata, judge, label } = this.episode, words = (success) => (success ? "success" : "no success");
+    $("replay-judged").textContent = `recorded: ${metadata.cut ? "cut" : words(metadata.success)}, by ${judge}` + (label ? ` · ${label.who}: ${words(label.success)}` : "");
+    $("replay-success").setAttribute("aria-pressed", label?.success === true);
+    $("replay-failure").setAttribute("aria-pressed", label?.success === false);
+  }
+
+  labelled(id, success) {
+    if (this.episode?.id !== id) return;
+    this.episode.label = { success, who: "you" };
+    this.say();
   }
 
   play() {

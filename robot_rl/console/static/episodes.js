@@ -1,0 +1,61 @@
+// The last episodes: what became of each, and what it was in hindsight.
+
+const VERDICT = { true: "a success", false: "a failure" };
+
+export class Episodes {
+  // open(id) replays an episode; label(id, success) says what it was.
+  constructor(list, tally, open, label) {
+    Object.assign(this, { list, tally, open, label });
+    this.shown = null;
+    this.rows = [];
+  }
+
+  show(rows, mine) {
+    const key = JSON.stringify([rows.map((row) => [row.id, row.label]), mine]);
+    if (key === this.shown) return;
+    [this.shown, this.rows] = [key, rows];
+    const won = rows.filter(succeeded).length;
+    this.tally.textContent = rows.length ? `${won} of ${rows.length} successful` : "";
+    this.list.replaceChildren(...(rows.length ? [...rows].reverse().map((row) => this.row(row, mine)) : [made("li", "None yet.", "empty")]));
+  }
+
+  // The verdict on the newest episode was wrong.
+  correct() {
+    const newest = this.rows.at(-1);
+    if (newest) this.label(newest.id, !succeeded(newest));
+  }
+
+  row(row, mine) {
+    const item = made("li", "", "episode"), words = made("div"), success = succeeded(row);
+    const mark = made("span", success ? "✓" : row.cut && !row.label ? "–" : "✕", `mark ${success ? "success" : row.cut && !row.label ? "" : "failure"}`);
+    words.append(made("p", row.id), made("p", course(row)));
+    if (row.label) words.append(made("p", `${row.label.who}: it was ${VERDICT[row.label.success]}`, "word"));
+    const open = made("button", "Replay");
+    open.addEventListener("click", () => this.open(row.id));
+    const other = made("button", success ? "✕" : "✓", `correct ${success ? "bad" : "good"}`);
+    other.title = `It was ${VERDICT[!success]}`;
+    other.setAttribute("aria-label", `${row.id} was ${VERDICT[!success]}`);
+    other.disabled = !mine;
+    other.addEventListener("click", () => this.label(row.id, !success));
+    item.append(mark, words, other, open);
+    return item;
+  }
+}
+
+const succeeded = (row) => (row.label ? row.label.success : row.success);
+
+// What happened, in words.
+function course(row) {
+  const judge = row.judge === "task" ? "" : row.judge === "operator" ? " by hand" : ` by ${row.judge}`;
+  const how = row.cut ? `cut: ${row.cut}` : row.success ? `success${judge}` : row.failure === "operator" ? "failure by hand" : row.failure ?? "time limit";
+  const over = row.overruled ? `, ${row.overruled} overruled` : "";
+  const led = row.led === row.steps || !row.takeovers ? "" : `, ${row.takeovers} take-over${row.takeovers > 1 ? "s" : ""}`;
+  return `${how}${over}, ${row.seconds.toFixed(1)} s${led}, ${row.force_peak.toFixed(0)} N`;
+}
+
+function made(name, text = "", className = "") {
+  const element = document.createElement(name);
+  element.textContent = text;
+  if (className) element.className = className;
+  return element;
+}
