@@ -42,7 +42,9 @@ from robot_rl.patience import Patience
 from robot_rl.person_training import assisted
 from robot_rl.progress import Progress
 from robot_rl.resuming import checkpoint_to_resume, how_to_resume, perceive_again, say_how_to_resume
+from robot_rl.reward.classifier_file import ClassifierFile
 from robot_rl.rewarded import rewarded, watched
+from robot_rl.run_classifier import classifier_of, classifier_of_run, keep_classifier
 from robot_rl.run_directory import RunDirectory
 from robot_rl.site import Site
 from robot_rl.training import CHECKPOINT_KIND, Training
@@ -86,18 +88,23 @@ def train(
         run = stack.enter_context(RunDirectory.resume(path, config.task)) if resume else None
         if run is not None:
             calibrations.check_same(run.calibrations, path)
+        classifier = classifier_of(config.reward) if run is None else classifier_of_run(path, config.reward)
         checkpoint = checkpoint_to_resume(run, config) if run is not None else None
+        observed = workcell_options(config, classifier)
         assistance = None
         if operator is None:
-            env = _environment(config, workcell_options(config), site, interventions=config.intervention.enabled)
+            helped = config.intervention.enabled
+            env = _environment(config, observed, classifier, site, interventions=helped)
             stack.callback(env.close)
         else:
-            assistance = stack.enter_context(assisted(config, workcell_options(config), operator, path))
+            assistance = stack.enter_context(assisted(config, observed, classifier, operator, path))
             env = assistance.env
         labels = stack.enter_context(labelled(config, env))
         learner = stack.enter_context(_learner(config, env, site))
         if run is None:  # made last, so that a task or setting that does not work leaves no directory behind
             run = stack.enter_context(RunDirectory.create(path, config, calibrations=calibrations))
+        if classifier is not None:
+            keep_classifier(run, classifier, config.reward)
         stack.enter_context(say_how_to_resume(path))
         facts, keep = {"task": config.task, "seed": config.seed}, not site.repeatable and checkpoint is not None
         store = stack.enter_context(EpisodeStore.open_or_create(run.episodes_path, facts, keep_interrupted=keep))
@@ -176,7 +183,8 @@ def evaluate_run(
     settings = replace(settings, episodes=episodes or settings.episodes, seed=settings.seed if seed is None else seed)
     checkpoint = load_checkpoint(path / "checkpoint.pt", kind=CHECKPOINT_KIND)
     site = site or Site()
-    env = _environment(config, workcell_options(config), site)
+    classifier = classifier_of_run(path, config.reward)
+    env = _environment(config, workcell_options(config, classifier), classifier, site)
     with contextlib.ExitStack() as stack:
         stack.callback(env.close)
         for camera in cameras:
@@ -222,7 +230,7 @@ def _film(
     else:
         options = replace(options, cameras=cameras, image_size=FILM_SIZE)
     try:
-        env = _environment(config, options)
+        env = _environment(config, options, None)
         with contextlib.closing(env), VideoRecorder(path, 1.0 / env.spec_task.control_period, cameras) as recorder:
             rollout = Rollout(env, policy, perception, config.replay.history, [recorder])
             evaluate(rollout, episodes=episodes, seed=seed)
@@ -232,20 +240,25 @@ def _film(
     return True
 
 
-def workcell_options(config: TrainConfig) -> WorkcellOptions:
-    """What the configuration asks of the workcell."""
+def workcell_options(config: TrainConfig, classifier: ClassifierFile | None = None) -> WorkcellOptions:
+    """What the configuration asks of the workcell, and the classifier that judges, where there is one."""
     options = WorkcellOptions(realtime=config.realtime, simulation=config.simulation)
     if config.observations == "pixels":
         size = config.encoder.image_size
         options = replace(options, cameras=config.encoder.cameras, image_size=(size, size), estimates=False)
-    return watched(options, config.reward)
+    return watched(options, config.reward, classifier)
 
 
 def _environment(
-    config: TrainConfig, options: WorkcellOptions, site: Site | None = None, *, interventions: bool = False
+    config: TrainConfig,
+    options: WorkcellOptions,
+    classifier: ClassifierFile | None,
+    site: Site | None = None,
+    *,
+    interventions: bool = False,
 ) -> RobotEnv:
     place = site or Site()
-    cell = rewarded(lambda: place.workcell(config.task, options), config.reward)
+    cell = rewarded(lambda: place.workcell(config.task, options), config.reward, classifier)
     return RobotEnv(cell, interventions=interventions, options=options)
 
 

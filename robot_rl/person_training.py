@@ -20,6 +20,7 @@ from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.learn.rollout import Observer
 from robot_rl.metrics import MetricsWriter, read_metrics
 from robot_rl.operation import Operation, OperatorOptions, operated, viewed_workcell
+from robot_rl.reward.classifier_file import ClassifierFile
 from robot_rl.rewarded import rewarded
 
 
@@ -85,16 +86,23 @@ class Assisted:
 
 
 @contextlib.contextmanager
-def assisted(config: TrainConfig, observed: WorkcellOptions, options: OperatorOptions, run: Path) -> Iterator[Assisted]:
+def assisted(
+    config: TrainConfig,
+    observed: WorkcellOptions,
+    classifier: ClassifierFile | None,
+    options: OperatorOptions,
+    run: Path,
+) -> Iterator[Assisted]:
     """The workcell with a person beside it. The console opens with `operation.serve`, once the run has its directory.
 
     Args:
         config: Of the training.
         observed: What the policy observes.
+        classifier: That judges, where one does.
         options: How the person takes part.
         run: The run directory.
     """
-    cell = rewarded(lambda: viewed_workcell(config.task, observed), config.reward)
+    cell = rewarded(lambda: viewed_workcell(config.task, observed), config.reward, classifier)
     with contextlib.ExitStack() as stack:
         stack.callback(cell.close)
         stack.callback(cell.io.stop)

@@ -45,7 +45,9 @@ def _check_same(old: TrainConfig, new: TrainConfig) -> None:
     Raises:
         CheckpointError: naming what differs.
     """
-    sight = new.encoder
+    sight, reward = new.encoder, replace(old.reward, budget=new.reward.budget)
+    if reward.kind == "classifier":  # which has its content's hash
+        reward = replace(reward, path=new.reward.path)
     extended = replace(
         old,
         env_steps=new.env_steps,
@@ -54,7 +56,7 @@ def _check_same(old: TrainConfig, new: TrainConfig) -> None:
         max_lead_steps=new.max_lead_steps,
         checkpoint_interval=new.checkpoint_interval,
         evaluation=new.evaluation,
-        reward=replace(old.reward, budget=new.reward.budget),
+        reward=reward,
         calibrations=new.calibrations,  # wherever the files are now; what is in them is compared apart
         encoder=replace(old.encoder, crops=sight.crops, shift=sight.shift, precision=sight.precision),
     )

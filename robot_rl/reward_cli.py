@@ -170,9 +170,10 @@ def _train(arguments: argparse.Namespace) -> Reply:
 
 
 def _report(arguments: argparse.Namespace) -> Reply:
-    from robot_rl.reward.classifier import read_classifier
+    from robot_rl.reward.classifier_file import read_classifier_file
 
-    classifier = read_classifier(arguments.classifier)
+    file = read_classifier_file(arguments.classifier)
+    classifier = file.classifier
     one_thread()
     from robot_rl.progress import Progress
     from robot_rl.reward.certificate import certify
@@ -188,7 +189,7 @@ def _report(arguments: argparse.Namespace) -> Reply:
     report = make_classifier_report(classifier, episodes, skipped)
     page = arguments.out or arguments.classifier.with_suffix(".png")
     draw_report(classifier, report, page)
-    certify(arguments.classifier, report)
+    certify(file, report)
     standing = report.standing
     lines = [f"{standing}: {len(episodes)} episodes, {sum(one.success for one in episodes)} successes"]
     lines += [f"  not met: {words}" for words in standing.failed]

@@ -12,55 +12,61 @@ from robot_rl.config.components import RewardConfig
 from robot_rl.env.task import TaskSpec, Workcell, WorkcellOptions
 from robot_rl.errors import ConfigError, RobotRLError, UnknownNameError
 from robot_rl.reward.certificate import check_fit
-from robot_rl.reward.classifier import RewardClassifier, read_classifier
+from robot_rl.reward.classifier import RewardClassifier
+from robot_rl.reward.classifier_file import ClassifierFile
 from robot_rl.reward.classifier_judge import ClassifierJudge
 from robot_rl.reward.label_judge import LabelJudge
 from robot_rl.reward.labeller import labelled_view
 
 
-def watched(options: WorkcellOptions, config: RewardConfig) -> WorkcellOptions:
+def watched(options: WorkcellOptions, config: RewardConfig, classifier_file: ClassifierFile | None) -> WorkcellOptions:
     """What has to be observed, so that whoever judges can; the cameras of a policy come first.
 
+    Args:
+        options: What the policy observes.
+        config: Who judges.
+        classifier_file: The classifier, where one judges.
+
     Raises:
-        ConfigError: if no classifier, or no store with labels, is named.
+        ConfigError: if no store with labels is named.
         DataError: if it cannot be read.
     """
-    if config.kind == "task":
-        return options
     if config.kind == "vlm":
         camera, size = labelled_view(_labels(config), config.labels)
         needed: tuple[str, ...] = (camera,)
+    elif classifier_file is None:
+        return options
     else:
-        classifier = _classifier(config)
+        classifier = classifier_file.classifier
         needed, size = classifier.cameras, (classifier.size, classifier.size)
     cameras = tuple(dict.fromkeys((*options.cameras, *needed)))
     return replace(options, cameras=cameras, image_size=options.image_size if options.cameras else size)
 
 
-def rewarded(make: Callable[[], Workcell], config: RewardConfig) -> Workcell:
+def rewarded(make: Callable[[], Workcell], config: RewardConfig, classifier_file: ClassifierFile | None) -> Workcell:
     """A workcell with its judge.
 
     Args:
         make: Makes the workcell; it is closed if the judge does not go with it.
         config: Who judges.
+        classifier_file: The classifier, where one judges.
 
     Raises:
-        ConfigError: if the classifier is of another task, or none is named.
-        DataError: if it cannot be read.
+        ConfigError: if the classifier is of another task.
         UncertifiedError: if it is not fit to end episodes, and the configuration does not take the risk.
         UnknownNameError: if the scene lacks a camera that it needs.
     """
-    if config.kind == "task":
-        return make()
     if config.kind == "vlm":
         cell = make()
         label_judge = LabelJudge(knows_truth=cell.playback is not None)
         return replace(cell, judges=(*cell.judges, label_judge))
-    classifier = _classifier(config)
-    warning = None if config.allow_unfit else check_fit(Path(config.path))
+    if classifier_file is None:
+        return make()
+    classifier = classifier_file.classifier
+    warning = None if config.allow_unfit else check_fit(classifier_file)
     cell = make()
     try:
-        _check_task(classifier, cell.task.spec, config.path)
+        _check_task(classifier, cell.task.spec, str(classifier_file.path))
     except RobotRLError:
         cell.close()
         raise
@@ -87,9 +93,3 @@ def _labels(config: RewardConfig) -> Path:
     if not config.path:
         raise ConfigError("reward.kind=vlm needs reward.path, a store or run with labels: see `robot-rl label run`")
     return Path(config.path)
-
-
-def _classifier(config: RewardConfig) -> RewardClassifier:
-    if not config.path:
-        raise ConfigError("reward.kind=classifier needs reward.path, the file of `robot-rl reward train`")
-    return read_classifier(Path(config.path))

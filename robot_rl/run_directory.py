@@ -197,6 +197,23 @@ class RunDirectory:
         except ConfigError as error:
             raise RunDirectoryError(f"{path} cannot be used: {error}") from error
 
+    @staticmethod
+    def read_facts(path: Path) -> dict[str, Any]:
+        """What is known of the run in a directory, its `provenance.json`, without taking its lock.
+
+        Raises:
+            RunDirectoryError: if it cannot be read.
+        """
+        return _read_facts(path / "provenance.json")
+
+    def record(self, name: str, fact: Any) -> None:
+        """Adds a fact about the run to its `provenance.json`.
+
+        Raises:
+            RunDirectoryError: if it cannot be written.
+        """
+        self.write_json(self.provenance_path, {**_read_facts(self.provenance_path), name: fact})
+
     def write_json(self, path: Path, value: Mapping[str, Any]) -> None:
         """Writes a JSON file in one piece; a reader sees the old file or the new one.
 

@@ -24,6 +24,7 @@ from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import ConfigError, InterruptedRunError, RobotRLError, UnknownNameError
 from robot_rl.evaluation_text import in_words
 from robot_rl.main_job import evaluate_run, train, workcell_options
+from robot_rl.run_classifier import classifier_of
 from robot_rl.run_directory import RunDirectory, default_run_path
 from robot_rl.site import Site
 from ros_nodes.link_topics import LearnerOverTopics
@@ -83,7 +84,7 @@ class ActorNode(RobotNode):
         config = load_config(Path(self.config.config) if self.config.config else None, list(self.config.settings))
         count, path = self.config.episodes or config.demonstrations, Path(self.config.out)
         site, _ = self._site()
-        observed = workcell_options(config)
+        observed = workcell_options(config, classifier_of(config.reward))
         calibrations = Calibrations.of(config, site.calibrations(observed.cameras))
         facts = demonstrate(
             config.task,

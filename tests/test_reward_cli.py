@@ -12,7 +12,7 @@ from pages import page
 from running import SMALL, robot_rl
 
 from robot_rl.data.store import EpisodeStore
-from robot_rl.reward.classifier import read_classifier
+from robot_rl.reward.classifier_file import read_classifier_file
 from robot_rl.reward.labelled_frames import DECEPTIVE, LabelledStore
 from robot_rl.reward.truth import CLASSIFIER_JUDGE
 
@@ -138,7 +138,9 @@ async def judge(url):
 def test_what_a_person_overrules_at_once_and_afterwards_trains_the_next_classifier(folder, tmp_path):
     run = tmp_path / "run"
     credulous = tmp_path / "credulous.pt"
-    replace(read_classifier(folder / "c.pt"), threshold=0.0).write(credulous)  # it takes everything for a success
+    replace(read_classifier_file(folder / "c.pt").classifier, threshold=0.0).write(
+        credulous
+    )  # it takes everything for a success
     settings = TRAINING | {"reward.path": credulous}
     flags = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     with job("train", "reach", "--console", "127.0.0.1:0", "--heartbeat", 5, "--out", run, *flags) as (process, url):
@@ -161,7 +163,7 @@ def test_what_a_person_overrules_at_once_and_afterwards_trains_the_next_classifi
 
     done = robot_rl("reward", "train", folder / "frames", run, "--out", tmp_path / "better.pt", *FEW, *QUICK)
     assert done.returncode == 0, done.stderr
-    learned = set(read_classifier(tmp_path / "better.pt").trained_on)
+    learned = set(read_classifier_file(tmp_path / "better.pt").classifier.trained_on)
     assert {found[at_once].fingerprint, found[afterwards].fingerprint} <= learned
     assert not learned & others, "it does not learn from what only a classifier said"
     assert json.loads(done.stdout)["episodes"] == len(learned)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from robot_rl.errors import UncertifiedError
 from robot_rl.files import write_atomically
-from robot_rl.reward.classifier import classifier_fingerprint
+from robot_rl.reward.classifier_file import ClassifierFile
 from robot_rl.reward.classifier_report import ClassifierReport
 from robot_rl.reward.standing import Fitness
 
@@ -20,31 +20,29 @@ def certificate_path(classifier: Path) -> Path:
     return classifier.with_name(classifier.name + ".report.json")
 
 
-def certify(classifier: Path, report: ClassifierReport) -> None:
+def certify(classifier: ClassifierFile, report: ClassifierReport) -> None:
     """Writes down what was found.
 
     Raises:
-        DataError: if the classifier's file cannot be read.
         RunDirectoryError: if it cannot be written.
     """
     standing = report.standing
     found = {
-        "classifier": classifier_fingerprint(classifier),
+        "classifier": classifier.sha256,
         "fitness": standing.fitness,
         "reasons": [*standing.failed, *standing.causes, *standing.unsure],
         "episodes": len(report.episodes),
     }
-    write_atomically(certificate_path(classifier), json.dumps(found, indent=2))
+    write_atomically(certificate_path(classifier.path), json.dumps(found, indent=2))
 
 
-def check_fit(classifier: Path) -> str | None:
+def check_fit(classifier: ClassifierFile) -> str | None:
     """A warning if it is not shown that the classifier is fit to end episodes; None if it is.
 
     Raises:
-        DataError: if the classifier's file cannot be read.
         UncertifiedError: if it is unfit, or was never judged.
     """
-    path, mark = certificate_path(classifier), classifier_fingerprint(classifier)
+    path = certificate_path(classifier.path)
     try:
         found = json.loads(path.read_bytes())
         fitness, reasons, judged = (
@@ -53,11 +51,11 @@ def check_fit(classifier: Path) -> str | None:
             found["classifier"],
         )
     except FileNotFoundError:
-        raise UncertifiedError(USE, [f"{classifier} was never judged"], _CURE) from None
+        raise UncertifiedError(USE, [f"{classifier.path} was never judged"], _CURE) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UncertifiedError(USE, [f"{path} cannot be read: {error}"], _CURE) from error
-    if judged != mark:
+    if judged != classifier.sha256:
         raise UncertifiedError(USE, [f"{path} is of another classifier; this one was never judged"], _CURE)
     if fitness is Fitness.UNFIT:
         raise UncertifiedError(USE, reasons, _CURE)
-    return None if fitness is Fitness.FIT else f"{classifier} is not shown to be fit: {'; '.join(reasons)}"
+    return None if fitness is Fitness.FIT else f"{classifier.path} is not shown to be fit: {'; '.join(reasons)}"

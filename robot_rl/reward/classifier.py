@@ -6,7 +6,6 @@ is ended.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +18,7 @@ from robot_rl.data.schema import IMAGE_PREFIX
 from robot_rl.errors import DataError
 from robot_rl.reward.calibration import sigmoid
 from robot_rl.reward.frame_features import FrameFeatures
-from robot_rl.reward.head_file import read_tree, write_tree
+from robot_rl.reward.head_file import write_tree
 from robot_rl.reward.physical_gate import PhysicalGate, all_open
 from robot_rl.reward.success_head import SuccessHead, head_of
 
@@ -96,34 +95,19 @@ class RewardClassifier:
         )
 
 
-def read_classifier(path: Path) -> RewardClassifier:
-    """What `RewardClassifier.write` wrote.
+def classifier_of_tree(tree: Mapping[str, Any]) -> RewardClassifier:
+    """The classifier that wrote this.
 
     Raises:
-        DataError: if there is none, or it is damaged.
+        KeyError: if something is missing; likewise TypeError.
+        ValueError: if it is of another kind or version.
     """
-    return read_tree(path, _of_tree, "reward classifier", "`robot-rl reward train` makes one")
-
-
-def _of_tree(tree: Mapping[str, Any]) -> RewardClassifier:
     parts = dict(tree)
     if (parts.pop("kind"), parts.pop("format")) != ("reward classifier", FORMAT):
         raise ValueError("it is of another kind or version")
     heads = {camera: head_of(head) for camera, head in parts["heads"].items()}
     gates = tuple(PhysicalGate(**gate) for gate in parts["gates"])
     return RewardClassifier(**{**parts, "heads": heads, "slopes": tuple(parts["slopes"]), "gates": gates})
-
-
-def classifier_fingerprint(path: Path) -> str:
-    """Tells the file of a classifier apart from any other.
-
-    Raises:
-        DataError: if it cannot be read.
-    """
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()[:32]
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error}") from error
 
 
 def fast_features(encoder: str, size: int) -> FrameFeatures:

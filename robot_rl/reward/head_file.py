@@ -42,9 +42,41 @@ def read_tree(path: Path, make: Callable[[Mapping[str, Any]], T], what: str, cur
     Raises:
         DataError: if there is none, or it is damaged.
     """
+    return made_of(read_content(path, what, cure), path, make, what)
+
+
+def read_content(path: Path, what: str, cure: str) -> bytes:
+    """The bytes of a file.
+
+    Args:
+        path: The file.
+        what: What it should hold, for the message.
+        cure: How to get one.
+
+    Raises:
+        DataError: if there is none, or it cannot be read.
+    """
     try:
-        return make(torch.load(path, weights_only=True))
+        return path.read_bytes()
     except FileNotFoundError as error:
         raise DataError(f"{path}: no {what} there; {cure}") from error
-    except (OSError, RuntimeError, KeyError, TypeError, ValueError, EOFError, UnpicklingError) as error:
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error}") from error
+
+
+def made_of(content: bytes, path: Path, make: Callable[[Mapping[str, Any]], T], what: str) -> T:
+    """What `make` makes of what `write_tree` wrote.
+
+    Args:
+        content: Of the file.
+        path: Where it lay, for the message, like `what`.
+        make: Raises KeyError, TypeError or ValueError for what it cannot use.
+        what: What the file should hold.
+
+    Raises:
+        DataError: if it is damaged.
+    """
+    try:
+        return make(torch.load(io.BytesIO(content), weights_only=True))
+    except (RuntimeError, KeyError, TypeError, ValueError, EOFError, UnpicklingError) as error:
         raise DataError(f"{path}: is no {what}: {error}") from error

@@ -12,7 +12,8 @@ from robot_rl.data.store import EpisodeStore
 from robot_rl.env.task import Outcome
 from robot_rl.errors import ConfigError, DataError, UncertifiedError, UnknownNameError
 from robot_rl.reward.certificate import certify, check_fit
-from robot_rl.reward.classifier import FrameReader, read_classifier
+from robot_rl.reward.classifier import FrameReader
+from robot_rl.reward.classifier_file import read_classifier_file
 from robot_rl.reward.classifier_judge import ClassifierJudge
 from robot_rl.reward.classifier_page import draw_report
 from robot_rl.reward.classifier_report import judge_episodes, make_classifier_report
@@ -105,36 +106,39 @@ def test_an_episode_that_its_task_ended_is_looked_at_as_if_it_had_stayed(classif
 def test_it_comes_back_from_its_file_as_it_was(classifier, tmp_path):
     gated = replace(classifier, gates=(parse_gate("state/tcp_pose[0] <= 0.5"),))
     gated.write(tmp_path / "c.pt")
-    again, frames = read_classifier(tmp_path / "c.pt"), np.stack([scene(np.random.default_rng(1), 0.0)] * 2)
+    again, frames = (
+        read_classifier_file(tmp_path / "c.pt").classifier,
+        np.stack([scene(np.random.default_rng(1), 0.0)] * 2),
+    )
     rows = {"images/front": frames, "state/tcp_pose": np.array([[0.0], [0.9]])}
     assert FrameReader(again).score(rows).tolist() == FrameReader(gated).score(rows).tolist()
     assert FrameReader(again).score(rows)[1] == 0.0  # the gate is closed
     assert (again.gates, again.facts) == (gated.gates, gated.facts)
     (tmp_path / "x").write_bytes(b"no classifier")
     with pytest.raises(DataError, match="is no reward classifier"):
-        read_classifier(tmp_path / "x")
+        read_classifier_file(tmp_path / "x")
     with pytest.raises(DataError, match="robot-rl reward train"):
-        read_classifier(tmp_path / "none")
+        read_classifier_file(tmp_path / "none")
 
 
 def test_the_page_is_drawn_and_says_what_a_training_may_do(classifier, folder, tmp_path):
     path = tmp_path / "c.pt"
     classifier.write(path)
     with pytest.raises(UncertifiedError, match="was never judged"):
-        check_fit(path)
+        check_fit(read_classifier_file(path))
     report = report_of(classifier, folder / "test")
     draw_report(classifier, report, tmp_path / "page.png")
     assert (tmp_path / "page.png").read_bytes().startswith(b"\x89PNG")
-    certify(path, replace(report, standing=replace(report.standing, fitness=Fitness.FIT)))
-    assert check_fit(path) is None
-    certify(path, replace(report, standing=replace(report.standing, fitness=Fitness.UNPROVEN)))
-    assert "not shown to be fit" in (check_fit(path) or "")
-    certify(path, replace(report, standing=replace(report.standing, fitness=Fitness.UNFIT)))
+    certify(read_classifier_file(path), replace(report, standing=replace(report.standing, fitness=Fitness.FIT)))
+    assert check_fit(read_classifier_file(path)) is None
+    certify(read_classifier_file(path), replace(report, standing=replace(report.standing, fitness=Fitness.UNPROVEN)))
+    assert "not shown to be fit" in (check_fit(read_classifier_file(path)) or "")
+    certify(read_classifier_file(path), replace(report, standing=replace(report.standing, fitness=Fitness.UNFIT)))
     with pytest.raises(UncertifiedError, match=r"reward\.allow_unfit"):
-        check_fit(path)
+        check_fit(read_classifier_file(path))
     replace(classifier, threshold=0.7).write(path)
     with pytest.raises(UncertifiedError, match="of another classifier"):
-        check_fit(path)
+        check_fit(read_classifier_file(path))
 
 
 def test_too_few_examples_and_unknown_cameras_are_refused(folder, tmp_path):
