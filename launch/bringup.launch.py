@@ -12,19 +12,19 @@ CONFIG = Path(__file__).parent / "config"
 TABLE = yaml.safe_load((CONFIG / "bringups.yaml").read_text())
 
 
-def filled(value: object, values: dict[str, str]) -> object:
+def filled(value: object, args: dict[str, str]) -> object:
     """A parameter with the arguments in their places; an empty list is one empty text, as in `robot-rl up`."""
     if isinstance(value, list):
-        parts = [filled(item, values) for item in value]
-        return [p for part in parts for p in (part if isinstance(part, list) else [part]) if p != ""] or [""]
-    text = value.format(**values) if isinstance(value, str) else value
+        return [p for i in value for q in [filled(i, args)] for p in (q if isinstance(q, list) else [q]) if p] or [""]
+    text = value.format(**args) if isinstance(value, str) else value
     return [""] if text == "[]" else yaml.safe_load(text) if text and text != value else text
 
 
 def nodes(context: LaunchContext) -> list[Node]:
     """The nodes of the bringup that was asked for."""
-    args, made = context.launch_configurations, []
-    for entry in map(TABLE["nodes"].get, TABLE["bringups"][args["bringup"]]["nodes"]):
+    args, made = dict(context.launch_configurations), []
+    args |= {n: str(d["given" if args[d["of"]] else "otherwise"]) for n, d in TABLE["derived"].items()}
+    for entry in map(TABLE["nodes"].get, filled(TABLE["bringups"][args["bringup"]]["nodes"], args)):
         table = {key: filled(value, args) for key, value in entry.get("parameters", {}).items()}
         end = {"on_exit": Shutdown()} if entry.get("main") else {"respawn": entry.get("respawn", False)}
         run = {"executable": sys.executable, "arguments": ["-m", f"ros_nodes.{entry['executable']}"], **end}

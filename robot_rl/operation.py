@@ -139,7 +139,7 @@ def operated(
             stack.callback(device.close)
         operation = Operation(cell, options, board, devices)
         if options.console is not None:
-            make = _console_class()
+            make = console_class()
             operation.console = make(
                 options.console,
                 operation.supervision,
@@ -171,8 +171,8 @@ def viewed_workcell(task: str, observed: WorkcellOptions) -> Workcell:
         return make_workcell(task, options)
 
 
-def _console_class() -> type[Console]:
-    """Imported when needed, as aiohttp is an extra.
+def console_class() -> type[Console]:
+    """The class of consoles, imported when needed, as aiohttp is an extra.
 
     Raises:
         DeviceError: if it is not installed.

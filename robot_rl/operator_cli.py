@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from robot_rl.console.access import TOKEN_VARIABLE
 from robot_rl.reply import Reply
 
 if TYPE_CHECKING:
     from robot_rl.operation import OperatorOptions
 
-TOKEN_VARIABLE = "ROBOT_RL_CONSOLE_TOKEN"
 KINDS = ("spacemouse", "gamepad", "keyboard")
 
 

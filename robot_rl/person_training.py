@@ -11,6 +11,7 @@ from queue import SimpleQueue
 from robot_rl.config.components import TrainConfig
 from robot_rl.console.board import Board
 from robot_rl.console.desk import read_log
+from robot_rl.console.recorded import recorded_rows
 from robot_rl.data.store import EpisodeStore
 from robot_rl.env.handover import HandoverLimits
 from robot_rl.env.robot_env import RobotEnv
@@ -59,6 +60,8 @@ class Assisted:
         """Opens the console, with what the metrics tell, of the earlier parts of a resumed run too."""
         for record in read_metrics(metrics.path):
             self.operation.board.metric(record["kind"], record["env_step"], record)
+        for row in recorded_rows(self.run / "episodes", self.env.spec_task.control_period):
+            self.operation.board.ended(row)
         metrics.listeners.append(self.operation.board.metric)
         self.phase("training", "The policy acts and learns. Move to take over; let go to hand back.")
         try:

@@ -81,8 +81,10 @@ def node_specs(table: Mapping[str, Any], bringup: str, arguments: Mapping[str, A
         if name not in table["arguments"]:
             raise UnknownNameError("argument", name, table["arguments"])
     values = {name: arguments.get(name, entry["default"]) for name, entry in table["arguments"].items()}
+    for name, entry in table["derived"].items():
+        values[name] = entry["given"] if values[entry["of"]] else entry["otherwise"]
     specs = []
-    for name in table["bringups"][bringup]["nodes"]:
+    for name in _filled(table["bringups"][bringup]["nodes"], values):
         entry = dict(table["nodes"][name])
         parameters = {key: _filled(value, values) for key, value in entry.pop("parameters", {}).items()}
         specs.append(NodeSpec(name, parameters=parameters, params=str(values["params"]), **entry))

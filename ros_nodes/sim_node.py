@@ -7,9 +7,11 @@ what it then measures, judges and decides comes once, in the order in which an e
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.timer import Timer
 from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import CameraInfo
@@ -20,6 +22,7 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 from robot_rl.calibration_record import read_record
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import SimNodeConfig
+from robot_rl.data.schema import Source
 from robot_rl.env.assembly import Joints, Tool
 from robot_rl.env.intervention import as_device
 from robot_rl.env.robot_io import RobotState
@@ -29,6 +32,7 @@ from ros_nodes.main import run
 from ros_nodes.mirror import make_mirror
 from ros_nodes.node import RobotNode
 from ros_nodes.parameters import declare, refuse_changes
+from ros_nodes.person_ready import FACT, PersonReady
 from ros_nodes.task_messages import (
     Advance,
     Advanced,
@@ -61,7 +65,9 @@ class SimNode(RobotNode):
         mirror = make_mirror(config)
         self.cell, size, self._lenses = mirror.cell, mirror.image_size, mirror.lenses
         self._io: Any = self.cell.io  # MuJoCo's: it can also give frames apart from the rest
-        self._task, self._operator, self._spec = self.cell.task, self.cell.operator, self.cell.task.spec
+        self._task, self._spec = self.cell.task, self.cell.task.spec
+        self._person = PersonReady(self) if config.operator == "person" else None
+        self._operator = self.cell.operator if self._person is None else None
         self._episode = 0
         self._offset = 0  # from the simulation's time to the stamps [ns]
         self._last_state = self._last_frame = -1
@@ -84,9 +90,14 @@ class SimNode(RobotNode):
                 self.timer(1.0 / config.camera_rate, self._publish_frames)
         self._begin_episode()
         operator = "none" if self._operator is None else self.cell.operator_source.name.lower()
+        operator = operator if self._person is None else Source.HUMAN.name.lower()
         observed = dict(self._task.observation_specs())
         head = TaskHead(self._spec, observed, operator, config.lockstep, size, config.cameras, mirror.simulation)
         self._head.publish(to_message(head))
+
+    def facts(self) -> Mapping[str, object]:
+        """Whether a person is waited for, who shall demonstrate."""
+        return {FACT: self._person is not None and self._person.waits}
 
     def destroy_node(self) -> None:
         """Releases the cameras, too."""
@@ -108,7 +119,8 @@ class SimNode(RobotNode):
     def _make_subscriptions(self) -> None:
         self.subscribe(topics.SAFE_COMMAND, self._follow)
         self.create_service(Trigger, topics.RESET[0], self._on_reset)
-        self.create_service(SetBool, topics.OPERATOR_RESET[0], self._on_operator_reset)
+        group = ReentrantCallbackGroup()  # of its own: while it waits for a person, everything else goes on
+        self.create_service(SetBool, topics.OPERATOR_RESET[0], self._on_operator_reset, callback_group=group)
         if self.config.lockstep:
             self.subscribe(topics.ADVANCE, self._on_advance)
 
@@ -250,7 +262,11 @@ class SimNode(RobotNode):
         self._newest = state
         self._decide()
 
-    def _on_operator_reset(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+    async def _on_operator_reset(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        if self._person is not None:
+            response.success = not request.data or await self._person.wait()
+            response.message = "" if response.success else "another demonstration was asked for meanwhile"
+            return response
         if self._operator is None:
             response.message = f"task {self._spec.name} has no operator"
             return response

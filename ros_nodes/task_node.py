@@ -14,7 +14,6 @@ from typing import Any
 import yaml
 from pydantic import TypeAdapter, ValidationError
 from rclpy.callback_groups import ReentrantCallbackGroup
-from rclpy.task import Future
 from sensor_msgs.msg import Joy
 from std_srvs.srv import SetBool, Trigger
 
@@ -25,6 +24,7 @@ from ros_nodes import topics
 from ros_nodes.main import run
 from ros_nodes.node import RobotNode
 from ros_nodes.parameters import declare, refuse_changes
+from ros_nodes.person_ready import FACT, PersonReady
 from ros_nodes.task_messages import EpisodeStarted, Estimates, TaskHead, Verdict, to_message, to_text
 
 ESTIMATE_RATE = 20.0
@@ -40,7 +40,7 @@ class TaskNode(RobotNode):
         refuse_changes(self, TaskNodeConfig, {"episode_seed": lambda _: None})
         self.spec = load_task(Path(config.file).expanduser(), config.task)
         self._episode = 0
-        self._waiting: Future[bool] | None = None  # while the scene is being made ready
+        self._person = PersonReady(self)
         self._judged = True  # whether there is nothing to be judged
         self._outcomes = {"success": 0, "failure": 0}
         self._held: tuple[bool, bool] = (False, False)  # buttons
@@ -50,7 +50,6 @@ class TaskNode(RobotNode):
         self.create_service(Trigger, topics.RESET[0], self._on_reset, callback_group=ReentrantCallbackGroup())
         self.create_service(SetBool, topics.OPERATOR_RESET[0], self._on_operator_reset)
         for (name, kind), say in (
-            (topics.READY_SERVICE, self._ready),
             (topics.SUCCESS_SERVICE, lambda: self._judge(True)),
             (topics.FAILURE_SERVICE, lambda: self._judge(False)),
         ):
@@ -63,20 +62,17 @@ class TaskNode(RobotNode):
 
     def facts(self) -> Mapping[str, object]:
         """Episodes by their outcome, and whether somebody is waited for."""
-        return {"episodes": self._episode, **self._outcomes, "waits_for_person": self._waiting is not None}
+        return {"episodes": self._episode, **self._outcomes, FACT: self._person.waits}
 
     async def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         del request  # holds nothing
-        if self._waiting is not None:
-            self._waiting.set_result(False)  # whoever asked before has given up, or was killed
-        waiting: Future[bool] = Future()
-        self._waiting, self._judged = waiting, True
+        self._judged = True
         arm = "" if self.spec.start else " and bring the arm to its start pose"
         self.get_logger().info(
             f"make the scene ready{arm}; then press button {self.config.success_button} "
             f"or call {self.resolve_service_name(topics.READY_SERVICE[0])}"
         )
-        if not await waiting:
+        if not await self._person.wait():
             response.message = "another reset was asked for meanwhile"
             return response
         self._episode, self._judged = self._episode + 1, False
@@ -90,14 +86,6 @@ class TaskNode(RobotNode):
         self.get_logger().info("you demonstrate this episode" if request.data else "the policy acts; you may take over")
         response.success = True
         return response
-
-    def _ready(self) -> str | None:
-        """The scene is ready; why that is of no use now, or None."""
-        if self._waiting is None:
-            return "no episode waits to begin"
-        waiting, self._waiting = self._waiting, None
-        waiting.set_result(True)
-        return None
 
     def _judge(self, success: bool) -> str | None:
         """The episode is decided; why that is of no use now, or None."""
@@ -114,7 +102,7 @@ class TaskNode(RobotNode):
         buttons = (self.config.success_button, self.config.failure_button)
         before, self._held = self._held, (_is_held(message, buttons[0]), _is_held(message, buttons[1]))
         if self._held[0] and not before[0]:
-            self._ready() if self._waiting is not None else self._judge(True)
+            self._person.say() if self._person.waits else self._judge(True)
         elif self._held[1] and not before[1]:
             self._judge(False)
 

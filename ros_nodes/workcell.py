@@ -25,7 +25,7 @@ from ros_nodes.arrivals import Arrivals
 from ros_nodes.lockstep_clock import LockstepClock
 from ros_nodes.node import RobotNode
 from ros_nodes.ros_robot_io import RosRobotIO
-from ros_nodes.ros_task import RosTask
+from ros_nodes.ros_task import RESET_LIMIT, RosTask
 from ros_nodes.task_messages import CameraCalibration, TaskHead, from_text
 
 MEASURED = (topics.POSE, topics.TWIST, topics.WRENCH, topics.JOINTS)
@@ -196,11 +196,12 @@ class RosWorkcell:
 
     def _reset_operator(self, seed: int, demonstrate: bool) -> None:
         del seed  # who acts by a script has it from the task
-        answer = self._arrivals.call(self._operator_reset, SetBool.Request(data=demonstrate), 10.0)
+        patience = 10.0 if self.head.operator == "script" else RESET_LIMIT
+        answer = self._arrivals.call(self._operator_reset, SetBool.Request(data=demonstrate), patience)
         if not answer.success:
             raise GraphError(f"the operator cannot be told of a new episode: {answer.message}")
         if self.head.operator != "script":
-            return  # a person needs no time to be ready
+            return  # a person has said that they are ready
         if not self._arrivals.wait_for(lambda: self._operator_was_asked(int(answer.message)), 10.0):
             raise GraphError(f"the operator says nothing on {topics.INTERVENTION.name}; is teleop_node running?")
 

@@ -42,6 +42,8 @@ class SimNodeConfig:
     """A board to calibrate a camera with, e.g. charuco:11x8:20mm:15mm, is there instead of the task; none: the task."""
     mounting: Literal["eye_in_hand", "eye_to_hand"] = "eye_in_hand"
     """With a board: the camera is on the tool and the board on the table, or the other way round."""
+    operator: Literal["script", "person"] = "script"
+    """Who leads and takes over: the task's script, or a person with a device, who says when a demonstration begins."""
     episode_seed: NonNegative = 0
     """Everything random in the episode that the service `task/reset` starts follows from it; may change at any time."""
 
@@ -278,3 +280,28 @@ class LearnerNodeConfig:
 
     threads: Positive = 1
     """Threads that torch computes with."""
+
+
+@dataclass(frozen=True, config=_STRICT)
+class ConsoleNodeConfig:
+    """The operator console, for a browser."""
+
+    address: str = ""
+    """Where it is served: HOST, :PORT or HOST:PORT; none: 127.0.0.1:8480. On an address that others can reach it
+    demands a token, made up or taken from ROBOT_RL_CONSOLE_TOKEN."""
+    certificate: str = ""
+    """PEM file of a certificate, to serve over TLS; needs `key`."""
+    key: str = ""
+    """PEM file of its key."""
+    run: str = ""
+    """Run directory or store that is recorded, to show its curves, and to replay and label its episodes."""
+    map: str = ""
+    """File that says what the page's axes and buttons mean; none: the default."""
+    engage: Literal["", "move", "hold"] = ""
+    """Take over by moving, or only while a button is held; none: as the map says."""
+    heartbeat: Annotated[float, Field(ge=0.1, le=10.0)] = 0.2
+    """Time without a word from the page in control after which the arm holds [s]."""
+    max_age: PositiveReal = 1.0
+    """Oldest state that is shown [s]."""
+    graph_timeout: PositiveReal = 60.0
+    """How long to wait for the task at the start [s]."""

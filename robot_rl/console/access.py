@@ -10,6 +10,9 @@ from urllib.parse import urlsplit
 from robot_rl.clock import NS_PER_S, Clock
 from robot_rl.errors import ConfigError
 
+TOKEN_VARIABLE = "ROBOT_RL_CONSOLE_TOKEN"
+"""Environment variable with the token that pages have to know."""
+
 
 class Address:
     """Where the console listens.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from robot_rl.console.pictures import jpeg
+from robot_rl.data.layout import find_store
 from robot_rl.data.operator_labels import label_episode, operator_labels
 from robot_rl.data.overlays import read_overlay
 from robot_rl.data.schema import IMAGE_PREFIX, Episode, Source
@@ -19,7 +20,7 @@ class Archive:
     """The episodes of one store.
 
     Args:
-        path: The store.
+        path: The store, or a run that has one, or will have.
     """
 
     def __init__(self, path: Path) -> None:
@@ -71,19 +72,23 @@ class Archive:
             DataError: if there is no such episode, or each of its steps is labelled.
             RunDirectoryError: if it cannot be written.
         """
-        return label_episode(self._path, episode_id, success, who)
+        return label_episode(self._store(), episode_id, success, who)
+
+    def _store(self) -> Path:
+        """Where the episodes are; the actor of another process may only begin to record."""
+        return find_store(self._path)
 
     def _label(self, episode_id: str) -> dict[str, Any] | None:
         """Who said what of it in hindsight, and nobody later; None if nobody did."""
-        if not (labels := operator_labels(self._path)):
+        if not (labels := operator_labels(self._store())):
             return None
-        with EpisodeStore.open(self._path) as store:
+        with EpisodeStore.open(self._store()) as store:
             mark = store.fingerprint(episode_id)
-        return dict(read_overlay(self._path, labels[mark], mark).provenance) if mark in labels else None
+        return dict(read_overlay(self._store(), labels[mark], mark).provenance) if mark in labels else None
 
     def _read(self, episode_id: str) -> Episode:
         """The episode; the newest one asked for is kept, as a page asks for many of its frames."""
         if self._newest is None or self._newest.episode_id != episode_id:
-            with EpisodeStore.open(self._path) as store:
+            with EpisodeStore.open(self._store()) as store:
                 self._newest = store.read(episode_id)
         return self._newest

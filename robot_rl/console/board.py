@@ -11,8 +11,6 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from robot_rl.data.schema import CUT, OVERRULED, Episode, Observation, Source, Step
 from robot_rl.env.task import TaskSpec
 from robot_rl.learn.rollout import EpisodeResult
@@ -27,7 +25,7 @@ class Board:
     """The state of the job for people; an observer of its rollouts.
 
     Args:
-        job: `demo` or `training`.
+        job: `demo`, `training`, or `robot`, whose buttons are those that its phase names.
         spec: The task.
         steps: Env steps that a training shall take; 0 for demonstrations.
     """
@@ -95,36 +93,39 @@ class Board:
     def on_start(self, episode_id: str, observation: Observation) -> None:
         """An episode started."""
         del observation
-        with self._lock:
-            self._episode = {"id": episode_id, "step": 0, "source": None}
+        self.follow(episode_id, 0, None)
 
     def on_step(self, step: Step, next_observation: Observation) -> None:
         """A step was taken."""
         del next_observation
+        self.follow(step.episode_id, step.index + 1, Source(step.source))
+
+    def follow(self, episode_id: str | None, step: int, source: Source | None) -> None:
+        """Which episode runs, how many steps it has, and who led the newest of them; None if none runs."""
         with self._lock:
-            self._episode = {
-                "id": step.episode_id,
-                "step": step.index + 1,
-                "source": Source(step.source).name.lower(),
-                "action": np.round(step.action, 3).tolist(),
-            }
+            self._episode = {"id": episode_id, "step": step, "source": None if source is None else source.name.lower()}
 
     def on_end(self, episode: Episode, result: EpisodeResult) -> None:
         """An episode is over."""
-        row = {
-            "id": episode.episode_id,
-            "success": result.success,
-            "failure": result.failure,
-            "cut": episode.metadata.get(CUT),
-            "steps": result.steps,
-            "seconds": result.cycle_time,
-            "led": result.operator_steps,
-            "takeovers": result.takeovers,
-            "force_peak": result.force_peak,
-            "judge": episode.reward_source,
-            "overruled": episode.metadata.get(OVERRULED),
-            "label": None,
-        }
+        self.ended(
+            {
+                "id": episode.episode_id,
+                "success": result.success,
+                "failure": result.failure,
+                "cut": episode.metadata.get(CUT),
+                "steps": result.steps,
+                "seconds": result.cycle_time,
+                "led": result.operator_steps,
+                "takeovers": result.takeovers,
+                "force_peak": result.force_peak,
+                "judge": episode.reward_source,
+                "overruled": episode.metadata.get(OVERRULED),
+                "label": None,
+            }
+        )
+
+    def ended(self, row: dict[str, Any]) -> None:
+        """What is known of an episode that is over; see `recorded.py`."""
         with self._lock:
             self._ended.append(row)
             self._episode = self._episode | {"source": None}

@@ -13,7 +13,7 @@ from typing import Any
 
 from robot_rl.console.board import Board
 from robot_rl.console.lease import Lease
-from robot_rl.env.supervision import E_STOP, PAUSE, Supervision
+from robot_rl.env.supervision import E_STOP, PAUSE, Supervised
 from robot_rl.errors import UnknownNameError
 from robot_rl.files import to_json, writing
 from robot_rl.teleop.pushed import PushedDevice
@@ -38,7 +38,7 @@ class Desk:
 
     def __init__(
         self,
-        supervision: Supervision,
+        supervision: Supervised,
         board: Board,
         lease: Lease,
         device: PushedDevice,
@@ -47,7 +47,7 @@ class Desk:
         log: Path | None = None,
     ) -> None:
         self._supervision, self._board, self._lease, self._device = supervision, board, lease, device
-        self._request, self._on_label, self._log = request, on_label, log
+        self._request, self._on_label, self.log = request, on_label, log
 
     def do(self, page: int, name: str, what: str) -> None:
         """A button was pressed on a page.
@@ -110,7 +110,7 @@ class Desk:
         Raises:
             RunDirectoryError: if it cannot be written.
         """
-        if self._log is None:
+        if self.log is None:
             return
         episode = self._board.state()["episode"]
         row = {
@@ -121,7 +121,7 @@ class Desk:
             "episode": episode["id"],
             "step": episode["step"],
         }
-        with writing(self._log), self._log.open("a", encoding="utf-8") as file:
+        with writing(self.log), self.log.open("a", encoding="utf-8") as file:
             file.write(to_json(row) + "\n")
 
     def _emergency_stop(self, name: str) -> None:

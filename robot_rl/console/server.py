@@ -19,7 +19,7 @@ from robot_rl.console.lease import HEARTBEAT, Lease
 from robot_rl.console.page import Page
 from robot_rl.console.protocol import AXES, BUTTONS, MAX_BYTES
 from robot_rl.console.view import View
-from robot_rl.env.supervision import Supervision
+from robot_rl.env.supervision import Supervised
 from robot_rl.errors import RobotRLError
 from robot_rl.files import to_json
 from robot_rl.teleop.pushed import PushedDevice
@@ -67,7 +67,7 @@ class Console:
     def __init__(
         self,
         address: Address,
-        supervision: Supervision,
+        supervision: Supervised,
         board: Board,
         request: Callable[[str], None],
         *,
@@ -102,6 +102,16 @@ class Console:
         scheme = "https" if self._tls is not None else "http"
         token = f"#token={self._access.token}" if self._access.token is not None else ""
         return f"{scheme}://{host}:{self._address.port}/{token}"
+
+    @property
+    def owner(self) -> str | None:
+        """Who is in control; None if nobody is."""
+        owner = self._lease.owner
+        return owner.name if owner is not None else None
+
+    def record_to(self, log: Path) -> None:
+        """From now on, the record of what people do and say is that file."""
+        self._desk.log = log
 
     def __enter__(self) -> Console:
         """Starts to serve.

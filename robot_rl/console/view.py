@@ -10,7 +10,7 @@ import numpy as np
 from robot_rl.console.board import Board
 from robot_rl.console.pictures import LivePictures
 from robot_rl.env.robot_io import RobotState
-from robot_rl.env.supervision import Supervision
+from robot_rl.env.supervision import Supervised
 
 MAX_AGE = 0.05
 """Age at which the state is put together anew [s]; all pages share it."""
@@ -24,7 +24,7 @@ class View:
         supervision: Of the robot.
     """
 
-    def __init__(self, board: Board, supervision: Supervision) -> None:
+    def __init__(self, board: Board, supervision: Supervised) -> None:
         self._board, self._supervision, self._live = board, supervision, LivePictures()
         self._made, self._state = 0.0, dict[str, Any]()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -77,42 +78,53 @@ class Hold:
     reason: str
 
 
-class Supervision:
-    """A workcell whose arm a person can hold and whose episodes a person can judge.
+class Supervised(Protocol):
+    """What the console, devices and people know of who supervises the robot, in this process or elsewhere."""
+
+    question: str
+    """What the person may say something about now, because the control loop waits for it; empty if nothing."""
+
+    @property
+    def io(self) -> HoldableRobotIO:
+        """The robot."""
+        ...
+
+    @property
+    def holds(self) -> list[Hold]:
+        """Everything that holds the arm now, an emergency stop first."""
+        ...
+
+    def hold(self, name: str, reason: str) -> None:
+        """Holds the arm until `release` with the same name."""
+        ...
+
+    def release(self, name: str) -> None:
+        """Takes one hold away."""
+        ...
+
+    def mark(self, success: bool) -> None:
+        """Ends the running episode as a success or a failure."""
+        ...
+
+    def cut(self, reason: str) -> None:
+        """Ends the running episode without a judgement."""
+        ...
+
+
+class Holding:
+    """A robot that is held for as long as anybody has a reason.
 
     Args:
-        cell: The workcell.
+        io: The robot.
     """
 
-    def __init__(self, cell: Workcell) -> None:
-        self._cell = cell
-        self.io = HoldableRobotIO(cell.io)
-        self.time_to_overrule = 0.0
-        """How long a success that a classifier saw waits for the person's word before it counts [s]; the arm holds."""
+    def __init__(self, io: RobotIO) -> None:
+        self.io = HoldableRobotIO(io)
         self.question = ""
-        """What the person may say something about now, because the control loop waits for it; empty if nothing."""
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._holds: dict[str, Hold] = {}
         self._held_in_episode: Hold | None = None  # stays when the hold is released
-        self._verdict: bool | None = None
-        self._cut: str | None = None
-
-    def workcell(
-        self, operator: Operator | None, source: Source = Source.HUMAN, *, max_steps: int | None = None
-    ) -> Workcell:
-        """The supervised workcell, with this operator in the place of its own.
-
-        Args:
-            operator: Who leads and intervenes.
-            source: What their steps are recorded as.
-            max_steps: Step limit of an episode, instead of the task's.
-        """
-        task = self._cell.task if max_steps is None else LongerTask(self._cell.task, max_steps)
-        judges = (*self._cell.judges, self)
-        return replace(self._cell, io=self.io, task=task, operator=operator, operator_source=source, judges=judges)
-
-    # ------------------------------------------------------------- for people
 
     def hold(self, name: str, reason: str) -> None:
         """Holds the arm until `release` with the same name; the running episode is cut."""
@@ -134,6 +146,38 @@ class Supervision:
         """Everything that holds the arm now, an emergency stop first."""
         with self._lock:
             return sorted(self._holds.values(), key=lambda hold: hold.name != E_STOP)
+
+
+class Supervision(Holding):
+    """A workcell whose arm a person can hold and whose episodes a person can judge.
+
+    Args:
+        cell: The workcell.
+    """
+
+    def __init__(self, cell: Workcell) -> None:
+        super().__init__(cell.io)
+        self._cell = cell
+        self.time_to_overrule = 0.0
+        """How long a success that a classifier saw waits for the person's word before it counts [s]; the arm holds."""
+        self._verdict: bool | None = None
+        self._cut: str | None = None
+
+    def workcell(
+        self, operator: Operator | None, source: Source = Source.HUMAN, *, max_steps: int | None = None
+    ) -> Workcell:
+        """The supervised workcell, with this operator in the place of its own.
+
+        Args:
+            operator: Who leads and intervenes.
+            source: What their steps are recorded as.
+            max_steps: Step limit of an episode, instead of the task's.
+        """
+        task = self._cell.task if max_steps is None else LongerTask(self._cell.task, max_steps)
+        judges = (*self._cell.judges, self)
+        return replace(self._cell, io=self.io, task=task, operator=operator, operator_source=source, judges=judges)
+
+    # ------------------------------------------------------------- for people
 
     def mark(self, success: bool) -> None:
         """Ends the running episode as a success or a failure, whatever the task says."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from robot_rl.clock import NS_PER_S, Clock, SystemClock
 from robot_rl.env.robot_io import RobotState
-from robot_rl.env.supervision import Supervision
+from robot_rl.env.supervision import Supervised
 from robot_rl.env.task import TaskSpec
 from robot_rl.geometry import Pose
 from robot_rl.teleop.device import Device, DeviceLostError
@@ -45,7 +45,7 @@ class Person:
         self,
         devices: Sequence[tuple[Device, DeviceMap]],
         spec: TaskSpec,
-        supervision: Supervision,
+        supervision: Supervised,
         *,
         on_press: Callable[[str], object] = lambda role: None,
         clock: Clock | None = None,

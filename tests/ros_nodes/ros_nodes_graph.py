@@ -90,8 +90,10 @@ class Graph:
 class Cell:
     """A simulated arm behind topics, with safety and teleoperation, and the workcell that an actor makes of it."""
 
-    def __init__(self, graph: Graph, task: str = "reach", *, lockstep=True, options=None, safety=None, max_age=0.2):
-        self.sim = graph.add(SimNode, task=task, lockstep=lockstep, **sim_options(options))
+    def __init__(
+        self, graph: Graph, task="reach", *, lockstep=True, options=None, safety=None, max_age=0.2, operator="script"
+    ):
+        self.sim = graph.add(SimNode, task=task, lockstep=lockstep, operator=operator, **sim_options(options))
         self.safety = graph.add(SafetyNode, use_sim_time=lockstep, **(safety or {}))
         self.teleop = graph.add(TeleopNode)
         self.actor = graph.add(lambda **made: RobotNode("actor_node", **made))

@@ -11,6 +11,7 @@ from robot_rl.config.nodes import (
     ActorNodeConfig,
     CalibrateNodeConfig,
     CameraNodeConfig,
+    ConsoleNodeConfig,
     LearnerNodeConfig,
     RecorderNodeConfig,
     RobotNodeConfig,
@@ -34,6 +35,7 @@ CONFIGS = {
     "recorder_node": RecorderNodeConfig,
     "robot_node": RobotNodeConfig,
     "task_node": TaskNodeConfig,
+    "console_node": ConsoleNodeConfig,
 }
 TABLE = read_table()
 
@@ -47,8 +49,19 @@ def test_every_node_of_the_table_exists_and_declares_the_parameters_that_it_is_g
 
 
 def test_every_bringup_names_nodes_of_the_table_and_every_node_is_used():
-    used = {name for bringup in TABLE["bringups"].values() for name in bringup["nodes"]}
+    used = {spec.name for name in TABLE["bringups"] for spec in node_specs(TABLE, name, {"console": ":8480"})}
     assert used == set(TABLE["nodes"])
+
+
+def test_with_the_console_a_person_leads_and_the_arm_holds_without_it():
+    alone, led = (
+        {spec.name: spec for spec in node_specs(TABLE, "train", given)} for given in ({}, {"console": ":8480"})
+    )
+    assert led.keys() - alone.keys() == {"console"}
+    assert led["console"].parameters["address"] == ":8480"
+    assert (alone["sim"].parameters["operator"], led["sim"].parameters["operator"]) == ("script", "person")
+    required = [nodes["safety"].parameters["required_nodes"] for nodes in (alone, led)]
+    assert required == [["sim_node", "teleop_node"], ["sim_node", "teleop_node", "console_node"]]
 
 
 def test_arguments_take_their_places_and_keep_their_types():
@@ -98,7 +111,9 @@ def test_launch_files_and_robot_rl_up_make_the_same_of_the_table():
     exec(compile(ast.Module([function], []), "bringup.launch.py", "exec"), scope)
     given = {"task": "reach", "lockstep": "true", "settings": "[env_steps=5]", "cameras": "[wrist]", "seed": "3"}
     given["calibrations"] = "[wrist=wrist.yaml]"
+    given["console"] = ":8480"
     texts = {name: given.get(name, str(entry["default"])) for name, entry in TABLE["arguments"].items()}
+    texts |= {n: str(d["given" if texts[d["of"]] else "otherwise"]) for n, d in TABLE["derived"].items()}
     typed = {name: yaml.safe_load(value) for name, value in given.items()}
     for spec in node_specs(TABLE, "train", typed):
         written = TABLE["nodes"][spec.name].get("parameters", {})

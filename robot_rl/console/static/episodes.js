@@ -50,7 +50,8 @@ function course(row) {
   const how = row.cut ? `cut: ${row.cut}` : row.success ? `success${judge}` : row.failure === "operator" ? "failure by hand" : row.failure ?? "time limit";
   const over = row.overruled ? `, ${row.overruled} overruled` : "";
   const led = row.led === row.steps || !row.takeovers ? "" : `, ${row.takeovers} take-over${row.takeovers > 1 ? "s" : ""}`;
-  return `${how}${over}, ${row.seconds.toFixed(1)} s${led}, ${row.force_peak.toFixed(0)} N`;
+  const force = row.force_peak === null ? "" : `, ${row.force_peak.toFixed(0)} N`;
+  return `${how}${over}, ${row.seconds.toFixed(1)} s${led}${force}`;
 }
 
 function made(name, text = "", className = "") {

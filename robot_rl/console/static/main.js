@@ -125,7 +125,7 @@ function remember({ arm, episode }) {
   const now = performance.now() / 1000;
   if (arm) forces.push([now, Math.hypot(...arm.force)]);
   while (forces.length && now - forces[0][0] > FORCE_SECONDS) forces.shift();
-  if (lastSource === "human" && (episode.source === "policy" || episode.source === null) && job.kind === "training") askWhy();
+  if (lastSource === "human" && (episode.source === "policy" || episode.source === null) && job.kind !== "demo") askWhy();
   lastSource = episode.source === "hold" ? lastSource : episode.source;
 }
 
@@ -199,7 +199,7 @@ function arm({ force, peak_force, offset, speed, gripper }) {
 function wanted() {
   const held = state.holds.some((hold) => hold.name !== "e-stop" && !hold.name.startsWith("device"));
   if (held) return ["resume", ...state.phase.requests.filter((name) => name === "discard")];
-  return job.kind === "demo" ? [...state.phase.requests, "pause"] : ["success", "failure", "reset", "pause"];
+  return job.kind === "training" ? ["success", "failure", "reset", "pause"] : [...state.phase.requests, "pause"];
 }
 
 function actions() {

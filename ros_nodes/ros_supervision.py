@@ -1,0 +1,136 @@
+"""What a person says to nodes elsewhere: holds are the safety node's latched stop, judgements a service of the task.
+
+It knows names of topics and services; who speaks, and to what end, it does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from std_msgs.msg import Bool, String
+from std_srvs.srv import Trigger
+
+from robot_rl.env.robot_io import Command
+from robot_rl.env.supervision import Hold, Holding
+from robot_rl.errors import CommandRefusedError, GraphError
+from ros_nodes import topics
+from ros_nodes.node import RobotNode
+from ros_nodes.ros_readings import RosReadings
+
+STOPPED = "safety"
+"""Name of a hold of the safety node's own."""
+
+
+class WatchedArm:
+    """A robot that is read, and stopped, but not commanded: that is the actor's part.
+
+    Args:
+        node: Whose publisher.
+        readings: Of the robot.
+    """
+
+    def __init__(self, node: RobotNode, readings: RosReadings) -> None:
+        self.read = readings.read
+        self._estop = node.publisher(topics.ESTOP)
+
+    def command(self, command: Command) -> None:
+        """Refused.
+
+        Raises:
+            CommandRefusedError: always.
+        """
+        raise CommandRefusedError(f"only the actor commands, not the console: {command}")
+
+    def stop(self) -> None:
+        """Latches the stop of the safety node."""
+        self._estop.publish(Bool(data=True))
+
+
+class RosSupervision(Holding):
+    """Holds the arm by the safety node, which lets go when a person says so and nobody else holds.
+
+    Args:
+        node: Whose subscription and clients.
+        readings: Of the robot.
+        say: Told what did not work.
+    """
+
+    def __init__(self, node: RobotNode, readings: RosReadings, say: Callable[[str], None]) -> None:
+        super().__init__(WatchedArm(node, readings))
+        self._say = say
+        self._stopped = ""
+        self._services = {
+            name: node.create_client(Trigger, name)
+            for name, _ in (
+                topics.RELEASE_SERVICE,
+                topics.READY_SERVICE,
+                topics.SUCCESS_SERVICE,
+                topics.FAILURE_SERVICE,
+            )
+        }
+        node.subscribe(topics.STOPPED, self._take_stopped)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the safety node lets nothing through."""
+        return bool(self._stopped)
+
+    @property
+    def judges(self) -> bool:
+        """Whether there is somebody who takes a person's judgement."""
+        return self._services[topics.SUCCESS_SERVICE[0]].service_is_ready()
+
+    @property
+    def holds(self) -> list[Hold]:
+        """Everything that holds the arm now, the safety node's own reason last."""
+        own = super().holds
+        return own or ([Hold(STOPPED, self._stopped)] if self._stopped else [])
+
+    def release(self, name: str) -> None:
+        """Takes one hold away; when none is left, the safety node is asked to let go.
+
+        A device that is back lets go of its own hold only: that the arm moves again takes a person's word.
+        """
+        super().release(name)
+        if not name.startswith("device") and not super().holds and self._stopped:
+            self.call(topics.RELEASE_SERVICE[0])
+
+    def insist(self) -> None:
+        """Asks for the stop again while it is wanted and not there: whoever stops the arm may have come later."""
+        if super().holds and not self._stopped:
+            self.io.stop()
+
+    def ready(self) -> None:
+        """The scene is ready: the episode may begin."""
+        self.call(topics.READY_SERVICE[0])
+
+    def mark(self, success: bool) -> None:
+        """Ends the running episode as a success or a failure."""
+        self.call((topics.SUCCESS_SERVICE if success else topics.FAILURE_SERVICE)[0])
+
+    def cut(self, reason: str) -> None:
+        """Refused: an episode ends by its task, its step limit, or a judgement.
+
+        Raises:
+            GraphError: always.
+        """
+        raise GraphError(f"no node cuts an episode ({reason}); say Success or Failure")
+
+    def call(self, service: str) -> None:
+        """Asks for a service, without waiting for the answer; what does not work is said.
+
+        Raises:
+            GraphError: if no node offers it.
+        """
+        client = self._services[service]
+        if not client.service_is_ready():
+            raise GraphError(f"no node offers {client.srv_name}")
+        client.call_async(Trigger.Request()).add_done_callback(self._answered)
+
+    def _answered(self, future: object) -> None:
+        answer = future.result()  # type: ignore[attr-defined]
+        if not answer.success:
+            self._say(answer.message)
+
+    def _take_stopped(self, message: String) -> None:
+        self._stopped = message.data

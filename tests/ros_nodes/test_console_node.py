@@ -1,0 +1,195 @@
+"""The operator console over topics: a page that is a program, before a simulated arm that waits for the person."""
+
+import asyncio
+import threading
+import time
+
+import numpy as np
+import pytest
+from pages import page
+from ros_nodes_graph import Cell, Graph
+from waiting import PATIENCE, eventually
+
+from robot_rl.data.schema import Source
+from robot_rl.env.robot_env import RobotEnv
+from robot_rl.env.task import WorkcellOptions
+from ros_nodes.console_node import ConsoleNode
+
+pytest.importorskip("aiohttp", reason="the console needs aiohttp: pip install 'robot_rl[console]'")
+OPTIONS = WorkcellOptions(cameras=("wrist",), image_size=(64, 64))
+STILL = np.zeros(3, np.float32)
+
+
+class Console:
+    """The node, served as in a process of its own."""
+
+    def __init__(self, graph, **parameters):
+        self.node = graph.add(ConsoleNode, address="127.0.0.1:0", **parameters)
+        self._end = threading.Event()
+        self._thread = graph.thread(lambda: self.node.serve(self._end))
+        assert eventually(lambda: hasattr(self.node, "_person"))
+        assert eventually(lambda: self.node.console._ready.is_set())
+
+    @property
+    def url(self):
+        return self.node.console.url.rstrip("/")
+
+    def close(self):
+        self._end.set()
+        self._thread.join(PATIENCE)
+
+
+@pytest.fixture
+def graph():
+    made = Graph()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def cell(graph):
+    """In lockstep with a person: the robot waits for the console's answer at every step."""
+    made = Cell(graph, "reach", options=OPTIONS, operator="person")
+    made.console = Console(graph, heartbeat=10.0)
+    made.env = RobotEnv(made.workcell, interventions=True, options=OPTIONS)
+    yield made
+    made.console.close()
+
+
+def step(cell):
+    return cell.env.step(STILL)[-1]["step"]
+
+
+def step_until(cell, source):
+    """The first step that somebody leads; what a page says needs a moment, but few steps."""
+    for _ in range(20):
+        one = step(cell)
+        if one.source == source:
+            return one
+        time.sleep(0.1)
+    raise AssertionError(f"{source} never led")
+
+
+def test_a_person_at_the_page_takes_over_stops_and_goes_on(cell):
+    cell.env.reset(seed=3)
+    assert step(cell).source == Source.POLICY
+
+    async def test():
+        async with page(cell.console) as anna:
+            assert (anna.job["kind"], anna.job["task"]) == ("robot", "reach")
+            await anna.take(axes=(0.8, 0, 0, 0, 0, 0))
+            await anna.hear("state", lambda m: m["mine"])
+            led = await asyncio.to_thread(step_until, cell, Source.HUMAN)
+            assert np.argmax(np.abs(led.action)) == 0
+            seen = await anna.hear("state", lambda m: m["episode"]["source"] == "human")
+            assert seen["arm"]["cameras"] == ["wrist"]
+            assert seen["phase"]["requests"] == [], "in simulation the task judges by itself"
+
+            await anna.say(type="do", what="e-stop")
+            held = await anna.hear("state", lambda m: m["holds"])
+            assert held["holds"][0]["name"] == "e-stop"
+            await asyncio.to_thread(eventually, lambda: cell.safety.guard.tripped is not None)
+            await asyncio.to_thread(step_until, cell, Source.HOLD)
+            await anna.say(type="do", what="release e-stop")
+            await anna.hear("state", lambda m: [hold["name"] for hold in m["holds"]] == ["pause"])
+            assert cell.safety.guard.tripped is not None, "released, it still waits for Resume"
+            await anna.say(type="do", what="resume")
+            await anna.hear("state", lambda m: not m["holds"])
+            assert cell.safety.guard.tripped is None
+            await asyncio.to_thread(step_until, cell, Source.HUMAN)
+
+            await anna.quiet()
+            await anna.socket.close()
+        assert await asyncio.to_thread(eventually, lambda: cell.safety.guard.tripped is not None), "who leads is gone"
+
+    asyncio.run(test())
+
+
+def test_what_the_safety_node_found_holds_until_a_person_says_otherwise(cell):
+    cell.env.reset(seed=3)
+
+    async def test():
+        async with page(cell.console) as anna:
+            await anna.take()
+            cell.safety.guard.trip("too large a force")
+            held = await anna.hear("state", lambda m: m["holds"])
+            assert held["holds"] == [{"name": "safety", "reason": held["holds"][0]["reason"]}]
+            assert "too large a force" in held["holds"][0]["reason"]
+            await anna.say(type="do", what="success")
+            assert "no node offers" in (await anna.hear("error"))["text"]
+            await anna.say(type="do", what="reset")
+            assert "say Success or Failure" in (await anna.hear("error"))["text"]
+            await anna.say(type="do", what="resume")
+            await anna.hear("state", lambda m: not m["holds"])
+            assert cell.safety.guard.tripped is None
+            await anna.give_back()
+
+    asyncio.run(test())
+
+
+def test_a_demonstration_in_simulation_begins_when_the_person_says_so(cell):
+    async def test():
+        async with page(cell.console) as anna:
+            await anna.take(axes=(0, 0.8, 0, 0, 0, 0))
+            reset = asyncio.create_task(asyncio.to_thread(cell.env.reset, seed=3, options={"demonstrate": True}))
+            await anna.hear("state", lambda m: m["phase"]["requests"] == ["start"])
+            assert not reset.done()
+            await anna.say(type="do", what="start")
+            await reset
+            led = await asyncio.to_thread(step_until, cell, Source.HUMAN)
+            assert np.argmax(np.abs(led.action)) == 1
+            await anna.give_back()
+
+    asyncio.run(test())
+
+
+def test_a_real_arm_is_made_ready_and_judged_from_the_page(graph):
+    from real_cell import NAMESPACE, RealCell
+
+    cell = RealCell(graph)
+    console = Console(
+        type(
+            "In",
+            (),
+            {
+                "add": staticmethod(
+                    lambda kind, **p: graph.add(lambda **options: kind(cli_args=NAMESPACE, **options), **p)
+                ),
+                "thread": staticmethod(graph.thread),
+            },
+        )(),
+        heartbeat=10.0,
+        max_age=10.0,
+    )
+
+    async def ready(anna):
+        await anna.hear("state", lambda m: m["phase"]["requests"] == ["start"])
+        await anna.say(type="do", what="start")
+
+    async def test():
+        async with page(console) as anna:
+            await anna.take()
+            started = asyncio.create_task(ready(anna))
+            await asyncio.to_thread(cell.env.reset, seed=3)
+            await started
+            await anna.hear("state", lambda m: m["phase"]["requests"] == ["success", "failure"])
+            await anna.say(type="do", what="success")
+            assert await asyncio.to_thread(eventually, lambda: cell.task.facts()["success"] == 1)
+            await anna.say(type="do", what="failure")
+            while "no episode is running" not in str((await anna.hear("state"))["remarks"]):
+                await asyncio.sleep(0.05)
+            await anna.give_back()
+
+    asyncio.run(test())
+    console.close()
+
+
+def test_without_a_task_it_says_so(graph):
+    node = graph.add(ConsoleNode, graph_timeout=0.2)
+    with pytest.raises(Exception, match="is the robot running"):
+        node.serve(threading.Event())
+
+
+def test_half_a_certificate_is_refused(graph):
+    with pytest.raises(Exception, match="needs both certificate and key"):
+        graph.add(ConsoleNode, certificate="a.pem")
