@@ -144,6 +144,10 @@ def test_interventions_judgement_and_an_emergency_stop_during_a_training(tmp_pat
         anna.until_title("Policy")
         anna.press("y")
         anna.until("the success is listed", "document.querySelector('.mark.success')")
+        listed = page.inner_text("#episodes .episode:first-child p")
+        anna.press("z")  # on second thoughts
+        page.wait_for_selector(f".episode:has-text('{listed}') p:has-text('Anna: it was a')")
+        page.wait_for_selector(f"[aria-label='{listed} was a success'], [aria-label='{listed} was a failure']")
         anna.until_title("Policy")
         anna.press("Escape")
         anna.until_title("Emergency stop")
@@ -183,4 +187,8 @@ def test_interventions_judgement_and_an_emergency_stop_during_a_training(tmp_pat
     assert cut[0].source[-1] == Source.HOLD
     log = read_log(run / "operator.jsonl")
     done = [row.get("what") or row.get("text") or row["kind"] for row in log]
-    assert done[:7] == ["took control", "wrong way", "success", "e-stop", "release e-stop", "resume", "left"]
+    assert done[:8] == ["took control", "wrong way", "success", "label", "e-stop", "release e-stop", "resume", "left"]
+    (label,) = [row for row in log if row["kind"] == "label"]
+    with EpisodeStore.open(run / "episodes") as store:
+        assert label["success"] is not store.summaries()[store.ids().index(label["of"])].success
+        assert store.read(label["of"], rewards=label["label"]).reward[-1] == float(label["success"])
