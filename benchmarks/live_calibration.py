@@ -3,7 +3,7 @@
     python benchmarks/live_calibration.py --rigs 5
 
 The session and the travel of `calibrate_node`, without topics: it looks around, goes to the poses that it proposes, and
-finds lens and place. Then the tcp is projected into pictures from ten poses, by what was found and by the truth.
+finds lens and place. Then the tcp is projected into the pictures in which it lies, by what was found and by the truth.
 """
 
 from __future__ import annotations
@@ -65,15 +65,13 @@ def measure(mounting: str, seed: int, views: int) -> Mapping[str, float]:
     cell.close()
     found = fit.result
     change = (truth.T_parent_camera.inverse() @ found.T_parent_camera).vector()
-    off = [
-        np.linalg.norm(
-            pixel(truth, found.T_parent_camera, found.intrinsics, T)
-            - pixel(truth, truth.T_parent_camera, truth.lens, T)
-        )
-        for T in visited[-10:]
-    ]
+    true = [pixel(truth, truth.T_parent_camera, truth.lens, T) for T in visited]
+    said = [pixel(truth, found.T_parent_camera, found.intrinsics, T) for T in visited]
+    size = np.array([truth.lens.width, truth.lens.height])
+    off = [np.linalg.norm(a - b) for a, b in zip(true, said, strict=True) if ((a >= 0) & (a < size)).all()]
     return {
         "tcp off [px]": float(np.max(off)),
+        "pictures with the tcp": float(len(off)),
         "position [mm]": 1e3 * float(np.linalg.norm(change[:3])),
         "rotation [deg]": float(np.degrees(np.linalg.norm(change[3:]))),
         "views": float(session.count),
