@@ -198,6 +198,8 @@ def solve(
     unit = 1.0 / np.sqrt(np.diag(normal))
     covariance = np.linalg.inv(normal * np.outer(unit, unit)) * np.outer(unit, unit)
     z = -covariance @ slope
+    if not np.isfinite(z).all():
+        raise np.linalg.LinAlgError("no finite change of X and Y is the best")
     left = e + G @ z
     misfit = float((left[:, None] @ weights @ left[:, :, None]).sum() + ((deviations + z[lens]) ** 2).sum())
     likelihood = misfit + np.linalg.slogdet(S)[1].sum() - np.linalg.slogdet(covariance)[1]

@@ -43,6 +43,8 @@ ROUNDS = 4
 """How often poses are proposed before it concludes with what there is."""
 MOST_LOST = 3
 """After how many poses in a row to which the arm did not come it gives up."""
+LOOK = 0.5
+"""Time between two looks at an arm that somebody else moves [s], also where time would pass faster."""
 _FAR_POSITION, _FAR_TURN = 0.03, 0.2
 """From the pose that was proposed, which is said; the picture counts where the arm is [m, rad]."""
 
@@ -81,6 +83,7 @@ class CalibrateNode(RobotNode):
         freshness = Freshness(config.max_age, max_skew=config.max_age, max_ahead=ahead)
         self._io = RosRobotIO(self, self._clock, self._arrivals, freshness=freshness, lockstep=lockstep)
         self._frames: deque[_Frame] = deque(maxlen=8)
+        self._shown_image = np.empty((0, 0, 3), np.uint8)  # taken while the arm was last at rest
         self._stopped = ""  # why the arm may not move
         profile = qos.LOCKSTEP_READING if lockstep else qos.READING
         self.subscribe(topics.IMAGE, self._take_image, profile, camera=config.camera)
@@ -127,26 +130,24 @@ class CalibrateNode(RobotNode):
         box = SafetyBox(
             np.array(config.box_low), np.array(config.box_high), start.T_base_tcp.quaternion, config.max_turn
         )
-        for number in range(ROUNDS):
-            if not self._consent.is_set() or not session.count:
+        rounds = 0
+        while rounds < ROUNDS and not session.complete(config.views):
+            if not (self._consent.is_set() and session.count):
                 self._by_hand(recorder, travel)
-            if session.complete(config.views):
-                return
-            poses = session.propose(box, max(4, config.views - session.count), seed=config.seed + number)
+                continue
+            poses = session.propose(box, max(4, config.views - session.count), seed=config.seed + rounds)
             self._say(f"{len(poses)} poses inside the safety box are proposed; the arm drives to them")
-            self._drive(recorder, travel, poses)
-            if session.complete(config.views):
-                return
+            rounds += self._drive(recorder, travel, poses)
 
-    def _drive(self, recorder: SightingRecorder, travel: Travel, poses: list[Pose]) -> None:
-        """To each of the poses, as long as there is consent."""
+    def _drive(self, recorder: SightingRecorder, travel: Travel, poses: list[Pose]) -> bool:
+        """To each of the poses; False if the consent has ended before."""
         lost = 0
         for number, pose in enumerate(poses, 1):
             try:
                 rest = travel.go(pose)
             except CommandRefusedError as error:
                 self._say(f"{error}; the arm holds")
-                return
+                return False
             except RobotLostError as error:
                 lost += 1
                 self.problem(f"pose {number} of {len(poses)}: {error}")
@@ -158,6 +159,7 @@ class CalibrateNode(RobotNode):
             if np.linalg.norm(off[:3]) > _FAR_POSITION or np.linalg.norm(off[3:]) > _FAR_TURN:
                 self._say(f"pose {number} of {len(poses)} was not reached; the picture counts where the arm is")
             self._picture(recorder, rest)
+        return True
 
     def _by_hand(self, recorder: SightingRecorder, travel: Travel) -> None:
         """Takes a picture wherever somebody else brings the arm to rest, until there is consent, or enough of them."""
@@ -174,12 +176,13 @@ class CalibrateNode(RobotNode):
                 continue  # it is being moved
             if self.session.is_new(rest.T_base_tcp):
                 self._picture(recorder, rest)
+            else:
+                self._arrivals.wait_for(self._consent.is_set, LOOK)
 
     def _picture(self, recorder: SightingRecorder, rest: Rest) -> None:
-        frame = next(frame for frame in reversed(self._frames) if rest.since <= frame.stamp <= rest.until)
         name = f"view_{recorder.count:03d}.png"
-        recorder.add(frame.image, name, rest.T_base_tcp)
-        self._say(f"{name}: {self.session.add(frame.image, name, rest.T_base_tcp).in_words()}")
+        recorder.add(self._shown_image, name, rest.T_base_tcp)
+        self._say(f"{name}: {self.session.add(self._shown_image, name, rest.T_base_tcp).in_words()}")
 
     # ---------------------------------------------------------------- topics
 
@@ -211,14 +214,16 @@ class CalibrateNode(RobotNode):
 
     def _shown(self, since: int, until: int) -> bool:
         """Whether a frame was taken in this time [ns]. Where time waits for us, one is asked for."""
-        there = any(since <= frame.stamp <= until for frame in self._frames)
+        frame = next((frame for frame in reversed(list(self._frames)) if since <= frame.stamp <= until), None)
         if self._lockstep is not None:
-            self._lockstep.frames = not there
-        return there
+            self._lockstep.frames = frame is None
+        if frame is not None:
+            self._shown_image = frame.image
+        return frame is not None
 
     def _frame_came(self, stamp: int) -> bool:
         asked = self._lockstep is not None and self._lockstep.frames
-        return not asked or any(frame.stamp >= stamp for frame in self._frames)
+        return not asked or any(frame.stamp >= stamp for frame in list(self._frames))
 
     def _take_image(self, message: Image) -> None:
         self._frames.append(_Frame(convert.stamp_of(message.header.stamp), convert.image_of(message)))
@@ -232,6 +237,7 @@ class CalibrateNode(RobotNode):
             self._consent.set()
         else:
             self._consent.clear()
+        self._arrivals.ring()
         response.success = True
         response.message = "the arm is driven from now on" if request.data else "the arm is driven no more"
         return response

@@ -60,7 +60,7 @@ NOMINAL = {
         Pose.from_rotvec(np.array([0.45, 0.08, 0.04]), np.array([np.pi, 0.0, 0.0])),
     ),
     "eye_to_hand": (
-        Pose(np.array([0.92, 0.0, 0.3]), quat_from_matrix(np.array([[0.0, 0, -1], [1, 0, 0], [0, -1, 0]]))),
+        Pose(np.array([0.92, 0.0, 0.25]), quat_from_matrix(np.array([[0.0, 0, -1], [1, 0, 0], [0, -1, 0]]))),
         Pose(np.array([0.03, 0.11, 0.045]), quat_from_matrix(np.array([[0.0, 0, -1], [-1, 0, 0], [0, 1, 0]]))),
     ),
 }

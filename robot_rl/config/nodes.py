@@ -210,7 +210,7 @@ class CalibrateNodeConfig:
     """Consent: the arm is driven to the poses. Without it somebody moves the arm by hand, until `calibrate/drive`."""
     box_low: tuple[Real, ...] = (0.3, -0.25, 0.1)
     """Least x, y, z of the tcp in the base frame [m]; inside the safety node's box."""
-    box_high: tuple[Real, ...] = (0.7, 0.25, 0.45)
+    box_high: tuple[Real, ...] = (0.7, 0.25, 0.5)
     """Largest x, y, z of the tcp in the base frame [m]."""
     max_turn: Annotated[float, Field(gt=0, le=1.5)] = 0.7
     """By how much the tool may be turned from how it is at the start [rad]."""

@@ -1,13 +1,11 @@
 """Rigs of the simulated arm, board and camera, as in a laboratory, and sessions recorded on them."""
 
-import csv
-
-import cv2
 import numpy as np
 from synthetic import BOARD, PINHOLE, shaken
 
 from calibration.hand_eye_problem import Guess
 from calibration.planner import SafetyBox, plan_poses
+from calibration.recording import SightingRecorder
 from robot_rl.geometry import Pose, quat_from_matrix
 from sim.calibration_rig import CalibrationRig, PictureFaults, Plate
 from sim.scene import DOWNWARD
@@ -57,13 +55,6 @@ def planned(rig, truth, count, *, intrinsics=PINHOLE, seed=0):
 
 def record(rig, poses, folder, seed=0, faults=PictureFaults()):  # noqa: B008  (frozen)
     """A folder of pictures and `poses.csv`, as a user records them."""
-    rng = np.random.default_rng(seed)
-    folder.mkdir()
-    with open(folder / "poses.csv", "w", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(["image", "x", "y", "z", "qw", "qx", "qy", "qz"])
-        for i, T in enumerate(poses):
-            name = f"view_{i:02d}.png"
-            cv2.imwrite(str(folder / name), rig.photograph(T, faults, rng)[:, :, ::-1])
-            said = shaken(T, rng)
-            table.writerow([name, *said.position.tolist(), *said.quaternion.tolist()])
+    rng, recorder = np.random.default_rng(seed), SightingRecorder(folder)
+    for i, T in enumerate(poses):
+        recorder.add(rig.photograph(T, faults, rng), f"view_{i:02d}.png", shaken(T, rng))

@@ -10,7 +10,7 @@ from synthetic import PINHOLE, apart, random_rig, random_view, shaken
 
 from calibration.board_pose import adjoint, refine_pose, step
 from calibration.hand_eye import calibrate_hand_eye
-from calibration.hand_eye_problem import Guess, Sighting, derivatives, linearise, resized
+from calibration.hand_eye_problem import Guess, Sighting, derivatives, linearise, resized, solve
 from calibration.result import MOUNTINGS
 from robot_rl.errors import CalibrationError
 from robot_rl.geometry import Pose
@@ -159,6 +159,15 @@ def test_degenerate_motions_are_refused_with_what_to_add():
         calibrate_hand_eye(PINHOLE, shifted, "eye_in_hand", "fr3")
     with pytest.raises(CalibrationError, match="about one axis only, near the tcp's z axis"):
         calibrate_hand_eye(PINHOLE, one_axis(sightings, truth), "eye_in_hand", "fr3")
+
+
+def test_views_that_determine_nothing_are_an_error_and_no_lens_of_nan():
+    sightings, truth = random_rig(0, "eye_in_hand", 6)
+    guess = dataclasses.replace(truth, boards=tuple(truth.see(s.T_base_tcp) for s in sightings))
+    rows = linearise(PINHOLE, sightings, guess, 0.1, scale=False)
+    solve(rows, 1e-3, 2e-3)
+    with pytest.raises(np.linalg.LinAlgError):
+        solve([dataclasses.replace(row, e=np.full(6, np.nan)) for row in rows], 1e-3, 2e-3)
 
 
 def test_bad_input_is_refused():

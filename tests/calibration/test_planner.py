@@ -6,7 +6,7 @@ from rigs import BOXES, random_truth, rough
 from synthetic import BOARD, PINHOLE
 
 from calibration.intrinsics import calibrate_intrinsics
-from calibration.planner import SafetyBox, plan_poses
+from calibration.planner import SafetyBox, look_around, plan_poses
 from calibration.result import MOUNTINGS
 from calibration.rotation_spread import check_rotations
 from calibration.view import View
@@ -50,6 +50,19 @@ def test_the_box_limits_position_and_turn():
     assert box.allows(middle)
     assert not box.allows(turned)
     assert not box.allows(Pose(np.array([0.5, 0.0, 0.05]), box.orientation))
+
+
+def test_looking_around_turns_on_the_spot_about_all_axes_inside_the_box():
+    box = BOXES["eye_in_hand"]
+    middle = Pose(np.array([0.5, 0.0, 0.3]), box.orientation)
+    poses = look_around(middle, box)
+    assert len(poses) == 8
+    check_rotations([middle, *poses])
+    for pose in poses:
+        change = (middle.inverse() @ pose).vector()
+        assert np.abs(change[:3]).max() < 1e-12
+        assert np.degrees(np.linalg.norm(change[3:])) < 22
+    assert look_around(Pose(np.array([0.5, 0.0, 0.05]), box.orientation), box) == []
 
 
 @pytest.mark.parametrize("mounting", MOUNTINGS)
