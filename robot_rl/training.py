@@ -298,14 +298,18 @@ class Training:
     # ---------------------------------------------------------------- records
 
     def _rollout(self) -> Rollout:
-        """The robot side: steps go to the learner as they happen, episodes to the store when they end."""
+        """The robot side: steps go to learner and store as they happen.
+
+        On a robot's clock the learner, for whom frames are encoded once more, is told while the arm moves.
+        """
         learner = self._learner
-        observers: tuple[Observer, ...] = (learner, StoreRecorder(self._store), self.timing)
+        told, beside = ((), (learner,)) if self._config.realtime else ((learner,), ())
+        observers: tuple[Observer, ...] = (*told, StoreRecorder(self._store), self.timing)
         if self._assistance is not None:
             observers = (*observers, *self._assistance.watch)
         if self._labels is not None:
             observers = (*observers, self._labels)
-        return Rollout(self._env, learner.policy, learner.perception, self._config.replay.history, observers)
+        return Rollout(self._env, learner.policy, learner.perception, self._config.replay.history, observers, beside)
 
     def _record_update(self, logs: Mapping[str, float]) -> None:
         now, (then, steps, updates) = time.monotonic(), self._update_marks

@@ -6,6 +6,7 @@ for the deadline, read, judge, record. It knows nothing of learning, of ROS, or 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -124,13 +125,14 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         return self._observation, start
 
     def step(
-        self, action: np.ndarray, *, last: bool = False
+        self, action: np.ndarray, *, last: bool = False, meanwhile: Callable[[], object] | None = None
     ) -> tuple[dict[str, np.ndarray], float, bool, bool, dict[str, Any]]:
         """One control period.
 
         Args:
             action: What the policy wants, in [-1, 1], shape (n,).
             last: Truncate the episode after this step, whatever the step limit.
+            meanwhile: Called once the command is on its way, before the wait for the end of the period.
 
         Raises:
             ActionError: before anything moved, if the action is not finite, in range and of the right shape.
@@ -141,19 +143,21 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
             raise StepOrderError("the episode has not started or is over; call reset() first")
         wanted = self._safety.check(action)
         try:
-            return self._step(wanted, self._state, last)
+            return self._step(wanted, self._state, last, meanwhile)
         except BaseException:  # Ctrl-C and bugs too: whatever it is, the arm does not go on
             self._cell.io.stop()
             self._state = None
             raise
 
     def _step(
-        self, wanted: np.ndarray, before: RobotState, last: bool
+        self, wanted: np.ndarray, before: RobotState, last: bool, meanwhile: Callable[[], object] | None
     ) -> tuple[dict[str, np.ndarray], float, bool, bool, dict[str, Any]]:
         executed, source = self._choose(wanted, before)
         stamp = self._cell.clock.now()
         safe = self._safety.apply(executed, before, self._T_base_reset, stamp)
         self._cell.io.command(safe.command)
+        if meanwhile is not None:
+            meanwhile()
         self._rate.sleep()
 
         state = self._read_after(before)

@@ -93,6 +93,8 @@ class Rollout:
         perception: Observation to policy input; None where there is no policy.
         history: Ages of the observations stacked for the policy [steps].
         observers: Told of every start, step and end, in this order.
+        beside: Told of the same, but of a step only while the arm does the next one, so that an action that is due does
+            not wait for them; at the latest before its end.
     """
 
     def __init__(
@@ -102,10 +104,12 @@ class Rollout:
         perception: Perception | None,
         history: tuple[int, ...],
         observers: Sequence[Observer] = (),
+        beside: Sequence[Observer] = (),
     ) -> None:
         self._env, self._perception, self._history = env, perception, history
         self.policy = policy
-        self._observers = tuple(observers)
+        self._observers, self._beside = tuple(observers), tuple(beside)
+        self._untold: tuple[Step, Observation] | None = None  # what those beside have not been told
         self._rows: deque[np.ndarray] = deque(maxlen=max(history) + 1)
         self._view: np.ndarray | None = None  # what the policy sees now
         self._builder: EpisodeBuilder | None = None
@@ -122,7 +126,8 @@ class Rollout:
         self._builder = EpisodeBuilder(episode_id, metadata)
         self._previous = Source.POLICY
         self._operator_steps, self._takeovers, self._reward, self._force = 0, 0, 0.0, 0.0
-        for observer in self._observers:
+        self._untold = None
+        for observer in (*self._beside, *self._observers):
             observer.on_start(episode_id, observation)
 
     def step(self, *, deterministic: bool, last: bool = False) -> EpisodeResult | None:
@@ -134,7 +139,8 @@ class Rollout:
         """
         if self._builder is None:
             raise StepOrderError("no episode is running; begin() one first")
-        observation, reward, terminated, truncated, info = self._env.step(self._act(deterministic), last=last)
+        action = self._act(deterministic)
+        observation, reward, terminated, truncated, info = self._env.step(action, last=last, meanwhile=self._tell)
         step: Step = info["step"]
         self._builder.add(step)
         self._newest = observation, info
@@ -146,6 +152,7 @@ class Rollout:
             self._previous = step.source
         self._reward += reward
         self._force = max(self._force, info["force_peak"])
+        self._untold = step, observation
         for observer in self._observers:
             observer.on_step(step, observation)
         if not (terminated or truncated):
@@ -169,6 +176,13 @@ class Rollout:
         while (result := self.step(deterministic=deterministic)) is None:
             pass
         return result
+
+    def _tell(self) -> None:
+        """Tells those beside of the last step."""
+        untold, self._untold = self._untold, None
+        if untold is not None:
+            for observer in self._beside:
+                observer.on_step(*untold)
 
     def _perceive(self, observation: Observation) -> None:
         if self._perception is None:
@@ -215,7 +229,8 @@ class Rollout:
             builder.metadata[JUDGE] = info["judge"]
         episode = builder.finish(observation, int(info["stamp_obs"]))
         self._builder = None
-        for observer in self._observers:
+        self._tell()
+        for observer in (*self._beside, *self._observers):
             observer.on_end(episode, result)
         return result
 
