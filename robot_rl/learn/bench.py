@@ -67,9 +67,9 @@ def bench_learner(
     Returns:
         `threads`, `gemm_size` (n of 256, 512, 1024 with the best fp32 rate of n^3 products), and for each case `gflop`
         that the call needs, `bound_ms` (median time of that many operations in such products), and for each engine
-        `best_ms` and `median_ms` [CPU time] and `share`: as many operations in such products were timed beside each
-        call, both as long as the case's bound and more, so that a machine that slows down slows both; the median of
-        their ratios. For pixels also `encoder_in_update_ms`: the eager call and the frozen encoder's time for the 4096
+        `best_ms` and `median_ms` [CPU time] and `share`: the median of the ratios of the time of as many operations in
+        such products, taken right beside each call so that a machine that slows down slows both, to the call's. For
+        pixels also `encoder_in_update_ms`: the eager call and the frozen encoder's time for the 4096
         images that it would see, at its time per image in batches of 32; and `times_faster`. Where there is a GPU also
         `cuda`, see `bench_on_gpu`.
     """

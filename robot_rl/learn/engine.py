@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from robot_rl.config.components import EngineConfig
+from robot_rl.learn.allocator import keep_freed_memory
 from robot_rl.learn.batch import Batch
 from robot_rl.learn.cuda_graph import CapturedUpdate, Update
 from robot_rl.learn.precision import computed_in
@@ -28,6 +29,8 @@ class Engine:
         self._sac, self._device = sac, sac.generator.device.type
         self._low_precision = computed_in(config.precision, self._device) == torch.bfloat16
         self._capture = config.capture and self._device == "cuda"
+        if self._device == "cpu":
+            keep_freed_memory()
         if config.compile:
             sac.look_ahead = torch.compile(sac.look_ahead, dynamic=False)
             sac.critic_objective = torch.compile(sac.critic_objective, dynamic=False)

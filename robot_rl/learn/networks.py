@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -40,6 +43,11 @@ class StackedLinear(nn.Module):
             return (x * weight.transpose(1, 2)).sum(-1, keepdim=True) + bias
         return torch.baddbmm(bias, x, weight)
 
+    def maps(self) -> list[Callable[[Tensor], Tensor]]:
+        """The E maps, each (B, inputs) -> (B, outputs)."""
+        pairs = zip(self.weight.unbind(), self.bias.unbind(), strict=True)
+        return [partial(_affine, weight, bias) for weight, bias in pairs]
+
 
 class StackedLayerNorm(nn.Module):
     """E layer normalisations (Ba 2016), each with its own scale and shift."""
@@ -52,17 +60,19 @@ class StackedLayerNorm(nn.Module):
     def forward(self, x: Tensor, members: Tensor | None = None) -> Tensor:
         """(E, B, width) -> (E, B, width), or the chosen `members` only."""
         scale, shift = _choose(self.scale, members), _choose(self.shift, members)
-        if x.is_cuda or torch.compiler.is_compiling():
-            return torch.addcmul(shift, layer_norm(x, x.shape[-1:]), scale)
-        # Passes over memory cost more than calls here: torch fuses scale and shift, and their gradients, of one member.
-        each = zip(x.unbind(), scale[:, 0].unbind(), shift[:, 0].unbind(), strict=True)
-        return torch.stack([layer_norm(member, x.shape[-1:], scale, shift) for member, scale, shift in each])
+        return torch.addcmul(shift, layer_norm(x, x.shape[-1:]), scale)
+
+    def maps(self) -> list[Callable[[Tensor], Tensor]]:
+        """The E normalisations, each (B, width) -> (B, width)."""
+        pairs = zip(self.scale[:, 0].unbind(), self.shift[:, 0].unbind(), strict=True)
+        return [partial(layer_norm, normalized_shape=scale.shape, weight=scale, bias=shift) for scale, shift in pairs]
 
 
 class StackedMLP(nn.Module):
     """E MLPs that share nothing: Linear -> LayerNorm -> ReLU for each hidden size, then Linear.
 
-    Their parameters are stacked, so that one batched product serves all of them.
+    Their parameters are stacked. On a GPU one batched product serves all of them; on a CPU they take turns, so that
+    what one works on stays in the cache nearest to the core.
     """
 
     def __init__(
@@ -77,14 +87,30 @@ class StackedMLP(nn.Module):
 
     def forward(self, x: Tensor, members: Tensor | None = None) -> Tensor:
         """(B, inputs) -> (E, B, outputs), or (S, B, outputs) for the S chosen `members`."""
-        return self.each(x.expand(self.members if members is None else len(members), *x.shape), members)
+        count = self.members if members is None else len(members)
+        return self._in_turn([x] * count, members) if _on_cpu(x) else self._at_once(x.expand(count, *x.shape), members)
 
     def each(self, x: Tensor, members: Tensor | None = None) -> Tensor:
         """(E, B, inputs), an input of its own for each member, -> (E, B, outputs); as `forward` for `members`."""
+        return self._in_turn(x.unbind(), members) if _on_cpu(x) else self._at_once(x, members)
+
+    def _at_once(self, x: Tensor, members: Tensor | None) -> Tensor:
         for linear, norm in zip(self.hidden, self.norms, strict=True):
             x = norm(linear(x, members), members).relu_()
         out: Tensor = self.last(x, members)
         return out
+
+    def _in_turn(self, inputs: Sequence[Tensor], members: Tensor | None) -> Tensor:
+        layers = [
+            (cast("StackedLinear", linear).maps(), cast("StackedLayerNorm", norm).maps())
+            for linear, norm in zip(self.hidden, self.norms, strict=True)
+        ]
+        last, outputs = self.last.maps(), []
+        for x, member in zip(inputs, range(self.members) if members is None else members.tolist(), strict=True):
+            for linear, norm in layers:
+                x = norm[member](linear[member](x)).relu_()
+            outputs.append(last[member](x))
+        return torch.stack(outputs)
 
 
 class Policy(nn.Module):
@@ -213,6 +239,17 @@ def squashed_sample(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tenso
     log_slope = 2 * (math.log(2) - u - softplus(-2 * u))
     log_normal = -0.5 * noise.square() - log_std - 0.5 * math.log(2 * math.pi)
     return u.tanh(), (log_normal - log_slope).sum(-1)
+
+
+def _on_cpu(x: Tensor) -> bool:
+    """And not being compiled, which does better by itself."""
+    return not (x.is_cuda or torch.compiler.is_compiling())
+
+
+def _affine(weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
+    if weight.shape[-1] == 1:  # a matrix product with one column wastes most of its work
+        return (x * weight[:, 0]).sum(-1, keepdim=True) + bias
+    return torch.addmm(bias, x, weight)
 
 
 def _choose(parameter: Tensor, members: Tensor | None) -> Tensor:
