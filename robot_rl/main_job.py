@@ -87,7 +87,7 @@ def train(
     with contextlib.ExitStack() as stack:
         run = stack.enter_context(RunDirectory.resume(path, config.task)) if resume else None
         if run is not None:
-            calibrations.check_same(run.calibrations, path)
+            calibrations.check_same(RunDirectory.read_calibrations(path), path)
         classifier = classifier_of(config.reward) if run is None else classifier_of_run(path, config.reward)
         checkpoint = checkpoint_to_resume(run, config) if run is not None else None
         observed = workcell_options(config, classifier)
@@ -297,7 +297,7 @@ def _conclude(
         "git_revision": run.provenance["git"]["revision"],
         "video": None,
         "config": config_to_dict(config),
-        "calibrations": run.calibrations,
+        "calibrations": RunDirectory.read_calibrations(run.path),
         "provenance": run.provenance,
     }
     run.write_json(run.summary_path, summary)  # before the pictures, which may fail

@@ -164,11 +164,6 @@ class RunDirectory:
         """The result in numbers."""
         return self.path / "summary.json"
 
-    @property
-    def calibrations(self) -> dict[str, Any]:
-        """What was recorded of the calibrations that the run was started with, by subject; see `read_calibrations`."""
-        return self.read_calibrations(self.path)
-
     @staticmethod
     def read_calibrations(path: Path) -> dict[str, Any]:
         """What was recorded of the calibrations of the run in a directory, without taking its lock.
@@ -176,7 +171,7 @@ class RunDirectory:
         Raises:
             RunDirectoryError: if there is no run.
         """
-        return dict(_read_facts(path / "provenance.json").get("calibrations", {}))
+        return dict(RunDirectory.read_facts(path).get("calibrations", {}))
 
     @property
     def config(self) -> TrainConfig:

@@ -21,14 +21,14 @@ from robot_rl.config.nodes import ActorNodeConfig
 from robot_rl.data.store import EpisodeStore
 from robot_rl.demonstrate import demonstrate
 from robot_rl.env.task import Workcell, WorkcellOptions
-from robot_rl.errors import ConfigError, InterruptedRunError, RobotRLError, UnknownNameError
+from robot_rl.errors import ConfigError
 from robot_rl.evaluation_text import in_words
 from robot_rl.main_job import evaluate_run, train, workcell_options
 from robot_rl.run_classifier import classifier_of
 from robot_rl.run_directory import RunDirectory, default_run_path
 from robot_rl.site import Site
 from ros_nodes.link_topics import LearnerOverTopics
-from ros_nodes.main import own_signals, spinning
+from ros_nodes.main import run_job
 from ros_nodes.node import RobotNode
 from ros_nodes.parameters import declare, refuse_changes
 from ros_nodes.ros_robot_io import RosRobotIO
@@ -146,22 +146,7 @@ class ActorNode(RobotNode):
 def main() -> int:
     """Runs the node."""
     torch.set_num_threads(1)
-    with own_signals():
-        try:
-            node = ActorNode()
-            with spinning(node):
-                return node.run()
-        except InterruptedRunError as error:
-            print(f"actor_node: {error}", file=sys.stderr)
-            return 130
-        except (ConfigError, UnknownNameError) as error:
-            print(f"actor_node: {error}", file=sys.stderr)
-            return 2  # to start it again would not help
-        except RobotRLError as error:
-            print(f"actor_node: {error}", file=sys.stderr)
-            return 1
-        except KeyboardInterrupt:
-            return 130
+    return run_job(ActorNode, lambda node, _: node.run())
 
 
 if __name__ == "__main__":

@@ -29,12 +29,12 @@ from calibration.session import CameraSession, Setup
 from robot_rl.config.nodes import CalibrateNodeConfig
 from robot_rl.env.assembly import Freshness
 from robot_rl.env.travel import Rest, Travel
-from robot_rl.errors import CalibrationError, CommandRefusedError, ConfigError, GraphError, RobotLostError, RobotRLError
+from robot_rl.errors import CalibrationError, CommandRefusedError, ConfigError, GraphError, RobotLostError
 from robot_rl.geometry import Pose
 from ros_nodes import convert, qos, topics
 from ros_nodes.arrivals import Arrivals
 from ros_nodes.lockstep_clock import LockstepClock
-from ros_nodes.main import own_signals, spinning
+from ros_nodes.main import run_job
 from ros_nodes.node import RobotNode
 from ros_nodes.parameters import declare, refuse_changes
 from ros_nodes.ros_robot_io import RosRobotIO
@@ -248,19 +248,7 @@ class CalibrateNode(RobotNode):
 
 def main() -> int:
     """Runs the node."""
-    with own_signals():
-        try:
-            node = CalibrateNode()
-            with spinning(node):
-                return node.run()
-        except (ConfigError, CalibrationError) as error:
-            print(f"calibrate_node: {error}", file=sys.stderr)
-            return 2  # to start it again would not help
-        except RobotRLError as error:
-            print(f"calibrate_node: {error}", file=sys.stderr)
-            return 1
-        except KeyboardInterrupt:
-            return 130
+    return run_job(CalibrateNode, lambda node, _: node.run())
 
 
 if __name__ == "__main__":

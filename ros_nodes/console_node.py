@@ -28,16 +28,15 @@ from robot_rl.data.layout import EPISODES, find_store
 from robot_rl.data.schema import Source
 from robot_rl.env.assembly import Freshness
 from robot_rl.env.intervention import as_device
-from robot_rl.errors import ConfigError, DataError, GraphError, RobotRLError, StaleStateError
+from robot_rl.errors import ConfigError, DataError, GraphError, StaleStateError
 from robot_rl.geometry import Pose
 from robot_rl.metrics import read_metrics
 from robot_rl.operation import console_class
-from robot_rl.teleop.device import DeviceError
 from robot_rl.teleop.mapping import DeviceMap, default_map, load_map
 from robot_rl.teleop.person import Person
 from ros_nodes import convert, topics
 from ros_nodes.arrivals import Arrivals
-from ros_nodes.main import own_signals, spinning
+from ros_nodes.main import run_job
 from ros_nodes.node import RobotNode
 from ros_nodes.parameters import declare, refuse_changes
 from ros_nodes.person_ready import FACT
@@ -85,8 +84,8 @@ class ConsoleNode(RobotNode):
         served = hasattr(self, "console")
         return {"owner": (self.console.owner or "nobody") if served else "not served yet"}
 
-    def serve(self, ended: threading.Event) -> None:
-        """Serves the console until `ended`; somebody else spins the node.
+    def serve(self, ended: threading.Event) -> int:
+        """Serves the console until `ended`; somebody else spins the node. Returns the exit code.
 
         Raises:
             GraphError: if no task shows up.
@@ -121,11 +120,11 @@ class ConsoleNode(RobotNode):
         self.timer(1.0 / HAND_RATE, self._tick)
         shown = 0
         with self.console:
-            print(
-                f"operator console: {self.console.url}", file=sys.stderr, flush=True
-            )  # not in a log: it has the token
+            # not in a log: it has the token
+            print(f"operator console: {self.console.url}", file=sys.stderr, flush=True)
             while not ended.wait(RECORDS_PERIOD):
                 shown = self._show_records(run, shown)
+        return 1  # by itself it ends only by an error, which was printed
 
     # ---------------------------------------------------------- what it hears
 
@@ -234,20 +233,7 @@ class ConsoleNode(RobotNode):
 
 def main() -> int:
     """Runs the node."""
-    with own_signals():
-        try:
-            node = ConsoleNode()
-            with spinning(node) as ended:
-                node.serve(ended)
-                return 1  # by itself it ends only by an error, which was printed
-        except KeyboardInterrupt:
-            return 0
-        except (ConfigError, DeviceError) as error:
-            print(f"console_node: {error}", file=sys.stderr)
-            return 2  # to start it again would not help
-        except RobotRLError as error:
-            print(f"console_node: {error}", file=sys.stderr)
-            return 1
+    return run_job(ConsoleNode, ConsoleNode.serve, interrupted=0)
 
 
 if __name__ == "__main__":

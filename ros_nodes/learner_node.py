@@ -14,7 +14,7 @@ from robot_rl.link.connection import PeerGoneError
 from robot_rl.link.learner_process import LearnerServer
 from robot_rl.link.messages import Failure
 from ros_nodes.link_topics import ActorOverTopics
-from ros_nodes.main import own_signals, spinning
+from ros_nodes.main import run_job
 from ros_nodes.node import RobotNode
 from ros_nodes.parameters import declare, refuse_changes
 
@@ -41,6 +41,7 @@ class LearnerNode(RobotNode):
 
     def serve(self) -> NoReturn:
         """Serves one actor after another, for ever."""
+        torch.set_num_threads(self.config.threads)
         while True:
             self._actor.next_actor()
             try:
@@ -60,18 +61,7 @@ class LearnerNode(RobotNode):
 
 def main() -> int:
     """Runs the node."""
-    with own_signals():
-        try:
-            node = LearnerNode()
-        except RobotRLError as error:
-            print(f"learner_node: {error}", file=sys.stderr)
-            return 1
-        torch.set_num_threads(node.config.threads)
-        try:
-            with spinning(node):
-                node.serve()
-        except KeyboardInterrupt:
-            return 0
+    return run_job(LearnerNode, lambda node, _: node.serve(), interrupted=0)
 
 
 if __name__ == "__main__":

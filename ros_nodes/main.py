@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
+from typing import TypeVar
 
 import rclpy
 from rclpy.context import Context
@@ -15,7 +16,11 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
-from robot_rl.errors import RobotRLError
+from robot_rl.errors import CalibrationError, ConfigError, InterruptedRunError, RobotRLError, UnknownNameError
+from robot_rl.teleop.device import DeviceError
+
+N = TypeVar("N", bound=Node)
+_WOULD_COME_AGAIN = (CalibrationError, ConfigError, DeviceError, UnknownNameError)
 
 
 def run(make: Callable[[], Node], argv: Sequence[str] | None = None) -> int:
@@ -36,7 +41,7 @@ def run(make: Callable[[], Node], argv: Sequence[str] | None = None) -> int:
         pass
     except RobotRLError as error:
         print(f"{node.get_name() if node else 'robot_rl'}: {error}", file=sys.stderr)
-        return 1
+        return exit_code(error)
     except RuntimeError:  # RCLError is one: a signal may shut ROS down just when the executor begins to wait
         if rclpy.ok():
             raise
@@ -48,21 +53,52 @@ def run(make: Callable[[], Node], argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def run_with_threads(make: Callable[[], Node], argv: Sequence[str] | None = None) -> int:
-    """Like `run`, for a node whose own threads publish: they end before ROS does, not after it."""
+def run_job(
+    make: Callable[[], N],
+    job: Callable[[N, threading.Event], int],
+    argv: Sequence[str] | None = None,
+    *,
+    interrupted: int = 130,
+) -> int:
+    """Does a job in the main thread while a thread beside it serves the node's callbacks; returns the exit code.
+
+    The node's own threads end before ROS does, not after it.
+
+    Args:
+        make: Makes the node, once the context is there.
+        job: Gets the node, and what is set when its callbacks are served no more, which only an error makes happen.
+            Returns the exit code.
+        argv: As in `run`.
+        interrupted: The exit code after Ctrl-C or SIGTERM; 0 is for a node that ends in no other way.
+    """
     with own_signals(argv):
-        node = None
+        name = "robot_rl"
         try:
             node = make()
+            name = node.get_name()
             with spinning(node) as ended:
-                ended.wait()
-                return 1  # by itself it ends only by an error, which was printed
+                return job(node, ended)
         except KeyboardInterrupt:
-            pass
+            return interrupted
         except RobotRLError as error:
-            print(f"{node.get_name() if node else 'robot_rl'}: {error}", file=sys.stderr)
-            return 1
-    return 0
+            print(f"{name}: {error}", file=sys.stderr)
+            return interrupted if isinstance(error, InterruptedRunError) else exit_code(error)
+
+
+def run_with_threads(make: Callable[[], Node], argv: Sequence[str] | None = None) -> int:
+    """Like `run`, for a node whose own threads publish."""
+
+    def wait(node: Node, ended: threading.Event) -> int:
+        del node
+        ended.wait()
+        return 1  # by itself it ends only by an error, which was printed
+
+    return run_job(make, wait, argv, interrupted=0)
+
+
+def exit_code(error: RobotRLError) -> int:
+    """2 after an error that another start would only repeat, else 1."""
+    return 2 if isinstance(error, _WOULD_COME_AGAIN) else 1
 
 
 @contextlib.contextmanager

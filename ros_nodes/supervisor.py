@@ -119,7 +119,7 @@ class Supervisor:
             if self._interrupts and not self._has_main():
                 return 130
             starts = self._starts[name]
-            if not spec.respawn or (len(starts) > MOST_RESPAWNS and now - starts[0] < WITHIN):
+            if not spec.respawn or code == 2 or (len(starts) > MOST_RESPAWNS and now - starts[0] < WITHIN):
                 _say(name, f"has ended with {_code(code)}; it is not started again, so everything ends")
                 return code if code > 0 else 1
             _say(name, f"has ended with {_code(code)}; it is started again")

@@ -88,7 +88,7 @@ def test_a_run_keeps_copies_and_is_not_resumed_with_others(folder, capsys):
     config = TrainConfig(task="reach", robot="fr3", calibrations=(str(hand_eye),))
     original = hand_eye.read_bytes()
     with RunDirectory.create(run, config, calibrations=Calibrations.of(config)) as made:
-        facts = made.calibrations["hand_eye of wrist"]
+        facts = RunDirectory.read_calibrations(made.path)["hand_eye of wrist"]
     assert (run / "calibrations" / "hand_eye_of_wrist.yaml").read_bytes() == original
     assert json.loads((run / "provenance.json").read_text())["calibrations"]["hand_eye of wrist"] == facts
     assert facts["sha256"] == hashlib.sha256(original).hexdigest()
