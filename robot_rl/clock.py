@@ -101,3 +101,7 @@ class Rate:
             self.overruns += 1
             self._deadline += late // self._period * self._period
         self._clock.sleep_until(self._deadline)
+
+    def sleep_past(self, delay: float) -> None:
+        """Waits until `delay` [s] after the last deadline; not at all if that has passed."""
+        self._clock.sleep_until(self._deadline + round(delay * NS_PER_S))

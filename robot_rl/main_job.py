@@ -67,8 +67,8 @@ def train(
 
     Args:
         config: What to do; a resumed run must have the same, but for `env_steps`, `processes`, `realtime`,
-            `max_lead_steps`, `checkpoint_interval`, `evaluation`, `reward.budget` and the encoder's `crops`, `shift`
-            and `precision`, which may change.
+            `reaction_time`, `max_lead_steps`, `checkpoint_interval`, `evaluation`, `reward.budget` and the encoder's
+            `crops`, `shift` and `precision`, which may change.
         path: The run directory.
         resume: Continue the run in that directory.
         demos: Store of demonstrations to begin a new run with, instead of having them made.
@@ -242,7 +242,8 @@ def _film(
 
 def workcell_options(config: TrainConfig, classifier: ClassifierFile | None = None) -> WorkcellOptions:
     """What the configuration asks of the workcell, and the classifier that judges, where there is one."""
-    options = WorkcellOptions(realtime=config.realtime, simulation=config.simulation)
+    reaction_time = config.reaction_time if config.realtime else 0.0
+    options = WorkcellOptions(realtime=config.realtime, reaction_time=reaction_time, simulation=config.simulation)
     if config.observations == "pixels":
         size = config.encoder.image_size
         options = replace(options, cameras=config.encoder.cameras, image_size=(size, size), estimates=False)

@@ -53,6 +53,7 @@ def _check_same(old: TrainConfig, new: TrainConfig) -> None:
         env_steps=new.env_steps,
         processes=new.processes,
         realtime=new.realtime,
+        reaction_time=new.reaction_time,
         max_lead_steps=new.max_lead_steps,
         checkpoint_interval=new.checkpoint_interval,
         evaluation=new.evaluation,

@@ -234,6 +234,9 @@ class TrainConfig:
     """1: actor and learner take turns, deterministic. 2: they run side by side."""
     realtime: bool = False
     """Keep a simulation's pace equal to the wall clock's, as on a robot; needs `processes=2`."""
+    reaction_time: Annotated[float, Field(ge=0)] = 0.05
+    """In real time, from an observation to its command [s]; less than the task's control period. Looking
+    and thinking take part of it, and the rest is waited for, so that the robot is commanded evenly. 0: at once."""
     max_lead_steps: NonNegative = 10
     """Steps that an actor with a process of its own may be ahead of the learner. On a simulated clock it then waits
     between steps; on a robot, whose control must not pause, after the episode."""

@@ -20,7 +20,7 @@ from robot_rl.env.robot_io import RobotState
 from robot_rl.env.safety import SafetyFilter
 from robot_rl.env.start import go_to_start
 from robot_rl.env.task import Judge, Workcell, WorkcellOptions
-from robot_rl.errors import StepOrderError
+from robot_rl.errors import ConfigError, StepOrderError
 from robot_rl.geometry import Pose, quat_conjugate, quat_rotate
 from robot_rl.spec import ArraySpec, to_space, validate_dict
 
@@ -47,9 +47,12 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
     Args:
         workcell: Robot, clock, task and operator.
         interventions: Whether the operator may take over while the policy is in control.
-        options: What the workcell was made with: the cameras whose frames are observed, their size, and whether the
-            task's own part of the observation is included.
+        options: What the workcell was made with: the cameras whose frames are observed, their size, whether the task's
+            own part of the observation is included, and when after an observation its command goes out.
         handover: How fast the commanded velocity may change when control changes hands; None lets it jump.
+
+    Raises:
+        ConfigError: if a command would go out a whole control period after its observation, or later.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012  (gymnasium declares it as a plain class attribute)
@@ -71,6 +74,12 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         self._handover = Handover(self.spec_task, handover) if handover is not None else None
         self._rate = Rate(workcell.clock, self.spec_task.control_period)
         self._cameras, self._estimates = options.cameras, options.estimates
+        self._reaction_time = options.reaction_time
+        if self._reaction_time >= self.spec_task.control_period:
+            raise ConfigError(
+                f"reaction_time={self._reaction_time:g} s is no less than the control period of "
+                f"{self.spec_task.name}, {self.spec_task.control_period:g} s; make it less"
+            )
         self.observation_specs: dict[str, ArraySpec] = {
             **PROPRIOCEPTION,
             **(GRIPPER if self.spec_task.gripper else {}),
@@ -152,6 +161,8 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
     def _step(
         self, wanted: np.ndarray, before: RobotState, last: bool, meanwhile: Callable[[], object] | None
     ) -> tuple[dict[str, np.ndarray], float, bool, bool, dict[str, Any]]:
+        if self._reaction_time > 0.0:
+            self._rate.sleep_past(self._reaction_time)
         executed, source = self._choose(wanted, before)
         stamp = self._cell.clock.now()
         safe = self._safety.apply(executed, before, self._T_base_reset, stamp)

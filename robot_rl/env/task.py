@@ -206,6 +206,7 @@ class WorkcellOptions:
         estimates: Whether the task's own part of the observation, e.g. where it believes the hole to be, is included; a
             policy that sees does without.
         realtime: Whether a simulation keeps pace with the wall clock, as a robot does, instead of waiting for its user.
+        reaction_time: From an observation to its command [s], see `TrainConfig.reaction_time`.
         simulation: How a simulated arm moves.
     """
 
@@ -213,6 +214,7 @@ class WorkcellOptions:
     image_size: tuple[int, int] = (128, 128)
     estimates: bool = True
     realtime: bool = False
+    reaction_time: float = 0.0
     simulation: SimulationConfig = field(default_factory=SimulationConfig)
 
 
