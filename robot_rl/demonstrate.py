@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl.calibration_record import Calibrations
+from robot_rl.data.schema import CUT
 from robot_rl.data.store import EpisodeStore
 from robot_rl.data.summary import EpisodeSummary
 from robot_rl.env.robot_env import RobotEnv
@@ -49,7 +50,7 @@ def demonstrate(
         CalibrationError: if the store was begun with other calibrations.
     """
     site = site or Site()
-    env = RobotEnv(site.workcell(task, observed), options=observed)
+    env = site.environment(site.workcell(task, observed), observed)
     with (
         contextlib.closing(env),
         demonstration_store(path, task, seed, calibrations, resume=resume) as store,
@@ -58,7 +59,16 @@ def demonstrate(
         for message in store.recovered:
             progress.log(message)
         waits = Patience(site.lost_episodes, progress.log)
-        record_demonstrations(env, store, episodes=episodes, seed=seed, on_episode=progress.update, patience=waits)
+        record_demonstrations(
+            env,
+            store,
+            episodes=episodes,
+            seed=seed,
+            on_episode=progress.update,
+            patience=waits,
+            free=site.free,
+            log=progress.log,
+        )
         facts = demonstration_facts(store.summaries(), env.spec_task.control_period)
     return {"task": task, **facts, "store": str(path)}
 
@@ -93,6 +103,8 @@ def record_demonstrations(
     on_episode: Callable[[int], object] = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
     patience: Patience | None = None,
+    free: Callable[[], bool] = lambda: True,
+    log: Callable[[str], object] = lambda _: None,
 ) -> None:
     """Lets the operator lead episodes named `demonstration-0000` and so on, until the store holds them all.
 
@@ -104,10 +116,14 @@ def record_demonstrations(
         on_episode: Told after each how many there are.
         stop: Asked before each whether to leave it at that.
         patience: What to do when the robot is lost; None raises the error.
+        free: Asked before each whether it may begin, until it may; waits a moment while somebody holds the arm.
+        log: Told of what is not kept.
     """
     patience = patience or Patience()
     rollout = Rollout(env, None, None, (0,), [StoreRecorder(store)])
     while len(store) < episodes and not stop():
+        if not free():
+            continue
         number = len(store)
         reset = episode_seed(Purpose.DEMONSTRATION, seed, number)
         try:
@@ -117,6 +133,11 @@ def record_demonstrations(
             store.abandon()
             continue
         patience.done()
+        newest = store.summaries()[-1]
+        if CUT in newest.metadata:  # a person stopped it: that is no demonstration
+            store.set_aside([newest.episode_id], f"a demonstration that was cut: {newest.metadata[CUT]}")
+            log(f"{newest.episode_id} was moved aside: {newest.metadata[CUT]}")
+            continue
         on_episode(len(store))
 
 

@@ -68,6 +68,7 @@ def evaluate(
     purpose: Purpose = Purpose.EVALUATION,
     on_episode: Callable[[EpisodeResult], None] | None = None,
     patience: Patience | None = None,
+    free: Callable[[], bool] = lambda: True,
 ) -> Evaluation:
     """Plays held-out episodes with the deterministic policy, without an operator.
 
@@ -78,10 +79,13 @@ def evaluate(
         purpose: Whether this is the final evaluation or a point of the learning curve; their resets differ.
         on_episode: Called after each.
         patience: What to do when the robot is lost: the episode is then played again; None raises the error.
+        free: Asked before each whether it may begin, until it may; waits a moment while somebody holds the arm.
     """
     patience = patience or Patience()
     results: list[EpisodeResult] = []
     while len(results) < episodes:
+        if not free():
+            continue
         number = len(results)
         resets = episode_seed(purpose, seed, number)
         try:

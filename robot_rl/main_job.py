@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -124,7 +124,7 @@ def train(
                 store=store,
                 metrics=metrics,
                 progress=progress,
-                assistance=assistance,
+                assistance=assistance or site.person,
                 patience=Patience(site.lost_episodes, progress.log),
                 labels=labels,
             )
@@ -204,7 +204,8 @@ def evaluate_run(
             }
             recorders = [StoreRecorder(stack.enter_context(EpisodeStore.create(record, facts)))]
         settled = replace(config, evaluation=settings)
-        evaluation = _evaluate(settled, env, policy, perception, recorders, patience=site.lost_episodes)
+        lost = site.lost_episodes
+        evaluation = _evaluate(settled, env, policy, perception, recorders, patience=lost, free=site.free)
     answer = {"task": config.task, **evaluation.summary(), "video": None, "results": evaluation.rows()}
     if video is not None:
         filmed = min(settings.video_episodes or EvaluationConfig().video_episodes, settings.episodes)
@@ -260,7 +261,8 @@ def _environment(
 ) -> RobotEnv:
     place = site or Site()
     cell = rewarded(lambda: place.workcell(config.task, options), config.reward, classifier)
-    return RobotEnv(cell, interventions=interventions, options=options)
+    overrule = config.reward.overrule_s
+    return place.environment(cell, options, interventions=interventions, time_to_overrule=overrule)
 
 
 def _conclude(
@@ -275,7 +277,8 @@ def _conclude(
 ) -> dict[str, Any]:
     """Evaluates, draws, films and sums up."""
     learned = training.wall_time
-    evaluation = _evaluate(config, env, training.policy, learner.perception, patience=site.lost_episodes).summary()
+    lost, free = site.lost_episodes, training.free
+    evaluation = _evaluate(config, env, training.policy, learner.perception, patience=lost, free=free).summary()
     metrics.write("evaluation", training.env_steps, evaluation)
     records = read_metrics(run.metrics_path)
     summary = {
@@ -341,7 +344,9 @@ def _evaluate(
     policy: Policy,
     perception: Perception,
     observers: Sequence[Observer] = (),
-    patience: int = 0,
+    *,
+    patience: int,
+    free: Callable[[], bool],
 ) -> Evaluation:
     env.interventions = False
     rollout = Rollout(env, policy, perception, config.replay.history, observers)
@@ -353,7 +358,9 @@ def _evaluate(
             progress.update(len(outcomes), success=mean(outcomes))
 
         settings, waits = config.evaluation, Patience(patience, progress.log)
-        return evaluate(rollout, episodes=settings.episodes, seed=settings.seed, on_episode=show, patience=waits)
+        return evaluate(
+            rollout, episodes=settings.episodes, seed=settings.seed, on_episode=show, patience=waits, free=free
+        )
 
 
 @contextlib.contextmanager

@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from queue import SimpleQueue
 
 from robot_rl.config.components import TrainConfig
 from robot_rl.console.board import Board
@@ -17,6 +16,7 @@ from robot_rl.env.handover import HandoverLimits
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import InterruptedRunError
+from robot_rl.hindsight import Hindsight
 from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.learn.rollout import Observer
 from robot_rl.metrics import MetricsWriter, read_metrics
@@ -35,7 +35,7 @@ class Assisted:
         watch: Who is told of every step.
         operation: Devices, supervision and console.
         run: The run directory.
-        judged: Episodes that the person judged in hindsight, and whether each was a success; not yet learned.
+        hindsight: What the person says of recorded episodes.
     """
 
     env: RobotEnv
@@ -43,12 +43,11 @@ class Assisted:
     watch: Sequence[Observer]
     operation: Operation
     run: Path
-    judged: SimpleQueue[tuple[str, bool]]
+    hindsight: Hindsight
 
     def take(self, learner: LearnerPort) -> None:
-        """Tells the learner what the person said of episodes in hindsight; from now on that is what it learns."""
-        while not self.judged.empty():
-            learner.judge(*self.judged.get())
+        """Tells the learner what the person said of episodes in hindsight."""
+        self.hindsight.take(learner)
 
     def wait(self) -> bool:
         """Waits a moment while somebody holds the arm; whether the next episode may begin."""
@@ -114,8 +113,8 @@ def assisted(
         operation = stack.enter_context(operated(cell, options, board, store=shown, log=log))
         supervision, handover = operation.supervision, HandoverLimits()
         supervision.time_to_overrule = config.reward.overrule_s
-        judged: SimpleQueue[tuple[str, bool]] = SimpleQueue()
-        operation.judged = lambda episode_id, success: judged.put((episode_id, success))
+        hindsight = Hindsight()
+        operation.judged = hindsight.say
         env = RobotEnv(supervision.workcell(operation.person), interventions=True, options=observed, handover=handover)
         demonstrator = RobotEnv(supervision.workcell(cell.operator, cell.operator_source), options=observed)
-        yield Assisted(env, demonstrator, [board], operation, run, judged)
+        yield Assisted(env, demonstrator, [board], operation, run, hindsight)

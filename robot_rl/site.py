@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from robot_rl.calibration_record import CalibrationRecord
+from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.link.peer import LearnerPeer
+from robot_rl.person_elsewhere import PersonElsewhere
 from robot_rl.registry import make_workcell
 
 
@@ -28,6 +30,7 @@ class Site:
         lost_episodes: How many episodes in a row may be lost because the robot is not heard, before the run ends.
         calibrations: Those that the cameras of these names say they have.
         films: Whether evaluation episodes can be filmed with cameras of one's choice.
+        person: Whose word reaches the control loop from another process; None if nobody's does.
     """
 
     workcell: Callable[[str, WorkcellOptions], Workcell] = make_workcell
@@ -36,3 +39,16 @@ class Site:
     lost_episodes: int = 0
     films: bool = True
     calibrations: Callable[[Sequence[str]], Sequence[CalibrationRecord]] = _unknown
+    person: PersonElsewhere | None = None
+
+    def environment(
+        self, cell: Workcell, options: WorkcellOptions, *, interventions: bool = False, time_to_overrule: float = 0.0
+    ) -> RobotEnv:
+        """The environment over a workcell of this place; see `PersonElsewhere.environment`."""
+        if self.person is None:
+            return RobotEnv(cell, interventions=interventions, options=options)
+        return self.person.environment(cell, options, interventions=interventions, time_to_overrule=time_to_overrule)
+
+    def free(self) -> bool:
+        """Waits a moment while a person holds the arm; whether the next episode may begin."""
+        return self.person is None or self.person.wait()

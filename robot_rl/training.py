@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from robot_rl.config.components import TrainConfig
+from robot_rl.data.operator_labels import operator_words
 from robot_rl.data.schema import Episode
 from robot_rl.data.store import EpisodeStore
 from robot_rl.demonstrate import demonstration_facts, demonstration_id, record_demonstrations
@@ -131,6 +132,10 @@ class Training:
         """Time spent, earlier parts of a resumed run included [s]."""
         return self._earlier_wall + time.monotonic() - self._started
 
+    def free(self) -> bool:
+        """Waits a moment while somebody holds the arm; whether the next episode may begin."""
+        return self._assistance is None or self._assistance.wait()
+
     def demonstrate(self) -> bool:
         """Lets the operator record the demonstrations that are missing, and teaches all of them to the learner.
 
@@ -151,6 +156,8 @@ class Training:
             on_episode=lambda number: self._progress.update(0, demonstrations=f"{number}/{total}"),
             stop=lambda: self.stop_requested,
             patience=self._patience,
+            free=self.free,
+            log=self._progress.log,
         )
         self._progress.update(0, demonstrations=None)
         if len(store) < total:
@@ -174,7 +181,7 @@ class Training:
         if self._labels is not None:
             self._labels.begin(self._store, self._learner, self._metrics, self._progress)
         while self.env_steps < config.env_steps and not self.stop_requested:
-            if self._assistance is not None and not self._assistance.wait():
+            if not self.free():
                 continue
             result = self._play_or_lose(rollout)
             if result is None:
@@ -283,6 +290,8 @@ class Training:
             self._progress.log(
                 f"{len(late)} episodes recorded after the checkpoint were set aside and are played again"
             )
+        for episode_id, word in operator_words(self._store).items():
+            self._learner.judge(episode_id, word["success"])  # it may have been said after the checkpoint
 
     def _learn_from_record(self, episode: Episode) -> None:
         """Tells the learner an episode that was played before, step by step."""
@@ -338,6 +347,7 @@ class Training:
             seed=settings.seed,
             purpose=Purpose.CURVE,
             patience=self._patience,
+            free=self.free,
         ).summary()
         self._env.interventions = helped
         self._metrics.write("curve", self.env_steps, point)

@@ -24,6 +24,7 @@ from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import ConfigError
 from robot_rl.evaluation_text import in_words
 from robot_rl.main_job import evaluate_run, train, workcell_options
+from robot_rl.person_elsewhere import PersonElsewhere
 from robot_rl.run_classifier import classifier_of
 from robot_rl.run_directory import RunDirectory, default_run_path
 from robot_rl.site import Site
@@ -31,6 +32,7 @@ from ros_nodes.link_topics import LearnerOverTopics
 from ros_nodes.main import run_job
 from ros_nodes.node import RobotNode
 from ros_nodes.parameters import declare, refuse_changes
+from ros_nodes.ros_person import RosPerson
 from ros_nodes.ros_robot_io import RosRobotIO
 from ros_nodes.workcell import RosWorkcell
 
@@ -47,6 +49,8 @@ class ActorNode(RobotNode):
         refuse_changes(self, ActorNodeConfig)
         self._learner: LearnerOverTopics | None = None
         self._io: RosRobotIO | None = None
+        self._person = PersonElsewhere()
+        RosPerson(self, self._person)
 
     def facts(self) -> Mapping[str, object]:
         """How far apart in time the parts of the observations were, what was refused, and what waits to be sent."""
@@ -128,6 +132,7 @@ class ActorNode(RobotNode):
             lost_episodes=0 if lockstep else LOST_EPISODES,
             films=False,
             calibrations=workcell.calibrations,
+            person=self._person,
         )
         return site, lockstep
 

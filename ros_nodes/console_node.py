@@ -39,7 +39,7 @@ from ros_nodes.arrivals import Arrivals
 from ros_nodes.main import run_job
 from ros_nodes.node import RobotNode
 from ros_nodes.parameters import declare, refuse_changes
-from ros_nodes.person_ready import FACT
+from ros_nodes.person_ready import FACT, to_make_ready
 from ros_nodes.ros_readings import RosReadings
 from ros_nodes.ros_supervision import RosSupervision
 from ros_nodes.task_messages import Advanced, Estimates, TaskHead, from_text
@@ -103,6 +103,11 @@ class ConsoleNode(RobotNode):
             lockstep=head.lockstep,
         )
         self._spec = head.spec
+        self._to_do = (
+            "Press Start; then lead."
+            if head.simulation is not None
+            else f"{to_make_ready(head.spec).capitalize()}; then press Start."
+        )
         self.board = Board("robot", head.spec)
         self.supervision = RosSupervision(self, readings, self.board.remark)
         run = Path(config.run).expanduser() if config.run else None
@@ -111,6 +116,7 @@ class ConsoleNode(RobotNode):
             self.supervision,
             self.board,
             self._request,
+            on_label=self.supervision.label,
             token=os.environ.get(TOKEN_VARIABLE),
             certificate=(Path(config.certificate), Path(config.key)) if config.certificate else None,
             store=run,
@@ -186,11 +192,9 @@ class ConsoleNode(RobotNode):
             source = Source.HOLD if stopped else operator if self._led else Source.POLICY
         self.board.follow(f"episode {self._episode}", self._steps, source)
         if self._waits:
-            self.board.phase(
-                "ready", "Make the scene ready, bring the arm to its start pose, and press Start.", ("start",)
-            )
+            self.board.phase("ready", self._to_do, ("start",))
             return
-        may = ("success", "failure") if self.supervision.judges else ()
+        may = ("success", "failure", "reset") if self.supervision.judges else ()
         self.board.phase("acting", "Move to take over; let go to hand back.", may)
 
     def _show_records(self, run: Path | None, shown: int) -> int:
@@ -222,6 +226,8 @@ class ConsoleNode(RobotNode):
         if name == "start":
             self.supervision.ready()
             self._waits = False
+        elif name == "reset":
+            self.supervision.cut("reset by the operator")
         else:
             self.supervision.mark(name == "success")
 

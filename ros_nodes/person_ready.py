@@ -5,11 +5,17 @@ from __future__ import annotations
 from rclpy.task import Future
 from std_srvs.srv import Trigger
 
+from robot_rl.env.task import TaskSpec
 from ros_nodes import topics
 from ros_nodes.node import RobotNode
 
 FACT = "waits_for_person"
 """Name in a node's diagnostics for whether it waits."""
+
+
+def to_make_ready(spec: TaskSpec) -> str:
+    """What a person does before an episode of a real arm."""
+    return "make the scene ready" if spec.start else "make the scene ready and bring the arm to its start pose"
 
 
 class PersonReady:

@@ -1,4 +1,4 @@
-"""What a person says to nodes elsewhere: holds are the safety node's latched stop, judgements a service of the task.
+"""What a person says to nodes elsewhere: holds are the safety node's latched stop, judgements go to the actor.
 
 It knows names of topics and services; who speaks, and to what end, it does not know.
 """
@@ -16,6 +16,7 @@ from robot_rl.errors import CommandRefusedError, GraphError
 from ros_nodes import topics
 from ros_nodes.node import RobotNode
 from ros_nodes.ros_readings import RosReadings
+from ros_nodes.task_messages import Judgement, to_message
 
 STOPPED = "safety"
 """Name of a hold of the safety node's own."""
@@ -60,15 +61,11 @@ class RosSupervision(Holding):
         self._say = say
         self._stopped = ""
         self._services = {
-            name: node.create_client(Trigger, name)
-            for name, _ in (
-                topics.RELEASE_SERVICE,
-                topics.READY_SERVICE,
-                topics.SUCCESS_SERVICE,
-                topics.FAILURE_SERVICE,
-            )
+            name: node.create_client(Trigger, name) for name, _ in (topics.RELEASE_SERVICE, topics.READY_SERVICE)
         }
+        self._judgements = node.publisher(topics.JUDGEMENT)
         node.subscribe(topics.STOPPED, self._take_stopped)
+        node.subscribe(topics.QUESTION, self._take_question)
 
     @property
     def stopped(self) -> bool:
@@ -78,7 +75,7 @@ class RosSupervision(Holding):
     @property
     def judges(self) -> bool:
         """Whether there is somebody who takes a person's judgement."""
-        return self._services[topics.SUCCESS_SERVICE[0]].service_is_ready()
+        return bool(self._judgements.get_subscription_count())
 
     @property
     def holds(self) -> list[Hold]:
@@ -105,16 +102,25 @@ class RosSupervision(Holding):
         self.call(topics.READY_SERVICE[0])
 
     def mark(self, success: bool) -> None:
-        """Ends the running episode as a success or a failure."""
-        self.call((topics.SUCCESS_SERVICE if success else topics.FAILURE_SERVICE)[0])
-
-    def cut(self, reason: str) -> None:
-        """Refused: an episode ends by its task, its step limit, or a judgement.
+        """Ends the running episode as a success or a failure, whatever the task says.
 
         Raises:
-            GraphError: always.
+            GraphError: if nobody plays episodes.
         """
-        raise GraphError(f"no node cuts an episode ({reason}); say Success or Failure")
+        self._judge(Judgement(success))
+
+    def cut(self, reason: str) -> None:
+        """Ends the running episode without a judgement.
+
+        Raises:
+            GraphError: if nobody plays episodes.
+        """
+        self._judge(Judgement(None, reason=reason))
+
+    def label(self, episode_id: str, success: bool) -> None:
+        """What a recorded episode was; if nobody learns now, whoever goes on with the run finds it in the store."""
+        if self.judges:
+            self._judge(Judgement(success, episode_id))
 
     def call(self, service: str) -> None:
         """Asks for a service, without waiting for the answer; what does not work is said.
@@ -126,6 +132,14 @@ class RosSupervision(Holding):
         if not client.service_is_ready():
             raise GraphError(f"no node offers {client.srv_name}")
         client.call_async(Trigger.Request()).add_done_callback(self._answered)
+
+    def _judge(self, judgement: Judgement) -> None:
+        if not self.judges:
+            raise GraphError(f"no node listens on {self._judgements.topic_name}; is an actor running?")
+        self._judgements.publish(to_message(judgement))
+
+    def _take_question(self, message: String) -> None:
+        self.question = message.data
 
     def _answered(self, future: object) -> None:
         answer = future.result()  # type: ignore[attr-defined]

@@ -19,7 +19,7 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from robot_rl.config.nodes import SafetyNodeConfig
-from robot_rl.env.command_guard import CommandGuard, unheard
+from robot_rl.env.command_guard import LATCHED, CommandGuard, unheard
 from robot_rl.errors import CommandRefusedError, RobotRLError
 from ros_nodes import convert, qos, topics
 from ros_nodes.main import run
@@ -129,7 +129,7 @@ class SafetyNode(RobotNode):
     def _reason(self, stamp: int | None = None) -> str | None:
         """Why the arm may not move now; None if it may."""
         if self.guard.tripped is not None:
-            return f"emergency stop: {self.guard.tripped}; release it by hand"
+            return f"{LATCHED}{self.guard.tripped}; release it by hand"
         writers = self.count_publishers(self._command_topic)
         if writers > 1:
             names = sorted(i.node_name for i in self.get_publishers_info_by_topic(self._command_topic))

@@ -76,6 +76,21 @@ class Verdict:
 
 
 @dataclass(frozen=True, config=_STRICT)
+class Judgement:
+    """What a person says of an episode.
+
+    Attributes:
+        success: Whether it was one; None: no judgement, the running episode shall only end.
+        episode: A recorded episode; None: the running one, which ends with it.
+        reason: Why it shall end without a judgement.
+    """
+
+    success: bool | None
+    episode: str | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, config=_STRICT)
 class EpisodeStarted:
     """The answer to `task/reset`. `stamp` [ns]: measurements from then on belong to the episode."""
 
@@ -110,8 +125,8 @@ class CameraCalibration:
     record: CalibrationRecord | None
 
 
-Content = TaskHead | Estimates | Verdict | EpisodeStarted | Advance | Advanced | CameraCalibration
-Kind = TypeVar("Kind", TaskHead, Estimates, Verdict, EpisodeStarted, Advance, Advanced, CameraCalibration)
+Content = TaskHead | Estimates | Verdict | Judgement | EpisodeStarted | Advance | Advanced | CameraCalibration
+Kind = TypeVar("Kind", TaskHead, Estimates, Verdict, Judgement, EpisodeStarted, Advance, Advanced, CameraCalibration)
 
 
 def to_text(content: Content) -> str:

@@ -24,7 +24,7 @@ from ros_nodes import topics
 from ros_nodes.main import run
 from ros_nodes.node import RobotNode
 from ros_nodes.parameters import declare, refuse_changes
-from ros_nodes.person_ready import FACT, PersonReady
+from ros_nodes.person_ready import FACT, PersonReady, to_make_ready
 from ros_nodes.task_messages import EpisodeStarted, Estimates, TaskHead, Verdict, to_message, to_text
 
 ESTIMATE_RATE = 20.0
@@ -67,9 +67,8 @@ class TaskNode(RobotNode):
     async def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         del request  # holds nothing
         self._judged = True
-        arm = "" if self.spec.start else " and bring the arm to its start pose"
         self.get_logger().info(
-            f"make the scene ready{arm}; then press button {self.config.success_button} "
+            f"{to_make_ready(self.spec)}; then press button {self.config.success_button} "
             f"or call {self.resolve_service_name(topics.READY_SERVICE[0])}"
         )
         if not await self._person.wait():

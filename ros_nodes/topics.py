@@ -89,6 +89,12 @@ INTERVENTION = Topic(
 HEAD = Topic("task/head", String, qos.LATCHED, "once", "", "the task's facts (JSON)")
 ESTIMATES = Topic("task/estimates", String, qos.EVENT, "100 Hz", "", "the task's part of the observation (JSON)")
 VERDICT = Topic("task/verdict", String, qos.EVENT, "once a step", "", "success, failure, reward (JSON)")
+JUDGEMENT = Topic(
+    "operator/judgement", String, qos.EVENT, "by hand", "", "a person on the running episode, or a recorded one (JSON)"
+)
+QUESTION = Topic(
+    "operator/question", String, qos.LATCHED, "on change", "", "what the actor asks the person; empty: nothing"
+)
 HEARTBEAT = Topic("heartbeat", Header, qos.EVENT, "20 Hz each", "", "stamp, and the node's name as frame")
 ESTOP = Topic("estop", Bool, qos.EVENT, "by hand", "", "true latches the emergency stop")
 STOPPED = Topic("safety/stopped", String, qos.LATCHED, "on change", "", "why the arm holds; empty while it may move")

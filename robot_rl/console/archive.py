@@ -9,8 +9,7 @@ import numpy as np
 
 from robot_rl.console.pictures import jpeg
 from robot_rl.data.layout import find_store
-from robot_rl.data.operator_labels import label_episode, operator_labels
-from robot_rl.data.overlays import read_overlay
+from robot_rl.data.operator_labels import label_episode, operator_words
 from robot_rl.data.schema import IMAGE_PREFIX, Episode, Source
 from robot_rl.data.store import EpisodeStore
 from robot_rl.errors import UnknownNameError
@@ -80,11 +79,8 @@ class Archive:
 
     def _label(self, episode_id: str) -> dict[str, Any] | None:
         """Who said what of it in hindsight, and nobody later; None if nobody did."""
-        if not (labels := operator_labels(self._store())):
-            return None
         with EpisodeStore.open(self._store()) as store:
-            mark = store.fingerprint(episode_id)
-        return dict(read_overlay(self._store(), labels[mark], mark).provenance) if mark in labels else None
+            return operator_words(store, (episode_id,)).get(episode_id)
 
     def _read(self, episode_id: str) -> Episode:
         """The episode; the newest one asked for is kept, as a page asks for many of its frames."""

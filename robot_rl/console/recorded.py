@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from robot_rl.data.operator_labels import operator_labels
-from robot_rl.data.overlays import read_overlay
+from robot_rl.data.operator_labels import operator_words
 from robot_rl.data.schema import CUT, JUDGE, OVERRULED
 from robot_rl.data.store import EpisodeStore
 from robot_rl.env.task import TASK_JUDGE
@@ -25,12 +24,10 @@ def recorded_rows(path: Path, control_period: float, known: int = 0, most: int =
         DataError: if the store cannot be read.
     """
     with EpisodeStore.open(path) as store:
-        labels = operator_labels(path)
-        rows = []
-        for one in store.summaries()[known:][-most:]:
-            mark = store.fingerprint(one.episode_id) if labels else ""
-            word = read_overlay(path, labels[mark], mark).provenance if mark in labels else None
-            facts = one.metadata
+        rows, newest = [], store.summaries()[known:][-most:]
+        words = operator_words(store, [one.episode_id for one in newest])
+        for one in newest:
+            word, facts = words.get(one.episode_id), one.metadata
             rows.append(
                 {
                     "id": one.episode_id,

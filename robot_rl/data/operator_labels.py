@@ -7,13 +7,13 @@ episode counts; what was recorded stays as it was.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from robot_rl.data.overlays import OverlayWriter, overlay_fingerprints, overlay_names
+from robot_rl.data.overlays import OverlayWriter, overlay_fingerprints, overlay_names, read_overlay
 from robot_rl.data.schema import JUDGE
 from robot_rl.data.store import EpisodeStore
 from robot_rl.errors import DataError
@@ -28,6 +28,26 @@ def operator_labels(store: Path) -> dict[str, str]:
     """By fingerprint of each episode that a person labelled in hindsight, the name of the newest such overlay."""
     numbers = sorted(int(found[1]) for name in overlay_names(store) if (found := _NAME.fullmatch(name)))
     return {of: _name(number) for number in numbers for of in overlay_fingerprints(store, _name(number))}
+
+
+def operator_words(store: EpisodeStore, episode_ids: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
+    """What a person said of episodes in hindsight, nobody later: `success`, `who` and so on, by episode.
+
+    Args:
+        store: Their store.
+        episode_ids: Of which episodes; None: of all.
+
+    Raises:
+        DataError: if there is no such episode, or an overlay is damaged.
+    """
+    if not (labels := operator_labels(store.path)):
+        return {}
+    marks = {name: store.fingerprint(name) for name in (store.ids() if episode_ids is None else episode_ids)}
+    return {
+        name: dict(read_overlay(store.path, labels[mark], mark).provenance)
+        for name, mark in marks.items()
+        if mark in labels
+    }
 
 
 def label_episode(path: Path, episode_id: str, success: bool, who: str) -> str:

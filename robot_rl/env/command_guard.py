@@ -20,6 +20,9 @@ from robot_rl.env.robot_io import Command, check_command
 from robot_rl.errors import CommandRefusedError, ConfigError, SpecError
 from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_multiply, rotvec_from_quat
 
+LATCHED = "emergency stop: "
+"""How the reason of a stop begins that only a person releases; every other one ends with its cause."""
+
 
 @dataclass(frozen=True, eq=False)
 class GuardedCommand:
@@ -131,7 +134,7 @@ class CommandGuard:
             ActionError: as `check_command` says.
         """
         if self.tripped is not None:
-            raise CommandRefusedError(f"emergency stop: {self.tripped}; release it by hand")
+            raise CommandRefusedError(f"{LATCHED}{self.tripped}; release it by hand")
         check_command(command, now)
         if (stale := self.stale(now)) is not None:
             raise CommandRefusedError(stale)

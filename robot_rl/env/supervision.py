@@ -147,6 +147,14 @@ class Holding:
         with self._lock:
             return sorted(self._holds.values(), key=lambda hold: hold.name != E_STOP)
 
+    def may_go_on(self, free: Callable[[], bool] = lambda: True, *, seconds: float = 0.05) -> bool:
+        """Waits a moment, unless nothing holds the robot and it is `free` to go on; whether the control loop may."""
+        with self._changed:
+            if not self._holds and free():
+                return True
+            self._changed.wait(seconds)
+        return False
+
 
 class Supervision(Holding):
     """A workcell whose arm a person can hold and whose episodes a person can judge.
@@ -221,15 +229,9 @@ class Supervision(Holding):
         )
 
     def wait(self, free: Callable[[], bool] = lambda: True, *, seconds: float = 0.05) -> bool:
-        """Waits a moment, with the robot watched, unless nothing holds it and it is `free` to go on.
-
-        Returns:
-            Whether the control loop may go on.
-        """
-        with self._changed:
-            if not self._holds and free():
-                return True
-            self._changed.wait(seconds)
+        """As `may_go_on`, with the robot watched meanwhile."""
+        if self.may_go_on(free, seconds=seconds):
+            return True
         self.look()
         return False
 

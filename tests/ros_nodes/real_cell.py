@@ -85,7 +85,8 @@ class RealCell:
             self.camera = graph.add(
                 made(CameraNode), cameras=[f"wrist=file:{pictures}"], image_size=64, frozen_after=0.5
             )
-        self.env = RobotEnv(RosWorkcell(self.actor, config).make("plug", options), interventions=True, options=options)
+        self.workcell = RosWorkcell(self.actor, config).make("plug", options)
+        self.env = RobotEnv(self.workcell, interventions=True, options=options)
 
     def reset(self, graph, say_ready, **options):
         """Starts an episode, with somebody who says that the scene is ready once that is asked for."""

@@ -13,7 +13,9 @@ from waiting import PATIENCE, eventually
 from robot_rl.data.schema import Source
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
+from robot_rl.person_elsewhere import PersonElsewhere
 from ros_nodes.console_node import ConsoleNode
+from ros_nodes.ros_person import RosPerson
 
 pytest.importorskip("aiohttp", reason="the console needs aiohttp: pip install 'robot_rl[console]'")
 OPTIONS = WorkcellOptions(cameras=("wrist",), image_size=(64, 64))
@@ -116,9 +118,7 @@ def test_what_the_safety_node_found_holds_until_a_person_says_otherwise(cell):
             assert held["holds"] == [{"name": "safety", "reason": held["holds"][0]["reason"]}]
             assert "too large a force" in held["holds"][0]["reason"]
             await anna.say(type="do", what="success")
-            assert "no node offers" in (await anna.hear("error"))["text"]
-            await anna.say(type="do", what="reset")
-            assert "say Success or Failure" in (await anna.hear("error"))["text"]
+            assert "no node listens on /operator/judgement" in (await anna.hear("error"))["text"]
             await anna.say(type="do", what="resume")
             await anna.hear("state", lambda m: not m["holds"])
             assert cell.safety.guard.tripped is None
@@ -132,7 +132,8 @@ def test_a_demonstration_in_simulation_begins_when_the_person_says_so(cell):
         async with page(cell.console) as anna:
             await anna.take(axes=(0, 0.8, 0, 0, 0, 0))
             reset = asyncio.create_task(asyncio.to_thread(cell.env.reset, seed=3, options={"demonstrate": True}))
-            await anna.hear("state", lambda m: m["phase"]["requests"] == ["start"])
+            asked = await anna.hear("state", lambda m: m["phase"]["requests"] == ["start"])
+            assert asked["phase"]["text"] == "Press Start; then lead."
             assert not reset.done()
             await anna.say(type="do", what="start")
             await reset
@@ -162,22 +163,32 @@ def test_a_real_arm_is_made_ready_and_judged_from_the_page(graph):
         max_age=10.0,
     )
 
+    person = PersonElsewhere()
+    RosPerson(cell.actor, person)
+    env = person.environment(cell.workcell, WorkcellOptions(), interventions=True, time_to_overrule=0.0)
+    still = np.zeros(env.spec_task.action_size, np.float32)
+
     async def ready(anna):
-        await anna.hear("state", lambda m: m["phase"]["requests"] == ["start"])
+        asked = await anna.hear("state", lambda m: m["phase"]["requests"] == ["start"])
+        assert "bring the arm to its start pose" in asked["phase"]["text"]
         await anna.say(type="do", what="start")
+
+    def ending():
+        while True:
+            *_, terminated, truncated, info = env.step(still)
+            if terminated or truncated:
+                return info
 
     async def test():
         async with page(console) as anna:
             await anna.take()
             started = asyncio.create_task(ready(anna))
-            await asyncio.to_thread(cell.env.reset, seed=3)
+            await asyncio.to_thread(env.reset, seed=3)
             await started
-            await anna.hear("state", lambda m: m["phase"]["requests"] == ["success", "failure"])
+            ends = asyncio.create_task(asyncio.to_thread(ending))
+            await anna.hear("state", lambda m: m["phase"]["requests"] == ["success", "failure", "reset"])
             await anna.say(type="do", what="success")
-            assert await asyncio.to_thread(eventually, lambda: cell.task.facts()["success"] == 1)
-            await anna.say(type="do", what="failure")
-            while "no episode is running" not in str((await anna.hear("state"))["remarks"]):
-                await asyncio.sleep(0.05)
+            assert ((await ends)["success"], (await ends)["judge"]) == (True, "operator")
             await anna.give_back()
 
     asyncio.run(test())

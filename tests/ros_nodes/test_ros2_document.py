@@ -8,10 +8,12 @@ from ros_nodes_graph import Cell, Graph
 from std_msgs.msg import String
 
 from robot_rl.env.task import WorkcellOptions
+from robot_rl.person_elsewhere import PersonElsewhere
 from ros_nodes import topics
 from ros_nodes.check import topic_problems, type_name
 from ros_nodes.link_topics import ActorOverTopics, LearnerOverTopics
 from ros_nodes.node import RobotNode
+from ros_nodes.ros_person import RosPerson
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "ros2.md"
 
@@ -39,6 +41,7 @@ def graph():
 def test_a_running_graph_has_the_topics_types_and_qualities_of_the_table(graph):
     cell = Cell(graph, "reach", options=WorkcellOptions(cameras=("wrist",), image_size=(64, 64)))
     learner = graph.add(lambda **options: RobotNode("learner_node", **options))
+    RosPerson(cell.actor, PersonElsewhere())
     served, link = ActorOverTopics(learner), LearnerOverTopics(cell.actor)
     link.open(lambda _: None, lambda _: None, lambda: None)
     try:
