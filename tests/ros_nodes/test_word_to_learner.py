@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import threading
 
 import pytest
 from bringup_process import SMALL
@@ -63,6 +62,8 @@ async def person(console, said):
         assert (await anna.hear("state"))["ended"][-1] == said["paused"], "no episode begins while the arm is held"
         await anna.say(type="do", what="resume")
         await anna.hear("state", lambda m: not m["holds"] and m["episode"]["source"] == "policy")
+        os.kill(os.getpid(), signal.SIGINT)  # the training stops with this episode, and saves
+        await anna.say(type="do", what="failure")
         await anna.give_back()
 
 
@@ -79,11 +80,11 @@ def test_a_persons_word_over_topics_is_recorded_and_learned_as_in_one_process(gr
     def at_the_console():
         try:
             asyncio.run(person(console, said))
-        finally:
-            os.kill(os.getpid(), signal.SIGINT)  # the training stops and saves
+        except BaseException:
+            os.kill(os.getpid(), signal.SIGINT)  # or the training would go on
+            raise
 
-    beside = threading.Thread(target=at_the_console, daemon=True)
-    beside.start()
+    beside = graph.thread(at_the_console)
     with pytest.raises(InterruptedRunError):
         actor.run()
     beside.join()
