@@ -1,9 +1,11 @@
-"""What people say of recorded episodes, on its way to a learner. It knows neither consoles nor stores."""
+"""What people say of recorded episodes, on its way to a learner. It does not know who speaks, or where."""
 
 from __future__ import annotations
 
 from queue import SimpleQueue
 
+from robot_rl.data.operator_labels import operator_words
+from robot_rl.data.store import EpisodeStore
 from robot_rl.learn.learner_port import LearnerPort
 
 
@@ -21,3 +23,9 @@ class Hindsight:
         """Tells the learner; from now on that is what it learns. Never waits."""
         while not self._said.empty():
             learner.judge(*self._said.get())
+
+
+def tell_again(store: EpisodeStore, learner: LearnerPort) -> None:
+    """Tells a learner all that was said of a store's episodes: it may have been stopped before it heard of the last."""
+    for episode_id, word in operator_words(store).items():
+        learner.judge(episode_id, word["success"])

@@ -27,6 +27,7 @@ from robot_rl.errors import (
     UnknownNameError,
 )
 from robot_rl.evaluate import Evaluation, evaluate, mean
+from robot_rl.hindsight import tell_again
 from robot_rl.interruption import stop_on_signal
 from robot_rl.labelled_training import LabelledTraining, labelled
 from robot_rl.learn.checkpoint import load_checkpoint
@@ -131,6 +132,7 @@ def train(
             if checkpoint:
                 perceive_again(checkpoint, store, learner.perception, progress.log)
                 training.load(checkpoint, play_again=site.repeatable)
+                tell_again(store, learner)
             if assistance is not None:
                 stack.enter_context(assistance.begin(metrics))
             with stop_on_signal(lambda: _stop(training, progress)):

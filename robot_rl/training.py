@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from robot_rl.config.components import TrainConfig
-from robot_rl.data.operator_labels import operator_words
 from robot_rl.data.schema import Episode
 from robot_rl.data.store import EpisodeStore
 from robot_rl.demonstrate import demonstration_facts, demonstration_id, record_demonstrations
@@ -214,7 +213,7 @@ class Training:
         """One episode, with the learner working between its steps."""
         config = self._config
         seed = episode_seed(Purpose.TRAINING, config.seed, self._episodes)
-        rollout.begin(seed, _episode_id(self._episodes))
+        rollout.begin(seed, f"episode-{self._episodes:05d}")
         self._episodes += 1
         result = None
         while result is None:
@@ -290,8 +289,6 @@ class Training:
             self._progress.log(
                 f"{len(late)} episodes recorded after the checkpoint were set aside and are played again"
             )
-        for episode_id, word in operator_words(self._store).items():
-            self._learner.judge(episode_id, word["success"])  # it may have been said after the checkpoint
 
     def _learn_from_record(self, episode: Episode) -> None:
         """Tells the learner an episode that was played before, step by step."""
@@ -390,10 +387,6 @@ class Training:
             success=None if result.undecided else mean(r.success and not r.assisted for r in self._recent),
             intervention_rate=sum(r.operator_steps for r in self._recent) / steps,
         )
-
-
-def _episode_id(number: int) -> str:
-    return f"episode-{number:05d}"
 
 
 def _number(episode_id: str) -> int:

@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -19,6 +19,7 @@ from rclpy.qos import QoSCompatibility, qos_check_compatible
 
 from ros_nodes import topics
 from ros_nodes.bringup import NodeSpec
+from ros_nodes.node import is_neighbour
 from ros_nodes.supervisor import Supervisor
 from ros_nodes.topics import TOPICS, Topic
 
@@ -85,7 +86,8 @@ def _wait_for(node: Node, names: set[str], supervisor: Supervisor) -> set[str]:
     missing = names
     while missing and time.monotonic() < deadline:
         _spin(node, 0.1)
-        missing = names - set(node.get_node_names())
+        here = node.get_namespace()
+        missing = names - {name for name, where in node.get_node_names_and_namespaces() if where == here}
         if any(code not in (None, 0) for code in supervisor.codes().values()):
             break  # it has said why
     return missing
@@ -96,6 +98,7 @@ class _Diagnosed:
 
     def __init__(self, node: Node) -> None:
         self._newest: dict[str, deque[DiagnosticStatus]] = {}
+        self._is_ours: Callable[[DiagnosticStatus], bool] = lambda status: is_neighbour(node, status.name)
         topic = topics.DIAGNOSTICS
         node.create_subscription(topic.type, topic.name, self._take, topic.qos)
 
@@ -107,7 +110,7 @@ class _Diagnosed:
         return [f"{said[-1].name}: {said[-1].message}" for said in wrong]
 
     def _take(self, message: DiagnosticArray) -> None:
-        for status in message.status:
+        for status in filter(self._is_ours, message.status):
             self._newest.setdefault(status.name, deque(maxlen=2)).append(status)
 
 

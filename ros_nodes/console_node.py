@@ -37,7 +37,7 @@ from robot_rl.teleop.person import Person
 from ros_nodes import convert, topics
 from ros_nodes.arrivals import Arrivals
 from ros_nodes.main import run_job
-from ros_nodes.node import RobotNode
+from ros_nodes.node import RobotNode, is_neighbour
 from ros_nodes.parameters import declare, refuse_changes
 from ros_nodes.person_ready import FACT, to_make_ready
 from ros_nodes.ros_readings import RosReadings
@@ -161,7 +161,8 @@ class ConsoleNode(RobotNode):
         self._advanced = from_text(Advanced, message.data).stamp
 
     def _take_diagnostics(self, message: DiagnosticArray) -> None:
-        said = {pair.key: pair.value for status in message.status for pair in status.values}
+        ours = [status for status in message.status if is_neighbour(self, status.name)]
+        said = {pair.key: pair.value for status in ours for pair in status.values}
         if FACT in said:
             self._waits = said[FACT] == "True"
 

@@ -100,5 +100,10 @@ class RobotNode(Node):
         self._diagnostics.publish(array)
 
 
+def is_neighbour(node: Node, full_name: str) -> bool:
+    """Whether a node of that full name, e.g. `/left/sim_node`, is in the same namespace: part of the same robot."""
+    return full_name.rpartition("/")[0] == node.get_namespace().rstrip("/")
+
+
 def _text(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -4,6 +4,7 @@ import os
 import queue
 import threading
 from collections.abc import Callable
+from functools import partial
 
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 
@@ -91,15 +92,30 @@ class Cell:
     """A simulated arm behind topics, with safety and teleoperation, and the workcell that an actor makes of it."""
 
     def __init__(
-        self, graph: Graph, task="reach", *, lockstep=True, options=None, safety=None, max_age=0.2, operator="script"
+        self,
+        graph: Graph,
+        task="reach",
+        *,
+        lockstep=True,
+        options=None,
+        safety=None,
+        max_age=0.2,
+        operator="script",
+        namespace="",
     ):
-        self.sim = graph.add(SimNode, task=task, lockstep=lockstep, operator=operator, **sim_options(options))
-        self.safety = graph.add(SafetyNode, use_sim_time=lockstep, **(safety or {}))
-        self.teleop = graph.add(TeleopNode)
-        self.actor = graph.add(lambda **made: RobotNode("actor_node", **made))
+        there = namespaced(namespace)
+        self.sim = graph.add(there(SimNode), task=task, lockstep=lockstep, operator=operator, **sim_options(options))
+        self.safety = graph.add(there(SafetyNode), use_sim_time=lockstep, **(safety or {}))
+        self.teleop = graph.add(there(TeleopNode))
+        self.actor = graph.add(lambda **made: there(RobotNode)("actor_node", **made))
         self.workcell = RosWorkcell(self.actor, ActorNodeConfig(graph_timeout=20.0, max_age=max_age)).make(
             task, options or WorkcellOptions()
         )
+
+
+def namespaced(namespace):
+    """Makes nodes of a class in a namespace."""
+    return lambda kind: partial(kind, cli_args=["--ros-args", "-r", f"__ns:=/{namespace}"]) if namespace else kind
 
 
 def sim_options(options):
