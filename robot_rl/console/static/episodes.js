@@ -32,7 +32,7 @@ export class Episodes {
     if (row.label) words.append(made("p", `${row.label.who}: it was ${VERDICT[row.label.success]}`, "word"));
     const open = made("button", "Replay");
     open.addEventListener("click", () => this.open(row.id));
-    const other = made("button", success ? "✕" : "✓", `correct ${success ? "bad" : "good"}`);
+    const other = made("button", success ? "→ ✕" : "→ ✓", `correct ${success ? "bad" : "good"}`);
     other.title = `It was ${VERDICT[!success]}`;
     other.setAttribute("aria-label", `${row.id} was ${VERDICT[!success]}`);
     other.disabled = !mine;

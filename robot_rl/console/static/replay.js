@@ -40,7 +40,7 @@ export class Replay {
   // What it was, by whom; the newest word is the one that counts.
   say() {
     const { metadata, judge, label } = this.episode, words = (success) => (success ? "success" : "no success");
-    $("replay-judged").textContent = `recorded: ${metadata.cut ? "cut" : words(metadata.success)}, by ${judge}` + (label ? ` · ${label.who}: ${words(label.success)}` : "");
+    $("replay-judged").textContent = `recorded: ${metadata.cut ? `cut: ${metadata.cut}` : `${words(metadata.success)}, by ${judge}`}` + (label ? ` · ${label.who}: ${words(label.success)}` : "");
     $("replay-success").setAttribute("aria-pressed", label?.success === true);
     $("replay-failure").setAttribute("aria-pressed", label?.success === false);
   }
