@@ -83,6 +83,13 @@ class RosSupervision(Holding):
         own = super().holds
         return own or ([Hold(STOPPED, self._stopped)] if self._stopped else [])
 
+    def hold(self, name: str, reason: str) -> None:
+        """Latches the stop of the safety node; the recording of the running episode says why."""
+        first = not super().holds
+        super().hold(name, reason)
+        if first and self.judges:
+            self.cut(reason)
+
     def release(self, name: str) -> None:
         """Takes one hold away; when none is left, the safety node is asked to let go.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -52,6 +53,8 @@ def _up(arguments: argparse.Namespace) -> int:
         if not isinstance(value, wanted):
             raise ConfigError(f"--{name} has to be a whole number, got {value!r}")
         given[name] = value
+    if (params := given.get("params")) and not Path(params).is_file():
+        raise ConfigError(f"--params {params}: there is no such file; launch/config/robot.yaml is an example")
     specs = node_specs(table, arguments.bringup, given)
     environment = {} if arguments.domain is None else {"ROS_DOMAIN_ID": str(arguments.domain)}
     namespace = str(given.get("namespace", ""))

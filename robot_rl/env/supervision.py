@@ -219,7 +219,7 @@ class Supervision(Holding):
             verdict, cut, hold = self._verdict, self._cut, self._held_in_episode
             self._verdict, self._cut = None, None
         if hold is not None:
-            return replace(outcome, success=False, reward=0.0, cut=hold.reason, held=True)
+            return replace(outcome, success=False, reward=0.0, cut=cut or hold.reason, held=True)
         if verdict is None:
             return replace(outcome, cut=cut) if cut is not None else outcome
         overruled = outcome.judge if verdict != outcome.success else None
