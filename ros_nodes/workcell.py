@@ -181,9 +181,15 @@ class RosWorkcell:
     def _task_server(self) -> str:
         """The node that says which task it is."""
         topic = self._node.resolve_topic_name(topics.HEAD.name)
-        alone = self._arrivals.wait_for(lambda: len(_publishers(self._node, topic)) == 1, self._config.graph_timeout)
+
+        def alone() -> bool:
+            """Of a publisher that has just been discovered, DDS does not know the node for a moment."""
+            names = _publishers(self._node, topic)
+            return len(names) == 1 and names[0] in _nodes(self._node)
+
+        found = self._arrivals.wait_for(alone, self._config.graph_timeout)
         names = _publishers(self._node, topic)
-        if not alone:
+        if not found:
             raise GraphError(f"exactly one node has to publish {topic}; here: {', '.join(names) or 'none'}")
         return names[0]
 
@@ -219,6 +225,11 @@ def _set(simulation: SimulationConfig) -> str:
     return (
         ", ".join(f"{key} {value:g}" for key, value in asdict(simulation).items() if value is not None) or "the task's"
     )
+
+
+def _nodes(node: RobotNode) -> set[str]:
+    """Full names of all nodes."""
+    return {f"{where.rstrip('/')}/{name}" for name, where in node.get_node_names_and_namespaces()}
 
 
 def _publishers(node: RobotNode, topic: str) -> list[str]:

@@ -84,8 +84,6 @@ def test_a_calibration_of_another_camera_resolution_or_robot_is_refused(graph, t
 
 def test_an_identified_arm_is_simulated_and_a_run_has_to_know_it(graph, tmp_path):
     file = saved(ARM, tmp_path / "arm.yaml")
-    with pytest.raises(CalibrationError, match="of robot 'fr3', not of 'ur5'"):
-        start(graph, arm=str(file), robot="ur5")
     sim, actor = start(graph, arm=str(file), robot="fr3", cameras=[""])
     assert sim.cell.playback.own == ARM.settings
     graph.add(SafetyNode, use_sim_time=True)
@@ -97,3 +95,8 @@ def test_an_identified_arm_is_simulated_and_a_run_has_to_know_it(graph, tmp_path
     assert "sim of fr3" in Calibrations.of(config).facts()
     with pytest.raises(CalibrationError, match=r"arm.yaml says that the arm moves with .*--train-config"):
         Calibrations.of(TrainConfig(task="reach", calibrations=(str(file),)))
+
+
+def test_an_arm_that_was_identified_with_another_tool_is_refused(graph, tmp_path):
+    with pytest.raises(CalibrationError, match="of robot 'fr3', not of 'ur5'"):
+        start(graph, arm=str(saved(ARM, tmp_path / "arm.yaml")), robot="ur5")
