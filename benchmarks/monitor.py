@@ -30,11 +30,11 @@ def first_alarm(error: float, success: float, episodes: int, rng: np.random.Gene
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--episode", type=float, default=12.0, metavar="S", help="robot time of one (default: 12)")
+    parser.add_argument("--episode", type=float, default=10.0, metavar="S", help="robot time of one (default: 10)")
     parser.add_argument("--success", type=float, nargs="+", default=[0.0, 0.3, 0.6, 0.9], help="shares that succeed")
     parser.add_argument("--errors", type=float, nargs="+", default=[0.01, 0.02, 0.05, 0.1, 0.2],
                         help="shares of the failures that are rewarded")  # fmt: skip
-    parser.add_argument("--hours", type=int, default=1000, help="drawn for each figure (default: 1000)")
+    parser.add_argument("--hours", type=int, default=2000, help="drawn for each figure (default: 2000)")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     if arguments.episode <= 0 or arguments.hours < 1:
