@@ -209,6 +209,8 @@ def report(arguments: argparse.Namespace) -> None:
     names = ["BC", "filtered BC", "IQL, true reward", *(f"IQL, {error:.0%} errors" for error in ERRORS)]
     found = {name: [json.loads(f.read_text()) for f in sorted(arguments.out.glob(f"seed*/{name}.json"))]
              for name in names}  # fmt: skip
+    if missing := [name for name, rows in found.items() if not rows]:
+        raise SystemExit(f"{arguments.out}: no results of {', '.join(missing)} yet; `run` goes on where it was")
     means: dict[str, tuple[float, float, float]] = {}
     print("| arm | success | 95 % interval over seeds | seeds | rank correlation of the reward with the truth |")
     print("|---|---|---|---|---|")

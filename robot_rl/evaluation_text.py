@@ -42,6 +42,12 @@ def in_words(summary: dict[str, Any]) -> list[str]:
     return lines
 
 
+def asked_in_words(labels: dict[str, Any]) -> str:
+    """What labelling took."""
+    speed = f", {labels['labels_per_s']:.2g} labels/s" if labels["labels_per_s"] is not None else ""
+    return f"{labels['asked']} were asked for{speed}, cost {labels['cost']:.4g}; {labels['cache_hits']} were known"
+
+
 def _labels_in_words(labels: dict[str, Any]) -> list[str]:
     """What rewarded the training."""
     late = (
@@ -50,6 +56,7 @@ def _labels_in_words(labels: dict[str, Any]) -> list[str]:
         else ""
     )
     lines = [f"rewarded by {labels['labelled']} labels {labels['labels']!r} of {labels['model']}{late}"]
+    lines.append(asked_in_words(labels))
     if labels["judged"]:
         lines.append(
             f"{labels['judged']} of them compared with the truth: hack gap {100 * labels['hack_gap']:+.1f} points, "

@@ -150,6 +150,7 @@ def _watch(arguments: argparse.Namespace) -> Reply:
     from robot_rl.data.layout import find_store, read_head
     from robot_rl.data.summary import EpisodeSummary
     from robot_rl.errors import BudgetSpentError
+    from robot_rl.evaluation_text import asked_in_words
     from robot_rl.reward.answer import Answer
     from robot_rl.reward.budget import Budget
     from robot_rl.reward.calibration import read_calibration
@@ -172,8 +173,8 @@ def _watch(arguments: argparse.Namespace) -> Reply:
         file = labels.calibration_path(name)
         found = HackWatch(read_calibration(file) if file.exists() else None)
 
-        def take(row: EpisodeSummary, answer: Answer, lag: float | None) -> None:
-            if (alarm := found.add(row, answer, lag, judges=config.kind == "success")) is not None:
+        def take(row: EpisodeSummary, answer: Answer, lag: float | None, asked: bool) -> None:
+            if (alarm := found.add(row, answer, lag, asked, judges=config.kind == "success")) is not None:
                 say(f"ALARM after {row.episode_id}: {alarm}")
 
         watch = Watch(path, config, task, labels, name, backend, on_label=take)
@@ -182,8 +183,10 @@ def _watch(arguments: argparse.Namespace) -> Reply:
         )
         try:
             while not stop.is_set():
-                if why := watch.round().why:
-                    say(f"left for the next round: {why}")
+                done = watch.round()
+                found.asking_s += done.seconds
+                if done.why:
+                    say(f"left for the next round: {done.why}")
                 budget.check()
                 stop.wait(arguments.pause)
         except BudgetSpentError as error:
@@ -196,6 +199,7 @@ def _watch(arguments: argparse.Namespace) -> Reply:
     ]
     if found.lags:
         lines.append(f"lag from episode to label {summary['lag_p50_s']:.1f} s (p95 {summary['lag_p95_s']:.1f} s)")
+    lines.append(asked_in_words(summary))
     if stopped:
         lines.append(f"stopped: {stopped}")
     return Reply(summary, lines, int(bool(summary["alarms"] or stopped)))

@@ -78,6 +78,7 @@ class LabelledTraining:
         for word in words:
             if isinstance(word, Looked):
                 self._passed |= set(word.left)
+                self._watch.asking_s += word.seconds
                 if word.why and word.why != self._said:
                     self._progress.log(f"episodes are left without a label, and asked about again: {word.why}")
                 self._said = word.why
@@ -100,7 +101,7 @@ class LabelledTraining:
         success, truth = self._watch.success(answer), known_success(row)
         if row.success is None and success is not None:
             self._learner.judge(row.episode_id, success)
-        alarm = self._watch.add(row, answer, word.lag)
+        alarm = self._watch.add(row, answer, word.lag, word.asked)
         if word.lag is not None:  # else it is in the record already
             self._metrics.write(
                 "label",
@@ -112,6 +113,7 @@ class LabelledTraining:
                     "success": success,
                     "truth": truth,
                     "lag_s": word.lag,
+                    "asked": word.asked,
                     "cost": word.cost,
                     "alarms": self._watch.monitor.alarms,
                 },

@@ -34,7 +34,7 @@ from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.learn.local_learner import LocalLearner
 from robot_rl.learn.networks import Policy, make_policy
-from robot_rl.learn.perception import Perception, make_perception
+from robot_rl.learn.perception import Perception, Potential, make_perception
 from robot_rl.learn.rollout import EpisodeResult, Observer, Rollout, StoreRecorder
 from robot_rl.link.remote_learner import RemoteLearner
 from robot_rl.metrics import MetricsWriter, read_metrics
@@ -44,9 +44,11 @@ from robot_rl.person_training import assisted
 from robot_rl.progress import Progress
 from robot_rl.resuming import checkpoint_to_resume, how_to_resume, perceive_again, say_how_to_resume
 from robot_rl.reward.classifier_file import ClassifierFile
+from robot_rl.reward.progress_head_file import ProgressHeadFile
 from robot_rl.rewarded import rewarded, watched
 from robot_rl.run_classifier import classifier_of, classifier_of_run, keep_classifier
 from robot_rl.run_directory import RunDirectory
+from robot_rl.run_shaping import keep_shaping_head, potential_of, shaping_head_of, shaping_head_of_run
 from robot_rl.site import Site
 from robot_rl.training import CHECKPOINT_KIND, Training
 from robot_rl.video import VideoRecorder
@@ -90,8 +92,9 @@ def train(
         if run is not None:
             calibrations.check_same(RunDirectory.read_calibrations(path), path)
         classifier = classifier_of(config.reward) if run is None else classifier_of_run(path, config.reward)
+        shaping = shaping_head_of(config.reward) if run is None else shaping_head_of_run(path, config.reward)
         checkpoint = checkpoint_to_resume(run, config) if run is not None else None
-        observed = workcell_options(config, classifier)
+        observed = workcell_options(config, classifier, shaping)
         assistance = None
         if operator is None:
             helped = config.intervention.enabled
@@ -101,11 +104,14 @@ def train(
             assistance = stack.enter_context(assisted(config, observed, classifier, operator, path))
             env = assistance.env
         labels = stack.enter_context(labelled(config, env))
-        learner = stack.enter_context(_learner(config, env, site))
+        potential = potential_of(shaping, config.reward, env.spec_task) if shaping is not None else None
+        learner = stack.enter_context(_learner(config, env, site, potential))
         if run is None:  # made last, so that a task or setting that does not work leaves no directory behind
             run = stack.enter_context(RunDirectory.create(path, config, calibrations=calibrations))
         if classifier is not None:
             keep_classifier(run, classifier, config.reward)
+        if shaping is not None:
+            keep_shaping_head(run, shaping, config.reward)
         stack.enter_context(say_how_to_resume(path))
         facts, keep = {"task": config.task, "seed": config.seed}, not site.repeatable and checkpoint is not None
         store = stack.enter_context(EpisodeStore.open_or_create(run.episodes_path, facts, keep_interrupted=keep))
@@ -243,14 +249,16 @@ def _film(
     return True
 
 
-def workcell_options(config: TrainConfig, classifier: ClassifierFile | None = None) -> WorkcellOptions:
-    """What the configuration asks of the workcell, and the classifier that judges, where there is one."""
+def workcell_options(
+    config: TrainConfig, classifier: ClassifierFile | None = None, shaping: ProgressHeadFile | None = None
+) -> WorkcellOptions:
+    """What the configuration asks of the workcell, and the files by which it judges and shapes, where there are any."""
     reaction_time = config.reaction_time if config.realtime else 0.0
     options = WorkcellOptions(realtime=config.realtime, reaction_time=reaction_time, simulation=config.simulation)
     if config.observations == "pixels":
         size = config.encoder.image_size
         options = replace(options, cameras=config.encoder.cameras, image_size=(size, size), estimates=False)
-    return watched(options, config.reward, classifier)
+    return watched(options, config.reward, classifier, shaping)
 
 
 def _environment(
@@ -366,9 +374,9 @@ def _evaluate(
 
 
 @contextlib.contextmanager
-def _learner(config: TrainConfig, env: RobotEnv, site: Site) -> Iterator[LearnerPort]:
+def _learner(config: TrainConfig, env: RobotEnv, site: Site, potential: Potential | None) -> Iterator[LearnerPort]:
     """The learner, in this process or in another."""
-    perception = make_perception(env.observation_specs, config)
+    perception = make_perception(env.observation_specs, config, potential)
     if config.processes == 1:
         yield LocalLearner(env.spec_task, perception, config)
         return

@@ -48,6 +48,8 @@ def _check_same(old: TrainConfig, new: TrainConfig) -> None:
     sight, reward = new.encoder, replace(old.reward, budget=new.reward.budget)
     if reward.kind == "classifier":  # which has its content's hash
         reward = replace(reward, path=new.reward.path)
+    if reward.shaping.head and new.reward.shaping.head:  # likewise
+        reward = replace(reward, shaping=replace(reward.shaping, head=new.reward.shaping.head))
     extended = replace(
         old,
         env_steps=new.env_steps,

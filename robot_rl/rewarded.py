@@ -17,30 +17,39 @@ from robot_rl.reward.classifier_file import ClassifierFile
 from robot_rl.reward.classifier_judge import ClassifierJudge
 from robot_rl.reward.label_judge import LabelJudge
 from robot_rl.reward.labeller import labelled_view
+from robot_rl.reward.progress_head_file import ProgressHeadFile
 
 
-def watched(options: WorkcellOptions, config: RewardConfig, classifier_file: ClassifierFile | None) -> WorkcellOptions:
-    """What has to be observed, so that whoever judges can; the cameras of a policy come first.
+def watched(
+    options: WorkcellOptions,
+    config: RewardConfig,
+    classifier_file: ClassifierFile | None,
+    shaping: ProgressHeadFile | None = None,
+) -> WorkcellOptions:
+    """What has to be observed, so that whoever judges can, and who shapes; the cameras of a policy come first.
 
     Args:
         options: What the policy observes.
         config: Who judges.
         classifier_file: The classifier, where one judges.
+        shaping: By which rewards are shaped; None where they are not, or nothing is learned.
 
     Raises:
         ConfigError: if no store with labels is named.
         DataError: if it cannot be read.
     """
+    needed: list[tuple[str, tuple[int, int]]] = []
     if config.kind == "vlm":
-        camera, size = labelled_view(_labels(config), config.labels)
-        needed: tuple[str, ...] = (camera,)
-    elif classifier_file is None:
-        return options
-    else:
+        needed.append(labelled_view(_labels(config), config.labels))
+    elif classifier_file is not None:
         classifier = classifier_file.classifier
-        needed, size = classifier.cameras, (classifier.size, classifier.size)
-    cameras = tuple(dict.fromkeys((*options.cameras, *needed)))
-    return replace(options, cameras=cameras, image_size=options.image_size if options.cameras else size)
+        needed += [(camera, (classifier.size, classifier.size)) for camera in classifier.cameras]
+    if shaping is not None:
+        needed.append((shaping.head.camera, (shaping.head.size, shaping.head.size)))
+    if not needed:
+        return options
+    cameras = tuple(dict.fromkeys((*options.cameras, *(camera for camera, _ in needed))))
+    return replace(options, cameras=cameras, image_size=options.image_size if options.cameras else needed[0][1])
 
 
 def rewarded(make: Callable[[], Workcell], config: RewardConfig, classifier_file: ClassifierFile | None) -> Workcell:

@@ -27,6 +27,7 @@ from robot_rl.main_job import evaluate_run, train, workcell_options
 from robot_rl.person_elsewhere import PersonElsewhere
 from robot_rl.run_classifier import classifier_of
 from robot_rl.run_directory import RunDirectory, default_run_path
+from robot_rl.run_shaping import shaping_head_of
 from robot_rl.site import Site
 from ros_nodes.link_topics import LearnerOverTopics
 from ros_nodes.main import run_job
@@ -88,7 +89,7 @@ class ActorNode(RobotNode):
         config = load_config(Path(self.config.config) if self.config.config else None, list(self.config.settings))
         count, path = self.config.episodes or config.demonstrations, Path(self.config.out)
         site, _ = self._site()
-        observed = workcell_options(config, classifier_of(config.reward))
+        observed = workcell_options(config, classifier_of(config.reward), shaping_head_of(config.reward))
         calibrations = Calibrations.of(config, site.calibrations(observed.cameras))
         facts = demonstrate(
             config.task,

@@ -11,7 +11,7 @@ from robot_rl.resuming import checkpoint_to_resume
 from robot_rl.reward.certificate import certificate_path
 from robot_rl.reward.classifier import RewardClassifier
 from robot_rl.reward.success_head import SuccessHead
-from robot_rl.run_classifier import COPY, classifier_of, classifier_of_run, keep_classifier
+from robot_rl.run_classifier import KEPT, classifier_of, classifier_of_run, keep_classifier
 from robot_rl.run_directory import RunDirectory
 
 
@@ -34,11 +34,15 @@ def started(tmp_path):
 
 def test_a_resumed_run_has_the_classifier_that_it_was_started_with(started, tmp_path, capsys):
     run, config = started
-    content, fact = (run / COPY).read_bytes(), RunDirectory.read_facts(run)["classifier"]
+    content, fact = (run / KEPT.copy).read_bytes(), RunDirectory.read_facts(run)["classifier"]
     assert content == (tmp_path / "first.pt").read_bytes()
-    assert certificate_path(run / COPY).read_text() == "{}"
+    assert certificate_path(run / KEPT.copy).read_text() == "{}"
     own = classifier_of_run(run, config.reward)
-    assert (own.path, own.sha256, fact) == (run / COPY, fact["sha256"], {**fact, "path": str(tmp_path / "first.pt")})
+    assert (own.path, own.sha256, fact) == (
+        run / KEPT.copy,
+        fact["sha256"],
+        {**fact, "path": str(tmp_path / "first.pt")},
+    )
     with RunDirectory.resume(run) as again:
         keep_classifier(again, own, config.reward)
     assert RunDirectory.read_facts(run)["classifier"] == fact
@@ -62,7 +66,7 @@ def test_another_classifier_is_refused_and_both_are_named(started, tmp_path):
         classifier_of_run(run, replace(config.reward, path="nowhere.pt"))
 
     same = replace(config, reward=replace(config.reward, path=str(write(tmp_path / "same.pt"))))
-    assert classifier_of_run(run, same.reward).path == run / COPY
+    assert classifier_of_run(run, same.reward).path == run / KEPT.copy
     with RunDirectory.resume(run) as again:
         assert checkpoint_to_resume(again, same) is None  # it may go on under the other name
         with pytest.raises(CheckpointError, match="other settings of reward"):
@@ -71,9 +75,9 @@ def test_another_classifier_is_refused_and_both_are_named(started, tmp_path):
 
 def test_a_copy_that_is_gone_or_was_changed_is_named_with_its_cure(started):
     run, config = started
-    write(run / COPY, threshold=0.1)
+    write(run / KEPT.copy, threshold=0.1)
     with pytest.raises(RunDirectoryError, match=r"is not the classifier that the run was started with.*first\.pt"):
         classifier_of_run(run, config.reward)
-    (run / COPY).unlink()
+    (run / KEPT.copy).unlink()
     with pytest.raises(RunDirectoryError, match=r"is gone; it was taken from .*first\.pt: bring it back"):
         classifier_of_run(run, config.reward)

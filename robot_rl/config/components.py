@@ -104,6 +104,16 @@ class BudgetConfig:
 
 
 @dataclass(frozen=True, config=STRICT)
+class ShapingConfig:
+    """Rewards shaped by progress, R + gamma Phi(s') - Phi(s) (Ng 1999): learning is led, what is best stays best."""
+
+    head: str = ""
+    """File of a progress head, from `robot-rl label train --kind progress`. Empty: rewards are not shaped."""
+    scale: PositiveReal = 1.0
+    """Phi of a task that looks done, in units of the reward; a success is worth 1. Phi is this times the progress."""
+
+
+@dataclass(frozen=True, config=STRICT)
 class RewardConfig:
     """Who says whether an episode is a success, while training and in evaluation."""
 
@@ -122,6 +132,8 @@ class RewardConfig:
     """`vlm`: take labels that did not pass the gate for being a sparse reward. The run then says so."""
     budget: BudgetConfig = Field(default_factory=BudgetConfig)
     """`vlm`: what labelling may use while the run lasts, anew after each resuming."""
+    shaping: ShapingConfig = Field(default_factory=ShapingConfig)
+    """With any kind: a reward for progress while learning."""
     allow_unfit: bool = False
     """Take a classifier although `robot-rl reward report` did not find it fit to end episodes, or was not asked."""
     overrule_s: Annotated[float, Field(ge=0, le=30)] = 2.0

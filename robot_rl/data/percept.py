@@ -64,10 +64,12 @@ class Percept(NamedTuple):
     Attributes:
         state: Packed and scaled, shape (state_size,), float32.
         images: Of the shape and dtype of the `ImageSpec`; None where the policy does not see.
+        potential: Phi, by which rewards are shaped; 0 where they are not.
     """
 
     state: np.ndarray
     images: np.ndarray | None = None
+    potential: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -78,11 +80,46 @@ class PerceptSpec:
         state_size: Elements of the state.
         images: What is kept of the frames; None where the policy does not see.
         pose: First element of the tcp's pose in the state, and the one behind its last; None where nobody asks for it.
+        potential: Largest potential; the least is 0. 0 where rewards are not shaped.
     """
 
     state_size: int
     images: ImageSpec | None = None
     pose: tuple[int, int] | None = None
+    potential: float = 0.0
+
+
+def check_maker(images: ImageSpec | None, saved: str | None) -> None:
+    """Refuses images of another make.
+
+    Args:
+        images: What is kept; None keeps none.
+        saved: What made those that were saved, or None.
+
+    Raises:
+        DataError: naming both makes.
+    """
+    maker = images.maker if images else None
+    if maker != saved:
+        raise DataError(
+            f"replay state has images by {saved or 'nobody'}, this replay takes those by {maker or 'nobody'}; "
+            "go on with the encoder settings of the run, or start a new run"
+        )
+
+
+def checked_percept(percept: Percept, state_size: int, images: ImageSpec | None, *, shaped: bool) -> Percept:
+    """`percept`, if replay can keep it: of these sizes, finite, with images and a potential only if they are kept.
+
+    Raises:
+        DataError: naming what was given and what is valid.
+    """
+    if images is not None:
+        images.check(percept.images)
+    elif percept.images is not None:
+        raise DataError("replay: got images, but keeps none")
+    if not np.isfinite(percept.potential) or (percept.potential != 0.0 and not shaped):
+        raise DataError(f"replay: potential is {percept.potential}, expected {'a finite one' if shaped else 'none'}")
+    return percept._replace(state=checked_row("state", percept.state, state_size))
 
 
 def checked_row(what: str, value: np.ndarray, size: int) -> np.ndarray:

@@ -14,7 +14,7 @@ import numpy as np
 
 from robot_rl.data.episode_list import EpisodeList
 from robot_rl.data.image_memory import image_memory
-from robot_rl.data.percept import ImageSpec, Percept, checked_row
+from robot_rl.data.percept import ImageSpec, Percept, check_maker, checked_percept, checked_row
 from robot_rl.data.sample import Sample
 from robot_rl.data.schema import OPERATOR_SOURCES, Episode, Source
 from robot_rl.data.slot_queue import SlotQueue
@@ -39,6 +39,7 @@ class ReplayBuffer:
         images: What is kept of the frames of an observation; None keeps nothing.
         pose: Which elements of the state are a pose that says how far an episode is from its end.
         device: Where images are kept and looked at; everything else is small and stays with the CPU.
+        shaped: Whether observations have a potential Phi; what is sampled is R + gamma^m Phi(s') - Phi(s) (Ng 1999).
     """
 
     def __init__(
@@ -49,11 +50,13 @@ class ReplayBuffer:
         images: ImageSpec | None = None,
         pose: tuple[int, int] | None = None,
         device: str = "cpu",
+        *,
+        shaped: bool = False,
     ) -> None:
         if capacity < 2:
             raise DataError(f"replay capacity is {capacity} rows; the shortest episode takes 2")
         self.capacity, self.state_size, self.action_size = capacity, state_size, action_size
-        self.image_spec, self.pose, self.device = images, pose, device
+        self.image_spec, self.pose, self.device, self.shaped = images, pose, device, shaped
         self._images = image_memory(capacity, images, device) if images is not None else None
         self._columns = {
             "state": np.zeros((capacity, state_size), np.float32),
@@ -66,6 +69,8 @@ class ReplayBuffer:
             "run_length": np.zeros(capacity, np.int64),  # at the first row of a run: its steps so far
             "success_at": np.zeros(capacity, np.int64),  # at the first row of an episode that succeeded: its steps
         }
+        if shaped:
+            self._columns["potential"] = np.zeros(capacity, np.float32)
         self._all = SlotQueue(capacity)
         self._operator = SlotQueue(capacity)
         self._episodes = EpisodeList()
@@ -270,7 +275,11 @@ class ReplayBuffer:
         rewards = columns["reward"][(slots[:, None] + ahead) % capacity]
         rewards *= powers[:n_step]
         rewards[ahead >= steps[:, None]] = 0.0  # rows past the window belong to others
-        continues = ~columns["terminated"][(slots + steps - 1) % capacity]
+        reward = rewards.sum(axis=1)
+        bootstrap = powers[steps] * ~columns["terminated"][(slots + steps - 1) % capacity]
+        if self.shaped:  # the terms between telescope; where nothing follows, Phi(s') is 0
+            potential = columns["potential"]
+            reward += bootstrap * potential[(slots + steps) % capacity] - potential[slots]
 
         ages = np.asarray(history, np.int64)
         index = columns["index"][slots]
@@ -281,8 +290,8 @@ class ReplayBuffer:
         return Sample(
             observation=states[0],
             action=columns["action"][slots],
-            reward=rewards.sum(axis=1),
-            discount=powers[steps] * continues,
+            reward=reward,
+            discount=bootstrap,
             next_observation=states[1],
             images=self._images.look(slots, rng) if self._images else None,
             next_images=self._images.look((slots + steps) % capacity, rng) if self._images else None,
@@ -339,17 +348,8 @@ class ReplayBuffer:
         self._operator.fill(np.flatnonzero(is_step & np.isin(self._columns["source"][:rows], OPERATOR_SOURCES)))
 
     def _load_images(self, state: Mapping[str, Any], rows: int) -> None:
-        """Takes over the images of a saved state, if they are of the same make.
-
-        Raises:
-            DataError: naming both makes.
-        """
-        maker, saved = self.image_spec.maker if self.image_spec else None, state.get("images_by")
-        if maker != saved:
-            raise DataError(
-                f"replay state has images by {saved or 'nobody'}, this replay takes those by {maker or 'nobody'}; "
-                "go on with the encoder settings of the run, or start a new run"
-            )
+        """Takes over the images of a saved state, if they are of the same make."""
+        check_maker(self.image_spec, state.get("images_by"))
         if self._images is None or self.image_spec is None:
             return
         if len(state["images"]) != rows:
@@ -365,6 +365,8 @@ class ReplayBuffer:
             self._evict()
         slot = (self._first + self._rows) % self.capacity
         self._columns["state"][slot] = percept.state
+        if self.shaped:
+            self._columns["potential"][slot] = percept.potential
         if self._images is not None and percept.images is not None:
             self._images.write(slot, percept.images)
         self._columns["index"][slot] = index
@@ -392,9 +394,4 @@ class ReplayBuffer:
         return f"needs {rows} rows, the replay has {self.capacity}; raise replay.capacity or end episodes sooner"
 
     def _checked(self, percept: Percept) -> Percept:
-        images = percept.images
-        if self.image_spec is not None:
-            images = self.image_spec.check(images)
-        elif images is not None:
-            raise DataError("replay: got images, but keeps none")
-        return Percept(checked_row("state", percept.state, self.state_size), images)
+        return checked_percept(percept, self.state_size, self.image_spec, shaped=self.shaped)

@@ -40,14 +40,15 @@ class Learner:
     def __init__(self, task: TaskSpec, percepts: PerceptSpec, config: TrainConfig) -> None:
         self._config = config
         sizes = percepts.state_size, task.action_size, percepts.images, percepts.pose, config.device
-        rows = max(2, config.demonstrations * (task.max_steps + 1))
-        self.demos = ReplayBuffer(rows, *sizes)
-        self.online = ReplayBuffer(config.replay.capacity, *sizes)
+        rows, shaped = max(2, config.demonstrations * (task.max_steps + 1)), percepts.potential > 0
+        self.demos = ReplayBuffer(rows, *sizes, shaped=shaped)
+        self.online = ReplayBuffer(config.replay.capacity, *sizes, shaped=shaped)
         self._mixer = DemoMixer(self.demos, self.online, config.replay, config.sac.n_step, config.sac.discount)
         self._rng = np.random.default_rng((config.seed, 0))
         generator = torch.Generator(config.device).manual_seed(config.seed)
         policy = make_policy(task, percepts, config, generator)
-        self.sac = SAC(policy, return_range=task.return_range, config=config.sac)
+        low, high = task.return_range
+        self.sac = SAC(policy, return_range=(low - percepts.potential, high), config=config.sac)  # Q' = Q - Phi
         self._engine = Engine(self.sac, config.engine)
         self._success_reward = task.return_range[1]
         self.env_steps = 0

@@ -29,7 +29,7 @@ class LocalLearner(Learner):
 
     def on_start(self, episode_id: str, observation: Observation) -> None:
         """An online episode started."""
-        self.begin(self.perception(observation), episode_id)
+        self.begin(self.perception.first(observation), episode_id)
 
     def on_step(self, step: Step, next_observation: Observation) -> None:
         """An online step was taken."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -19,7 +19,7 @@ from robot_rl.config.components import EncoderConfig, TrainConfig
 from robot_rl.data.packing import ObservationPacker
 from robot_rl.data.percept import ImageSpec, Percept, PerceptSpec
 from robot_rl.data.schema import IMAGE_PREFIX, Observation
-from robot_rl.errors import SpecError, UnknownNameError
+from robot_rl.errors import SpecError, StepOrderError, UnknownNameError
 from robot_rl.learn.encoders import TRAINED, make_encoder
 from robot_rl.learn.precision import computed_in
 from robot_rl.spec import DictSpec
@@ -44,6 +44,30 @@ class FrameEncoder(Protocol):
         ...
 
 
+class Potential(Protocol):
+    """A potential of the frames of an episode so far, by which rewards are shaped.
+
+    Attributes:
+        encoder: Name of the frozen encoder whose features it is of.
+        camera: Who sees the frames.
+        size: To which the frames are brought before they are encoded [px].
+        limit: Its largest value; its least is 0.
+    """
+
+    encoder: str
+    camera: str
+    size: int
+    limit: float
+
+    def look(self, frame: np.ndarray) -> Tensor:
+        """Features of a frame (height, width, 3), uint8, of any size; shape (features,), float32."""
+        ...
+
+    def begin(self) -> Callable[[Tensor], float]:
+        """An episode starts: what is returned is to be told the features of its frames, each once, in their order."""
+        ...
+
+
 class View(NamedTuple):
     """What a policy that acts sees of an observation.
 
@@ -64,10 +88,16 @@ class Perception:
         cameras: Whose frames are used, in this order; none for a policy that does not see.
         encoder: What is made of the frames.
         goal: Whether the policy learns to see how far it is from the goal.
+        potential: By which rewards are shaped; None where they are not.
     """
 
     def __init__(
-        self, specs: DictSpec, cameras: tuple[str, ...] = (), encoder: FrameEncoder | None = None, goal: bool = False
+        self,
+        specs: DictSpec,
+        cameras: tuple[str, ...] = (),
+        encoder: FrameEncoder | None = None,
+        goal: bool = False,
+        potential: Potential | None = None,
     ) -> None:
         self._packer, self._encoder = ObservationPacker(specs), encoder
         self._keys = tuple(f"{IMAGE_PREFIX}{camera}" for camera in cameras)
@@ -76,8 +106,12 @@ class Perception:
             self._packer.size,
             encoder.spec if encoder else None,
             (pose.start, pose.stop) if goal and pose.stop > pose.start else None,
+            potential.limit if potential is not None else 0.0,
         )
         self._last: tuple[Observation, View] | None = None
+        self._potential = potential
+        self._eyes = _shared(encoder, cameras, potential) if potential is not None else None
+        self._so_far: Callable[[Tensor], float] | None = None
 
     def view(self, observation: Observation) -> View:
         """What is needed to act; that of the last observation is remembered, so that who learns need not redo it.
@@ -90,25 +124,51 @@ class Perception:
             self._last = observation, View(self._packer.pack(observation), images)
         return self._last[1]
 
+    def first(self, observation: Observation) -> Percept:
+        """What is needed to learn, of the first observation of an episode.
+
+        Raises:
+            SpecError: as `view`.
+        """
+        if self._potential is not None:
+            self._so_far = self._potential.begin()
+        return self(observation)
+
     def __call__(self, observation: Observation) -> Percept:
-        """What is needed to learn.
+        """What is needed to learn, of the next observation of the episode; each is to be asked about once.
 
         Raises:
             SpecError: as `view`.
         """
         state, view = self.view(observation)
+        potential = self._potential_of(observation, self._so_far)
         if self._encoder is None or view is None:
-            return Percept(state)
-        return Percept(state, self._encoder.encode(self._frames(observation), view))
+            return Percept(state, None, potential)
+        return Percept(state, self._encoder.encode(self._frames(observation), view), potential)
 
     def of_rows(self, observations: Mapping[str, np.ndarray]) -> Iterator[Percept]:
-        """Percepts of R observations, given as arrays of shape (R, ...)."""
+        """Percepts of the R observations of an episode, given as arrays of shape (R, ...)."""
+        so_far = self._potential.begin() if self._potential is not None else None
         for t, state in enumerate(self._packer.pack_rows(observations)):
-            if self._encoder is None:
-                yield Percept(state)
-                continue
-            frames = self._frames({key: observations[key][t] for key in self._keys if key in observations})
-            yield Percept(state, self._encoder.encode(frames, self._encoder.view(frames)))
+            row = {key: column[t] for key, column in observations.items() if key.startswith(IMAGE_PREFIX)}
+            images = None
+            if self._encoder is not None:
+                frames = self._frames(row)
+                images = self._encoder.encode(frames, self._encoder.view(frames))
+            yield Percept(state, images, self._potential_of(row, so_far))
+
+    def _potential_of(self, observation: Observation, so_far: Callable[[Tensor], float] | None) -> float:
+        """Phi of an observation that has just been viewed, where rewards are shaped."""
+        if self._potential is None:
+            return 0.0
+        if so_far is None:
+            raise StepOrderError("a potential is of an episode; start it with its first observation")
+        if self._eyes is not None:
+            return so_far(self._eyes())
+        key = IMAGE_PREFIX + self._potential.camera
+        if key not in observation:
+            raise SpecError(f"observation: missing {key}, by which rewards are shaped; there are {sorted(observation)}")
+        return so_far(self._potential.look(observation[key]))
 
     def _frames(self, observation: Observation) -> np.ndarray:
         size = self.spec.images.size if self.spec.images else 0
@@ -154,8 +214,11 @@ class FrozenFeatures:
     def __init__(self, config: EncoderConfig) -> None:
         self._crops, self._shift = config.crops, config.shift
         self._dtype = computed_in(config.precision)
+        self.name = config.name
         encoder = make_encoder(config.name)
         self._encoder = encoder.to(self._dtype)
+        self.maps = torch.empty(0)
+        """Of the frames that were viewed last, before the projection, (cameras, all channels, rows, columns)."""
         fingerprint = _fingerprint(encoder)
         blank = torch.zeros(1, 3, config.image_size, config.image_size, dtype=self._dtype)
         with torch.no_grad():
@@ -178,23 +241,29 @@ class FrozenFeatures:
 
     def view(self, frames: np.ndarray) -> np.ndarray:
         """(cameras, height, width, 3) -> (cameras, channels, rows, columns), float16, of the crop not shifted."""
-        return self._features(frames)
+        self.maps = self._maps(frames)
+        return self._packed(self.maps)
 
     def encode(self, frames: np.ndarray, view: np.ndarray) -> np.ndarray:
         """(cameras, height, width, 3) -> (K, cameras, channels, rows, columns), float16."""
         if self._crops == 1:
             return view[None]
-        shifted = self._features(np.concatenate(list(self._shifted(frames))))
+        shifted = self._packed(self._maps(np.concatenate(list(self._shifted(frames)))))
         return np.concatenate([view[None], shifted.reshape(self._crops - 1, *view.shape)])
 
     @torch.no_grad()
-    def _features(self, images: np.ndarray) -> np.ndarray:
-        """(B, height, width, 3) -> (B, channels, rows, columns), float16."""
+    def _maps(self, images: np.ndarray) -> Tensor:
+        """(B, height, width, 3) -> (B, all channels, rows, columns)."""
         pixels = torch.from_numpy(images).permute(0, 3, 1, 2).to(self._dtype)  # channels last in memory, as they come
-        features = self._encoder(pixels)
+        maps: Tensor = self._encoder(pixels)
+        return maps
+
+    @torch.no_grad()
+    def _packed(self, maps: Tensor) -> np.ndarray:
+        """(B, all channels, rows, columns) -> (B, channels, rows, columns), float16."""
         if self._projection is not None:
-            features = nn.functional.conv2d(features, self._projection)
-        packed: np.ndarray = features.half().contiguous().numpy()
+            maps = nn.functional.conv2d(maps, self._projection)
+        packed: np.ndarray = maps.half().contiguous().numpy()
         return packed
 
     def _shifted(self, frames: np.ndarray) -> Iterator[np.ndarray]:
@@ -207,22 +276,39 @@ class FrozenFeatures:
             yield np.stack([camera[y : y + size, x : x + size] for camera, (y, x) in zip(padded, corners, strict=True)])
 
 
-def make_perception(specs: DictSpec, config: TrainConfig) -> Perception:
+def make_perception(specs: DictSpec, config: TrainConfig, potential: Potential | None = None) -> Perception:
     """What a run's configuration asks for.
+
+    Args:
+        specs: What observations look like.
+        config: The run's configuration.
+        potential: By which rewards are shaped; None where they are not, or nothing is learned.
 
     Raises:
         UnknownNameError: if a camera is configured that is not observed.
         ConfigError: if the encoder cannot be made.
     """
     if config.observations == "state":
-        return Perception(specs)
+        return Perception(specs, potential=potential)
     encoder = config.encoder
     valid = [key.removeprefix(IMAGE_PREFIX) for key in specs if key.startswith(IMAGE_PREFIX)]
     for camera in encoder.cameras:
         if camera not in valid:
             raise UnknownNameError("camera", camera, valid)
     eyes: FrameEncoder = RawFrames(encoder) if encoder.name in TRAINED else FrozenFeatures(encoder)
-    return Perception(specs, encoder.cameras, eyes, goal=config.sac.goal_weight > 0)
+    return Perception(specs, encoder.cameras, eyes, goal=config.sac.goal_weight > 0, potential=potential)
+
+
+def _shared(
+    encoder: FrameEncoder | None, cameras: tuple[str, ...], potential: Potential
+) -> Callable[[], Tensor] | None:
+    """How to get the features that a potential needs from frames just viewed, where they are computed anyway."""
+    if not isinstance(encoder, FrozenFeatures) or potential.camera not in cameras:
+        return None
+    if (encoder.name, encoder.spec.size) != (potential.encoder, potential.size):
+        return None
+    row = cameras.index(potential.camera)
+    return lambda: encoder.maps[row].flatten().float()
 
 
 def _fingerprint(network: nn.Module) -> str:

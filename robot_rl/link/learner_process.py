@@ -12,6 +12,7 @@ import socket
 import sys
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 
 from robot_rl.data.percept import Percept
@@ -105,7 +106,7 @@ class LearnerServer:
     def _handle(self, message: Message) -> None:
         match message:
             case Start():
-                self._learner.begin(Percept(message.row, message.images), message.episode_id)
+                self._learner.begin(Percept(message.row, message.images, message.potential), message.episode_id)
             case StepTaken():
                 self._learn_from(message)
             case Judged():
@@ -128,7 +129,7 @@ class LearnerServer:
         learner = self._learner
         if message.number != learner.env_steps:
             raise LinkError(f"step {message.number} arrived after {learner.env_steps} steps; one is lost or came twice")
-        seen = Percept(message.row, message.images)
+        seen = Percept(message.row, message.images, message.potential)
         taken = message.action, message.reward, message.terminated, message.truncated, message.source
         learner.append(*taken, seen, undecided=message.undecided)
         logs = learner.catch_up()
@@ -148,7 +149,12 @@ class LearnerServer:
         images = message.images
         if images is not None and len(images) != len(rows):
             raise LinkError(f"a demonstration has {len(rows)} states and images of {len(images)} observations")
-        percepts = [Percept(row, None if images is None else images[t]) for t, row in enumerate(rows)]
+        potential = np.zeros(len(rows), np.float32) if message.potential is None else message.potential
+        if potential.shape != rows.shape[:1]:
+            raise LinkError(f"a demonstration has {len(rows)} states and potentials of shape {potential.shape}")
+        percepts = [
+            Percept(row, None if images is None else images[t], float(potential[t])) for t, row in enumerate(rows)
+        ]
         demos = self._learner.demos
         demos.begin(percepts[0])
         for t, (action, reward, terminated, truncated, source) in enumerate(zip(*columns, strict=True)):

@@ -21,7 +21,7 @@ from pydantic.dataclasses import dataclass
 
 from robot_rl.errors import LinkError
 
-PROTOCOL = 3
+PROTOCOL = 4
 """Version of this file; both sides must have the same."""
 
 MAX_MESSAGE = 64 * 2**20
@@ -77,6 +77,7 @@ class Demonstration:
         truncated: Shape (T,), bool.
         source: Shape (T,), int8.
         images: What is kept of the frames, shape (T + 1, ...); None where the policy does not see.
+        potential: Of each observation, shape (T + 1,), float32; None where rewards are not shaped.
     """
 
     rows: np.ndarray
@@ -86,6 +87,7 @@ class Demonstration:
     truncated: np.ndarray
     source: np.ndarray
     images: np.ndarray | None = None
+    potential: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False, config=_STRICT)
@@ -96,11 +98,13 @@ class Start:
         row: Its first packed state, shape (n,).
         images: What is kept of its frames, or None.
         episode_id: Its name, for `Judged`.
+        potential: Of that observation; 0 where rewards are not shaped.
     """
 
     row: np.ndarray
     images: np.ndarray | None = None
     episode_id: str = ""
+    potential: float = 0.0
 
 
 @dataclass(frozen=True, eq=False, config=_STRICT)
@@ -117,6 +121,7 @@ class StepTaken:
         row: Packed state that it led to, shape (n,).
         images: What is kept of the frames that it led to, or None.
         undecided: Whether a label has yet to say what it is worth.
+        potential: Of the observation that it led to; 0 where rewards are not shaped.
     """
 
     number: Count
@@ -128,6 +133,7 @@ class StepTaken:
     row: np.ndarray
     images: np.ndarray | None = None
     undecided: bool = False
+    potential: float = 0.0
 
 
 @dataclass(frozen=True, eq=False, config=_STRICT)

@@ -119,6 +119,7 @@ class RemoteLearner:
         ends = episode.terminated | episode.truncated
         percepts = list(self.perception.of_rows(episode.observations))
         images = [percept.images for percept in percepts if percept.images is not None]
+        shaped = self.perception.spec.potential > 0
         self._post(
             Demonstration(
                 rows=np.stack([percept.state for percept in percepts]),
@@ -128,6 +129,7 @@ class RemoteLearner:
                 terminated=episode.terminated,
                 truncated=episode.truncated if ends[-1] else np.arange(len(episode)) == len(episode) - 1,
                 source=episode.source,
+                potential=np.array([percept.potential for percept in percepts], np.float32) if shaped else None,
             )
         )
 
@@ -136,8 +138,8 @@ class RemoteLearner:
         self._in_episode = True
         if not self._since.steps:
             self._since = _Since()  # what came before the first step does not count
-        percept = self.perception(observation)
-        self._post(Start(row=percept.state, images=percept.images, episode_id=episode_id))
+        percept = self.perception.first(observation)
+        self._post(Start(row=percept.state, images=percept.images, episode_id=episode_id, potential=percept.potential))
 
     def on_step(self, step: Step, next_observation: Observation) -> None:
         """Sends an online step."""
@@ -153,6 +155,7 @@ class RemoteLearner:
                 row=percept.state,
                 images=percept.images,
                 undecided=step.undecided,
+                potential=percept.potential,
             )
         )
         self._sent += 1

@@ -1,33 +1,23 @@
-"""The file of a reward classifier, read once: what is used is what its hash says, whoever writes it meanwhile."""
+"""The file of a reward classifier."""
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
 from robot_rl.reward.classifier import RewardClassifier, classifier_of_tree
-from robot_rl.reward.head_file import made_of, read_content
+from robot_rl.reward.head_file import ReadFile, made_of, read_content
 
 
 @dataclass(frozen=True, eq=False)
-class ClassifierFile:
+class ClassifierFile(ReadFile):
     """A classifier and the bytes that it was made of.
 
     Attributes:
-        path: Where it lay.
-        content: Of the file.
-        classifier: What that is.
+        classifier: What the file holds.
     """
 
-    path: Path
-    content: bytes
     classifier: RewardClassifier
-
-    @property
-    def sha256(self) -> str:
-        """Of the content, in hexadecimal."""
-        return hashlib.sha256(self.content).hexdigest()
 
 
 def read_classifier_file(path: Path) -> ClassifierFile:

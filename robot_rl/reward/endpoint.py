@@ -22,7 +22,7 @@ from robot_rl.reward.budget import Budget, Purchase
 from robot_rl.reward.completion import Completion, Turn
 from robot_rl.reward.images import JPEG_QUALITY, data_url
 from robot_rl.reward.retry import TRANSIENT, wait_before_retry
-from robot_rl.reward.server_errors import explain
+from robot_rl.reward.server_errors import explain, is_for_good, words_of
 from robot_rl.reward.wire import read_completion, read_models
 
 TOP_LOGPROBS = 20
@@ -119,8 +119,8 @@ class Endpoint:
                         if completion is not None:
                             return self._paid(completion, bought, time.monotonic() - started, attempt)
                         problem = "the reply was cut off or is no JSON"
-                    elif status in TRANSIENT:
-                        problem, retry_after = f"HTTP {status}", headers.get("Retry-After")
+                    elif status in TRANSIENT and not is_for_good(text := self._text(body)):
+                        problem, retry_after = f"HTTP {status}: {words_of(text)}", headers.get("Retry-After")
                     else:
                         raise self._refusal(status, headers, body)
             if attempt < self._config.attempts:
@@ -189,8 +189,11 @@ class Endpoint:
         self._closed.wait(seconds)
 
     def _refusal(self, status: int, headers: Mapping[str, str], body: bytes) -> EndpointError:
-        text = explain(status, headers, self._safe(body.decode(errors="replace")), self._config, bool(self._key))
+        text = explain(status, headers, self._text(body), self._config, bool(self._key))
         return EndpointError(f"{self._url}: {text}")
+
+    def _text(self, body: bytes) -> str:
+        return self._safe(body.decode(errors="replace"))
 
     def _safe(self, text: str) -> str:
         """Without the key: servers like to repeat it in their complaints."""

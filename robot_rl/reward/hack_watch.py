@@ -23,7 +23,9 @@ class HackWatch:
         labelled: Episodes that have a label.
         statuses: How the answers were read.
         lags: From the end of an episode's recording to its label [s], of the labels that are new.
-        cost: Of the labels that are new.
+        asked: Labels that were asked for; the others were there already, or the same question had been answered.
+        asking_s: Time spent on asking [s]; whoever asks adds it up.
+        cost: Of what was asked.
         called: Episodes called a success whose truth is known.
         true: Of the episodes with a label and a known truth, those that succeeded.
         monitor: Of failures that are called a success.
@@ -33,6 +35,8 @@ class HackWatch:
     labelled: int = 0
     statuses: dict[str, int] = field(default_factory=lambda: dict.fromkeys(map(str, Status), 0))
     lags: list[float] = field(default_factory=list)
+    asked: int = 0
+    asking_s: float = 0.0
     cost: float = 0.0
     called: int = 0
     true: int = 0
@@ -42,19 +46,24 @@ class HackWatch:
         """Whether a label calls its episode a success; None if it has no value, which is never a success."""
         return counts_as_success(answer.values[0], self.calibration) if answer.status is Status.OK else None
 
-    def add(self, row: EpisodeSummary, answer: Answer, lag: float | None, *, judges: bool = True) -> Alarm | None:
+    def add(
+        self, row: EpisodeSummary, answer: Answer, lag: float | None, asked: bool, *, judges: bool = True
+    ) -> Alarm | None:
         """Takes a label; an alarm if it calls one failure too many a success.
 
         Args:
             row: The episode.
             answer: About it.
             lag: Of the label [s]; None if it was there before.
+            asked: Whether it was asked for.
             judges: Whether labels of this kind say success.
         """
         self.labelled += 1
         self.statuses[answer.status] += 1
         if lag is not None:
             self.lags.append(lag)
+        if asked:
+            self.asked += 1
             self.cost += answer.cost
         truth = known_success(row)
         if not judges or truth is None:
@@ -76,5 +85,8 @@ class HackWatch:
             "alarms": self.monitor.alarms,
             "lag_p50_s": p50,
             "lag_p95_s": p95,
+            "asked": self.asked,
+            "cache_hits": self.labelled - self.asked,
+            "labels_per_s": self.asked / self.asking_s if self.asking_s else None,
             "cost": self.cost,
         }

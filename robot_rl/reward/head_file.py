@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, TypeVar
@@ -15,6 +17,24 @@ from robot_rl.errors import DataError
 from robot_rl.files import writing
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class ReadFile:
+    """A file that was read once: what is used is what its hash says, whoever writes it meanwhile.
+
+    Attributes:
+        path: Where it lay.
+        content: Its bytes.
+    """
+
+    path: Path
+    content: bytes
+
+    @property
+    def sha256(self) -> str:
+        """Of the content, in hexadecimal."""
+        return hashlib.sha256(self.content).hexdigest()
 
 
 def write_tree(path: Path, tree: Mapping[str, Any]) -> None:

@@ -65,8 +65,9 @@ def _serve(order: Order, told: TextIO, out: TextIO) -> None:
     wake, gone = threading.Event(), threading.Event()
     threading.Thread(target=_listen, args=(told, wake, gone), name="listen", daemon=True).start()
 
-    def take(row: EpisodeSummary, answer: Answer, lag: float | None) -> None:
-        _tell(out, Labelled(row.episode_id, str(answer.status), answer.values, lag, answer.cost))
+    def take(row: EpisodeSummary, answer: Answer, lag: float | None, asked: bool) -> None:
+        cost = answer.cost if asked else 0.0
+        _tell(out, Labelled(row.episode_id, str(answer.status), answer.values, lag, asked, cost))
 
     with LabelStore(Path(store), create=True) as labels:
         watch = Watch(Path(store), config, order.task, labels, order.name, backend, on_label=take, wanted=_wanted)

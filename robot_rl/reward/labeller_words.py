@@ -48,13 +48,15 @@ class Labelled:
         status: How the answer was read.
         values: As in `Answer`.
         lag: From the end of the episode's recording [s]; None if the label is not new.
-        cost: Of the answer.
+        asked: Whether it was asked for just now; otherwise the question had an answer already.
+        cost: Of asking; 0 if nothing was asked.
     """
 
     episode_id: str
     status: str
     values: tuple[float, ...]
     lag: float | None
+    asked: bool
     cost: float
     kind: Literal["labelled"] = "labelled"
 
@@ -66,10 +68,12 @@ class Looked:
     Attributes:
         left: Episodes that got no label in it; they are asked about again.
         why: In words; empty if there are none.
+        seconds: How long it asked [s].
     """
 
     left: tuple[str, ...]
     why: str
+    seconds: float
     kind: Literal["looked"] = "looked"
 
 

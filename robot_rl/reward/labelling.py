@@ -87,7 +87,8 @@ class Labelling:
         labels: Where labels go; `begin` was called for `name`.
         name: Of the labels.
         backend: Who is asked.
-        on_label: Told the subject and the answer of each label that is new.
+        on_label: Told the subject and the answer of each label that is new, and whether it was asked for; otherwise the
+            same question had an answer already.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class Labelling:
         labels: LabelStore,
         name: str,
         backend: Backend,
-        on_label: Callable[[str, Answer], object] = lambda _subject, _answer: None,
+        on_label: Callable[[str, Answer, bool], object] = lambda _subject, _answer, _asked: None,
     ) -> None:
         self._labels, self._name, self._backend, self._on_label = labels, name, backend, on_label
         self._identity: Mapping[str, Any] = backend.identity
@@ -149,7 +150,7 @@ class Labelling:
         if self._labels.link(self._name, unit.subject, key):
             self.progress.known += 1
             if (answer := self._labels.find(self._name, unit.subject)) is not None:
-                self._on_label(unit.subject, answer)
+                self._on_label(unit.subject, answer, False)
             return True
         for other, subjects in self._under_way.values():
             if other == key:
@@ -182,7 +183,7 @@ class Labelling:
         self._in_a_row = 0
         for subject in subjects:
             self._labels.add(self._name, subject, key, answer, self._identity)
-            self._on_label(subject, answer)
+            self._on_label(subject, answer, subject == subjects[0])
         self.progress.count(answer)
 
     def _save_what_arrives(self) -> None:

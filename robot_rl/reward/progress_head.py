@@ -86,7 +86,16 @@ class ProgressHead:
     @torch.inference_mode()
     def __call__(self, features: Tensor) -> Tensor:
         """Progress in [0, 1] at each of the frames of an episode, in their order, (N, features) -> (N,)."""
-        progress: Tensor = self.net(((features - self.mean) @ self.basis)[None])[0]
+        return self.of_components(self.components(features))
+
+    def components(self, features: Tensor) -> Tensor:
+        """(N, features) -> (N, components)."""
+        return (features - self.mean) @ self.basis
+
+    @torch.inference_mode()
+    def of_components(self, components: Tensor) -> Tensor:
+        """As for features, by their components, (N, components) -> (N,)."""
+        progress: Tensor = self.net(components[None])[0]
         return progress
 
     def write(self, path: Path) -> None:

@@ -34,7 +34,7 @@ def explain(status: int, headers: Mapping[str, str], body: str, config: Endpoint
         config: How the server was asked.
         key_is_set: Whether a key was sent.
     """
-    said = _message(body)
+    said = words_of(body)
     if status in (401, 403):
         state = "the key in it is not accepted" if key_is_set else "it is not set"
         return f"HTTP {status}: wants a key from the environment variable {config.key_variable}; {state} ({said})"
@@ -54,7 +54,12 @@ def explain(status: int, headers: Mapping[str, str], body: str, config: Endpoint
     return f"HTTP {status}: {said}"
 
 
-def _message(body: str) -> str:
+def is_for_good(body: str) -> bool:
+    """Whether a server error will come again, whenever it is asked: llama.cpp says 500 to what a model cannot do."""
+    return "not supported" in body.lower()
+
+
+def words_of(body: str) -> str:
     """The server's own words, cut short."""
     text = body
     try:

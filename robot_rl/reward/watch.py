@@ -23,9 +23,9 @@ from robot_rl.reward.label_store import LabelStore
 from robot_rl.reward.labelling import Labelling
 from robot_rl.reward.units import Units
 
-OnLabel = Callable[[EpisodeSummary, Answer, float | None], object]
-"""Told the episode, the answer, and the time from the end of its recording to the label [s]; None if the label is not
-new."""
+OnLabel = Callable[[EpisodeSummary, Answer, float | None, bool], object]
+"""Told the episode, the answer, the time from the end of its recording to the label [s], None if the label is not new,
+and whether it was asked for just now."""
 
 
 class Round(NamedTuple):
@@ -34,10 +34,12 @@ class Round(NamedTuple):
     Attributes:
         left: Episodes without a label, which the next round asks about again.
         why: Why there are some; empty if there are none.
+        seconds: How long it asked [s].
     """
 
     left: tuple[str, ...]
     why: str
+    seconds: float = 0.0
 
 
 class Watch:
@@ -85,25 +87,26 @@ class Watch:
                 self._begun = True
                 for unit, row in zip(units, rows, strict=True):
                     if (answer := self._labels.find(self._name, unit.subject)) is not None:
-                        self._take(row, answer, None)
+                        self._take(row, answer, None, False)
             of = {row.episode_id: row for row in rows}
             work = Labelling(
                 self._labels,
                 self._name,
                 self._backend,
-                on_label=lambda subject, answer: self._new(of[json.loads(subject)[0]["episode_id"]], answer),
+                on_label=lambda subject, *told: self._new(of[json.loads(subject)[0]["episode_id"]], *told),
             )
             done = work.run(units)
         left = tuple(name for name in of if name not in self._labelled)
-        return Round(left, done.stopped or (f"{len(left)} questions were not answered" if left else ""))
+        why = done.stopped or (f"{len(left)} questions were not answered" if left else "")
+        return Round(left, why, done.seconds if done.asked else 0.0)
 
-    def _new(self, row: EpisodeSummary, answer: Answer) -> None:
+    def _new(self, row: EpisodeSummary, answer: Answer, asked: bool) -> None:
         file = self._store / EPISODES / file_name(row.position)
-        self._take(row, answer, max(0.0, time.time() - file.stat().st_mtime))
+        self._take(row, answer, max(0.0, time.time() - file.stat().st_mtime), asked)
 
-    def _take(self, row: EpisodeSummary, answer: Answer, lag: float | None) -> None:
+    def _take(self, row: EpisodeSummary, answer: Answer, lag: float | None, asked: bool) -> None:
         self._labelled.add(row.episode_id)
-        self._on_label(row, answer, lag)
+        self._on_label(row, answer, lag, asked)
 
 
 def asked_identity(backend: Backend, config: LabelConfig, task: str, camera: str) -> dict[str, object]:

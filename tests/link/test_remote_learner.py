@@ -37,7 +37,25 @@ EPISODE = 10
 
 
 def observation(number):
-    return {"state/tag": np.array([number, -number], np.float32)}
+    return {"state/tag": np.array([number, -number], np.float32), "images/front": np.full((2, 2, 3), number, np.uint8)}
+
+
+class Numbered:
+    """A potential that is another one at every observation."""
+
+    encoder, camera, size, limit = "none", "front", 2, 10.0
+
+    def look(self, frame):
+        return torch.tensor([frame[0, 0, 0] / 100])
+
+    def begin(self):
+        seen = []
+
+        def so_far(features):
+            seen.append(float(features[0]))
+            return sum(seen) / len(seen) ** 2
+
+        return so_far
 
 
 def step(number, **changes):
@@ -88,8 +106,9 @@ def demonstrate(learner):
         learner.add_demonstration(demonstration(number))
 
 
-def start(config=CONFIG, *, wait_between_steps=True):
-    return RemoteLearner(TASK, Perception(SPECS), config, wait_between_steps=wait_between_steps)
+def start(config=CONFIG, *, wait_between_steps=True, potential=None):
+    perception = Perception(SPECS, potential=potential)
+    return RemoteLearner(TASK, perception, config, wait_between_steps=wait_between_steps)
 
 
 def flat(state):
@@ -149,6 +168,19 @@ def test_it_learns_what_a_learner_in_this_process_does_from_the_same_steps_bit_f
     demonstrate(local)
     take_steps(local, 0, 57)
     assert_same(trained["state"], local.state_dict())
+
+
+def test_potentials_arrive_and_both_learn_the_same_of_them(trained, one_thread):
+    with start(potential=Numbered()) as remote:
+        local = LocalLearner(TASK, Perception(SPECS, potential=Numbered()), CONFIG)
+        for learner in (remote, local):
+            demonstrate(learner)
+            take_steps(learner, 0, 27)
+        state = remote.state_dict()
+    assert_same(state, local.state_dict())
+    assert state["online"]["potential"][:3] == pytest.approx([0.0, 0.01 / 4, 0.03 / 9])
+    assert state["demos"]["potential"][11:14] == pytest.approx([0.1, 0.21 / 4, 0.33 / 9])
+    assert state["sac"]["critic_updates"] == 3 * (27 - CONFIG.warmup_steps)
 
 
 def test_every_step_arrives_once_and_in_order(trained):

@@ -65,8 +65,8 @@ def test_retry_after_is_kept_to():
 
 
 def test_after_all_attempts_the_question_is_left():
-    with ModelServer(fine, faults=[Fault(500)] * 3) as server:
-        with pytest.raises(UnansweredError, match=r"not answered in 3 attempts; the last: HTTP 500"):
+    with ModelServer(fine, faults=[refusal(500, "out of memory")] * 3) as server:
+        with pytest.raises(UnansweredError, match=r"not answered in 3 attempts; the last: HTTP 500: out of memory"):
             endpoint(server, attempts=3).complete(TURN)
         assert len(server.requests) == 3
 
@@ -77,6 +77,10 @@ def test_after_all_attempts_the_question_is_left():
         (refusal(401, "bad key"), f"{KEY_VARIABLE}; it is not set"),
         (refusal(404, "no such model"), "check endpoint.model"),
         (refusal(400, "this model does not support image input, load mmproj"), "choose a model that sees"),
+        (
+            refusal(500, "image input is not supported - hint: you may need to provide the mmproj"),
+            "choose a model that sees",
+        ),
         (refusal(400, "response_format json_schema is not supported"), "lower endpoint.structured"),
         (refusal(400, "logprobs are not available"), "use answer=structured"),
         (refusal(400, "maximum context length is 2048 tokens"), "lower frames.count"),

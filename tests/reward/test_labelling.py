@@ -12,10 +12,12 @@ from robot_rl.data.store import EpisodeStore
 from robot_rl.errors import DataError, EndpointError
 from robot_rl.reward.answer import Status
 from robot_rl.reward.budget import Budget
+from robot_rl.reward.hack_watch import HackWatch
 from robot_rl.reward.label_store import LabelStore
 from robot_rl.reward.labelling import Labelling
 from robot_rl.reward.make_backend import make_backend
 from robot_rl.reward.units import Units
+from robot_rl.reward.watch import Watch
 
 
 def config(server, *, budget=None, endpoint=None, **settings):
@@ -64,6 +66,22 @@ def test_nothing_is_asked_twice(tmp_path):
             store.append(stamped_episode(7))
         done, _ = label(path, config(server))
         assert (done.asked, done.known, len(server.requests)) == (1, 6, 7)
+
+
+def test_what_is_found_again_beside_a_recording_is_no_new_expense(tmp_path):
+    path, found = stamped_store(tmp_path / "s"), [HackWatch(None), HackWatch(None)]
+    with ModelServer(says_success) as server, LabelStore(path, create=True) as labels:
+        settings = config(server, endpoint={"price_prompt": 1e6})
+        backend = make_backend(settings, Budget(settings.budget))
+        for name, one in zip(("first", "again"), found, strict=True):
+            done = Watch(path, settings, "push it", labels, name, backend, on_label=one.add).round()
+            one.asking_s += done.seconds
+        backend.close()
+    first, again = (one.summary() for one in found)
+    assert (first["asked"], first["cache_hits"], first["cost"]) == (6, 0, 600.0)
+    assert first["labels_per_s"] > 0
+    assert (again["asked"], again["cache_hits"], again["cost"], again["labels_per_s"]) == (0, 6, 0.0, None)
+    assert len(server.requests) == 6
 
 
 def test_another_model_prompt_or_size_is_another_question(tmp_path):
