@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from robot_rl.reward.feature_head import FeatureHead
 from robot_rl.reward.head_file import write_tree
 
 FORMAT = 1
@@ -60,25 +61,15 @@ class ProgressNet(nn.Module):
 
 
 @dataclass(frozen=True, eq=False)
-class ProgressHead:
+class ProgressHead(FeatureHead):
     """How far a task is at each frame of an episode.
 
     Attributes:
-        encoder: Whose features it is for.
-        size: Of the frames [px].
-        camera: Who sees them.
-        task: What the robot was to do.
-        trained_on: Ids of the episodes that it was trained on; a report leaves them out.
         mean: Of the features, shape (features,).
         basis: Components are (f - mean) @ basis, of standard deviation 1; shape (features, components).
         net: What makes progress of them.
     """
 
-    encoder: str
-    size: int
-    camera: str
-    task: str
-    trained_on: tuple[str, ...]
     mean: Tensor
     basis: Tensor
     net: ProgressNet

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+from robot_rl.reward.feature_head import FeatureHead
 from robot_rl.reward.head_file import write_tree
 
 FORMAT = 2
@@ -28,26 +29,16 @@ FEWEST = 5
 
 
 @dataclass(frozen=True, eq=False)
-class SuccessHead:
+class SuccessHead(FeatureHead):
     """p = sigmoid of the mean over members of w (f - mean) / deviation + b.
 
     Attributes:
-        encoder: Whose features it is for.
-        size: Of the frames [px].
-        camera: Who sees them.
-        task: What the robot was to do.
-        trained_on: Ids of the episodes that it was trained on; a report leaves them out.
         mean: Of the features, shape (features,).
         deviation: Of the features, shape (features,).
         weight: w, shape (members, features).
         bias: b, shape (members,).
     """
 
-    encoder: str
-    size: int
-    camera: str
-    task: str
-    trained_on: tuple[str, ...]
     mean: Tensor
     deviation: Tensor
     weight: Tensor
