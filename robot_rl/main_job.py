@@ -40,7 +40,7 @@ from robot_rl.link.remote_learner import RemoteLearner
 from robot_rl.metrics import MetricsWriter, read_metrics
 from robot_rl.operation import OperatorOptions
 from robot_rl.patience import Patience
-from robot_rl.person_training import assisted
+from robot_rl.person_training import assisted, interventions_drawn
 from robot_rl.progress import Progress
 from robot_rl.resuming import checkpoint_to_resume, how_to_resume, perceive_again, say_how_to_resume
 from robot_rl.reward.classifier_file import ClassifierFile
@@ -141,6 +141,8 @@ def train(
                 tell_again(store, learner)
             if assistance is not None:
                 stack.enter_context(assistance.begin(metrics))
+            elif site.person is not None and site.person.leads:
+                stack.enter_context(interventions_drawn(path))
             with stop_on_signal(lambda: _stop(training, progress)):
                 finished = (bool(checkpoint) or training.demonstrate()) and training.learn()
         if not finished or training.stop_requested:
