@@ -5,6 +5,7 @@
 The simulated arm runs in real time with a control period of 0.1 s; the hand moves at random times. Devices are virtual
 where the operating system would hand over what the hardware said; from there on everything is what runs on a robot. An
 input waits for the next control step, half a period on average and a whole one at most, which is part of the figure.
+It also says by how much the commanded velocity changed where control changed hands, from a policy that moves across.
 Then, how long it takes from the last sign of life of the console's page until the arm is held.
 """
 
@@ -27,6 +28,8 @@ from virtual_devices import VirtualHid, VirtualPad
 from robot_rl.console.access import Address
 from robot_rl.console.board import Board
 from robot_rl.console.server import Console
+from robot_rl.data.schema import Source
+from robot_rl.env.handover import HandoverLimits
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.robot_io import Command
 from robot_rl.env.supervision import Supervision
@@ -48,7 +51,10 @@ class Rig:
         person = Person([(device, default_map(device.kind))], cell.task.spec, supervision)
         self._person, self._send = person, cell.io.command
         cell.io.command = self._command  # type: ignore[method-assign]
-        self._env = RobotEnv(supervision.workcell(person, max_steps=10**9), interventions=True)
+        supervised = supervision.workcell(person, max_steps=10**9)
+        self._env = RobotEnv(supervised, interventions=True, handover=HandoverLimits())
+        self.steps: dict[str, list[float]] = {"take-over": [], "hand-back": []}
+        """Change of the commanded velocity where control changed hands [m/s^2]."""
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._control)
         self._thread.start()
@@ -62,22 +68,35 @@ class Rig:
             self.commanded.clear()
 
     def _control(self) -> None:
-        action = np.zeros(self._env.spec_task.action_size, np.float32)
-        over, seed = True, 0
+        spec = self._env.spec_task
+        action = np.zeros(spec.action_size, np.float32)
+        action[1] = 0.7
+        over, seed, before = True, 0, None
         while not self._end.is_set():
             if not self.supervision.wait():
                 over = True
                 continue  # held: until somebody ends it
             if over:
                 self._env.reset(seed=seed)
-                seed += 1
-            _, _, terminated, truncated, _ = self._env.step(action)
-            over = terminated or truncated
+                seed, before = seed + 1, None
+            _, _, terminated, truncated, info = self._env.step(action)
+            over, step = terminated or truncated, info["step"]
+            if before is not None and (step.source == Source.POLICY) != (before.source == Source.POLICY):
+                change = float(np.linalg.norm((step.action - before.action)[:3]))  # of `reach`: x, y, z
+                name = "hand-back" if step.source == Source.POLICY else "take-over"
+                self.steps[name].append(change * spec.action_translation / spec.control_period**2)
+            before = step
 
     def close(self) -> None:
         """Ends the control loop."""
         self._end.set()
         self._thread.join()
+
+
+def steps(rig: Rig, name: str) -> None:
+    """Prints the largest changes of the commanded velocity."""
+    largest = {what: f"{max(values):.4f} m/s^2 ({len(values)})" for what, values in rig.steps.items()}
+    print(f"{name}: largest step, limit {HandoverLimits().linear:g}: {largest}", flush=True)
 
 
 def measure(rig: Rig, move: Callable[[bool], None], trials: int) -> list[float]:
@@ -158,6 +177,7 @@ def local_devices(trials: int) -> None:
         rig = Rig(*fresh(), device)
         line(f"{device.kind}: hand to command", measure(rig, move, trials))
         rig.close()
+        steps(rig, device.kind)
 
 
 def console(trials: int) -> None:
@@ -172,6 +192,7 @@ def console(trials: int) -> None:
         line("console: hand to command", measure(rig, push, trials))
         page.alive = False
         rig.close()
+        steps(rig, "console")
 
 
 def silence(trials: int) -> None:

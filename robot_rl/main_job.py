@@ -40,7 +40,7 @@ from robot_rl.link.remote_learner import RemoteLearner
 from robot_rl.metrics import MetricsWriter, read_metrics
 from robot_rl.operation import OperatorOptions
 from robot_rl.patience import Patience
-from robot_rl.person_training import assisted
+from robot_rl.person_training import assisted, interventions_drawn
 from robot_rl.progress import Progress
 from robot_rl.resuming import checkpoint_to_resume, how_to_resume, perceive_again, say_how_to_resume
 from robot_rl.reward.classifier_file import ClassifierFile
@@ -141,6 +141,8 @@ def train(
                 tell_again(store, learner)
             if assistance is not None:
                 stack.enter_context(assistance.begin(metrics))
+            elif site.person is not None and site.person.leads:
+                stack.enter_context(interventions_drawn(path))
             with stop_on_signal(lambda: _stop(training, progress)):
                 finished = (bool(checkpoint) or training.demonstrate()) and training.learn()
         if not finished or training.stop_requested:
@@ -212,8 +214,7 @@ def evaluate_run(
             }
             recorders = [StoreRecorder(stack.enter_context(EpisodeStore.create(record, facts)))]
         settled = replace(config, evaluation=settings)
-        lost = site.lost_episodes
-        evaluation = _evaluate(settled, env, policy, perception, recorders, patience=lost, free=site.free)
+        evaluation = _evaluate(settled, env, policy, perception, recorders, site=site, free=site.free)
     answer = {"task": config.task, **evaluation.summary(), "video": None, "results": evaluation.rows()}
     if video is not None:
         filmed = min(settings.video_episodes or EvaluationConfig().video_episodes, settings.episodes)
@@ -287,8 +288,7 @@ def _conclude(
 ) -> dict[str, Any]:
     """Evaluates, draws, films and sums up."""
     learned = training.wall_time
-    lost, free = site.lost_episodes, training.free
-    evaluation = _evaluate(config, env, training.policy, learner.perception, patience=lost, free=free).summary()
+    evaluation = _evaluate(config, env, training.policy, learner.perception, site=site, free=training.free).summary()
     metrics.write("evaluation", training.env_steps, evaluation)
     records = read_metrics(run.metrics_path)
     summary = {
@@ -355,7 +355,7 @@ def _evaluate(
     perception: Perception,
     observers: Sequence[Observer] = (),
     *,
-    patience: int,
+    site: Site,
     free: Callable[[], bool],
 ) -> Evaluation:
     env.interventions = False
@@ -367,7 +367,7 @@ def _evaluate(
             outcomes.append(result.success)
             progress.update(len(outcomes), success=mean(outcomes))
 
-        settings, waits = config.evaluation, Patience(patience, progress.log)
+        settings, waits = config.evaluation, Patience(site.lost_episodes, progress.log)
         return evaluate(
             rollout, episodes=settings.episodes, seed=settings.seed, on_episode=show, patience=waits, free=free
         )

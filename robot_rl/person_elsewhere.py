@@ -29,6 +29,8 @@ class PersonElsewhere:
 
     def __init__(self) -> None:
         self.hindsight = Hindsight()
+        self.leads = False
+        """Whether it is a person who takes over and demonstrates, not a script."""
         self._env: RobotEnv | None = None
         self._supervision: Supervision | None = None
         self._stopped, self._heard, self._time_to_overrule = "", False, 0.0
@@ -47,12 +49,12 @@ class PersonElsewhere:
         self._supervision, self._time_to_overrule = Supervision(cell), time_to_overrule
         self.stopped(self._stopped)
         self.heard(self._heard)
-        by_hand = cell.operator_source == Source.HUMAN
+        self.leads = cell.operator is not None and cell.operator_source == Source.HUMAN
         self._env = RobotEnv(
             self._supervision.workcell(cell.operator, cell.operator_source),
             interventions=interventions,
             options=options,
-            handover=HandoverLimits() if by_hand else None,
+            handover=HandoverLimits() if self.leads else None,
         )
         return self._env
 

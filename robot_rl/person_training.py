@@ -64,27 +64,34 @@ class Assisted:
         metrics.listeners.append(self.operation.board.metric)
         self.phase("training", "The policy acts and learns. Move to take over; let go to hand back.")
         try:
-            with self.operation.serve():
+            with interventions_drawn(self.run), self.operation.serve():
                 yield
-        except InterruptedRunError:
-            self._draw()
-            raise
-        else:
-            self._draw()
         finally:
             metrics.listeners.remove(self.operation.board.metric)
-
-    def _draw(self) -> None:
-        """When people took over, and why."""
-        from robot_rl.intervention_plot import intervention_plot  # here, as matplotlib takes half a second to import
-
-        with EpisodeStore.open(self.run / "episodes") as store:
-            log = self.run / "operator.jsonl"
-            intervention_plot(store, read_log(log) if log.exists() else [], self.run / "interventions.png")
 
     def phase(self, name: str, text: str) -> None:
         """Says what is done now."""
         self.operation.board.phase(name, text, ())
+
+
+@contextlib.contextmanager
+def interventions_drawn(run: Path) -> Iterator[None]:
+    """Draws, when a training ends or is stopped, when people took over, for how long, and why."""
+
+    def draw() -> None:
+        from robot_rl.intervention_plot import intervention_plot  # here, as matplotlib takes half a second to import
+
+        with EpisodeStore.open(run / "episodes") as store:
+            log = run / "operator.jsonl"
+            intervention_plot(store, read_log(log) if log.exists() else [], run / "interventions.png")
+
+    try:
+        yield
+    except InterruptedRunError:
+        draw()
+        raise
+    else:
+        draw()
 
 
 @contextlib.contextmanager

@@ -90,6 +90,7 @@ def test_a_persons_word_over_topics_is_recorded_and_learned_as_in_one_process(gr
     beside.join()
     console.close()
 
+    assert (run / "interventions.png").is_file()
     cut, won, paused = (said[name]["id"] for name in ("reset", "success", "paused"))
     with EpisodeStore.open(run / "episodes") as store:
         episodes = {name: store.read(name) for name in store.ids()}
