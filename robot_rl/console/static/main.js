@@ -244,8 +244,9 @@ hands.pad($("pad-z"), null, "z");
 hands.pad($("pad-yaw"), "yaw", null);
 
 addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && !document.querySelector("dialog[open]")) {
+  if (event.key === "Escape" && !$("door").open) {
     event.preventDefault();
+    for (const name of ["help", "replay"]) $(name).close(); // what is read is never in the way of a stop
     if (!event.repeat && !state?.holds.some((hold) => hold.name === "e-stop")) act("e-stop"); // it never releases
     return;
   }
@@ -255,7 +256,7 @@ addEventListener("keydown", (event) => {
   const key = event.key.toLowerCase();
   if (key === "t") lease();
   else if (key === "z" && state?.mine) episodes.correct();
-  else if (key === "?") $("help").showModal();
+  else if (key === "?") $("help").show();
   else if (key === "enter" && !event.target.matches("button")) primary();
   else for (const name of ["success", "failure", "discard", "redo", "reset", "stop", "pause"]) if (KEYS[name].toLowerCase() === key) press(name);
 });
@@ -346,7 +347,7 @@ for (const [keys, text] of [["W S A D", "in the plane"], ["E Q", "up, down"], ["
   for (const key of keys.split(" ")) term.append(element("kbd", key));
   $("keys").append(term, element("dd", text));
 }
-$("help-open").addEventListener("click", () => $("help").showModal());
+$("help-open").addEventListener("click", () => $("help").show());
 
 function theme(name) {
   document.documentElement.dataset.theme = name;

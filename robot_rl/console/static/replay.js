@@ -33,7 +33,7 @@ export class Replay {
       }),
     );
     this.say();
-    if (!$("replay").open) $("replay").showModal();
+    if (!$("replay").open) $("replay").show();
     this.show();
   }
 
