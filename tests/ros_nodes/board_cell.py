@@ -1,7 +1,9 @@
 """A real arm's cell with a board, to calibrate a camera in: controller and camera stand in for real ones."""
 
+import contextlib
 import os
 import threading
+import time
 
 import cv2
 import numpy as np
@@ -13,13 +15,15 @@ from sim.calibration_cell import FAULTS, draw_truth
 from sim.calibration_rig import CalibrationRig, Plate
 
 BOARD = "charuco:11x8:20mm:15mm"
+STILL = 1e-4
+"""By how much the arm may move while it is photographed, per axis [m, rad]."""
 
 
 class BoardCell:
     """An arm that starts where its camera sees the board, and that camera.
 
-    The camera is a folder with one picture, for `camera_node`, of where the arm is. It is taken anew as often as this
-    machine can.
+    The camera is a folder for `camera_node`, in which a named pipe stands for a picture: whoever reads it gets one of
+    where the arm is, and waits where rendering took so long that the arm has moved on meanwhile.
 
     Attributes:
         truth: Where everything is.
@@ -35,9 +39,9 @@ class BoardCell:
             lambda **options: Controller(quaternion=start.quaternion, position=start.position, **options)
         )
         self._plate, self._folder = Plate(board.black(), board.extent, board.margin), folder
-        self._done, self._ready = threading.Event(), threading.Event()
+        self._offer()
+        self._done = threading.Event()
         self._thread = graph.thread(self._show)
-        assert self._ready.wait(60.0)
 
     def close(self):
         self._done.set()
@@ -48,11 +52,29 @@ class BoardCell:
         rig = CalibrationRig(
             self._plate, truth.lens, truth.mounting, truth.T_parent_camera, truth.T_parent_board
         )  # in this thread, to which rendering is bound
-        newest, shown = self._folder / "newest.png", self._folder / "being_written.part"
         while not self._done.is_set():
-            pose = Pose(self.controller.position, self.controller.quaternion)
-            _, data = cv2.imencode(".png", rig.photograph(pose, FAULTS, rng)[:, :, ::-1])
-            shown.write_bytes(data)
-            os.replace(shown, newest)
-            self._ready.set()
+            try:
+                reader = os.open(self._folder / "newest.png", os.O_WRONLY | os.O_NONBLOCK)
+            except OSError:  # nobody reads
+                time.sleep(0.01)
+                continue
+            self._offer()  # to the next one; this one would else read on into the next picture
+            os.set_blocking(reader, True)
+            with contextlib.suppress(BrokenPipeError), open(reader, "wb") as pipe:
+                pipe.write(self._picture(rig, rng))
         rig.close()
+
+    def _offer(self):
+        os.mkfifo(self._folder / "next.pipe")
+        os.replace(self._folder / "next.pipe", self._folder / "newest.png")
+
+    def _picture(self, rig, rng):
+        while True:
+            pose = self._pose()
+            _, data = cv2.imencode(".png", rig.photograph(pose, FAULTS, rng)[:, :, ::-1])
+            moved = np.abs((pose.inverse() @ self._pose()).vector()).max()
+            if moved < STILL or self._done.is_set():
+                return data.tobytes()
+
+    def _pose(self):
+        return Pose(self.controller.position, self.controller.quaternion)

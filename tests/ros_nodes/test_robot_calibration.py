@@ -33,7 +33,7 @@ def flags(tmp_path):
             "cameras": [f"wrist=file:{tmp_path / 'frames'}"],
             "capture_width": 0,
             "frozen_after": 0.0,
-            "silent_after": OLD,
+            "silent_after": 20.0,
         },
         "safety_node": {
             "max_age": OLD,
@@ -41,7 +41,12 @@ def flags(tmp_path):
             "box_low": [0.0, -1.0, 0.0],
             "box_high": [1.0] * 3,
         },
-        "calibrate_node": {"max_age": OLD},
+        "calibrate_node": {
+            "max_age": OLD,
+            "box_low": [0.43, -0.15, 0.15],
+            "box_high": [0.62, 0.15, 0.4],
+            "max_turn": 0.5,
+        },
     }
     params = {f"/**/{node}": {"ros__parameters": values} for node, values in nodes.items()}
     (tmp_path / "cell.yaml").write_text(yaml.safe_dump(params))
