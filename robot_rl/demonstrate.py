@@ -141,12 +141,14 @@ def record_demonstrations(
         on_episode(len(store))
 
 
-def check_calibrations(path: Path, calibrations: Calibrations) -> None:
-    """Nothing, if the demonstrations of a store may teach a run that has these calibrations.
+def check_calibrations(path: Path | None, calibrations: Calibrations) -> None:
+    """Nothing, if the demonstrations of a store, or None, may teach a run that has these calibrations.
 
     Raises:
         CalibrationError: if they were recorded with others.
     """
+    if path is None:
+        return
     with EpisodeStore.open(path) as source:
         for where, recorded in _recorded_calibrations(source.metadata, path):
             calibrations.check_demonstrations(recorded, where)

@@ -87,8 +87,7 @@ def train(
     if config.realtime and config.processes == 1:
         raise ConfigError("realtime=true with processes=1: learning would hold up control; set processes=2")
     calibrations = Calibrations.of(config, site.calibrations(workcell_options(config).cameras))
-    if demos is not None and not resume:
-        check_calibrations(demos, calibrations)
+    check_calibrations(None if resume else demos, calibrations)
     with contextlib.ExitStack() as stack:
         run = stack.enter_context(RunDirectory.resume(path, config.task)) if resume else None
         if run is not None:
