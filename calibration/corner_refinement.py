@@ -5,9 +5,15 @@ gradients g in a window point away from, `sum g g^T (q - p) = 0` over its pixels
 takes in the markers, whose edges do not meet in the corner: on tilted boards it moves by tenths of a pixel. Here the
 window is a cross of narrow bands along the four edges, as the neighbouring corners say they run; it leaves the
 markers out and makes use of more than half of every edge.
+
+A lens bends the edges: 30 px away from a corner, barrel distortion may have taken them a fifth of a pixel off their
+tangent, to the same side on both ends, and the corner would be found beside where it is. So the bands follow the edges
+as bent as the neighbours say they are, and places and gradients count as if the edges had been straightened.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import cv2
 import numpy as np
@@ -42,19 +48,20 @@ def refine_corners(grey: np.ndarray, points: np.ndarray, pixels: np.ndarray, sid
     Returns:
         Pixels, shape (n, 2); those given where neighbours or the picture do not tell more.
     """
-    maps = _local_maps(points / side, pixels)
+    maps, bends = _local_maps(points / side, pixels)
     chosen = np.flatnonzero(np.isfinite(maps).all(axis=(1, 2)))
     refined = pixels.astype(float).copy()
     if len(chosen) == 0:
         return refined
-    offsets, weights = _bands(maps[chosen], margin / side)
+    bands = _bands(maps[chosen], bends[chosen], margin / side)
     slopes = [cv2.Sobel(grey, cv2.CV_32F, *axis, ksize=1) for axis in ((1, 0), (0, 1))]
     here, active = refined[chosen].copy(), np.ones(len(chosen), bool)
     for _ in range(_ITERATIONS):
-        x, y = np.moveaxis((here[active, None] + offsets[active]).astype(np.float32), 2, 0)
-        g = np.stack([cv2.remap(slope, x, y, cv2.INTER_LINEAR) for slope in slopes], axis=2)
-        normal = np.einsum("nk,nki,nkj->nij", weights[active], g, g)
-        right = np.einsum("nk,nki,nk->ni", weights[active], g, (g * offsets[active]).sum(axis=2))
+        band = bands.only(active)
+        x, y = np.moveaxis((here[active, None] + band.offsets).astype(np.float32), 2, 0)
+        g = band.straightened(np.stack([cv2.remap(slope, x, y, cv2.INTER_LINEAR) for slope in slopes], axis=2))
+        normal = np.einsum("nk,nki,nkj->nij", band.weights, g, g)
+        right = np.einsum("nk,nki,nk->ni", band.weights, g, (g * band.straight).sum(axis=2))
         # The least gradient that counts keeps a corner without edges where it is.
         change = np.linalg.solve(normal + np.eye(2), right[:, :, None])[:, :, 0]
         here[active] += change
@@ -68,33 +75,82 @@ def refine_corners(grey: np.ndarray, points: np.ndarray, pixels: np.ndarray, sid
     return refined
 
 
-def _local_maps(points: np.ndarray, pixels: np.ndarray) -> np.ndarray:
-    """Derivative of the pixels by the place on the board, as the neighbours say, in sides, shape (n, 2, 2); or NaN."""
-    maps = np.full((len(points), 2, 2), np.nan)
+def _local_maps(points: np.ndarray, pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How the picture follows the board around each point, as the neighbours say; places on the board in sides.
+
+    Returns:
+        First derivatives of the pixels, shape (n, 2, 2), NaN where there are too few neighbours; and second ones,
+        pixel by axis of the board, shape (n, 2, 2), 0 where there are too few for these.
+    """
+    maps, bends = np.full((len(points), 2, 2), np.nan), np.zeros((len(points), 2, 2))
     for i, point in enumerate(points):
         apart = points - point
-        weight = np.exp(-0.5 * (apart**2).sum(axis=1) / _NEIGHBOURHOOD**2)[:, None]
-        design = np.column_stack((np.ones(len(apart)), apart))
-        solution, _, rank, singular = np.linalg.lstsq(design * weight, pixels * weight, rcond=None)
-        if rank == 3 and singular[2] > 0.02 * singular[0]:
-            maps[i] = solution[1:].T
-    return maps
+        weights = np.exp(-0.5 * (apart**2).sum(axis=1) / _NEIGHBOURHOOD**2)[:, None]
+        design = np.column_stack((np.ones(len(apart)), apart, 0.5 * apart**2, apart.prod(axis=1)))
+        for columns in (6, 3):
+            solution, _, rank, singular = np.linalg.lstsq(design[:, :columns] * weights, pixels * weights, rcond=None)
+            if rank == columns and singular[-1] > 0.02 * singular[0]:
+                maps[i] = solution[1:3].T
+                bends[i] = solution[3:5].T if columns == 6 else 0.0
+                break
+    return maps, bends
 
 
-def _bands(maps: np.ndarray, margin: float) -> tuple[np.ndarray, np.ndarray]:
-    """Samples around each corner [px], shape (n, k, 2), and their weights, shape (n, k)."""
+@dataclass(frozen=True, eq=False)
+class _Bands:
+    """Samples around corners, k for each of n.
+
+    Attributes:
+        offsets: Where they are [px], shape (n, k, 2).
+        straight: Where they would be if the edges were straight [px], shape (n, k, 2).
+        weights: Shape (n, k).
+        shear: By how much a gradient across the edge has to be turned along it to straighten it, shape (n, k, 2, 2).
+    """
+
+    offsets: np.ndarray
+    straight: np.ndarray
+    weights: np.ndarray
+    shear: np.ndarray
+
+    def only(self, chosen: np.ndarray) -> _Bands:
+        """Those of some corners."""
+        return _Bands(self.offsets[chosen], self.straight[chosen], self.weights[chosen], self.shear[chosen])
+
+    def straightened(self, gradients: np.ndarray) -> np.ndarray:
+        """Gradients, shape (n, k, 2), of the picture in which the edges are straight."""
+        return gradients + np.einsum("nkij,nkj->nki", self.shear, gradients)
+
+
+def _bands(maps: np.ndarray, bends: np.ndarray, margin: float) -> _Bands:
+    """Samples along both edges through each corner; the arguments are as `_local_maps` gives them."""
     along = np.linspace(-_ALONG, _ALONG, _STEPS)
     across = np.linspace(-_BAND - 0.5, _BAND + 0.5, _ACROSS)
     area = np.abs(np.linalg.det(maps))
     fade = np.clip((_ALONG - np.abs(along)) / _FADE, 0.0, 1.0)
-    offsets, weights = [], []
+    parts: list[_Bands] = []
     for axis in range(2):
         edge = maps[:, :, axis]
         length = np.linalg.norm(edge, axis=1)
-        normal = np.stack((-edge[:, 1], edge[:, 0]), axis=1) / length[:, None]
+        tangent = edge / length[:, None]
+        normal = np.stack((-tangent[:, 1], tangent[:, 0]), axis=1)
         band = np.clip(margin * area / length - _SLACK, _LEAST_BAND, _BAND)
-        place = along[None, :, None, None] * edge[:, None, None] + across[None, None, :, None] * normal[:, None, None]
         weight = fade[None, :, None] * np.clip(band[:, None, None] + 0.5 - np.abs(across), 0.0, 1.0)
-        offsets.append(place.reshape(len(maps), -1, 2))
-        weights.append(np.broadcast_to(weight, (len(maps), _STEPS, _ACROSS)).reshape(len(maps), -1))
-    return np.concatenate(offsets, axis=1), np.concatenate(weights, axis=1)
+        straight = (
+            along[None, :, None, None] * edge[:, None, None] + across[None, None, :, None] * normal[:, None, None]
+        )
+        # A distance s sides along, the edge is s^2 / 2 times this off its tangent [px], and turned by s times this.
+        bend = (bends[:, :, axis] * normal).sum(axis=1)[:, None] * along
+        off = (0.5 * bend * along)[:, :, None, None] * normal[:, None, None]
+        shear = (bend / length[:, None])[:, :, None, None] * (tangent[:, :, None] * normal[:, None, :])[:, None]
+        shape = (len(maps), _STEPS, _ACROSS)
+        parts.append(
+            _Bands(
+                (straight + off).reshape(len(maps), -1, 2),
+                straight.reshape(len(maps), -1, 2),
+                np.broadcast_to(weight, shape).reshape(len(maps), -1),
+                np.broadcast_to(shear[:, :, None], (*shape, 2, 2)).reshape(len(maps), -1, 2, 2),
+            )
+        )
+    a, b = parts
+    pairs = ((a.offsets, b.offsets), (a.straight, b.straight), (a.weights, b.weights), (a.shear, b.shear))
+    return _Bands(*(np.concatenate(pair, axis=1) for pair in pairs))

@@ -25,6 +25,8 @@ MIN_VIEWS = 6
 """Fewer leave nothing to tell good poses from bad ones."""
 MAX_REJECTED = 0.34
 """Share of views that may be left out."""
+MIN_TRAVEL = 3e-3
+"""Root mean square distance of the tcp from its mean place below which nothing tells the size of the board [m]."""
 MAX_POSITION_SIGMA, MAX_ROTATION_SIGMA = 0.7e-3, np.radians(0.15)
 """Largest standard deviation of a result that is good enough to be used, per axis [m, rad]."""
 MAX_POSITION_NOISE, MAX_ROTATION_NOISE = 3e-3, np.radians(0.6)
@@ -84,12 +86,13 @@ def calibrate_hand_eye(
         seed: Of the random subsets.
 
     Raises:
-        CalibrationError: if the data cannot answer the question: too few views, too little rotation, a board of
-            another size than stated, poses that contradict each other.
+        CalibrationError: if the data cannot answer the question: too few views, too little rotation or motion, a board
+            of another size than stated, poses that contradict each other.
     """
     left_out = dict(rejected or {})
     sightings, boards, noise = _seen(intrinsics, sightings, left_out)
     check_rotations([sighting.T_base_tcp for sighting in sightings])
+    _check_travel([sighting.T_base_tcp for sighting in sightings])
     start = consensus(mounting, sightings, boards, np.random.default_rng(seed))
     if start is None:
         raise CalibrationError("no hand-eye pose fits these views; check that the poses belong to the pictures")
@@ -146,6 +149,17 @@ def _seen(
             + (f": {reasons(rejected)}" if rejected else "")
         )
     return kept, boards, max(float(np.sqrt(squares / freedom)), 0.02)
+
+
+def _check_travel(poses: Sequence[Pose]) -> None:
+    """An arm that turns about a tcp that stays where it is would see the same of a board of any size."""
+    places = np.array([T.position for T in poses])
+    travel = float(np.sqrt(((places - places.mean(axis=0)) ** 2).sum(axis=1).mean()))
+    if travel < MIN_TRAVEL:
+        raise CalibrationError(
+            f"the tcp stayed within {1e3 * travel:.1f} mm (root mean square), so nothing tells whether the board has "
+            "the stated size; move it by 5 cm or more from view to view, besides turning it"
+        )
 
 
 def _check_scale(scale: tuple[float, float]) -> None:

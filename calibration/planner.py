@@ -105,16 +105,18 @@ def plan_poses(
 
 
 def look_around(
-    T_base_tcp: Pose, box: SafetyBox, *, turn: float = 0.28, count: int = 8, phase: float = 0.0
+    T_base_tcp: Pose, box: SafetyBox, *, turn: float = 0.28, step: float = 0.02, count: int = 8, phase: float = 0.0
 ) -> list[Pose]:
-    """Poses near one from which the board is seen, while nobody knows where camera and board are: turned on the spot.
+    """Poses near one from which the board is seen, while nobody knows where camera and board are.
 
-    They turn enough for a first fit, and so little that an ordinary camera keeps most of the board in its picture.
+    They turn enough for a first fit, and so little that an ordinary camera keeps most of the board in its picture. They
+    move, too, if only to and fro: about an arm that turns on the spot a board may be as large or small as it likes.
 
     Args:
         T_base_tcp: Where the board is seen from.
         box: Where the tcp may go; poses outside are left out.
         turn: By how much they turn [rad].
+        step: By how far they move along the tool [m].
         count: How many directions.
         phase: Of the first direction [rad].
     """
@@ -122,7 +124,8 @@ def look_around(
     for i in range(count):
         angle = phase + 2.0 * np.pi * i / count
         turned = turn * np.array([np.cos(angle), np.sin(angle), 0.8 * (-1.0) ** i])
-        poses.append(T_base_tcp @ Pose.from_rotvec(np.zeros(3), turned))
+        moved = np.array([0.0, 0.0, step * (-1.0) ** (i // 2)])
+        poses.append(T_base_tcp @ Pose.from_rotvec(moved, turned))
     return [pose for pose in poses if box.allows(pose)]
 
 

@@ -151,6 +151,7 @@ class Calibrations:
 
     def __init__(self, records: Sequence[CalibrationRecord], robot: str = "", cameras: Sequence[str] = ()) -> None:
         self._records: dict[str, CalibrationRecord] = {}
+        self._cameras = tuple(cameras)
         for record in records:
             for other in self._records.values():
                 _check_pair(record, other)
@@ -216,16 +217,38 @@ class Calibrations:
         Raises:
             CalibrationError: naming both sides of the first that differs.
         """
+        both = {**dict.fromkeys(self._records), **recorded}
+        self._compare(both, path, "started", "go on with that, or start a new one")
+
+    def check_demonstrations(self, recorded: Mapping[str, Any], path: Path) -> None:
+        """Nothing, if demonstrations that were recorded with those may teach this run.
+
+        What was not recorded may be anything, and where a camera is that the run does not see does not matter.
+
+        Args:
+            recorded: What `facts` gave when they were recorded.
+            path: Of their store, for the message.
+
+        Raises:
+            CalibrationError: naming both sides of the first that differs.
+        """
+        seen = {subject: facts for subject, facts in recorded.items() if self._matters(subject, facts)}
+        self._compare(seen, path, "recorded", "give the run that (--calibration), or record demonstrations again")
+
+    def _matters(self, subject: str, facts: Mapping[str, Any]) -> bool:
+        return subject in self._records or not facts["camera"] or subject.split(" of ", 1)[1] in self._cameras
+
+    def _compare(self, recorded: Mapping[str, Any], path: Path, done: str, cure: str) -> None:
+        """Raises CalibrationError if one of these, None where there was none, is another now."""
         now = self.facts()
-        for subject in sorted({*recorded, *now}):
-            before, after = recorded.get(subject), now.get(subject)
+        for subject in sorted(recorded):
+            before, after = recorded[subject], now.get(subject)
             if before is not None and after is not None and before["sha256"] == after["sha256"]:
                 continue
-            was = _in_words(before) if before is not None else "none"
-            is_now = _in_words(after) if after is not None else "none"
+            was, is_now = (_in_words(facts) if facts is not None else "none" for facts in (before, after))
             raise CalibrationError(
-                f"{path} was started with another calibration ({subject}): with {was}; now it is {is_now}. Its copy "
-                f"is in {path / FOLDER}; go on with that, or start a new one"
+                f"{path} was {done} with another calibration ({subject}): with {was}; now it is {is_now}. Its copy "
+                f"is in {path / FOLDER}; {cure}"
             )
 
 

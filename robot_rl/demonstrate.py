@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -139,6 +139,26 @@ def record_demonstrations(
             log(f"{newest.episode_id} was moved aside: {newest.metadata[CUT]}")
             continue
         on_episode(len(store))
+
+
+def check_calibrations(path: Path | None, calibrations: Calibrations) -> None:
+    """Nothing, if the demonstrations of a store, or None, may teach a run that has these calibrations.
+
+    Raises:
+        CalibrationError: if they were recorded with others.
+    """
+    if path is None:
+        return
+    with EpisodeStore.open(path) as source:
+        for where, recorded in _recorded_calibrations(source.metadata, path):
+            calibrations.check_demonstrations(recorded, where)
+
+
+def _recorded_calibrations(metadata: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """What a store, or each of those that it was merged from, says of its calibrations."""
+    yield path, metadata.get("calibrations", {})
+    for source in metadata.get("merged_from", ()):
+        yield from _recorded_calibrations(source, Path(source["path"]))
 
 
 def adopt_demonstrations(store: EpisodeStore, path: Path, env: RobotEnv) -> int:

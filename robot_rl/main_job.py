@@ -16,7 +16,7 @@ from robot_rl.clock import stands_still
 from robot_rl.config.components import EvaluationConfig, RewardConfig, TrainConfig
 from robot_rl.config.load import config_to_dict
 from robot_rl.data.store import EpisodeStore
-from robot_rl.demonstrate import adopt_demonstrations
+from robot_rl.demonstrate import adopt_demonstrations, check_calibrations
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import (
@@ -87,6 +87,7 @@ def train(
     if config.realtime and config.processes == 1:
         raise ConfigError("realtime=true with processes=1: learning would hold up control; set processes=2")
     calibrations = Calibrations.of(config, site.calibrations(workcell_options(config).cameras))
+    check_calibrations(None if resume else demos, calibrations)
     with contextlib.ExitStack() as stack:
         run = stack.enter_context(RunDirectory.resume(path, config.task)) if resume else None
         if run is not None:

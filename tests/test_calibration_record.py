@@ -18,7 +18,9 @@ from calibration.result import (
 from robot_rl.calibration_record import Calibrations, read_record
 from robot_rl.cli import main
 from robot_rl.config.components import SimulationConfig, TrainConfig
+from robot_rl.data.rearrange import merge
 from robot_rl.data.store import EpisodeStore
+from robot_rl.demonstrate import check_calibrations
 from robot_rl.errors import CalibrationError
 from robot_rl.run_directory import RunDirectory
 
@@ -116,3 +118,31 @@ def test_demonstrations_keep_theirs(folder, capsys):
     with EpisodeStore.open(store) as opened:
         assert opened.metadata["calibrations"]["intrinsics of wrist"]["size"] == [640, 480]
         assert len(opened) == 1
+
+
+def test_a_run_is_not_begun_with_demonstrations_of_another_calibration(folder, capsys):
+    lens, moved, hand_eye, demos = (folder / name for name in ("lens.yaml", "moved.yaml", "hand_eye.yaml", "demos"))
+    save_result(dataclasses.replace(LENS, fx=610.0), Quality(True, "good"), moved)
+    assert (
+        main(["demo", "reach", "--episodes", "1", "--out", str(demos), "--camera", "wrist", "--calibration", str(lens)])
+        == 0
+    )
+    run = folder / "run"
+    train = ["train", "reach", "--demos", str(demos), "--out", str(run), "--obs", "pixels", "--calibration", str(moved)]
+    capsys.readouterr()
+    assert main(train) == 1
+    said = capsys.readouterr().err
+    assert f"{demos} was recorded with another calibration (intrinsics of wrist): with {lens}" in said
+    assert f"now it is {moved}" in said
+    assert "give the run that (--calibration)" in said
+    assert not run.exists()
+    # A policy that sees, but names no calibration, is no better; who does not see is not concerned.
+    with pytest.raises(CalibrationError, match="now it is none"):
+        check_calibrations(demos, of(cameras=("wrist", "front")))
+    check_calibrations(demos, of())
+    check_calibrations(demos, of(cameras=("front",)))
+    check_calibrations(demos, of(lens, hand_eye, cameras=("wrist",)))
+    # What was put together from several stores knows what each of them was recorded with.
+    merge([demos], folder / "merged")
+    with pytest.raises(CalibrationError, match=f"{demos} was recorded with another"):
+        check_calibrations(folder / "merged", of(moved))

@@ -159,6 +159,12 @@ def test_degenerate_motions_are_refused_with_what_to_add():
         calibrate_hand_eye(PINHOLE, shifted, "eye_in_hand", "fr3")
     with pytest.raises(CalibrationError, match="about one axis only, near the tcp's z axis"):
         calibrate_hand_eye(PINHOLE, one_axis(sightings, truth), "eye_in_hand", "fr3")
+    on_the_spot = [
+        dataclasses.replace(s, T_base_tcp=Pose(sightings[0].T_base_tcp.position, s.T_base_tcp.quaternion))
+        for s in sightings
+    ]
+    with pytest.raises(CalibrationError, match=r"the tcp stayed within 0\.0 mm .*move it by 5 cm or more"):
+        calibrate_hand_eye(PINHOLE, on_the_spot, "eye_in_hand", "fr3")
 
 
 def test_views_that_determine_nothing_are_an_error_and_no_lens_of_nan():

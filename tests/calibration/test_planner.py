@@ -52,7 +52,7 @@ def test_the_box_limits_position_and_turn():
     assert not box.allows(Pose(np.array([0.5, 0.0, 0.05]), box.orientation))
 
 
-def test_looking_around_turns_on_the_spot_about_all_axes_inside_the_box():
+def test_looking_around_turns_about_all_axes_and_moves_to_and_fro_inside_the_box():
     box = BOXES["eye_in_hand"]
     middle = Pose(np.array([0.5, 0.0, 0.3]), box.orientation)
     poses = look_around(middle, box)
@@ -60,8 +60,9 @@ def test_looking_around_turns_on_the_spot_about_all_axes_inside_the_box():
     check_rotations([middle, *poses])
     for pose in poses:
         change = (middle.inverse() @ pose).vector()
-        assert np.abs(change[:3]).max() < 1e-12
+        assert np.abs(change[:3]) == pytest.approx([0.0, 0.0, 0.02])
         assert np.degrees(np.linalg.norm(change[3:])) < 22
+    assert sum((middle.inverse() @ pose).position[2] for pose in poses) == pytest.approx(0.0)
     assert look_around(Pose(np.array([0.5, 0.0, 0.05]), box.orientation), box) == []
 
 

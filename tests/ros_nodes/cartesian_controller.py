@@ -13,7 +13,14 @@ from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
-from robot_rl.geometry import Pose, quat_conjugate, quat_rotate
+from robot_rl.geometry import (
+    Pose,
+    quat_conjugate,
+    quat_from_rotvec,
+    quat_multiply,
+    quat_rotate,
+    rotvec_from_quat,
+)
 from ros_nodes import convert
 from ros_nodes.node import RobotNode
 
@@ -28,10 +35,11 @@ TILTED = np.array([math.sqrt(0.5), math.sqrt(0.5), 0.0, 0.0])
 class Controller(RobotNode):
     """Publishes 100 times a second; each way of being broken can be switched on."""
 
-    def __init__(self, quaternion=TILTED, **options):
+    def __init__(self, quaternion=TILTED, position=(0.5, 0.0, 0.2), **options):
         super().__init__("cartesian_impedance_controller", **options)
-        self.position, self.quaternion, self.velocity = np.array([0.5, 0.0, 0.2]), quaternion, np.zeros(3)
-        self.target, self.targets, self.refused = None, [], []
+        self.position, self.quaternion = np.array(position), np.array(quaternion)
+        self.velocity, self.spin = np.zeros(3), np.zeros(3)
+        self.target, self.target_quaternion, self.targets, self.refused = None, None, [], []
         self.width, self.gripper_values = 0.8, []  # a Robotiq counts its closing angle
         self.wrench = np.zeros(6)
         self.measures, self.stamp_shift, self.spoil = True, 0, None
@@ -48,7 +56,8 @@ class Controller(RobotNode):
         if message.header.frame_id != BASE:
             self.refused.append(message.header.frame_id)
             return
-        self.target = convert.pose_of(message.pose).position
+        pose = convert.pose_of(message.pose)
+        self.target, self.target_quaternion = pose.position, pose.quaternion
         self.targets.append(self.target)
 
     def _take_gripper(self, message):
@@ -58,10 +67,13 @@ class Controller(RobotNode):
     def _move(self):
         now = time.monotonic()
         elapsed, self._moved = now - self._moved, now
-        self.velocity = np.zeros(3)
+        self.velocity, self.spin = np.zeros(3), np.zeros(3)
         if self.target is not None:
-            way = (self.target - self.position) * (1 - math.exp(-elapsed / LAG))
+            share = 1 - math.exp(-elapsed / LAG)
+            way = (self.target - self.position) * share
             self.position, self.velocity = self.position + way, way / elapsed
+            turn = rotvec_from_quat(quat_multiply(quat_conjugate(self.quaternion), self.target_quaternion)) * share
+            self.quaternion, self.spin = quat_multiply(self.quaternion, quat_from_rotvec(turn)), turn / elapsed
         if self.measures:
             self._publish()
 
@@ -72,7 +84,7 @@ class Controller(RobotNode):
             pose.pose.position.y = self.spoil
         self._pose.publish(pose)
         in_tool = quat_rotate(quat_conjugate(self.quaternion), self.velocity)
-        self._twist.publish(convert.twist_message(stamp, np.concatenate((in_tool, np.zeros(3))), "tool"))
+        self._twist.publish(convert.twist_message(stamp, np.concatenate((in_tool, self.spin)), "tool"))
         self._wrench.publish(convert.wrench_message(stamp, self.wrench, BASE))
         names = ["finger_joint", *(f"fr3_joint{i}" for i in range(1, 8))]
         joints = JointState(name=names, position=[self.width, *range(1, 8)], velocity=[0.0] * 8)
