@@ -43,6 +43,15 @@ def test_descent_on_the_cross_entropy_finds_the_return():
     torch.testing.assert_close(outputs.value(logits.detach()), target.expand(2, 2), atol=2e-2, rtol=0)
 
 
+def test_beside_products_in_bfloat16_values_keep_their_digits():
+    outputs = hl_gauss()
+    near = outputs.histogram(torch.tensor([0.5000, 0.5004])).log()[None]
+    with torch.autocast("cpu", torch.bfloat16):
+        values = outputs.value(near)
+    assert values.dtype == torch.float32
+    torch.testing.assert_close(values, torch.tensor([[0.5000, 0.5004]]), atol=1e-4, rtol=0)
+
+
 def test_the_default_is_the_squared_error():
     outputs = make_critic_outputs(SACConfig(), RANGE, torch.device("cpu"))
     assert isinstance(outputs, Scalar)
