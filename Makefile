@@ -8,6 +8,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TASK ?= peg_insert
 ARGS ?=
+JOBS ?= 2
 
 # Small networks: more threads cost more than they bring. Cameras render without a screen.
 export OMP_NUM_THREADS ?= 1
@@ -30,7 +31,7 @@ train: $(STAMP) ## Teach the arm the default task (TASK=..., ARGS='--seed 1')
 
 .PHONY: test
 test: $(STAMP) ## Run the tests (ARGS=tests/data for some)
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup $(ARGS)
 
 .PHONY: check
 check: $(STAMP) ## Check format, lint, types and architecture
