@@ -66,6 +66,8 @@ HOME = np.array([0.0, -np.pi / 4, 0.0, -3 * np.pi / 4, 0.0, np.pi / 2, np.pi / 4
 TORQUE_LIMITS = np.array([link.torque for link in FR3])
 JOINT_LIMITS = np.array([link.limits for link in FR3])
 ARM_DOF = len(FR3)
+IK_APART = 0.5
+"""How far from the ready pose the other joint angles are that inverse kinematics starts from [rad]."""
 
 WHITE, GREY, DARK = (0.93, 0.93, 0.95, 1), (0.55, 0.56, 0.6, 1), (0.25, 0.26, 0.28, 1)
 ORANGE, GREEN = (0.93, 0.5, 0.15, 1), (0.2, 0.7, 0.35, 1)
@@ -124,9 +126,16 @@ def _roll(angle: float) -> tuple[float, float, float, float]:
 
 
 def solve_ik(
-    model: mujoco.MjModel, site: str, position: np.ndarray, quaternion: np.ndarray, tolerance: float = 1e-6
+    model: mujoco.MjModel,
+    site: str,
+    position: np.ndarray,
+    quaternion: np.ndarray,
+    tolerance: float = 1e-6,
+    starts: int = 10,
 ) -> np.ndarray:
     """Joint angles that bring a site to a pose, by damped least squares from the ready pose.
+
+    Where that ends at the limits of joints, it starts again from angles near the ready pose, always the same ones.
 
     Args:
         model: Model that holds the arm.
@@ -134,12 +143,27 @@ def solve_ik(
         position: Wanted position in the base frame [m], shape (3,).
         quaternion: Wanted orientation (w, x, y, z), shape (4,).
         tolerance: Largest error left, [m] and [rad] alike.
+        starts: How often it starts at most; 1 finds only poses to which the elbow need not swing over.
 
     Raises:
         ValueError: if the pose is out of reach.
     """
+    rng, least = np.random.default_rng(0), np.inf
+    for start in range(starts):
+        nearby = rng.uniform(-IK_APART, IK_APART, ARM_DOF) if start else 0.0
+        q, error = _descend(model, site, position, quaternion, tolerance, HOME + nearby)
+        if error < tolerance:
+            return q
+        least = min(least, error)
+    raise ValueError(f"no joint angles bring {site} to {position}, error {least:.4f}")
+
+
+def _descend(
+    model: mujoco.MjModel, site: str, position: np.ndarray, quaternion: np.ndarray, tolerance: float, start: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Joint angles by damped least squares from `start`, and the largest error left, [m] and [rad] alike."""
     data = mujoco.MjData(model)
-    data.qpos[:ARM_DOF] = HOME
+    data.qpos[:ARM_DOF] = np.clip(start, JOINT_LIMITS[:, 0], JOINT_LIMITS[:, 1])
     site_id = model.site(site).id
     jacobian, current, difference = np.zeros((6, model.nv)), np.zeros(4), np.zeros(3)
     for _ in range(200):
@@ -149,9 +173,9 @@ def solve_ik(
         mujoco.mju_subQuat(difference, quaternion, current)  # in the site's frame
         error = np.concatenate((position - data.site_xpos[site_id], data.site_xmat[site_id].reshape(3, 3) @ difference))
         if np.abs(error).max() < tolerance:
-            return data.qpos[:ARM_DOF].copy()
+            break
         mujoco.mj_jacSite(model, data, jacobian[:3], jacobian[3:], site_id)
         J = jacobian[:, :ARM_DOF]
         step = J.T @ np.linalg.solve(J @ J.T + 1e-6 * np.eye(6), error)
         data.qpos[:ARM_DOF] = np.clip(data.qpos[:ARM_DOF] + step, JOINT_LIMITS[:, 0], JOINT_LIMITS[:, 1])
-    raise ValueError(f"no joint angles bring {site} to {position}, error {np.abs(error).max():.4f}")
+    return data.qpos[:ARM_DOF].copy(), float(np.abs(error).max())

@@ -95,9 +95,9 @@ class CalibrationRig:
         self._camera = LensCamera(self.model, camera, intrinsics)
 
     def reachable(self, T_base_tcp: Pose) -> bool:
-        """Whether the arm can go there."""
+        """Whether the arm can go there from its ready pose, its elbow as it is."""
         try:
-            solve_ik(self.model, "tcp", T_base_tcp.position, T_base_tcp.quaternion)
+            self._angles(T_base_tcp)
         except ValueError:
             return False
         return True
@@ -108,7 +108,7 @@ class CalibrationRig:
         Raises:
             ValueError: if the arm cannot go there.
         """
-        self.data.qpos[:ARM_DOF] = solve_ik(self.model, "tcp", T_base_tcp.position, T_base_tcp.quaternion)
+        self.data.qpos[:ARM_DOF] = self._angles(T_base_tcp)
         mujoco.mj_kinematics(self.model, self.data)
         mujoco.mj_camlight(self.model, self.data)
         return spoiled(self._camera.render(self.data), faults, rng)
@@ -116,6 +116,9 @@ class CalibrationRig:
     def close(self) -> None:
         """Releases the OpenGL context."""
         self._camera.close()
+
+    def _angles(self, T_base_tcp: Pose) -> np.ndarray:
+        return solve_ik(self.model, "tcp", T_base_tcp.position, T_base_tcp.quaternion, starts=1)
 
 
 def spoiled(picture: np.ndarray, faults: PictureFaults, rng: np.random.Generator) -> np.ndarray:
