@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2: source an installation, or pip install 'robot_rl[ros]'")
 
 from bringup_process import Bringup
+from ros_nodes_graph import Graph
 
 RERUNS = 2
 
@@ -19,6 +20,14 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.flaky(reruns=RERUNS))
+
+
+@pytest.fixture
+def graph():
+    """Nodes in this process, in a ROS domain of their own."""
+    made = Graph()
+    yield made
+    made.close()
 
 
 @pytest.fixture

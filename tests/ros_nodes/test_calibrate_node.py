@@ -6,7 +6,6 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from ros_nodes_graph import Graph
 from std_srvs.srv import SetBool
 from waiting import eventually
 
@@ -23,13 +22,6 @@ from ros_nodes.sim_node import SimNode
 
 BOARD = "charuco:11x8:20mm:15mm"
 VIEWS = 12
-
-
-@pytest.fixture
-def graph():
-    made = Graph()
-    yield made
-    made.close()
 
 
 class Mirror:

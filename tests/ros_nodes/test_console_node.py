@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 from pages import page
-from ros_nodes_graph import Cell, Graph
+from ros_nodes_graph import Cell
 from waiting import PATIENCE, eventually
 
 from robot_rl.data.schema import Source
@@ -39,13 +39,6 @@ class Console:
     def close(self):
         self._end.set()
         self._thread.join(PATIENCE)
-
-
-@pytest.fixture
-def graph():
-    made = Graph()
-    yield made
-    made.close()
 
 
 @pytest.fixture

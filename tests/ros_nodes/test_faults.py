@@ -9,7 +9,6 @@ import pytest
 from fakes import SPEC
 from PIL import Image
 from real_cell import RealCell
-from ros_nodes_graph import Graph
 from std_msgs.msg import String
 from waiting import PATIENCE, eventually
 
@@ -26,13 +25,6 @@ from ros_nodes.node import RobotNode
 from ros_nodes.task_messages import VERSION, Verdict, to_text
 
 STILL = np.zeros(4, np.float32)
-
-
-@pytest.fixture
-def graph():
-    made = Graph()
-    yield made
-    made.close()
 
 
 def refused(node, text):

@@ -2,19 +2,12 @@
 
 import numpy as np
 import pytest
-from ros_nodes_graph import Cell, Graph
+from ros_nodes_graph import Cell
 
 from robot_rl.data.schema import Source
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.registry import make_workcell, task_names
-
-
-@pytest.fixture
-def graph():
-    made = Graph()
-    yield made
-    made.close()
 
 
 def facts(row):

@@ -4,7 +4,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-from ros_nodes_graph import Graph
 from waiting import eventually
 
 from calibration.result import CameraIntrinsics, HandEye, Quality, SimulatedArm, save_result
@@ -25,13 +24,6 @@ HAND_EYE = HandEye("fr3", "eye_in_hand", (0.0, 0.0, 0.1), (1.0, 0.0, 0.0, 0.0), 
 ARM = SimulatedArm(
     "fr3", SimulationConfig(0.1, 0.1, 1.0, 1.0, 1500.0, 40.0, 0.02), tuple(map(tuple, np.eye(7).tolist()))
 )
-
-
-@pytest.fixture
-def graph():
-    made = Graph()
-    yield made
-    made.close()
 
 
 def saved(result, path):

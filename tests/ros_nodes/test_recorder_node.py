@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rclpy.serialization import deserialize_message, serialize_message
-from ros_nodes_graph import DOMAIN, Graph
+from ros_nodes_graph import DOMAIN
 from running import environment, robot_rl
 from std_srvs.srv import SetBool
 from waiting import eventually
@@ -57,13 +57,6 @@ class Robot(RobotNode):
         future = self.record.call_async(SetBool.Request(data=on))
         assert eventually(future.done)
         return future.result()
-
-
-@pytest.fixture
-def graph():
-    made = Graph()
-    yield made
-    made.close()
 
 
 def recorded(graph, folder, seconds=1.5, **parameters):

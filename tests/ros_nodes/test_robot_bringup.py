@@ -10,7 +10,7 @@ import yaml
 from cartesian_controller import Controller
 from PIL import Image
 from real_cell import Person
-from ros_nodes_graph import DOMAIN, Graph
+from ros_nodes_graph import DOMAIN
 from running import environment, robot_rl
 
 from robot_rl.data.schema import Source
@@ -19,13 +19,6 @@ from ros_nodes.bringup import table_folder
 
 OLD = 2.0
 """Largest age of anything [s]: a test shall not fail because its machine is busy."""
-
-
-@pytest.fixture
-def graph():
-    made = Graph()
-    yield made
-    made.close()
 
 
 @pytest.fixture

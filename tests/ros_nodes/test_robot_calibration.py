@@ -8,20 +8,13 @@ import yaml
 from board_cell import BoardCell
 from cartesian_controller import Controller
 from PIL import Image
-from ros_nodes_graph import DOMAIN, Graph
+from ros_nodes_graph import DOMAIN
 from running import environment, robot_rl
 
 from calibration.result import HandEye, load_result
 
 OLD = 2.0
 """Largest age of anything [s]: a test shall not fail because its machine is busy."""
-
-
-@pytest.fixture
-def graph():
-    made = Graph()
-    yield made
-    made.close()
 
 
 def flags(tmp_path):

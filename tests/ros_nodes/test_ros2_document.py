@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-import pytest
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from ros_nodes_graph import Cell, Graph
+from ros_nodes_graph import Cell
 from std_msgs.msg import String
 
 from robot_rl.env.task import WorkcellOptions
@@ -29,13 +28,6 @@ def rows():
 def test_the_document_has_the_table_of_the_code():
     head = ["| topic | type | rate | frame | QoS, depth | what |", "|---|---|---|---|---|---|"]
     assert "\n".join([*head, *rows()]) in DOCUMENT.read_text(), "\n".join([*head, *rows()])
-
-
-@pytest.fixture
-def graph():
-    made = Graph()
-    yield made
-    made.close()
 
 
 def test_a_running_graph_has_the_topics_types_and_qualities_of_the_table(graph):

@@ -8,7 +8,6 @@ import yaml
 from cartesian_controller import TILTED
 from rclpy.parameter import Parameter
 from real_cell import EXAMPLE, RealCell
-from ros_nodes_graph import Graph
 from std_srvs.srv import Trigger
 from waiting import PATIENCE, eventually
 
@@ -16,13 +15,6 @@ from robot_rl.data.schema import Source
 from robot_rl.errors import ConfigError
 from ros_nodes import topics
 from ros_nodes.task_node import TaskNode, load_task
-
-
-@pytest.fixture
-def graph():
-    made = Graph()
-    yield made
-    made.close()
 
 
 def test_a_person_makes_ready_leads_and_judges(graph):

@@ -1,9 +1,8 @@
 """Two robots in one ROS domain, each in a namespace of its own: neither hears the other."""
 
 import numpy as np
-import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from ros_nodes_graph import Cell, Graph, namespaced
+from ros_nodes_graph import Cell, namespaced
 from std_msgs.msg import Bool
 from waiting import eventually
 
@@ -12,13 +11,6 @@ from ros_nodes import topics
 from ros_nodes.check import topic_problems
 from ros_nodes.console_node import ConsoleNode
 from ros_nodes.person_ready import FACT
-
-
-@pytest.fixture
-def graph():
-    made = Graph()
-    yield made
-    made.close()
 
 
 def test_what_one_is_told_and_does_the_other_does_not_hear(graph):

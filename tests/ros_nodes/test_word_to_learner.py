@@ -7,7 +7,6 @@ import signal
 import pytest
 from bringup_process import SMALL
 from pages import page
-from ros_nodes_graph import Graph
 from test_console_node import Console
 
 from robot_rl.data.operator_labels import operator_words
@@ -23,13 +22,6 @@ from ros_nodes.sim_node import SimNode
 from ros_nodes.teleop_node import TeleopNode
 
 SETTINGS = {**SMALL, "demonstrations": 0, "env_steps": 5000, "warmup_steps": 5000}
-
-
-@pytest.fixture
-def graph():
-    made = Graph()
-    yield made
-    made.close()
 
 
 def ended(state, where):
