@@ -5,8 +5,9 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from multiprocessing import get_context
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from robot_rl.learn.workload import Workload, cached_features
 
 GEMM_SIZES = (256, 512, 1024)
 ENCODER = EncoderConfig()
+WARM_UPS = 5
 ENCODED_AT_ONCE = 32
 """Images in a batch of the encoder, when the cost of encoding inside the update is measured."""
 ENGINES = {
@@ -35,26 +37,10 @@ CASES = {
 """State with 2 and with 10 critics; cached features of two cameras, with 2 critics."""
 
 
-@dataclass
-class _Candidate:
-    """One way to make one update."""
-
-    case: str
-    engine: str
-    update: Callable[[], object]
-    seconds: list[float] = field(default_factory=list)
-    bounds: list[float] = field(default_factory=list)
-
-    @property
-    def share(self) -> float:
-        """Of the bound, each call against the products measured right beside it, in the median."""
-        return statistics.median(bound / call for bound, call in zip(self.bounds, self.seconds, strict=True))
-
-
 def bench_learner(
-    *, cases: tuple[str, ...] = tuple(CASES), engines: tuple[str, ...] = tuple(ENGINES), rounds: int = 20
+    *, cases: tuple[str, ...] = tuple(CASES), engines: tuple[str, ...] = tuple(ENGINES), rounds: int = 40
 ) -> dict[str, Any]:
-    """Times learner calls and matrix products in turn, in one thread.
+    """Times learner calls and matrix products in turn, in one thread, each engine in a process of its own.
 
     A call is 4 critic updates and one of actor and temperature: batch 256, state 24, 7 continuous actions, hidden
     layers 256 and 256, 2 critics in the target; from pixels two cameras, features of 64 channels on 4 by 4 cells.
@@ -73,60 +59,63 @@ def bench_learner(
         images that it would see, at its time per image in batches of 32; and `times_faster`. Where there is a GPU also
         `cuda`, see `bench_on_gpu`.
     """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        return _bench(cases, engines, rounds)
-    finally:
-        torch.set_num_threads(threads)
-
-
-def _bench(cases: tuple[str, ...], engines: tuple[str, ...], rounds: int) -> dict[str, Any]:
-    candidates = [_candidate(case, engine) for case in cases for engine in engines]
-    size, square = _fastest_square()
-    encode, encoding = _encoder() if "pixels" in cases else None, list[float]()
-    for candidate in candidates:
-        candidate.update()  # compiles
-    for _ in range(rounds):
-        for candidate in candidates:
-            candidate.bounds.append(_bound(CASES[candidate.case].flops, square))
-            candidate.seconds.append(_seconds(candidate.update))
-        if encode is not None and len(encoding) < 5:
-            encoding.append(_seconds(encode) / ENCODED_AT_ONCE)
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as fresh:  # as a training has one
+        size = fresh.submit(_fastest_square).result()
+        found = {
+            (case, engine): fresh.submit(_measure, case, engine, rounds, size).result()
+            for case in cases
+            for engine in engines
+        }
+        encoding = fresh.submit(_measure_encoder).result() if "pixels" in cases else 0.0
     report: dict[str, Any] = {"threads": 1, "gemm_size": size}
     for case in cases:
-        of_case = [candidate for candidate in candidates if candidate.case == case]
-        bound = statistics.median(seconds for candidate in of_case for seconds in candidate.bounds)
+        bound = statistics.median(bound for engine in engines for _, bound in found[case, engine])
         report[case] = {"gflop": CASES[case].flops / 1e9, "bound_ms": bound * 1e3}
-        for candidate in of_case:
-            report[case][candidate.engine] = {
-                "best_ms": min(candidate.seconds) * 1e3,
-                "median_ms": statistics.median(candidate.seconds) * 1e3,
-                "share": candidate.share,
+        for engine in engines:
+            calls = [call for call, _ in found[case, engine]]
+            report[case][engine] = {
+                "best_ms": min(calls) * 1e3,
+                "median_ms": statistics.median(calls) * 1e3,
+                "share": statistics.median(bound / call for call, bound in found[case, engine]),
             }
     if torch.cuda.is_available():
         report["cuda"] = bench_on_gpu({case: CASES[case] for case in cases}, rounds)
-    if encoding:
+    if "pixels" in cases:
         row, images = report["pixels"], 2 * len(ENCODER.cameras) * CASES["pixels"].updates * CASES["pixels"].batch
         cached = row[engines[0]]["best_ms"]
-        row["encoder_in_update_ms"] = cached + min(encoding) * images * 1e3
+        row["encoder_in_update_ms"] = cached + encoding * images * 1e3
         row["times_faster"] = row["encoder_in_update_ms"] / cached
     return report
 
 
-def _candidate(case: str, engine: str) -> _Candidate:
-    """A fresh learner, so that no engine profits from another."""
-    work = CASES[case]
-    return _Candidate(case, engine, partial(Engine(work.learner(), ENGINES[engine]).update, work.minibatches()))
+def _measure(case: str, engine: str, rounds: int, size: int) -> list[tuple[float, float]]:
+    """Times of calls, each with that of as many operations in products of matrices of this size [s]."""
+    torch.set_num_threads(1)
+    work, square = CASES[case], torch.randn(size, size)
+    update = partial(Engine(work.learner(), ENGINES[engine]).update, work.minibatches())
+    for _ in range(WARM_UPS):
+        update()  # compiles
+    flops = work.flops
+    return [(_seconds(update), _bound(flops, square)) for _ in range(rounds)]
 
 
-def _fastest_square() -> tuple[int, torch.Tensor]:
-    """Of the sizes, the one whose products run at the best rate, and a matrix of it."""
+def _measure_encoder() -> float:
+    """The frozen encoder's time for an image, in float32 as in the update [s]."""
+    torch.set_num_threads(1)
+    encoder = make_encoder(ENCODER.name)
+    images = torch.rand(ENCODED_AT_ONCE, 3, ENCODER.image_size, ENCODER.image_size) * 255
+    images = images.contiguous(memory_format=torch.channels_last)
+    with torch.no_grad():
+        return min(_seconds(partial(encoder, images)) for _ in range(5)) / ENCODED_AT_ONCE
+
+
+def _fastest_square() -> int:
+    """Of the sizes, the one whose products run at the best rate."""
+    torch.set_num_threads(1)
     squares = {n: torch.randn(n, n) for n in GEMM_SIZES}
     work = 2 * max(GEMM_SIZES) ** 3
     times = {n: min(_bound(work, square) for _ in range(5)) for n, square in squares.items()}
-    size = min(times, key=lambda n: times[n])
-    return size, squares[size]
+    return min(times, key=lambda n: times[n])
 
 
 def _bound(flops: float, square: torch.Tensor) -> float:
@@ -139,19 +128,6 @@ def _bound(flops: float, square: torch.Tensor) -> float:
             torch.mm(square, square)
 
     return _seconds(products) * flops / (repeats * operations)
-
-
-def _encoder() -> Callable[[], object]:
-    """The frozen encoder on a batch of images, in float32 as in the update."""
-    encoder = make_encoder(ENCODER.name)
-    images = torch.rand(ENCODED_AT_ONCE, 3, ENCODER.image_size, ENCODER.image_size) * 255
-    images = images.contiguous(memory_format=torch.channels_last)
-
-    def encode() -> None:
-        with torch.no_grad():
-            encoder(images)
-
-    return encode
 
 
 def _seconds(work: Callable[[], object]) -> float:

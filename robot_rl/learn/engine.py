@@ -1,4 +1,4 @@
-"""Makes the readable algorithm fast without a second copy of it: compiled losses, products in bfloat16, CUDA graphs.
+"""Makes the readable algorithm fast without a second copy of it: compiled steps, products in bfloat16, CUDA graphs.
 
 It knows how `SAC.update` runs; it does not know what it computes. What is always done, because it costs no clarity, is
 done in the algorithm itself: stacked ensembles, fused optimizers, one gather for all minibatches of a call.
@@ -32,9 +32,12 @@ class Engine:
         if self._device == "cpu":
             keep_freed_memory()
         if config.compile:
+            # Loss, gradient, optimizer and targets become one graph; several, where torch is too old to know of it.
+            if hasattr(torch._dynamo.config, "trace_autograd_ops"):
+                torch._dynamo.config.trace_autograd_ops = True
             sac.look_ahead = torch.compile(sac.look_ahead, dynamic=False)
-            sac.critic_objective = torch.compile(sac.critic_objective, dynamic=False)
-            sac.actor_objective = torch.compile(sac.actor_objective, dynamic=False)
+            sac.step_critics = torch.compile(sac.step_critics, dynamic=False)
+            sac.step_actor = torch.compile(sac.step_actor, dynamic=False)
         self.restart()
 
     def restart(self) -> None:

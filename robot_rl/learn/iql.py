@@ -11,9 +11,10 @@ from torch import Tensor
 from robot_rl.config.components import IQLConfig
 from robot_rl.errors import ConfigError
 from robot_rl.learn import losses
+from robot_rl.learn.adam import Adam
 from robot_rl.learn.batch import Batch
 from robot_rl.learn.networks import StackedMLP
-from robot_rl.learn.sac import SAC, track
+from robot_rl.learn.sac import SAC
 
 
 class IQL:
@@ -33,10 +34,11 @@ class IQL:
             raise ConfigError("IQL does not learn a gripper's actions yet; choose a task without one")
         self.config, self._sac, self._policy = config, sac, policy
         self.value = StackedMLP(1, policy.head.size, sac.config.hidden_sizes, 1, sac.generator)
+        rate = sac.config.learning_rate
         self._optimizers = {
-            "value": self._adam(list(self.value.parameters())),
-            "critic": self._adam([*sac.critic.parameters(), *policy.head.parameters()]),
-            "actor": self._adam(list(policy.actor.parameters())),
+            "value": Adam(self.value.parameters(), rate),
+            "critic": Adam([*sac.critic.parameters(), *policy.head.parameters()], rate),
+            "actor": Adam(policy.actor.parameters(), rate),
         }
 
     def update(self, batch: Batch) -> dict[str, Tensor]:
@@ -62,19 +64,19 @@ class IQL:
         # L_V = mean_b |tau - 1(Q' < V)| (Q' - V)^2
         advantage = values - self.value(seen)[0].squeeze(-1)
         value_loss = losses.expectile_loss(advantage, config.expectile)
-        self._step("value", value_loss)
+        self._optimizers["value"].minimize(value_loss)
 
         # L_pi = mean_b w |tanh mu(s) - a|^2, w = exp(beta A): the likelihood of a Gaussian of fixed width
         weight = losses.imitation_weight(advantage.detach(), config.inverse_temperature, config.weight_limit)
         error = (policy(seen)[0].tanh() - batch.action).square().mean(-1)
         actor_loss = (weight * error).mean()
-        self._step("actor", actor_loss)
+        self._optimizers["actor"].minimize(actor_loss)
 
         # L_Q = sum_i mean_b l(Q_i(s, a), r + gamma V(s')), l the squared error unless SAC's critics are histograms
         target = batch.reward + batch.discount * next_value
         critic_loss = sac.critic_outputs.loss(sac.critic(policy.head.with_action(latent, batch.action)), target)
-        self._step("critic", critic_loss)
-        track(sac.critic_target, sac.critic, sac.config.target_rate)
+        self._optimizers["critic"].minimize(critic_loss)
+        sac.track()
         return {
             "value_loss": value_loss.detach(),
             "critic_loss": critic_loss.detach(),
@@ -82,17 +84,3 @@ class IQL:
             "v_mean": next_value.mean(),
             "weight_max": weight.max(),
         }
-
-    def _adam(self, parameters: list[torch.nn.Parameter]) -> torch.optim.Adam:
-        return torch.optim.Adam(parameters, lr=self._sac.config.learning_rate, fused=True)
-
-    def _step(self, name: str, loss: Tensor) -> None:
-        """One optimizer step on its own parameters; nothing else receives a gradient."""
-        optimizer = self._optimizers[name]
-        parameters = optimizer.param_groups[0]["params"]
-        # What a head knows of the way to the goal is not trained here.
-        for parameter, gradient in zip(
-            parameters, torch.autograd.grad(loss, parameters, allow_unused=True), strict=True
-        ):
-            parameter.grad = gradient
-        optimizer.step()

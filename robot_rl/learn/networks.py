@@ -45,7 +45,7 @@ class StackedLinear(nn.Module):
 
     def maps(self) -> list[Callable[[Tensor], Tensor]]:
         """The E maps, each (B, inputs) -> (B, outputs)."""
-        pairs = zip(self.weight.unbind(), self.bias.unbind(), strict=True)
+        pairs = zip(_members_of(self.weight), _members_of(self.bias), strict=True)
         return [partial(_affine, weight, bias) for weight, bias in pairs]
 
 
@@ -64,7 +64,7 @@ class StackedLayerNorm(nn.Module):
 
     def maps(self) -> list[Callable[[Tensor], Tensor]]:
         """The E normalisations, each (B, width) -> (B, width)."""
-        pairs = zip(self.scale[:, 0].unbind(), self.shift[:, 0].unbind(), strict=True)
+        pairs = zip(_members_of(self.scale.squeeze(1)), _members_of(self.shift.squeeze(1)), strict=True)
         return [partial(layer_norm, normalized_shape=scale.shape, weight=scale, bias=shift) for scale, shift in pairs]
 
 
@@ -248,8 +248,13 @@ def _on_cpu(x: Tensor) -> bool:
 
 def _affine(weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
     if weight.shape[-1] == 1:  # a matrix product with one column wastes most of its work
-        return (x * weight[:, 0]).sum(-1, keepdim=True) + bias
+        return (x * weight.t()).sum(-1, keepdim=True) + bias
     return torch.addmm(bias, x, weight)
+
+
+def _members_of(stacked: Tensor) -> tuple[Tensor, ...]:
+    """Each member's part; of a single one such that its gradient need not be copied."""
+    return stacked.unbind() if len(stacked) > 1 else (stacked.squeeze(0),)
 
 
 def _choose(parameter: Tensor, members: Tensor | None) -> Tensor:

@@ -12,11 +12,12 @@ from torch import Tensor
 from robot_rl.config.components import SACConfig
 from robot_rl.errors import CheckpointError, ConfigError, SpecError
 from robot_rl.learn import losses
+from robot_rl.learn.adam import Adam
 from robot_rl.learn.batch import Batch
 from robot_rl.learn.critic_outputs import make_critic_outputs
 from robot_rl.learn.networks import Policy, StackedMLP, squashed_sample
 
-STATE_FORMAT = 2
+STATE_FORMAT = 3
 
 
 class SAC:
@@ -52,6 +53,8 @@ class SAC:
         self.log_temperature = torch.tensor(math.log(config.initial_temperature), device=device, requires_grad=True)
         self.critic_updates = 0
 
+        self._followed: list[Tensor] = list(self.critic.parameters())
+        self._following: list[Tensor] = list(self.critic_target.parameters())
         self._modules = {"policy": self.policy, "critic": self.critic, "critic_target": self.critic_target}
         valued: list[Tensor] = [
             *self.critic.parameters(),
@@ -61,13 +64,15 @@ class SAC:
             self.gripper_target = copy.deepcopy(policy.gripper).requires_grad_(False)
             self._modules["gripper_target"] = self.gripper_target
             valued += policy.gripper.parameters()
-        self.critic_objective, self.actor_objective = self._critic_objective, self._actor_objective
-        self.look_ahead = self._look_ahead
-        """These three are pure functions of tensors and parameters; an engine may put compiled ones in their place."""
+            self._followed += policy.gripper.parameters()
+            self._following += self.gripper_target.parameters()
+        self.look_ahead, self.step_critics, self.step_actor = self._look_ahead, self._step_critics, self._step_actor
+        """These three depend on tensors alone, and change nothing but parameters and their optimizers' state; an
+        engine may put compiled ones in their place."""
         self._optimizers = {
-            "actor": self._adam(list(policy.actor.parameters())),
-            "critic": self._adam(valued),
-            "temperature": self._adam([self.log_temperature]),
+            "actor": Adam(policy.actor.parameters(), config.learning_rate),
+            "critic": Adam(valued, config.learning_rate),
+            "temperature": Adam([self.log_temperature], config.learning_rate),
         }
 
     def update(self, batch: Batch) -> dict[str, Tensor]:
@@ -95,15 +100,7 @@ class SAC:
         next_latent, next_action = seen.view(*shape, -1), chosen.view(*shape, -1)
 
         for n in range(len(batch.reward)):
-            loss, figures = self.critic_objective(
-                batch.minibatch(n), next_latent[n], next_action[n], self._draw_members()
-            )
-            self._step("critic", loss)
-
-            # theta' <- (1 - tau) theta' + tau theta
-            track(self.critic_target, self.critic, self.config.target_rate)
-            if self.policy.gripper is not None:
-                track(self.gripper_target, self.policy.gripper, self.config.target_rate)
+            figures = self.step_critics(batch.minibatch(n), next_latent[n], next_action[n], self._draw_members())
             self.critic_updates += 1
             for name, value in figures.items():
                 logs.setdefault(name, []).append(value)
@@ -111,15 +108,7 @@ class SAC:
 
     def update_actor(self, state: Tensor, images: Tensor | None = None) -> dict[str, Tensor]:
         """One update of actor and temperature on states (B, state) and images (B, *view_shape)."""
-        with torch.no_grad():
-            latent = self.policy.head(state, images)
-        temperature = self.log_temperature.detach().exp()
-        loss, entropy = self.actor_objective(latent, self.policy.draw_noise(latent), temperature)
-        self._step("actor", loss)
-
-        # J_alpha = alpha (H - H_target)
-        self._step("temperature", losses.temperature_loss(self.log_temperature, entropy, self._target_entropy))
-        return {"actor_loss": loss.detach(), "entropy": entropy, "temperature": temperature}
+        return self.step_actor(state, images, self.policy.draw_noise(state))
 
     @torch.no_grad()
     def _look_ahead(self, state: Tensor, images: Tensor | None, noise: Tensor) -> tuple[Tensor, Tensor]:
@@ -127,6 +116,34 @@ class SAC:
         latent = self.policy.head(state, images)
         mean, log_std = self.policy(latent)
         return latent, squashed_sample(mean, log_std, noise)[0]
+
+    def _step_critics(
+        self, batch: Batch, next_latent: Tensor, next_action: Tensor, members: Tensor | None
+    ) -> dict[str, Tensor]:
+        """One step of critics, gripper critics and head on one minibatch, and of the targets after them."""
+        loss, figures = self._critic_objective(batch, next_latent, next_action, members)
+        self._optimizers["critic"].minimize(loss)
+        self.track()
+        return figures
+
+    def _step_actor(self, state: Tensor, images: Tensor | None, noise: Tensor) -> dict[str, Tensor]:
+        """One step of actor and temperature."""
+        with torch.no_grad():
+            latent = self.policy.head(state, images)
+        temperature = self.log_temperature.detach().exp()
+        loss, entropy = self._actor_objective(latent, noise, temperature)
+        self._optimizers["actor"].minimize(loss)
+
+        # J_alpha = alpha (H - H_target)
+        target = self._target_entropy
+        self._optimizers["temperature"].minimize(losses.temperature_loss(self.log_temperature, entropy, target))
+        return {"actor_loss": loss.detach(), "entropy": entropy, "temperature": temperature}
+
+    @torch.no_grad()
+    def track(self) -> None:
+        """Moves the targets towards what they follow."""
+        # theta' <- (1 - tau) theta' + tau theta
+        torch._foreach_lerp_(self._following, self._followed, self.config.target_rate)
 
     def _critic_objective(
         self, batch: Batch, next_latent: Tensor, next_action: Tensor, members: Tensor | None
@@ -200,25 +217,13 @@ class SAC:
             for name, module in self._modules.items():
                 module.load_state_dict(state["modules"][name])
             for name, optimizer in self._optimizers.items():
-                optimizer.load_state_dict(copy.deepcopy(state["optimizers"][name]))
+                optimizer.load_state_dict(state["optimizers"][name])
             self.generator.set_state(state["generator"].cpu())
         except (KeyError, RuntimeError, ValueError) as error:
             raise CheckpointError(f"this state belongs to another learner: {error}") from error
         with torch.no_grad():
             self.log_temperature.copy_(state["log_temperature"])
         self.critic_updates = state["critic_updates"]
-
-    def _adam(self, parameters: list[Tensor]) -> torch.optim.Adam:
-        on_gpu = self.generator.device.type == "cuda"  # fit for being recorded as a graph
-        return torch.optim.Adam(parameters, lr=self.config.learning_rate, fused=True, capturable=on_gpu)
-
-    def _step(self, name: str, loss: Tensor) -> None:
-        """One optimizer step on its own parameters; nothing else receives a gradient."""
-        optimizer = self._optimizers[name]
-        parameters = optimizer.param_groups[0]["params"]
-        for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
-            parameter.grad = gradient
-        optimizer.step()
 
     def _draw_members(self) -> Tensor | None:
         """Indices of `target_subset` critics, drawn without replacement; None stands for all of them."""
@@ -237,9 +242,3 @@ class SAC:
                 raise SpecError(f"batch.{name}: shape {tuple(value.shape)}, expected (N, B) = {shape} and {end}")
         self.policy.head.check(shape, batch.observation, batch.images)
         self.policy.head.check(shape, batch.next_observation, batch.next_images)
-
-
-@torch.no_grad()
-def track(target: StackedMLP, online: StackedMLP, rate: float) -> None:
-    """Moves the target's parameters towards the online ones: theta' <- (1 - rate) theta' + rate theta."""
-    torch._foreach_lerp_(list(target.parameters()), list(online.parameters()), rate)

@@ -18,7 +18,7 @@ def test_flops_are_those_of_the_products_that_torch_runs(case):
     assert 0.95 * work.flops < counter.get_total_flops() < most * work.flops
 
 
-def test_report_is_complete_and_restores_the_threads():
+def test_report_is_complete_and_leaves_the_threads_alone():
     torch.set_num_threads(2)
     report = bench.bench_learner(cases=("state_2", "pixels"), engines=("eager", "bfloat16"), rounds=2)
     assert torch.get_num_threads() == 2

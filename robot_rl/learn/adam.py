@@ -1,0 +1,76 @@
+"""Adam (Kingma 2015) as a function of tensors, so that a compiled update can hold the whole step.
+
+The arithmetic is torch's. Only the state is ours: `torch.optim.Adam` does things at each step that no compiler follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim.adam import adam
+
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
+
+
+class Adam:
+    """Changes parameters, in place, so that losses become smaller.
+
+    Args:
+        parameters: What it changes; nothing else receives a gradient.
+        learning_rate: Step size.
+    """
+
+    def __init__(self, parameters: Iterable[Tensor], learning_rate: float) -> None:
+        self._parameters, self._learning_rate = list(parameters), learning_rate
+        self._means = [torch.zeros_like(parameter) for parameter in self._parameters]
+        self._squares = [torch.zeros_like(parameter) for parameter in self._parameters]
+        self._steps = [torch.zeros((), device=parameter.device) for parameter in self._parameters]
+
+    def minimize(self, loss: Tensor) -> None:
+        """One step down the gradient of `loss`. Parameters that have no part in it stay as they are."""
+        gradients = torch.autograd.grad(loss, self._parameters, allow_unused=True)
+        columns = (self._parameters, gradients, self._means, self._squares, self._steps)
+        parameters, slopes, means, squares, steps = (
+            [value for value, gradient in zip(column, gradients, strict=True) if gradient is not None]
+            for column in columns
+        )
+        compiling = torch.compiler.is_compiling()  # a compiler fuses the single operations better with what is around
+        with torch.no_grad():
+            adam(
+                parameters,
+                slopes,
+                means,
+                squares,
+                [],
+                steps,
+                foreach=compiling,
+                fused=not compiling,
+                capturable=compiling or loss.is_cuda,  # decides nothing by how many steps there were: fit for a graph
+                amsgrad=False,
+                beta1=BETA1,
+                beta2=BETA2,
+                lr=self._learning_rate,
+                weight_decay=0.0,
+                eps=EPSILON,
+                maximize=False,
+            )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that the next step depends on, but for the parameters."""
+        return {"means": self._means, "squares": self._squares, "steps": self._steps}
+
+    @torch.no_grad()
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continues from what `state_dict` gave.
+
+        Raises:
+            KeyError: if a part is missing.
+            ValueError: if there are other parameters than here.
+            RuntimeError: if a parameter has another shape.
+        """
+        for mine, name in ((self._means, "means"), (self._squares, "squares"), (self._steps, "steps")):
+            for kept, given in zip(mine, state[name], strict=True):
+                kept.copy_(given)
