@@ -22,14 +22,14 @@ def filled(value: object, args: dict[str, str]) -> object:
 
 def nodes(context: LaunchContext) -> list[Node]:
     """The nodes of the bringup that was asked for."""
-    args, made = dict(context.launch_configurations), []
+    args, made = dict(context.launch_configurations), {}
     args |= {n: str(d["given" if args[d["of"]] else "otherwise"]) for n, d in TABLE["derived"].items()}
-    for entry in map(TABLE["nodes"].get, filled(TABLE["bringups"][args["bringup"]]["nodes"], args)):
+    for name, entry in ((n, TABLE["nodes"][n]) for n in filled(TABLE["bringups"][args["bringup"]]["nodes"], args)):
         table = {key: filled(value, args) for key, value in entry.get("parameters", {}).items()}
         end = {"on_exit": Shutdown()} if entry.get("main") else {"respawn": entry.get("respawn", False)}
         run = {"executable": sys.executable, "arguments": ["-m", f"ros_nodes.{entry['executable']}"], **end}
-        made.append(Node(**run, output="screen", namespace=args["namespace"], parameters=[args["params"] or {}, table]))
-    return made
+        made[name] = Node(**run, output="screen", namespace=args["namespace"], parameters=[args["params"] or {}, table])
+    return [made[name] for name in yaml.safe_load(args["only"]) or made]
 
 
 def generate_launch_description() -> LaunchDescription:

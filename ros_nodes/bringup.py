@@ -73,7 +73,7 @@ def node_specs(table: Mapping[str, Any], bringup: str, arguments: Mapping[str, A
     """The nodes of a bringup with these arguments; those left out have their default.
 
     Raises:
-        UnknownNameError: if there is no such bringup or argument.
+        UnknownNameError: if there is no such bringup, argument, or node in `only`.
     """
     if bringup not in table["bringups"]:
         raise UnknownNameError("bringup", bringup, table["bringups"])
@@ -83,8 +83,12 @@ def node_specs(table: Mapping[str, Any], bringup: str, arguments: Mapping[str, A
     values = {name: arguments.get(name, entry["default"]) for name, entry in table["arguments"].items()}
     for name, entry in table["derived"].items():
         values[name] = entry["given"] if values[entry["of"]] else entry["otherwise"]
+    names = _filled(table["bringups"][bringup]["nodes"], values)
+    for name in values["only"]:
+        if name not in names:
+            raise UnknownNameError("node of this bringup", name, names)
     specs = []
-    for name in _filled(table["bringups"][bringup]["nodes"], values):
+    for name in values["only"] or names:
         entry = dict(table["nodes"][name])
         parameters = {key: _filled(value, values) for key, value in entry.pop("parameters", {}).items()}
         specs.append(NodeSpec(name, parameters=parameters, params=str(values["params"]), **entry))

@@ -83,6 +83,15 @@ def test_unknown_bringups_and_arguments_are_named():
         node_specs(TABLE, "trian", {})
     with pytest.raises(UnknownNameError, match=r"valid: .*task"):
         node_specs(TABLE, "train", {"taks": "reach"})
+    with pytest.raises(UnknownNameError, match=r"unknown node of this bringup 'lerner'; valid: actor, learner, rec"):
+        node_specs(TABLE, "train", {"only": ["lerner"]})
+
+
+def test_a_bringup_may_be_divided_between_machines():
+    whole = {spec.name: spec for spec in node_specs(TABLE, "train", {})}
+    learner = node_specs(TABLE, "train", {"only": ["learner"]})
+    others = node_specs(TABLE, "train", {"only": [name for name in whole if name != "learner"]})
+    assert {spec.name: spec for spec in [*learner, *others]} == whole
 
 
 def test_the_dds_profile_lies_beside_the_table():

@@ -1,0 +1,83 @@
+"""A training on two hosts: network namespaces with a cable between them, which is cut for ten seconds."""
+
+import os
+import subprocess
+import time
+
+import pytest
+from test_training_graph import NODES, compare
+
+CUT = 10.0
+STEPS = 300
+
+
+def ip(*words):
+    subprocess.run(["ip", *words], check=True, capture_output=True)
+
+
+class Hosts:
+    """Two hosts that share nothing but a cable and the disk."""
+
+    def __init__(self):
+        self.names = [f"robot-rl-{side}-{os.getpid()}" for side in ("a", "b")]
+
+    def connect(self):
+        first, second = self.names
+        for name in self.names:
+            ip("netns", "add", name)
+            ip("-n", name, "link", "set", "lo", "up")
+        ip("link", "add", "cable", "netns", first, "type", "veth", "peer", "name", "cable", "netns", second)
+        for number, name in enumerate(self.names, 1):
+            ip("-n", name, "addr", "add", f"10.77.0.{number}/24", "dev", "cable")
+            self.plug(name)
+
+    def plug(self, name):
+        ip("-n", name, "link", "set", "cable", "up")
+        ip("-n", name, "route", "replace", "224.0.0.0/4", "dev", "cable")
+
+    def cut(self):
+        ip("-n", self.names[0], "link", "set", "cable", "down")
+
+    def mend(self):
+        self.plug(self.names[0])
+
+    def inside(self, number):
+        """A command that runs another on this host, which has shared memory of its own."""
+        alone = 'mount -t tmpfs tmpfs /dev/shm && exec "$@"'
+        return ("ip", "netns", "exec", self.names[number], "sh", "-c", alone, "sh")
+
+    def remove(self):
+        for name in self.names:
+            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
+
+
+@pytest.fixture
+def hosts():
+    made = Hosts()
+    try:
+        made.connect()
+        subprocess.run([*made.inside(0), "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        made.remove()
+        pytest.skip(f"network namespaces are not permitted here: {getattr(error, 'stderr', None) or error}")
+    yield made
+    made.remove()
+
+
+@pytest.mark.timeout(600)
+def test_a_learner_on_another_host_gets_everything_in_order_though_the_cable_was_cut(hosts, bringup):
+    learner = bringup("train", "--only", "learner", name="elsewhere", inside=hosts.inside(1))
+    beside = [name for name in NODES if name != "learner"]
+    training = bringup("train", "--lockstep", "--only", *beside, inside=hosts.inside(0), env_steps=STEPS)
+    training.wait_for("2 demonstrations")
+    training.wait_for_progress()
+    hosts.cut()
+    before, end = training.recorded(), time.monotonic() + CUT
+    training.wait_for_progress()  # what the learner has not got waits on the disk, and the robot does not wait for it
+    time.sleep(max(0.0, end - time.monotonic()))
+    assert training.process.poll() is None, training.text()
+    assert training.recorded() > before
+    hosts.mend()
+    assert training.end() == 0, training.text()
+    compare(training.run, STEPS)
+    assert learner.process.poll() is None, learner.text()
