@@ -4,10 +4,13 @@ import os
 import subprocess
 import time
 
+import numpy as np
 import pytest
 from test_training_graph import NODES, compare
 
 CUT = 10.0
+HOLDS = 0.3
+"""After this long without its actor the arm stands still [s]."""
 STEPS = 300
 
 
@@ -81,3 +84,44 @@ def test_a_learner_on_another_host_gets_everything_in_order_though_the_cable_was
     assert training.end() == 0, training.text()
     compare(training.run, STEPS)
     assert learner.process.poll() is None, learner.text()
+
+
+@pytest.mark.skipif(
+    "ROBOT_RL_REAL_TIME_TESTS" not in os.environ,
+    reason="real time needs two quiet cores: set ROBOT_RL_REAL_TIME_TESTS=1 where you have them",
+)
+@pytest.mark.timeout(600)
+def test_an_arm_holds_while_its_actor_is_beyond_the_cut_and_goes_on_afterwards(hosts, bringup, tmp_path):
+    reader = pytest.importorskip("mcap_ros2.reader", reason="bags need mcap: pip install 'robot_rl[mcap]'")
+    parameters = tmp_path / "params.yaml"
+    parameters.write_text(
+        f"recorder_node: {{ros__parameters: {{folder: {tmp_path / 'bags'}, topics: [current_pose]}}}}"
+    )
+    flags = ("--record", "--params", parameters, "--only", "sim", "safety", "teleop", "recorder")
+    cell = bringup("train", *flags, name="cell", inside=hosts.inside(0))
+    training = bringup("train", "--only", "learner", "actor", inside=hosts.inside(1), env_steps=STEPS)
+    training.wait_for("2 demonstrations")
+    training.wait_for_progress()
+    cut = time.time()
+    hosts.cut()
+    time.sleep(CUT)
+    mended = time.time()
+    hosts.mend()
+    assert training.end() == 0, training.text()
+    compare(training.run, STEPS)
+
+    cell.process.terminate()
+    cell.end()
+    (bag,) = (tmp_path / "bags").glob("*.mcap")
+    poses = [message.ros_msg for message in reader.read_ros2_messages(str(bag))]
+    stamps = np.array([pose.header.stamp.sec + 1e-9 * pose.header.stamp.nanosec for pose in poses])
+    places = np.array([[getattr(pose.pose.position, axis) for axis in "xyz"] for pose in poses])
+
+    def way(begin, end):
+        among = places[(stamps > begin) & (stamps < end)]
+        assert len(among) > 20
+        return np.ptp(among, axis=0).max()
+
+    assert way(cut - 5.0, cut) > 0.01
+    assert way(cut + HOLDS, mended) < 0.001
+    assert way(mended, stamps[-1]) > 0.01
