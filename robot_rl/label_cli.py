@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl.arguments import share_below_one
-from robot_rl.errors import ConfigError, InterruptedRunError, RobotRLError
+from robot_rl.errors import InterruptedRunError
 from robot_rl.label_judgement_cli import add_judgement_commands
 from robot_rl.reply import MakeParser, Reply
 
@@ -24,7 +24,7 @@ def add_label_commands(commands: Any, add: MakeParser) -> None:
     run.add_argument("--name", metavar="NAME", help="of the labels (default: their kind)")
 
     watch = add(
-        commands, "watch", _watch, "label episodes as a training records them, and raise an alarm if labels go wrong"
+        commands, "watch", _watch, "label episodes as a training records them until Ctrl-C; alarm if labels go wrong"
     )
     watch.add_argument("store", type=Path, nargs="?", metavar="STORE", help="directory of a store, or of a run")
     _settings(watch)
@@ -104,6 +104,7 @@ def _run(arguments: argparse.Namespace) -> Reply:
     from robot_rl.config.load import config_to_dict
     from robot_rl.data.layout import find_store
     from robot_rl.data.store import EpisodeStore
+    from robot_rl.label_watching import instruction_of
     from robot_rl.progress import Progress
     from robot_rl.reward.budget import Budget
     from robot_rl.reward.label_store import LabelStore
@@ -115,7 +116,7 @@ def _run(arguments: argparse.Namespace) -> Reply:
     path = find_store(arguments.store)
     name = arguments.name or config.kind
     with EpisodeStore.open(path) as store:
-        task = config.task or _instruction(store.metadata.get("task"))
+        task = config.task or instruction_of(store.metadata.get("task"))
         units = Units(store, config, task)
         backend = make_backend(config, Budget(config.budget))
         with LabelStore(path, create=True) as labels, Progress(len(units), f"label {name}", unit="questions") as shown:
@@ -140,69 +141,34 @@ def _watch(arguments: argparse.Namespace) -> Reply:
         return _list_settings()
     if arguments.store is None:
         arguments.parser.error("which STORE? the directory of an episode store, or of a run")
-    config = _config(arguments)
-    if config.kind == "preference":
-        arguments.parser.error("preferences are between episodes that are there; `label run` asks for them")
     import os
     import signal
     import threading
 
-    from robot_rl.data.layout import find_store, read_head
-    from robot_rl.data.summary import EpisodeSummary
-    from robot_rl.errors import BudgetSpentError
     from robot_rl.evaluation_text import asked_in_words
-    from robot_rl.reward.answer import Answer
-    from robot_rl.reward.budget import Budget
-    from robot_rl.reward.calibration import read_calibration
-    from robot_rl.reward.hack_watch import HackWatch
-    from robot_rl.reward.label_store import LabelStore
-    from robot_rl.reward.make_backend import make_backend
-    from robot_rl.reward.watch import Watch
-
-    path, name, stop = find_store(arguments.store), arguments.name or config.kind, threading.Event()
-    task = config.task or _instruction(read_head(path)["metadata"].get("task"))
-    budget, stopped = Budget(config.budget), ""
-    backend = make_backend(config, budget)
-    signal.signal(signal.SIGINT, lambda *_: stop.set())  # ends a round in order
-    os.nice(5)  # control and learning come first on this machine
+    from robot_rl.label_watching import LabelWatching
 
     def say(text: str) -> None:
         print(f"robot-rl: {text}", file=sys.stderr, flush=True)
 
-    with LabelStore(path, create=True) as labels:
-        file = labels.calibration_path(name)
-        found = HackWatch(read_calibration(file) if file.exists() else None)
-
-        def take(row: EpisodeSummary, answer: Answer, lag: float | None, asked: bool) -> None:
-            if (alarm := found.add(row, answer, lag, asked, judges=config.kind == "success")) is not None:
-                say(f"ALARM after {row.episode_id}: {alarm}")
-
-        watch = Watch(path, config, task, labels, name, backend, on_label=take)
-        say(
-            f"watching {path}; Ctrl-C ends it" + ("" if file.exists() else "; not calibrated, so a success is p >= 0.5")
-        )
-        try:
-            while not stop.is_set():
-                done = watch.round()
-                found.asking_s += done.seconds
-                if done.why:
-                    say(f"left for the next round: {done.why}")
-                budget.check()
-                stop.wait(arguments.pause)
-        except BudgetSpentError as error:
-            stopped = str(error)
-        finally:
-            backend.close()
-    summary = {"store": path, "name": name, **found.summary(), "stopped": stopped}
+    watching, stop = (
+        LabelWatching(arguments.store, _config(arguments), arguments.name or "", say=say, alarm=say),
+        threading.Event(),
+    )
+    signal.signal(signal.SIGINT, lambda *_: stop.set())  # ends a round in order
+    os.nice(5)  # control and learning come first on this machine
+    watching.run(stop, arguments.pause)
+    summary = watching.summary()
     lines = [
-        f"{found.labelled} labels {name!r}; {summary['judged']} compared with what is known, {summary['alarms']} alarms"
+        f"{summary['labelled']} labels {summary['name']!r}; {summary['judged']} compared with what is known, "
+        f"{summary['alarms']} alarms"
     ]
-    if found.lags:
+    if summary["lag_p50_s"] is not None:
         lines.append(f"lag from episode to label {summary['lag_p50_s']:.1f} s (p95 {summary['lag_p95_s']:.1f} s)")
     lines.append(asked_in_words(summary))
-    if stopped:
-        lines.append(f"stopped: {stopped}")
-    return Reply(summary, lines, int(bool(summary["alarms"] or stopped)))
+    if summary["stopped"]:
+        lines.append(f"stopped: {summary['stopped']}")
+    return Reply(summary, lines, int(bool(summary["alarms"] or summary["stopped"])))
 
 
 def _in_words(summary: dict[str, Any], total: int) -> list[str]:
@@ -229,6 +195,7 @@ def _train(arguments: argparse.Namespace) -> Reply:
     from robot_rl.config.labelling import FramesConfig
     from robot_rl.data.layout import find_store
     from robot_rl.data.store import EpisodeStore
+    from robot_rl.label_watching import instruction_of
     from robot_rl.progress import Progress
     from robot_rl.reward.head_training import HeadSettings, train_for
     from robot_rl.reward.query import Kind
@@ -240,7 +207,7 @@ def _train(arguments: argparse.Namespace) -> Reply:
         arguments.parser.error("--frames must be at least 2: the last one, and some that are not yet a success")
     with EpisodeStore.open(find_store(arguments.store)) as store:
         settings = HeadSettings(
-            task=arguments.task or _instruction(store.metadata.get("task")),
+            task=arguments.task or instruction_of(store.metadata.get("task")),
             encoder=arguments.encoder,
             size=arguments.size,
             frames=FramesConfig(camera=arguments.camera, count=count),
@@ -272,21 +239,3 @@ def _doctor(arguments: argparse.Namespace) -> Reply:
     findings = examine(config)
     lines = [f"{'good' if finding.good else 'BAD '}  {finding.what}: {finding.facts}" for finding in findings]
     return Reply([asdict(finding) for finding in findings], lines, int(not all(finding.good for finding in findings)))
-
-
-def _instruction(task: object) -> str:
-    """The sentence that says what a registered task is.
-
-    Raises:
-        ConfigError: if the store is of no task that is installed here.
-    """
-    from robot_rl.registry import make_workcell
-
-    try:
-        cell = make_workcell(str(task))
-    except RobotRLError as error:
-        raise ConfigError(
-            f"what was the robot to do? The store's task is {task!r}: {error}; say it with --set task=..."
-        ) from error
-    cell.close()
-    return cell.task.spec.instruction

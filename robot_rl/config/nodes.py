@@ -283,6 +283,22 @@ class LearnerNodeConfig:
 
 
 @dataclass(frozen=True, config=_STRICT)
+class LabellerNodeConfig:
+    """A labeller that judges episodes beside the training that records them."""
+
+    run: str = ""
+    """Run directory or store that is recorded; it may come later."""
+    config: str = ""
+    """YAML file with the labeller's settings, as for `robot-rl label run --config`."""
+    settings: tuple[str, ...] = ()
+    """Overrides `key=value` of those settings; `robot-rl label run --list-settings` names them."""
+    name: str = ""
+    """Of the labels; none: their kind."""
+    pause: PositiveReal = 2.0
+    """Between two looks at the store [s]."""
+
+
+@dataclass(frozen=True, config=_STRICT)
 class ConsoleNodeConfig:
     """The operator console, for a browser."""
 

@@ -12,6 +12,7 @@ from robot_rl.config.nodes import (
     CalibrateNodeConfig,
     CameraNodeConfig,
     ConsoleNodeConfig,
+    LabellerNodeConfig,
     LearnerNodeConfig,
     RecorderNodeConfig,
     RobotNodeConfig,
@@ -36,6 +37,7 @@ CONFIGS = {
     "robot_node": RobotNodeConfig,
     "task_node": TaskNodeConfig,
     "console_node": ConsoleNodeConfig,
+    "labeller_node": LabellerNodeConfig,
 }
 TABLE = read_table()
 
@@ -49,7 +51,8 @@ def test_every_node_of_the_table_exists_and_declares_the_parameters_that_it_is_g
 
 
 def test_every_bringup_names_nodes_of_the_table_and_every_node_is_used():
-    used = {spec.name for name in TABLE["bringups"] for spec in node_specs(TABLE, name, {"console": ":8480"})}
+    given = {"console": ":8480", "labels": "labels.yaml"}
+    used = {spec.name for name in TABLE["bringups"] for spec in node_specs(TABLE, name, given)}
     assert used == set(TABLE["nodes"])
 
 
