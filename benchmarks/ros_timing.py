@@ -1,0 +1,163 @@
+"""A training over topics in real time: what it learns, how even control is, and what each node costs.
+
+    python benchmarks/ros_timing.py --out DIR [--task peg_insert] [--seed 0] [--domain 42] [KEY=VALUE ...]
+
+Starts `robot-rl up train` with two cameras and a bag of stamps beside it, and prints, as JSON:
+
+- `success_rate` on the held-out resets, and its interval;
+- `period_error_ms` between commands of an episode, and `observation_to_action_ms`, from the measurement to the command;
+- `camera_to_command_ms`: age, when a command went out, of the newest frame that had come before its observation;
+- `hand_to_command_ms`: age of the operator's newest word when a command went out that follows it;
+- `frames`: of each camera, frames that came and, by their stamps, frames that are missing;
+- `cpu`: of each node, seconds of a core per second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mcap_ros2.reader import read_ros2_messages
+
+CAMERAS = ("front", "wrist")
+FRAME_RATE = 30.0
+"""Of the simulated cameras [Hz]."""
+GAP = 3.0
+"""Commands further apart than so many periods belong to two episodes."""
+TICK = os.sysconf("SC_CLK_TCK")
+STARTED = re.compile(r"\[(\w+)\] started, process (\d+)")
+
+
+class Usage:
+    """Time of a core that processes take, by name."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last: dict[int, tuple[str, float]] = {}
+        self._begin = time.monotonic()
+
+    def started(self, name: str, pid: int) -> None:
+        """A node has begun."""
+        self._last[pid] = name, 0.0
+
+    def look(self) -> None:
+        """To be called now and then: what a process took since is lost when it ends."""
+        for pid, (name, before) in list(self._last.items()):
+            try:
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            taken = (int(fields[11]) + int(fields[12])) / TICK
+            self.seconds[name] = self.seconds.get(name, 0.0) + taken - before
+            self._last[pid] = name, taken
+
+    def shares(self) -> dict[str, float]:
+        """Seconds of a core per second."""
+        elapsed = time.monotonic() - self._begin
+        return {name: round(seconds / elapsed, 3) for name, seconds in sorted(self.seconds.items())}
+
+
+def train(out: Path, task: str, seed: int, domain: int, settings: list[str]) -> Usage:
+    """Runs the training; everything that its nodes say goes to `log.txt`."""
+    out.mkdir(parents=True)
+    names = ["command", "intervention", *(f"camera/{name}/camera_info" for name in CAMERAS)]
+    parameters = {"recorder_node": {"ros__parameters": {"folder": str(out / "bags"), "topics": names}}}
+    (out / "params.yaml").write_text(json.dumps(parameters))
+    command = [sys.executable, "-m", "robot_rl", "up", "train", "--task", task, "--seed", str(seed), "--record"]
+    command += ["--cameras", *CAMERAS, "--params", str(out / "params.yaml"), "--domain", str(domain)]
+    command += ["--out", str(out / "run"), "--settings", *settings]
+    usage = Usage()
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(1.0):
+            usage.look()
+
+    threading.Thread(target=watch, daemon=True).start()
+    assert process.stderr is not None
+    with (out / "log.txt").open("w") as log:
+        for line in process.stderr:
+            log.write(line)
+            if found := STARTED.match(line):
+                usage.started(found[1], int(found[2]))
+    ended.set()
+    if process.wait() != 0:
+        raise SystemExit(f"the training ended with {process.returncode}; see {out / 'log.txt'}")
+    return usage
+
+
+def timing(bag: Path, period: float, reaction: float) -> dict[str, Any]:
+    """What the bag tells."""
+    rows: dict[str, list[tuple[float, float, bool]]] = {}
+    for topic, came, message in _messages(bag):
+        stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
+        counts = bool(message.points) if topic == "command" else bool(getattr(message, "buttons", [True])[0])
+        rows.setdefault(topic, []).append((stamp, came, counts))
+    commands = np.array([stamp for stamp, _, moves in rows["command"] if moves])
+    apart = np.diff(commands)
+    found: dict[str, Any] = {"period_error_ms": _spread(np.abs(apart[apart < GAP * period] - period))}
+    age, leads = _newest(rows["intervention"], commands)
+    found["hand_to_command_ms"] = _spread(age[leads])
+    found["camera_to_command_ms"], found["frames"] = {}, {}
+    for name in CAMERAS:
+        frames = rows[f"camera/{name}/camera_info"]
+        age, _ = _newest(frames, commands - reaction)
+        found["camera_to_command_ms"][name] = _spread(age + reaction)
+        steps = np.diff([stamp for stamp, _, _ in frames]) * FRAME_RATE
+        found["frames"][name] = {"came": len(frames), "missing": int(np.maximum(np.round(steps) - 1, 0).sum())}
+    return found
+
+
+def _messages(bag: Path) -> Iterator[tuple[str, float, Any]]:
+    for message in read_ros2_messages(str(bag)):
+        yield message.channel.topic.strip("/"), message.log_time_ns / 1e9, message.ros_msg
+
+
+def _newest(rows: list[tuple[float, float, bool]], times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of each time, the age of the newest message that had come, and whether that counts [s]."""
+    stamps, came, counts = (np.array(column) for column in zip(*rows, strict=True))
+    index = np.searchsorted(came, times) - 1
+    known = index >= 0
+    return times[known] - stamps[index[known]], counts[index[known]]
+
+
+def _spread(seconds: np.ndarray) -> dict[str, float] | None:
+    if not len(seconds):
+        return None
+    p50, p99 = np.percentile(1e3 * seconds, [50, 99]).tolist()
+    return {"p50": round(p50, 2), "p99": round(p99, 2), "max": round(1e3 * float(seconds.max()), 2)}
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="new directory for the run, its bag and its log")
+    parser.add_argument("--task", default="peg_insert")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--domain", type=int, default=42, help="ROS domain")
+    parser.add_argument("--period", type=float, default=0.1, help="control period of the task [s]")
+    parser.add_argument("--reaction", type=float, default=0.05, help="`reaction_time` of the settings [s]")
+    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE")
+    a = parser.parse_args()
+    settings = [*a.settings, f"reaction_time={a.reaction}"]
+    usage = train(a.out, a.task, a.seed, a.domain, settings)
+    (bag,) = (a.out / "bags").glob("*.mcap")
+    summary = json.loads((a.out / "run" / "summary.json").read_text())
+    told = {key: summary[key] for key in ("success_rate", "success_ci95", "env_steps", "robot_minutes")}
+    told["observation_to_action_ms"] = summary["timing"]["observation_to_action_ms"]
+    print(json.dumps({**told, **timing(bag, a.period, a.reaction), "cpu": usage.shares()}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
