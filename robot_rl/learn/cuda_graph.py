@@ -13,7 +13,7 @@ from torch import Tensor
 from robot_rl.learn.batch import Batch
 
 WARM_UPS = 3
-"""Calls made in the plain way first: libraries choose their kernels and optimizers make their state then."""
+"""Calls made in the plain way first: libraries choose their kernels then."""
 
 Update = Callable[[Batch], dict[str, Tensor]]
 

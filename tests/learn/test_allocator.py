@@ -1,6 +1,9 @@
 """Updates take their memory from what earlier ones freed."""
 
 import resource
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,6 +14,7 @@ from robot_rl.learn.bench import CASES
 from robot_rl.learn.engine import Engine
 
 CALLS = 4
+LARGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
 def pages():
@@ -29,3 +33,20 @@ def test_an_update_gets_no_pages_from_the_system():
     for _ in range(CALLS):
         engine.update(data)
     assert (pages() - before) / CALLS < 200, "as it comes, glibc makes it some thousands"
+
+
+@pytest.mark.skipif(
+    not LARGE_PAGES.exists() or "[never]" in LARGE_PAGES.read_text(),
+    reason="this kernel gives no large pages to those that ask for them",
+)
+def test_tensors_that_are_made_afterwards_lie_on_large_pages():
+    code = """
+import re, torch
+from robot_rl.learn.allocator import keep_freed_memory
+assert keep_freed_memory()
+kept = [torch.ones(64, 1024) for _ in range(64)]  # 16 MB, each too small for a large page of its own
+told = open("/proc/self/smaps_rollup").read()
+print(re.search(r"AnonHugePages: *([0-9]+) kB", told)[1])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) >= 8_000, "at least half of it"

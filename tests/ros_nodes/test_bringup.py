@@ -130,3 +130,12 @@ def test_launch_files_and_robot_rl_up_make_the_same_of_the_table():
     for spec in node_specs(TABLE, "train", typed):
         written = TABLE["nodes"][spec.name].get("parameters", {})
         assert {key: scope["filled"](value, texts) for key, value in written.items()} == dict(spec.parameters)
+
+
+def test_every_node_has_a_script_for_ros2_run():
+    nodes = {path.stem for path in (LAUNCH.parent / "ros_nodes").glob("*_node.py")}
+    scripts = {path.name: path for path in (LAUNCH.parent / "scripts" / "nodes").iterdir()}
+    assert scripts.keys() == nodes
+    for name, path in scripts.items():
+        assert path.stat().st_mode & 0o111, f"{path} has to be executable"
+        assert f"from ros_nodes.{name} import main" in path.read_text()
