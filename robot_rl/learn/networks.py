@@ -26,6 +26,10 @@ GRIPPER_CHOICES = 3
 """Gripper critics, and the gripper actions that they value: -1 close, 0 keep, 1 open."""
 
 
+_Map = Callable[[Tensor], Tensor]
+_Turns = list[tuple[tuple[_Map, ...], ...]]
+
+
 class StackedLinear(nn.Module):
     """E independent affine maps. Weights start uniform in +-1/sqrt(inputs), biases at 0."""
 
@@ -43,7 +47,7 @@ class StackedLinear(nn.Module):
             return (x * weight.transpose(1, 2)).sum(-1, keepdim=True) + bias
         return torch.baddbmm(bias, x, weight)
 
-    def maps(self) -> list[Callable[[Tensor], Tensor]]:
+    def maps(self) -> list[_Map]:
         """The E maps, each (B, inputs) -> (B, outputs)."""
         pairs = zip(_members_of(self.weight), _members_of(self.bias), strict=True)
         return [partial(_affine, weight, bias) for weight, bias in pairs]
@@ -62,7 +66,7 @@ class StackedLayerNorm(nn.Module):
         scale, shift = _choose(self.scale, members).unsqueeze(1), _choose(self.shift, members).unsqueeze(1)
         return torch.addcmul(shift, layer_norm(x, x.shape[-1:]), scale)
 
-    def maps(self) -> list[Callable[[Tensor], Tensor]]:
+    def maps(self) -> list[_Map]:
         """The E normalisations, each (B, width) -> (B, width)."""
         pairs = zip(_members_of(self.scale), _members_of(self.shift), strict=True)
         return [partial(layer_norm, normalized_shape=scale.shape, weight=scale, bias=shift) for scale, shift in pairs]
@@ -84,6 +88,7 @@ class StackedMLP(nn.Module):
         self.hidden = nn.ModuleList(StackedLinear(members, a, b, generator) for a, b in itertools.pairwise(sizes))
         self.norms = nn.ModuleList(StackedLayerNorm(members, width, generator.device) for width in hidden_sizes)
         self.last = StackedLinear(members, sizes[-1], outputs, generator)
+        self._kept: tuple[int, _Turns] = (0, [])
 
     def forward(self, x: Tensor, members: Tensor | None = None) -> Tensor:
         """(B, inputs) -> (E, B, outputs), or (S, B, outputs) for the S chosen `members`."""
@@ -101,16 +106,28 @@ class StackedMLP(nn.Module):
         return out
 
     def _in_turn(self, inputs: Sequence[Tensor], members: Tensor | None) -> Tensor:
-        layers = [
-            (cast("StackedLinear", linear).maps(), cast("StackedLayerNorm", norm).maps())
+        turns = self._turns() if torch.is_grad_enabled() else self._kept_turns()
+        outputs = []
+        for x, member in zip(inputs, range(self.members) if members is None else members.tolist(), strict=True):
+            for linear, norm in turns[member][:-1]:
+                x = norm(linear(x)).relu_()
+            outputs.append(turns[member][-1][0](x))
+        return torch.stack(outputs)
+
+    def _turns(self) -> _Turns:
+        """Of each member, its layers: a linear map, and a normalisation but for the last."""
+        hidden = [
+            zip(cast("StackedLinear", linear).maps(), cast("StackedLayerNorm", norm).maps(), strict=True)
             for linear, norm in zip(self.hidden, self.norms, strict=True)
         ]
-        last, outputs = self.last.maps(), []
-        for x, member in zip(inputs, range(self.members) if members is None else members.tolist(), strict=True):
-            for linear, norm in layers:
-                x = norm[member](linear[member](x)).relu_()
-            outputs.append(last[member](x))
-        return torch.stack(outputs)
+        return list(zip(*hidden, ((last,) for last in self.last.maps()), strict=True))
+
+    def _kept_turns(self) -> _Turns:
+        """Without gradients they are views of the parameters, which see every step: made once for where those lie."""
+        place = self.last.weight.data_ptr()
+        if self._kept[0] != place:
+            self._kept = place, self._turns()
+        return self._kept[1]
 
 
 class Policy(nn.Module):
@@ -254,6 +271,7 @@ def _affine(weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
 
 def _members_of(stacked: Tensor) -> tuple[Tensor, ...]:
     """Each member's part; of a single one such that its gradient need not be copied."""
+    stacked = stacked if torch.is_grad_enabled() else stacked.detach()
     return stacked.unbind() if len(stacked) > 1 else (stacked.squeeze(0),)
 
 

@@ -1,3 +1,5 @@
+import copy
+
 import pytest
 import torch
 from torch import nn
@@ -69,6 +71,31 @@ def test_choosing_members_evaluates_those_only():
         for parameter in stack.parameters():
             parameter[[0, 2]] = torch.nan
     torch.testing.assert_close(stack(x, torch.tensor([3, 1])), expected)
+
+
+def test_without_gradients_it_follows_whatever_becomes_of_its_parameters():
+    stack = randomized(StackedMLP(3, 5, (8, 8), 1, generator()))
+    x = torch.randn(7, 5, generator=generator(2))
+
+    def agrees(net):
+        with torch.no_grad():
+            return torch.allclose(net(x), expected(net))
+
+    def expected(net):
+        with torch.enable_grad():
+            return net(x).detach()
+
+    assert agrees(stack)
+    randomized(stack, seed=3)  # in place
+    assert agrees(stack)
+    copied = copy.deepcopy(stack)
+    randomized(copied, seed=4)
+    assert agrees(copied)
+    assert agrees(stack)
+    stack.load_state_dict(copied.state_dict())
+    assert agrees(stack)
+    x = x.double()
+    assert agrees(stack.double())
 
 
 def test_stack_gradient_matches_finite_differences():
