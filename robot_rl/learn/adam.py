@@ -74,3 +74,10 @@ class Adam:
         for mine, name in ((self._means, "means"), (self._squares, "squares"), (self._steps, "steps")):
             for kept, given in zip(mine, state[name], strict=True):
                 kept.copy_(given)
+
+
+def state_of_torch(state: dict[str, Any]) -> dict[str, Any]:
+    """What `torch.optim.Adam` called its state, after at least one step, for `Adam.load_state_dict`."""
+    rows = [state["state"][i] for i in sorted(state["state"])]
+    names = {"means": "exp_avg", "squares": "exp_avg_sq", "steps": "step"}
+    return {mine: [row[theirs] for row in rows] for mine, theirs in names.items()}

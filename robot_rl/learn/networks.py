@@ -38,18 +38,18 @@ class StackedLinear(nn.Module):
         bound = 1 / math.sqrt(inputs)
         weight = torch.empty(members, inputs, outputs, device=generator.device)
         self.weight = nn.Parameter(weight.uniform_(-bound, bound, generator=generator))
-        self.bias = nn.Parameter(torch.zeros(members, outputs, device=generator.device))
+        self.bias = nn.Parameter(torch.zeros(members, 1, outputs, device=generator.device))
 
     def forward(self, x: Tensor, members: Tensor | None = None) -> Tensor:
         """(E, B, inputs) -> (E, B, outputs), or the chosen `members` only."""
-        weight, bias = _choose(self.weight, members), _choose(self.bias, members).unsqueeze(1)
+        weight, bias = _choose(self.weight, members), _choose(self.bias, members)
         if weight.shape[-1] == 1:  # a matrix product with one column wastes most of its work
             return (x * weight.transpose(1, 2)).sum(-1, keepdim=True) + bias
         return torch.baddbmm(bias, x, weight)
 
     def maps(self) -> list[_Map]:
         """The E maps, each (B, inputs) -> (B, outputs)."""
-        pairs = zip(_members_of(self.weight), _members_of(self.bias), strict=True)
+        pairs = zip(_members_of(self.weight), _members_of(self.bias.squeeze(1)), strict=True)
         return [partial(_affine, weight, bias) for weight, bias in pairs]
 
 
@@ -58,17 +58,17 @@ class StackedLayerNorm(nn.Module):
 
     def __init__(self, members: int, width: int, device: torch.device) -> None:
         super().__init__()
-        self.scale = nn.Parameter(torch.ones(members, width, device=device))
-        self.shift = nn.Parameter(torch.zeros(members, width, device=device))
+        self.scale = nn.Parameter(torch.ones(members, 1, width, device=device))
+        self.shift = nn.Parameter(torch.zeros(members, 1, width, device=device))
 
     def forward(self, x: Tensor, members: Tensor | None = None) -> Tensor:
         """(E, B, width) -> (E, B, width), or the chosen `members` only."""
-        scale, shift = _choose(self.scale, members).unsqueeze(1), _choose(self.shift, members).unsqueeze(1)
+        scale, shift = _choose(self.scale, members), _choose(self.shift, members)
         return torch.addcmul(shift, layer_norm(x, x.shape[-1:]), scale)
 
     def maps(self) -> list[_Map]:
         """The E normalisations, each (B, width) -> (B, width)."""
-        pairs = zip(_members_of(self.scale), _members_of(self.shift), strict=True)
+        pairs = zip(_members_of(self.scale.squeeze(1)), _members_of(self.shift.squeeze(1)), strict=True)
         return [partial(layer_norm, normalized_shape=scale.shape, weight=scale, bias=shift) for scale, shift in pairs]
 
 

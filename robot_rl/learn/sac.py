@@ -12,12 +12,13 @@ from torch import Tensor
 from robot_rl.config.components import SACConfig
 from robot_rl.errors import CheckpointError, ConfigError, SpecError
 from robot_rl.learn import losses
-from robot_rl.learn.adam import Adam
+from robot_rl.learn.adam import Adam, state_of_torch
 from robot_rl.learn.batch import Batch
 from robot_rl.learn.critic_outputs import make_critic_outputs
 from robot_rl.learn.networks import Policy, StackedMLP, squashed_sample
 
-STATE_FORMAT = 3
+STATE_FORMAT, WITH_TORCHS_ADAM = 3, 2
+"""The format that is written, and the one before, which is read as well."""
 
 
 class SAC:
@@ -211,13 +212,17 @@ class SAC:
         Raises:
             CheckpointError: if the state has another format, other sizes, or was written on another kind of device.
         """
-        if state.get("format") != STATE_FORMAT:
+        if state.get("format") not in (WITH_TORCHS_ADAM, STATE_FORMAT):
             raise CheckpointError(f"learner state has format {state.get('format')}, this program reads {STATE_FORMAT}")
         try:
             for name, module in self._modules.items():
                 module.load_state_dict(state["modules"][name])
             for name, optimizer in self._optimizers.items():
-                optimizer.load_state_dict(state["optimizers"][name])
+                given = state["optimizers"][name]
+                if state["format"] != WITH_TORCHS_ADAM:
+                    optimizer.load_state_dict(given)
+                elif given["state"]:  # otherwise it has made no step yet
+                    optimizer.load_state_dict(state_of_torch(given))
             self.generator.set_state(state["generator"].cpu())
         except (KeyError, RuntimeError, ValueError) as error:
             raise CheckpointError(f"this state belongs to another learner: {error}") from error

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from robot_rl.learn.adam import Adam
+from robot_rl.learn.adam import Adam, state_of_torch
 
 RATE = 0.01
 
@@ -51,6 +51,26 @@ def test_it_goes_on_from_a_state():
     for optimizer, values in ((one, first), (other, second)):
         optimizer.minimize(loss(*values))
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_it_goes_on_from_the_state_of_torchs_optimizer():
+    mine, theirs = parameters(), parameters()
+    reference = torch.optim.Adam(theirs, lr=RATE)
+
+    def step():
+        reference.zero_grad()
+        loss(*theirs).backward()
+        reference.step()
+
+    step()
+    for one, other in zip(mine, theirs, strict=True):
+        one.data.copy_(other)
+    ours = Adam(mine, RATE)
+    ours.load_state_dict(state_of_torch(reference.state_dict()))
+    ours.minimize(loss(*mine))
+    step()
+    for one, other in zip(mine, theirs, strict=True):
+        torch.testing.assert_close(one, other)
 
 
 def test_a_state_of_other_parameters_is_refused():

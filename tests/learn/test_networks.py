@@ -42,11 +42,11 @@ def test_each_member_is_a_plain_mlp(outputs, hidden):
         layers: list[nn.Module] = []
         for linear, norm in zip([*stack.hidden, stack.last], [*stack.norms, None], strict=True):
             plain = nn.Linear(*linear.weight.shape[1:])
-            plain.weight.data, plain.bias.data = linear.weight[i].detach().T, linear.bias[i].detach()
+            plain.weight.data, plain.bias.data = linear.weight[i].detach().T, linear.bias[i, 0].detach()
             layers.append(plain)
             if norm is not None:
                 layer_norm = nn.LayerNorm(norm.scale.shape[-1])
-                layer_norm.weight.data, layer_norm.bias.data = norm.scale[i].detach(), norm.shift[i].detach()
+                layer_norm.weight.data, layer_norm.bias.data = norm.scale[i, 0].detach(), norm.shift[i, 0].detach()
                 layers += [layer_norm, nn.ReLU()]
         torch.testing.assert_close(stack(x)[i], nn.Sequential(*layers)(x))
 
