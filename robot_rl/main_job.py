@@ -31,6 +31,7 @@ from robot_rl.hindsight import tell_again
 from robot_rl.interruption import stop_on_signal
 from robot_rl.labelled_training import LabelledTraining, labelled
 from robot_rl.learn.checkpoint import load_checkpoint
+from robot_rl.learn.device import check_device
 from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.learn.local_learner import LocalLearner
 from robot_rl.learn.networks import Policy, make_policy
@@ -83,7 +84,8 @@ def train(
         RobotRLError: for whatever a user can cause or cure.
     """
     site = site or Site()
-    _check_device(config.device)
+    if site.learner is None:  # otherwise it is elsewhere, and looks for itself
+        check_device(config.device)
     if config.realtime and config.processes == 1:
         raise ConfigError("realtime=true with processes=1: learning would hold up control; set processes=2")
     calibrations = Calibrations.of(config, site.calibrations(workcell_options(config).cameras))
@@ -189,7 +191,7 @@ def evaluate_run(
     config = RunDirectory.read_config(path)
     if device is not None:
         config = replace(config, device=device)
-    _check_device(config.device)
+    check_device(config.device)
     settings = config.evaluation
     settings = replace(settings, episodes=episodes or settings.episodes, seed=settings.seed if seed is None else seed)
     checkpoint = load_checkpoint(path / "checkpoint.pt", kind=CHECKPOINT_KIND)
@@ -385,13 +387,6 @@ def _learner(config: TrainConfig, env: RobotEnv, site: Site, potential: Potentia
     peer = site.learner() if site.learner else None
     with RemoteLearner(env.spec_task, perception, config, wait_between_steps=waits, peer=peer) as learner:
         yield learner
-
-
-def _check_device(device: str) -> None:
-    if device == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(
-            "device=cuda, but torch sees no CUDA device; use device=cpu, or install a CUDA build of torch"
-        )
 
 
 def _stop(training: Training, progress: Progress) -> None:

@@ -108,9 +108,9 @@ class ActorNode(RobotNode):
             raise ConfigError("job:=eval needs run:=DIRECTORY, of the run whose policy is to be evaluated")
         record = Path(self.config.out) if self.config.out else None
         site, _ = self._site()
-        return in_words(
-            evaluate_run(Path(self.config.run), episodes=self.config.episodes or None, record=record, site=site)
-        )
+        episodes = self.config.episodes or None
+        # Who acts computes on the CPU, as while training: a GPU may be where the learner was, and nowhere else.
+        return in_words(evaluate_run(Path(self.config.run), episodes=episodes, record=record, site=site, device="cpu"))
 
     def _site(self) -> tuple[Site, bool]:
         """The robot and the learner behind topics, and whether time waits for us."""

@@ -18,6 +18,7 @@ from robot_rl.data.replay import ReplayBuffer
 from robot_rl.env.task import TaskSpec
 from robot_rl.errors import DivergedError
 from robot_rl.learn.batch import Batch
+from robot_rl.learn.device import check_device
 from robot_rl.learn.engine import Engine
 from robot_rl.learn.networks import Policy, make_policy
 from robot_rl.learn.sac import SAC
@@ -35,9 +36,13 @@ class Learner:
         task: The task's facts: action size, gripper, return range.
         percepts: What it is told of observations.
         config: The run's configuration.
+
+    Raises:
+        ConfigError: if the device is not there.
     """
 
     def __init__(self, task: TaskSpec, percepts: PerceptSpec, config: TrainConfig) -> None:
+        check_device(config.device)
         self._config = config
         sizes = percepts.state_size, task.action_size, percepts.images, percepts.pose, config.device
         rows, shaped = max(2, config.demonstrations * (task.max_steps + 1)), percepts.potential > 0

@@ -4,6 +4,7 @@ import os
 
 import numpy as np
 import pytest
+import torch
 
 from robot_rl.data.packing import ObservationPacker
 from robot_rl.data.store import EpisodeStore
@@ -19,6 +20,15 @@ def test_a_training_over_topics_in_lockstep_ends_and_the_learner_has_what_was_re
     assert training.end() == 0, training.text()
     assert (training.run / "summary.json").is_file()
     compare(training.run, 120)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_whether_the_device_is_there_is_for_the_learner_to_say(bringup):
+    training = bringup("train", "--lockstep", "--device", "cuda")
+    assert training.end() == 2, training.text()
+    for node in ("learner", "actor"):  # both by the learner's word: an actor beside a robot needs no GPU
+        assert any(line.startswith(f"[{node}]") and "sees no CUDA device" in line for line in training.lines)
+    assert not training.run.exists()
 
 
 @pytest.mark.timeout(600)
