@@ -29,6 +29,8 @@ from typing import Any
 import numpy as np
 from mcap_ros2.reader import read_ros2_messages
 
+from robot_rl.timing import spread
+
 CAMERAS = ("front", "wrist")
 FRAME_RATE = 30.0
 """Of the simulated cameras [Hz]."""
@@ -106,14 +108,14 @@ def timing(bag: Path, period: float, reaction: float) -> dict[str, Any]:
         rows.setdefault(topic, []).append((stamp, came, counts))
     commands = np.array([stamp for stamp, _, moves in rows["command"] if moves])
     apart = np.diff(commands)
-    found: dict[str, Any] = {"period_error_ms": _spread(np.abs(apart[apart < GAP * period] - period))}
+    found: dict[str, Any] = {"period_error_ms": spread([1e3 * np.abs(apart[apart < GAP * period] - period)])}
     age, leads = _newest(rows["intervention"], commands)
-    found["hand_to_command_ms"] = _spread(age[leads])
+    found["hand_to_command_ms"] = spread([1e3 * age[leads]])
     found["camera_to_command_ms"], found["frames"] = {}, {}
     for name in CAMERAS:
         frames = rows[f"camera/{name}/camera_info"]
         age, _ = _newest(frames, commands - reaction)
-        found["camera_to_command_ms"][name] = _spread(age + reaction)
+        found["camera_to_command_ms"][name] = spread([1e3 * (age + reaction)])
         steps = np.diff([stamp for stamp, _, _ in frames]) * FRAME_RATE
         found["frames"][name] = {"came": len(frames), "missing": int(np.maximum(np.round(steps) - 1, 0).sum())}
     return found
@@ -130,13 +132,6 @@ def _newest(rows: list[tuple[float, float, bool]], times: np.ndarray) -> tuple[n
     index = np.searchsorted(came, times) - 1
     known = index >= 0
     return times[known] - stamps[index[known]], counts[index[known]]
-
-
-def _spread(seconds: np.ndarray) -> dict[str, float] | None:
-    if not len(seconds):
-        return None
-    p50, p99 = np.percentile(1e3 * seconds, [50, 99]).tolist()
-    return {"p50": round(p50, 2), "p99": round(p99, 2), "max": round(1e3 * float(seconds.max()), 2)}
 
 
 def main() -> None:

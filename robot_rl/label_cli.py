@@ -151,11 +151,15 @@ def _watch(arguments: argparse.Namespace) -> Reply:
     def say(text: str) -> None:
         print(f"robot-rl: {text}", file=sys.stderr, flush=True)
 
-    watching, stop = (
-        LabelWatching(arguments.store, _config(arguments), arguments.name or "", say=say, alarm=say),
-        threading.Event(),
-    )
-    signal.signal(signal.SIGINT, lambda *_: stop.set())  # ends a round in order
+    stop = threading.Event()
+    watching = LabelWatching(arguments.store, _config(arguments), arguments.name or "", say=say, alarm=say)
+
+    def end(*_: object) -> None:
+        if not watching.begun:
+            raise KeyboardInterrupt
+        stop.set()  # ends a round in order
+
+    signal.signal(signal.SIGINT, end)
     os.nice(5)  # control and learning come first on this machine
     watching.run(stop, arguments.pause)
     summary = watching.summary()

@@ -56,8 +56,10 @@ class LabelWatching:
         self.path, self.name, self._config = find_store(store), name or config.kind, config
         self._say, self._alarm = say, alarm
         self._task = config.task or instruction_of(read_head(self.path)["metadata"].get("task"))
-        self._watched: HackWatch | None = None
+        self._found = HackWatch(None)
         self._stopped = ""
+        self.begun = False
+        """Whether the labeller is there and asks; before that it may take a while to load."""
 
     def run(self, stop: threading.Event, pause: float = PAUSE) -> None:
         """Watches until `stop`, or until the budget is spent.
@@ -70,7 +72,8 @@ class LabelWatching:
         try:
             with LabelStore(self.path, create=True) as labels:
                 file = labels.calibration_path(self.name)
-                self._watched = found = HackWatch(read_calibration(file) if file.exists() else None)
+                self._found = found = HackWatch(read_calibration(file) if file.exists() else None)
+                self.begun = True
                 taken = Watch(self.path, self._config, self._task, labels, self.name, backend, on_label=self._take)
                 uncertain = "" if file.exists() else "; not calibrated, so a success is p >= 0.5"
                 self._say(f"watching {self.path}{uncertain}")
@@ -88,15 +91,12 @@ class LabelWatching:
 
     def summary(self) -> dict[str, Any]:
         """In numbers; `stopped` says why it ended by itself, or is empty."""
-        found = self._watched or HackWatch(None)
-        return {"store": self.path, "name": self.name, **found.summary(), "stopped": self._stopped}
+        return {"store": self.path, "name": self.name, **self._found.summary(), "stopped": self._stopped}
 
     def _take(self, row: EpisodeSummary, answer: Answer, lag: float | None, asked: bool) -> None:
-        if self._watched is None:
-            return
-        found = self._watched.add(row, answer, lag, asked, judges=self._config.kind == "success")
-        if found is not None:
-            self._alarm(f"ALARM after {row.episode_id}: {found}")
+        alarm = self._found.add(row, answer, lag, asked, judges=self._config.kind == "success")
+        if alarm is not None:
+            self._alarm(f"ALARM after {row.episode_id}: {alarm}")
 
 
 def instruction_of(task: object) -> str:

@@ -39,10 +39,11 @@ class ControlTiming:
 
         The latter runs from the measurement, so the sensors' own delay is in it.
         """
-        return {"period_error_ms": _spread(self._errors), "observation_to_action_ms": _spread(self._ages)}
+        return {"period_error_ms": spread(self._errors), "observation_to_action_ms": spread(self._ages)}
 
 
-def _spread(parts: list[np.ndarray]) -> dict[str, float] | None:
+def spread(parts: list[np.ndarray]) -> dict[str, float] | None:
+    """Percentiles `p50` and `p99`, and `max`, of all values; None if there are none."""
     values = np.concatenate(parts) if parts else np.zeros(0)
     if not len(values):
         return None

@@ -83,12 +83,13 @@ class LabellerNode(RobotNode):
 
     def _begin(self) -> LabelWatching | None:
         """What watches the run; None if the actor has not begun to record it yet."""
-        try:
-            find_store(self._run)
-        except DataError:
-            return None
-        say = self.get_logger().info
-        self._watching = LabelWatching(self._run, self._labeller, self.config.name, say=say, alarm=self._raise)
+        if self._watching is None:
+            try:
+                find_store(self._run)
+            except DataError:
+                return None
+            say = self.get_logger().info
+            self._watching = LabelWatching(self._run, self._labeller, self.config.name, say=say, alarm=self._raise)
         return self._watching
 
     def _raise(self, text: str) -> None:

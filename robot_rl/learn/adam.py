@@ -29,9 +29,17 @@ class Adam:
         self._squares = [torch.zeros_like(parameter) for parameter in self._parameters]
         self._steps = [torch.zeros((), device=parameter.device) for parameter in self._parameters]
 
-    def minimize(self, loss: Tensor) -> None:
-        """One step down the gradient of `loss`. Parameters that have no part in it stay as they are."""
-        gradients = torch.autograd.grad(loss, self._parameters, allow_unused=True)
+    def minimize(self, loss: Tensor, *, allow_unused: bool = False) -> None:
+        """One step down the gradient of `loss`.
+
+        Args:
+            loss: A scalar.
+            allow_unused: Whether there may be parameters that have no part in it; they stay as they are.
+
+        Raises:
+            RuntimeError: if there are such parameters, and they may not.
+        """
+        gradients = torch.autograd.grad(loss, self._parameters, allow_unused=allow_unused)
         columns = (self._parameters, gradients, self._means, self._squares, self._steps)
         parameters, slopes, means, squares, steps = (
             [value for value, gradient in zip(column, gradients, strict=True) if gradient is not None]

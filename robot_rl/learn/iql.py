@@ -75,7 +75,8 @@ class IQL:
         # L_Q = sum_i mean_b l(Q_i(s, a), r + gamma V(s')), l the squared error unless SAC's critics are histograms
         target = batch.reward + batch.discount * next_value
         critic_loss = sac.critic_outputs.loss(sac.critic(policy.head.with_action(latent, batch.action)), target)
-        self._optimizers["critic"].minimize(critic_loss)
+        # What a head knows of the way to the goal is not trained here.
+        self._optimizers["critic"].minimize(critic_loss, allow_unused=True)
         sac.track()
         return {
             "value_loss": value_loss.detach(),

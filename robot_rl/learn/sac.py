@@ -213,7 +213,8 @@ class SAC:
             CheckpointError: if the state has another format, other sizes, or was written on another kind of device.
         """
         if state.get("format") not in (WITH_TORCHS_ADAM, STATE_FORMAT):
-            raise CheckpointError(f"learner state has format {state.get('format')}, this program reads {STATE_FORMAT}")
+            readable = f"{WITH_TORCHS_ADAM} and {STATE_FORMAT}"
+            raise CheckpointError(f"learner state has format {state.get('format')}, this program reads {readable}")
         try:
             for name, module in self._modules.items():
                 module.load_state_dict(state["modules"][name])

@@ -34,7 +34,9 @@ def test_it_does_what_torchs_optimizer_does():
 def test_what_has_no_part_in_a_loss_stays_as_it_is():
     weight, bias = parameters()
     optimizer, before = Adam([weight, bias], RATE), bias.detach().clone()
-    optimizer.minimize(weight.square().sum())
+    with pytest.raises(RuntimeError, match="not have been used"):
+        optimizer.minimize(weight.square().sum())
+    optimizer.minimize(weight.square().sum(), allow_unused=True)
     assert torch.equal(bias, before)
     assert [float(step) for step in optimizer.state_dict()["steps"]] == [1.0, 0.0]
 
