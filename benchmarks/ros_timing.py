@@ -6,7 +6,8 @@ Starts `robot-rl up train` with two cameras and a bag of stamps beside it, and p
 
 - `success_rate` on the held-out resets, and its interval;
 - `period_error_ms` between commands of an episode, and `observation_to_action_ms`, from the measurement to the command;
-- `camera_to_command_ms`: age, when a command went out, of the newest frame that had come before its observation;
+- `camera_to_command_ms`: age, when a command went out, of the newest frame that had come before its observation; that
+  a simulated frame is already `camera_delay_ms` old when the camera has it, is part of this age;
 - `hand_to_command_ms`: age of the operator's newest word when a command went out that follows it;
 - `frames`: of each camera, frames that came and, by their stamps, frames that are missing;
 - `cpu`: of each node, seconds of a core per second.
@@ -30,12 +31,11 @@ import numpy as np
 from mcap_ros2.reader import read_ros2_messages
 
 from robot_rl.timing import spread
+from sim.sensing import Sensing
 
 CAMERAS = ("front", "wrist")
 FRAME_RATE = 30.0
 """Of the simulated cameras [Hz]."""
-GAP = 3.0
-"""Commands further apart than so many periods belong to two episodes."""
 TICK = os.sysconf("SC_CLK_TCK")
 STARTED = re.compile(r"\[(\w+)\] started, process (\d+)")
 
@@ -106,9 +106,13 @@ def timing(bag: Path, period: float, reaction: float) -> dict[str, Any]:
         stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
         counts = bool(message.points) if topic == "command" else bool(getattr(message, "buttons", [True])[0])
         rows.setdefault(topic, []).append((stamp, came, counts))
-    commands = np.array([stamp for stamp, _, moves in rows["command"] if moves])
-    apart = np.diff(commands)
-    found: dict[str, Any] = {"period_error_ms": spread([1e3 * np.abs(apart[apart < GAP * period] - period)])}
+    sent, moves = (np.array([row[column] for row in rows["command"]]) for column in (0, 2))
+    within = moves[1:] & moves[:-1]  # a stop ends each episode
+    commands = sent[moves]
+    found: dict[str, Any] = {
+        "period_error_ms": spread([1e3 * np.abs(np.diff(sent)[within] - period)]),
+        "camera_delay_ms": 1e3 * Sensing().camera_delay,
+    }
     age, leads = _newest(rows["intervention"], commands)
     found["hand_to_command_ms"] = spread([1e3 * age[leads]])
     found["camera_to_command_ms"], found["frames"] = {}, {}

@@ -12,6 +12,7 @@ from robot_rl.arguments import share_below_one
 from robot_rl.errors import InterruptedRunError
 from robot_rl.label_judgement_cli import add_judgement_commands
 from robot_rl.reply import MakeParser, Reply
+from robot_rl.threads import LABELLING, make_way
 
 
 def add_label_commands(commands: Any, add: MakeParser) -> None:
@@ -141,7 +142,6 @@ def _watch(arguments: argparse.Namespace) -> Reply:
         return _list_settings()
     if arguments.store is None:
         arguments.parser.error("which STORE? the directory of an episode store, or of a run")
-    import os
     import signal
     import threading
 
@@ -160,7 +160,7 @@ def _watch(arguments: argparse.Namespace) -> Reply:
         stop.set()  # ends a round in order
 
     signal.signal(signal.SIGINT, end)
-    os.nice(5)  # control and learning come first on this machine
+    make_way(LABELLING)
     watching.run(stop, arguments.pause)
     summary = watching.summary()
     lines = [

@@ -6,7 +6,6 @@ It reads the run's store, so it runs where the actor does; nothing waits for it.
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from robot_rl.config.nodes import LabellerNodeConfig
 from robot_rl.data.layout import find_store
 from robot_rl.errors import ConfigError, DataError, RobotRLError, UnknownNameError
 from robot_rl.label_watching import LabelWatching
+from robot_rl.threads import LABELLING, make_way
 from ros_nodes.main import run_job
 from ros_nodes.node import RobotNode
 from ros_nodes.parameters import declare, refuse_changes
@@ -68,7 +68,7 @@ class LabellerNode(RobotNode):
         Raises:
             ConfigError: if the labeller's settings are wrong.
         """
-        os.nice(5)  # control and learning come first on this machine
+        make_way(LABELLING)
         while not ended.is_set():
             try:
                 if (watching := self._begin()) is not None:

@@ -13,6 +13,7 @@ from robot_rl.errors import RobotRLError
 from robot_rl.link.connection import PeerGoneError
 from robot_rl.link.learner_process import LearnerServer
 from robot_rl.link.messages import Failure
+from robot_rl.threads import LEARNING, make_way
 from ros_nodes.link_topics import ActorOverTopics
 from ros_nodes.main import run_job
 from ros_nodes.node import RobotNode
@@ -42,6 +43,7 @@ class LearnerNode(RobotNode):
     def serve(self) -> NoReturn:
         """Serves one actor after another, for ever."""
         torch.set_num_threads(self.config.threads)
+        make_way(LEARNING)
         while True:
             self._actor.next_actor()
             try:

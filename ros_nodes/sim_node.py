@@ -74,6 +74,7 @@ class SimNode(RobotNode):
         self._last_command = -1  # stamp of the newest command or stop
         self._judge_at: int | None = None  # simulation's time at which the running step is judged [ns]
         self._hand = as_device(self._spec, None)  # what the operator's hand does
+        self._hand_stamp = -1
         self._goal: Advance | None = None
         self._make_publishers(config)
         for name, publisher in self._calibrations.items():
@@ -138,7 +139,7 @@ class SimNode(RobotNode):
             return
         if state.stamp > self._last_state:
             self._publish_state(state)
-            self._publish_hand(state.stamp)
+            self._publish_hand()
         if self._judge_at is not None and now >= self._judge_at:
             self._judge_at = None
             self._judge(state)
@@ -273,18 +274,20 @@ class SimNode(RobotNode):
         self._operator.reset(self._seed, request.data)
         self._operator_began = True
         self._decide()
-        response.success, response.message = True, str(self._newest.stamp + self._offset)
+        response.success, response.message = True, str(self._hand_stamp)
         return response
 
     def _decide(self) -> None:
         """Has the operator look and act, once a step."""
         if self._operator is not None and self._operator_began:
             self._hand = as_device(self._spec, self._operator.act(self._newest, self._T_base_reset))
-        self._publish_hand(self._newest.stamp)
+        self._publish_hand()
 
-    def _publish_hand(self, stamp: int) -> None:
+    def _publish_hand(self) -> None:
+        """As a device does: stamped when it is read. In lockstep, when what the operator saw was measured."""
         if self._operator is not None:  # a scripted one; a person has a device
-            self._joy.publish(convert.joy_message(stamp + self._offset, *self._hand))
+            self._hand_stamp = self._newest.stamp + self._offset if self.config.lockstep else self.wall.now()
+            self._joy.publish(convert.joy_message(self._hand_stamp, *self._hand))
 
     def _set_seed(self, seed: int) -> None:
         self._seed = seed

@@ -20,9 +20,8 @@ from robot_rl.reward.label_store import LabelStore
 from robot_rl.reward.labeller_words import ORDERS, WORDS, Ended, Labelled, Looked, Order, Ready
 from robot_rl.reward.make_backend import make_backend
 from robot_rl.reward.watch import Watch, asked_identity
+from robot_rl.threads import LABELLING, make_way
 
-NICENESS = 10
-"""Control and learning come first on the machine."""
 PAUSE = 5.0
 """Before episodes that were left without a label are asked about again, unless another one comes [s]."""
 
@@ -31,7 +30,7 @@ def main() -> int:
     """Serves the training at the other end; returns the exit code."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what libraries print is no word of ours
-    os.nice(NICENESS)
+    make_way(LABELLING)
     try:
         _serve(ORDERS.validate_json(sys.stdin.readline()), sys.stdin, out)
     except BudgetSpentError as error:
