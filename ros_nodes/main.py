@@ -20,6 +20,8 @@ from robot_rl.errors import CalibrationError, ConfigError, InterruptedRunError, 
 from robot_rl.teleop.device import DeviceError
 
 N = TypeVar("N", bound=Node)
+SWITCH_INTERVAL = 0.0005
+"""How long a thread that receives may keep one that controls waiting for Python's lock [s]; 5 ms is Python's own."""
 _WOULD_COME_AGAIN = (CalibrationError, ConfigError, DeviceError, UnknownNameError)
 
 
@@ -71,6 +73,7 @@ def run_job(
         argv: As in `run`.
         interrupted: The exit code after Ctrl-C or SIGTERM; 0 is for a node that ends in no other way.
     """
+    sys.setswitchinterval(SWITCH_INTERVAL)
     with own_signals(argv):
         name = "robot_rl"
         try:
