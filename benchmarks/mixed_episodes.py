@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from mixed_operator import MixedOperator, distance_left
 
 from robot_rl.data.schema import Episode
 from robot_rl.data.store import EpisodeStore
@@ -18,42 +19,8 @@ from robot_rl.seeding import Purpose, episode_seed
 
 TASK = "peg_insert"
 QUALITIES = {"good": 0.3, "clumsy": 0.2, "aside": 0.2, "stops": 0.15, "wanders": 0.15}
-"""Share of each kind of episode: as the operator does; half of its actions replaced at random; beside the hole by some
-millimetres; stops half way; wanders about."""
+"""Share of each kind of episode."""
 STAMP_BITS = 16
-
-
-class MixedOperator:
-    """Leads an episode as well or as badly as its kind says."""
-
-    def __init__(self, cell: Any) -> None:
-        self._inner, self._task = cell.operator, cell.task
-        self.quality = "good"
-
-    def reset(self, seed: int, demonstrate: bool) -> None:
-        """The kind of the episode follows from its seed."""
-        self._rng = np.random.default_rng([seed, 7])
-        self.quality = str(self._rng.choice(list(QUALITIES), p=list(QUALITIES.values())))
-        angle, radius = self._rng.uniform(0, 2 * np.pi), self._rng.uniform(0.004, 0.012)
-        aside = np.array([radius * np.cos(angle), radius * np.sin(angle), 0.0]) * (self.quality == "aside")
-        self._inner._hole = lambda: replace(self._task.T_base_hole, position=self._task.T_base_hole.position + aside)
-        self._stop = int(self._rng.integers(5, 25))
-        self._steps, self._walk = 0, np.zeros(4)
-        self._inner.reset(seed, demonstrate)
-
-    def act(self, state: Any, T_base_reset: Any) -> np.ndarray | None:
-        """The operator's action, spoilt."""
-        action = self._inner.act(state, T_base_reset)
-        self._steps += 1
-        self._walk = 0.8 * self._walk + 0.6 * self._rng.normal(0.0, 0.6, 4)
-        stray = np.clip(self._walk, -1.0, 1.0)
-        if self.quality == "wanders":
-            return stray
-        if self.quality == "stops" and self._steps > self._stop:
-            return np.zeros(4)
-        if self.quality == "clumsy" and self._rng.uniform() < 0.5:
-            return stray
-        return action
 
 
 class Truth:
@@ -64,20 +31,15 @@ class Truth:
         self.rows: list[float] = []
         self.episode: Episode | None = None
 
-    def _note(self) -> None:
-        depth, lateral, _, _ = self._task.insertion()
-        self.rows.append(float(np.hypot(lateral, self._task.parameters.success_depth - depth)))
-
     def on_start(self, episode_id: str, observation: Any) -> None:
         """The first observation."""
         del episode_id, observation
-        self.rows = []
-        self._note()
+        self.rows = [distance_left(self._task)]
 
     def on_step(self, step: Any, next_observation: Any) -> None:
         """Each further one."""
         del step, next_observation
-        self._note()
+        self.rows.append(distance_left(self._task))
 
     def on_end(self, episode: Episode, result: EpisodeResult) -> None:
         """Keeps the episode."""
@@ -100,7 +62,8 @@ def stamp_of(frame: np.ndarray) -> int:
 def record(path: Path, episodes: int, seed: int) -> None:
     """The episodes, with stamps for frames, and the truth about each observation beside them."""
     cell = make_workcell(TASK)
-    env = RobotEnv(replace(cell, operator=MixedOperator(cell)))
+    operator: Any = MixedOperator(cell, QUALITIES)
+    env = RobotEnv(replace(cell, operator=operator))
     truth = Truth(cell.task)
     rollout = Rollout(env, None, None, (0,), [truth])
     distances: list[float] = []
@@ -112,7 +75,7 @@ def record(path: Path, episodes: int, seed: int) -> None:
             )  # fmt: skip
             episode = truth.episode
             frames = np.stack([stamped(len(distances) + row) for row in range(len(truth.rows))])
-            metadata = {**episode.metadata, "first_stamp": len(distances), "quality": env._cell.operator.quality}
+            metadata = {**episode.metadata, "first_stamp": len(distances), "quality": operator.kind}
             observations = {**episode.observations, "images/front": frames}
             store.append(replace(episode, observations=observations, metadata=metadata))
             distances += truth.rows

@@ -43,8 +43,9 @@ from robot_rl.learn.perception import Perception, make_perception
 from robot_rl.learn.rollout import Rollout
 from robot_rl.learn.sac import SAC
 from robot_rl.registry import make_workcell
-from robot_rl.reward.bradley_terry import RewardEnsemble
+from robot_rl.reward.figures import rank_correlation
 from robot_rl.reward.label_store import LabelStore
+from robot_rl.reward.preference_rewards import features, learn_reward, scaled_rewards
 from robot_rl.reward.preferences import combine_orders
 from robot_rl.statistics import bootstrap_interval
 
@@ -63,10 +64,6 @@ class Data:
         with EpisodeStore.open(path) as store:
             self.episodes = list(store.episodes())
         self.percepts = {e.episode_id: list(perception.of_rows(_seen(e))) for e in self.episodes}
-
-    def features(self, moments: list[tuple[str, int]]) -> torch.Tensor:
-        """Of moments, (N, state)."""
-        return torch.from_numpy(np.stack([self.percepts[name][row].state for name, row in moments]))
 
     def replay(self, episodes: list[Episode]) -> ReplayBuffer:
         """A memory of these episodes."""
@@ -91,37 +88,29 @@ def learned_rewards(data: Data, error: float, seed: int) -> tuple[list[Episode],
     """The episodes with rewards by an ensemble, and none of them terminated."""
     with LabelStore(data.path) as labels:
         known = combine_orders(labels.labels(f"preference-{round(100 * error)}"))
-    generator = torch.Generator().manual_seed(seed)
-    ensemble = RewardEnsemble(data.perception.spec.state_size, generator)
-    info = ensemble.fit(
-        data.features([pair.first for pair in known.pairs]),
-        data.features([pair.second for pair in known.pairs]),
-        torch.tensor([pair.value for pair in known.pairs]),
-    )
-    rewards = [
-        ensemble(torch.from_numpy(np.stack([p.state for p in data.percepts[e.episode_id][1:]]))).numpy()
-        for e in data.episodes
-    ]
-    low, high = np.quantile(np.concatenate(rewards), [0.01, 0.99])
+    look = features("state")
+    moments = {e.episode_id: look(e) for e in data.episodes}
+    ensemble, info = learn_reward(moments, known, seed)
+    rewards = scaled_rewards(ensemble, moments, DISCOUNT)
     episodes = [
         replace(
             e,
-            reward=((r - low) / (high - low) - 1.0).astype(np.float32),
+            reward=rewards[e.episode_id],
             reward_source="preferences",
             terminated=np.zeros(len(e), bool),
             truncated=np.arange(len(e)) == len(e) - 1,
         )
-        for e, r in zip(data.episodes, rewards, strict=True)
+        for e in data.episodes
     ]
     truth = np.load(data.path / "truth.npy")
     firsts = [int(e.metadata["first_stamp"]) for e in data.episodes]
     near = np.concatenate([-truth[f + 1 : f + 1 + len(e)] for f, e in zip(firsts, data.episodes, strict=True)])
-    ranks = [np.argsort(np.argsort(column)) for column in (np.concatenate(rewards), near)]
+    told = np.concatenate([rewards[e.episode_id] for e in data.episodes])
     facts = {
         "pairs": len(known.pairs),
         "flip_rate": known.flip_rate,
         "held_out_accuracy": info.accuracy,
-        "spearman_to_truth": float(np.corrcoef(*ranks)[0, 1]),
+        "spearman_to_truth": rank_correlation(told, near),
     }
     return episodes, facts
 
@@ -129,7 +118,7 @@ def learned_rewards(data: Data, error: float, seed: int) -> tuple[list[Episode],
 def train_iql(data: Data, episodes: list[Episode], seed: int, steps: int, config: IQLConfig) -> Policy:
     """IQL on these episodes."""
     memory, policy, rng = data.replay(episodes), data.policy(seed), np.random.default_rng(seed)
-    sac = SAC(policy, return_range=(-100.0, 1.0), config=data.config.sac)
+    sac = SAC(policy, return_range=(0.0, 1.0), config=data.config.sac)
     iql = IQL(sac, config)
     for _ in range(steps):
         sample = memory.sample(BATCH, rng, n_step=N_STEP, discount=DISCOUNT, history=HISTORY)

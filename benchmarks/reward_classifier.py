@@ -23,6 +23,8 @@ import numpy as np
 
 os.environ.setdefault("MUJOCO_GL", "egl")
 
+from mixed_operator import MixedOperator
+
 from robot_rl.data.schema import Episode
 from robot_rl.data.store import EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
@@ -40,37 +42,6 @@ from sim.render import MujocoCameras
 TASK, SIZE, HELD_OUT_SEED = "peg_insert", 128, 77
 KINDS = {"good": 0.4, "clumsy": 0.15, "aside": 0.15, "shallow": 0.2, "stops": 0.05, "wanders": 0.05}
 """Share of each kind of episode."""
-
-
-class MixedOperator:
-    """Leads an episode as well or as badly as its kind says."""
-
-    def __init__(self, cell: Any) -> None:
-        self._inner, self._task, self.done, self.kind = cell.operator, cell.task, False, ""
-
-    def reset(self, seed: int, demonstrate: bool) -> None:
-        """The kind of the episode follows from its seed."""
-        self._rng = rng = np.random.default_rng([seed, 8])
-        self.kind = str(rng.choice(list(KINDS), p=list(KINDS.values())))
-        angle, radius = rng.uniform(0, 2 * np.pi), rng.uniform(0.003, 0.012)
-        aside = np.array([radius * np.cos(angle), radius * np.sin(angle), 0.0]) * (self.kind == "aside")
-        self._inner._hole = lambda: replace(self._task.T_base_hole, position=self._task.T_base_hole.position + aside)
-        self._deepest, self._stop = rng.uniform(0.010, 0.022), int(rng.integers(5, 30))
-        self._steps, self._walk, self._stopped = 0, np.zeros(4), False
-        self._inner.reset(seed, demonstrate)
-
-    def act(self, state: Any, T_base_reset: Any) -> np.ndarray:
-        """The operator's action, spoilt."""
-        action = self._inner.act(state, T_base_reset)
-        self._steps += 1
-        self._walk = 0.8 * self._walk + 0.6 * self._rng.normal(0.0, 0.6, 4)
-        self._stopped |= self.kind == "stops" and self._steps > self._stop
-        self._stopped |= self.kind == "shallow" and self._task.insertion()[0] > self._deepest
-        if self._stopped:
-            return np.zeros(4)
-        if self.kind == "wanders" or (self.kind == "clumsy" and self._rng.uniform() < 0.5):
-            return np.clip(self._walk, -1.0, 1.0)
-        return action
 
 
 class Keeper:
@@ -103,7 +74,7 @@ def record(path: Path, episodes: int, looks: float) -> None:
     io: Any = cell.io
     cameras = MujocoCameras(io.model, io.data, observed.cameras, observed.image_size, io.sensing.pixel_noise, wider)
     io.attach_cameras(cameras)
-    operator: Any = MixedOperator(cell)
+    operator: Any = MixedOperator(cell, KINDS)
     env = RobotEnv(replace(cell, operator=operator, judges=(MomentJudge(operator),)), options=observed)
     with EpisodeStore.create(path, {"task": TASK, "looks": looks}) as store, Progress(episodes, "record") as shown:
         rollout = Rollout(env, None, None, (0,), [Keeper(store, operator)])

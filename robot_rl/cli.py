@@ -99,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument("--out", type=Path, metavar="DIR", help="run directory (default: runs/<task>-seed<seed>-<time>)")
     train.add_argument("--resume", action="store_true", help="continue the run in --out; its own config is the default")
     train.add_argument("--seed", type=natural, metavar="N", help="everything random follows from it (default: 0)")
-    train.add_argument("--steps", type=positive, metavar="N", help="online env steps, interventions included")
+    train.add_argument("--steps", type=natural, metavar="N", help="online env steps, interventions included")
     train.add_argument("--device", choices=("cpu", "cuda"), help="where the learner computes (default: cpu)")
     train.add_argument("--episodes", type=positive, metavar="N", help="held-out evaluation episodes at the end")
     train.add_argument(
@@ -107,6 +107,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     _calibration_flag(train)
     train.add_argument("--demos", type=Path, metavar="STORE", help="begin with these demonstrations, all of them")
+    train.add_argument(
+        "--rewards", metavar="NAME", help="of `label apply`, what these are worth, instead of as recorded"
+    )
     add_operator_flags(train)
 
     evaluate = _command(commands, "eval", _eval, "evaluate a trained policy on held-out resets")
@@ -238,11 +241,13 @@ def _train(arguments: argparse.Namespace) -> int:
     operator = operator_options(arguments)
     if arguments.realtime or operator is not None:  # nobody can lead an arm that is faster than time
         overrides += ["realtime=true", "processes=2"]
+    if arguments.rewards is not None and arguments.demos is None:
+        arguments.parser.error("--rewards needs --demos STORE, the store whose rewards are meant")
     if arguments.demos is not None and not arguments.resume:
         from robot_rl.data.store import EpisodeStore
 
-        with EpisodeStore.open(arguments.demos) as demos:
-            overrides.append(f"demonstrations={len(demos)}")
+        with EpisodeStore.open(arguments.demos) as demonstrated:
+            overrides.append(f"demonstrations={len(demonstrated.rewarded(arguments.rewards))}")
     if arguments.resume:
         if arguments.out is None:
             arguments.parser.error("--resume needs --out DIR, the directory of the run to continue")
@@ -257,7 +262,8 @@ def _train(arguments: argparse.Namespace) -> int:
     one_thread()  # and whatever takes seconds to import, after what a user may have got wrong
     from robot_rl.main_job import train
 
-    summary = train(config, path, resume=arguments.resume, demos=arguments.demos, operator=operator)
+    demos = {"demos": arguments.demos, "rewards": arguments.rewards}
+    summary = train(config, path, resume=arguments.resume, operator=operator, **demos)
     _answer(arguments, summary, [*in_words(summary), f"run directory: {path}"])
     return _judge(summary["success_rate"], arguments.min_success)
 

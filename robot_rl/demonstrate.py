@@ -161,13 +161,14 @@ def _recorded_calibrations(metadata: Mapping[str, Any], path: Path) -> Iterator[
         yield from _recorded_calibrations(source, Path(source["path"]))
 
 
-def adopt_demonstrations(store: EpisodeStore, path: Path, env: RobotEnv) -> int:
+def adopt_demonstrations(store: EpisodeStore, path: Path, env: RobotEnv, rewards: str | None = None) -> int:
     """Copies the episodes of another store into a new run, as its demonstrations.
 
     Args:
         store: Of the run; still empty.
         path: The other store.
         env: Of the run; what it observes has to be recorded.
+        rewards: Name of the overlay that says what they are worth, those without are left; None: as recorded.
 
     Returns:
         How many.
@@ -176,7 +177,8 @@ def adopt_demonstrations(store: EpisodeStore, path: Path, env: RobotEnv) -> int:
         DataError: if something that the policy observes was not recorded, or there are none.
     """
     with EpisodeStore.open(path) as source:
-        for number, episode in enumerate(source.episodes()):
+        adopted = source.rewarded(rewards)
+        for number, episode in enumerate(source.read(name, rewards=rewards) for name in adopted):
             if missing := sorted(env.observation_specs.keys() - episode.observations.keys()):
                 raise DataError(
                     f"{path}: {episode.episode_id} lacks {', '.join(missing)}, which the policy observes; record "
@@ -185,9 +187,9 @@ def adopt_demonstrations(store: EpisodeStore, path: Path, env: RobotEnv) -> int:
             kept = {name: episode.observations[name] for name in env.observation_specs}
             metadata = {**episode.metadata, "demonstration": True, "recorded_as": episode.episode_id}
             store.append(replace(episode, episode_id=demonstration_id(number), observations=kept, metadata=metadata))
-        if not len(source):
+        if not adopted:
             raise DataError(f"{path}: holds no demonstrations; record some with `robot-rl demo`")
-        return len(source)
+        return len(adopted)
 
 
 def demonstration_facts(rows: Sequence[EpisodeSummary], control_period: float) -> dict[str, Any]:

@@ -34,6 +34,10 @@ def in_words(summary: dict[str, Any]) -> list[str]:
         lines += _labels_in_words(labels)
     if summary["video"] is not None:
         lines.append(f"video: {summary['video']}")
+    if summary.get("offline_updates"):
+        lines.append(
+            f"{summary['offline_updates']} critic updates on {summary['config']['demonstrations']} episodes alone"
+        )
     if "wall_s" in summary:
         lines.append(
             f"{summary['env_steps']} env steps ({summary['robot_minutes']:.1f} robot minutes), "

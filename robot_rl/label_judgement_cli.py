@@ -63,7 +63,13 @@ def add_judgement_commands(commands: Any, add: MakeParser) -> None:
         type=share_below_one,
         default=0.96,
         metavar="X",
-        help="that is learned with, for progress (default: 0.96)",
+        help="that is learned with, for progress and preferences (default: 0.96)",
+    )
+    apply.add_argument(
+        "--features",
+        choices=("state", "frames"),
+        default="state",
+        help="of a moment, for preferences: what it is a reward of (default: state)",
     )
     apply.add_argument("--allow-uncalibrated", action="store_true", help="though the labels did not pass the gate")
 
@@ -198,14 +204,19 @@ def _compare(arguments: argparse.Namespace) -> Reply:
 
 
 def _apply(arguments: argparse.Namespace) -> Reply:
+    from dataclasses import asdict
+
     from robot_rl.data.layout import find_store
     from robot_rl.data.store import EpisodeStore
     from robot_rl.errors import DataError
     from robot_rl.reward.apply import apply_labels, check_certified
     from robot_rl.reward.calibration import read_calibration
     from robot_rl.reward.label_store import LabelStore
+    from robot_rl.reward.preference_rewards import apply_preferences
+    from robot_rl.reward.query import Kind
     from robot_rl.reward.report import make_report
     from robot_rl.reward.truth import read_truth
+    from robot_rl.threads import one_thread
 
     path, name = find_store(arguments.store), arguments.name
     with EpisodeStore.open(path) as store, LabelStore(path) as labels:
@@ -226,21 +237,34 @@ def _apply(arguments: argparse.Namespace) -> Reply:
             "certified": certified,
             "reasons": list(verdict.reasons) if verdict else ["not known: no outcomes to compare with"],
         }
-        done = apply_labels(
-            store,
-            arguments.rewards,
-            rows,
-            kind,
-            provenance,
-            calibration=calibration,
-            discount=arguments.discount,
-        )
-    lines = [
-        f"{done.episodes} episodes have rewards {arguments.rewards!r} now, {len(done.without)} have no label for it"
-    ]
-    if done.positive is not None:
-        lines.append(f"{done.positive} of them are rewarded as a success")
+        answer: dict[str, Any] = {"rewards": arguments.rewards, "certified": certified}
+        if kind is Kind.PREFERENCE:
+            one_thread()
+            which = {"of": arguments.features, "discount": arguments.discount}
+            fit = apply_preferences(store, arguments.rewards, rows, provenance, **which)
+            answer |= {"episodes": len(store), **asdict(fit)}
+            right = "not known" if fit.accuracy is None else f"{fit.accuracy:.0%}"
+            lines = [
+                f"{len(store)} episodes have rewards {arguments.rewards!r} now, of {fit.pairs} pairs; "
+                f"right about {right} of the {fit.held_out} that it was not fitted to"
+            ]
+        else:
+            done = apply_labels(
+                store,
+                arguments.rewards,
+                rows,
+                kind,
+                provenance,
+                calibration=calibration,
+                discount=arguments.discount,
+            )
+            answer |= asdict(done)
+            lines = [
+                f"{done.episodes} episodes have rewards {arguments.rewards!r} now, "
+                f"{len(done.without)} have no label for it"
+            ]
+            if done.positive is not None:
+                lines.append(f"{done.positive} of them are rewarded as a success")
     if not certified:
         lines.append("WITHOUT A PASSED GATE: what is learned from these rewards may be how to deceive the labeller")
-    answer = {"rewards": arguments.rewards, "episodes": done.episodes, "without": done.without, "certified": certified}
-    return Reply({**answer, "positive": done.positive}, lines)
+    return Reply(answer, lines)

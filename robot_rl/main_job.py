@@ -64,6 +64,7 @@ def train(
     *,
     resume: bool,
     demos: Path | None = None,
+    rewards: str | None = None,
     operator: OperatorOptions | None = None,
     site: Site | None = None,
 ) -> dict[str, Any]:
@@ -76,6 +77,7 @@ def train(
         path: The run directory.
         resume: Continue the run in that directory.
         demos: Store of demonstrations to begin a new run with, instead of having them made.
+        rewards: Name of the overlay that says what these are worth; None takes what was recorded.
         operator: How a person takes part, in the place of the scripted operator; None without one.
         site: Where it takes place; None is here.
 
@@ -88,6 +90,8 @@ def train(
         check_device(config.device)
     if config.realtime and config.processes == 1:
         raise ConfigError("realtime=true with processes=1: learning would hold up control; set processes=2")
+    if config.env_steps == 0 and config.offline.steps == 0:
+        raise ConfigError("env_steps=0 and offline.steps=0: nothing would be learned; set one of them")
     calibrations = Calibrations.of(config, site.calibrations(workcell_options(config).cameras))
     check_calibrations(None if resume else demos, calibrations)
     with contextlib.ExitStack() as stack:
@@ -119,7 +123,7 @@ def train(
         facts, keep = {"task": config.task, "seed": config.seed}, not site.repeatable and checkpoint is not None
         store = stack.enter_context(EpisodeStore.open_or_create(run.episodes_path, facts, keep_interrupted=keep))
         if demos is not None and not resume:
-            adopt_demonstrations(store, demos, env)
+            adopt_demonstrations(store, demos, env, rewards)
         for message in store.recovered:
             print(message, file=sys.stderr)
         start = int(checkpoint["env_steps"]) if checkpoint else 0
@@ -147,7 +151,9 @@ def train(
             elif site.person is not None and site.person.leads:
                 stack.enter_context(interventions_drawn(path))
             with stop_on_signal(lambda: _stop(training, progress)):
-                finished = (bool(checkpoint) or training.demonstrate()) and training.learn()
+                finished = (
+                    (bool(checkpoint) or training.demonstrate()) and training.learn_offline() and training.learn()
+                )
         if not finished or training.stop_requested:
             raise InterruptedRunError(
                 f"stopped after {len(store)} episodes and {training.env_steps} of {config.env_steps} env steps, "
@@ -299,6 +305,7 @@ def _conclude(
         "seed": config.seed,
         "env_steps": training.env_steps,
         "robot_minutes": training.env_steps * env.spec_task.control_period / 60.0,
+        "offline_updates": learner.offline_updates,
         "updates": learner.updates,
         "utd": learner.update_to_data,
         **evaluation,

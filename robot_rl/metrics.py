@@ -16,6 +16,7 @@ from robot_rl.files import to_json, write_atomically, writing
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "demonstrations": ("episodes", "success_rate", "cycle_time_s"),
+    "offline": ("offline_updates", "value_loss", "critic_loss", "actor_loss"),  # `env_step` counts up to 0
     "episode": (
         "episode",  # number of the online episode, from 0
         "return",

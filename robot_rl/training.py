@@ -33,6 +33,8 @@ from robot_rl.timing import ControlTiming
 CHECKPOINT_KIND = "training"
 ROLLING = 20
 """Episodes in the rolling figures of the progress display."""
+OFFLINE_CALL = 200
+"""Updates offline between two looks at whether to go on; a second or two."""
 
 
 class Assistance(Protocol):
@@ -119,7 +121,7 @@ class Training:
         self._update_marks = (self._started, 0, 0)
         self.stop_requested = False
         """Set by a signal handler: demonstrating or training then ends with the running episode, and saves."""
-        self._saved = -1  # env steps at the newest checkpoint
+        self._saved = (-1, -1)  # env steps and updates offline at the newest checkpoint
 
     @property
     def policy(self) -> Policy:
@@ -172,6 +174,21 @@ class Training:
         self.save()
         self._progress.restart()
         return True
+
+    def learn_offline(self) -> bool:
+        """Learns from the demonstrations alone, as long as configured; True when that is done, False when stopped."""
+        total, learner = self._config.offline.steps, self._learner
+        if learner.offline_updates >= total or self.env_steps:
+            return True
+        while learner.offline_updates < total and not self.stop_requested:
+            logs = learner.learn_offline(min(OFFLINE_CALL, total - learner.offline_updates))
+            done = learner.offline_updates
+            self._metrics.write("offline", done - total, {"offline_updates": done, **logs})
+            self._progress.update(0, offline=f"{learner.offline_updates}/{total}")
+        self._deployed.restart()
+        self._progress.update(0, offline=None)
+        self.save()
+        return learner.offline_updates >= total
 
     def learn(self) -> bool:
         """Plays and learns until the configured number of env steps; True when that is reached, False when stopped."""
@@ -239,7 +256,8 @@ class Training:
 
     def save(self) -> None:
         """Writes a checkpoint; only between episodes, so that nothing of the environment need be saved."""
-        if self._saved == self.env_steps:
+        reached = self.env_steps, self._learner.offline_updates
+        if self._saved == reached:
             return  # it is there; another would only push out the one before it
         save_checkpoint(
             self._checkpoint,
@@ -255,7 +273,7 @@ class Training:
             kind=CHECKPOINT_KIND,
             metadata={"task": self._config.task, "env_steps": self.env_steps, "updates": self._learner.updates},
         )
-        self._saved = self.env_steps
+        self._saved = reached
 
     def load(self, state: Mapping[str, Any], *, play_again: bool = True) -> None:
         """Continues from a checkpoint.
@@ -273,7 +291,7 @@ class Training:
         self.env_steps, self._episodes = int(state["env_steps"]), int(state["episodes"])
         self.demo_cycle_time, self._earlier_wall = state["demo_cycle_time"], float(state["wall_time"])
         self._update_marks = (self._started, self.env_steps, self._learner.updates)
-        self._saved = self.env_steps
+        self._saved = self.env_steps, self._learner.offline_updates
         if len(self._store) < state["stored"]:
             raise CheckpointError(
                 f"the checkpoint knows {state['stored']} episodes, but {self._store.path} holds {len(self._store)}; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,11 @@ from ros_nodes import convert, qos, topics
 from ros_nodes.arrivals import Arrivals
 from ros_nodes.node import RobotNode
 from ros_nodes.topics import Topic
+
+FRAME_SLACK = 0.005
+"""How much later than the first ones of an episode frames may come, and still be seen in their period [s]."""
+LONGEST_WAIT = 0.5
+"""For frames [s]."""
 
 _PARTS: Mapping[str, tuple[Topic, Callable[[Any], Any]]] = {
     "pose": (topics.POSE, lambda message: convert.pose_of(message.pose)),
@@ -45,6 +51,7 @@ class RosReadings:
         lockstep: bool = False,
     ) -> None:
         self._clock, self._arrivals = clock, arrivals
+        self._frames = () if lockstep else tuple(camera_part(name) for name in cameras)
         self.parts = StateAssembler(cameras, freshness)
         profile = qos.LOCKSTEP_READING if lockstep else qos.READING
         for part, (topic, value_of) in _PARTS.items():
@@ -55,6 +62,15 @@ class RosReadings:
     def read(self) -> RobotState:
         """The newest state; its `peak_force` is of all samples since the previous `read`."""
         return self.parts.read(self._clock.now())
+
+    def await_frames(self) -> None:
+        """Returns a moment after the newest frames; where none come, the next `read` says what is missing."""
+        if self._frames:
+            before = {part: self.parts.stamp(part) for part in self._frames}
+            self._arrivals.wait_for(
+                lambda: all(self.parts.stamp(p) > stamp for p, stamp in before.items()), LONGEST_WAIT
+            )
+            time.sleep(FRAME_SLACK)
 
     def _taker(self, part: str, value_of: Callable[[Any], Any]) -> Callable[[Any], None]:
         def take(message: Any) -> None:

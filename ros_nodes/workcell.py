@@ -134,7 +134,15 @@ class RosWorkcell:
                 lockstep.answered.append(self._operator_was_asked)
         self._wait_for_graph(io, measuring=lockstep is None)
         source = Source.SCRIPT if head.operator == "script" else Source.HUMAN
-        return Workcell(io=io, clock=clock, task=task_, operator=operator, operator_source=source, close=lambda: None)
+        return Workcell(
+            io=io,
+            clock=clock,
+            task=task_,
+            operator=operator,
+            operator_source=source,
+            close=lambda: None,
+            await_frames=io.await_frames,
+        )
 
     def _check(self, task: str, options: WorkcellOptions) -> None:
         head = self.head

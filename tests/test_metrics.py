@@ -73,7 +73,8 @@ def test_a_broken_line_is_named(tmp_path, line, expected):
 def test_a_record_must_be_of_a_known_kind_and_complete(tmp_path):
     with MetricsWriter(tmp_path / "metrics.jsonl") as writer:
         with pytest.raises(
-            UnknownNameError, match="'epsiode'; valid: curve, demonstrations, episode, evaluation, label, update"
+            UnknownNameError,
+            match="'epsiode'; valid: curve, demonstrations, episode, evaluation, label, offline, update",
         ):
             writer.write("epsiode", 1, {})
         with pytest.raises(DataError, match=r"'update' at env step 1 lacks updates$"):

@@ -57,8 +57,10 @@ class SACConfig:
 
 @dataclass(frozen=True, config=STRICT)
 class IQLConfig:
-    """Implicit Q-learning (Kostrikov 2021): learning from recorded episodes alone."""
+    """Implicit Q-learning (Kostrikov 2021): learning from recorded episodes alone, before anything is played."""
 
+    steps: NonNegative = 0
+    """Updates on the demonstrations, good and bad ones, before the first online step; 0: none."""
     expectile: Annotated[float, Field(ge=0.5, lt=1)] = 0.7
     """Of the values that the state value is fitted to; nearer to 1 trusts the best actions seen more."""
     inverse_temperature: PositiveReal = 3.0
@@ -233,8 +235,8 @@ class TrainConfig:
     for a camera that the file calls by its serial number."""
     demonstrations: NonNegative = 20
     """Episodes that the operator demonstrates before learning starts."""
-    env_steps: Positive = 12_000
-    """Online steps, interventions included, demonstrations not."""
+    env_steps: NonNegative = 12_000
+    """Online steps, interventions included, demonstrations not; 0 with `offline.steps` set: nothing is played."""
     warmup_steps: NonNegative = 100
     """Online steps before the first update."""
     update_to_data: Positive = 8
@@ -254,6 +256,7 @@ class TrainConfig:
     between steps; on a robot, whose control must not pause, after the episode."""
     checkpoint_interval: Positive = 1_000
     """Env steps between checkpoints."""
+    offline: IQLConfig = Field(default_factory=IQLConfig)
     sac: SACConfig = Field(default_factory=SACConfig)
     replay: ReplayConfig = Field(default_factory=ReplayConfig)
     encoder: EncoderConfig = Field(default_factory=EncoderConfig)

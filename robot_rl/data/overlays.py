@@ -42,15 +42,17 @@ class Overlay:
         episode_id: Of the episode.
         reward: Shape (T,), float32.
         provenance: Where they come from, e.g. model, prompt, date; JSON values.
+        terminated: Whether the task was over with the last step, for who gave them; None: as it was recorded.
     """
 
     name: str
     episode_id: str
     reward: np.ndarray
     provenance: Mapping[str, Any]
+    terminated: bool | None = None
 
     def over(self, episode: Episode) -> Episode:
-        """The episode with these rewards, and their name as the source.
+        """The episode with these rewards, their name as the source, and the end that goes with them.
 
         Raises:
             DataError: if they are of another number of steps.
@@ -60,7 +62,11 @@ class Overlay:
                 f"overlay {self.name!r} of {episode.episode_id}: rewards of shape {self.reward.shape}, "
                 f"expected ({len(episode)},)"
             )
-        return replace(episode, reward=self.reward, reward_source=self.name)
+        rewarded = replace(episode, reward=self.reward, reward_source=self.name)
+        if self.terminated is None:
+            return rewarded
+        last = np.arange(len(episode)) == len(episode) - 1
+        return replace(rewarded, terminated=last & self.terminated, truncated=last & (not self.terminated))
 
 
 class OverlayWriter:
@@ -87,13 +93,14 @@ class OverlayWriter:
             self._folder.mkdir(parents=True, exist_ok=True)
         self._lock = Lock(self._folder / LOCK)
 
-    def write(self, episode: Episode, fingerprint: str, reward: np.ndarray) -> None:
+    def write(self, episode: Episode, fingerprint: str, reward: np.ndarray, *, terminated: bool | None = None) -> None:
         """Adds the rewards of an episode; on the disk when this returns.
 
         Args:
             episode: As recorded.
             fingerprint: Of its file, from `EpisodeStore.fingerprint`.
             reward: Shape (T,).
+            terminated: As in `Overlay`.
 
         Raises:
             DataError: if they do not fit the episode, or this name has labelled it before; labels are not rewritten.
@@ -113,6 +120,7 @@ class OverlayWriter:
             "name": self.name,
             "episode_id": episode.episode_id,
             "fingerprint": fingerprint,
+            "terminated": terminated,
             "provenance": self._provenance,
         }
         content, column = io.BytesIO(), io.BytesIO()
@@ -179,6 +187,6 @@ def read_overlay(store: Path, name: str, of: str) -> Overlay:
             found = facts["version"], facts["name"], facts["fingerprint"], reward.dtype
             if found != (OVERLAY_VERSION, name, of, np.dtype(np.float32)):
                 raise ValueError(f"it is version {found[0]}, overlay {found[1]!r} of {found[2]}, {found[3]}")
-            return Overlay(name, facts["episode_id"], reward, facts["provenance"])
+            return Overlay(name, facts["episode_id"], reward, facts["provenance"], facts.get("terminated"))
     except (OSError, DataError) as error:
         raise DataError(f"{path}: {error}") from error

@@ -123,6 +123,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
             judge.begin()
         if self._cell.operator is not None:
             self._cell.operator.reset(episode_seed, self._demonstrate)
+        self._cell.await_frames()
         self._state = self._cell.io.read()
         self._T_base_reset = self._state.T_base_tcp
         self._T_reset_base = self._T_base_reset.inverse()

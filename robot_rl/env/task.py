@@ -231,6 +231,9 @@ class Workcell:
         close: Releases renderers, sockets and the like.
         playback: How a simulation moves a recorded motion again; None on a robot.
         judges: Who may change the task's judgement of a step, in this order; the last word counts.
+        await_frames: Called last before the first observation of an episode, with which its periods begin: returns when
+            frames have just come, so that they are as fresh in every later period. A simulation that waits for its user
+            has nothing to wait for.
     """
 
     io: RobotIO
@@ -241,3 +244,4 @@ class Workcell:
     close: Callable[[], None]
     playback: Playback | None = None
     judges: tuple[Judge, ...] = ()
+    await_frames: Callable[[], None] = lambda: None

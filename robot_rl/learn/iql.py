@@ -5,6 +5,10 @@ It never asks the critics about an action that was not recorded, so that it need
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -50,6 +54,17 @@ class IQL:
         """
         rows = [self._update(batch.minibatch(n)) for n in range(len(batch.reward))]
         return {name: losses.mean_of([row[name] for row in rows]) for name in rows[0]}
+
+    def state_dict(self) -> dict[str, Any]:
+        """A copy of everything that the next update depends on, but for the `SAC`."""
+        optimizers = {name: optimizer.state_dict() for name, optimizer in self._optimizers.items()}
+        return copy.deepcopy({"value": self.value.state_dict(), "optimizers": optimizers})
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continues from what `state_dict` gave."""
+        self.value.load_state_dict(state["value"])
+        for name, optimizer in self._optimizers.items():
+            optimizer.load_state_dict(state["optimizers"][name])
 
     def _update(self, batch: Batch) -> dict[str, Tensor]:
         sac, policy, config = self._sac, self._policy, self.config

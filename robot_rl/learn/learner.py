@@ -5,7 +5,7 @@ It knows nothing of robots or environments: it is told observations and steps, b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from robot_rl.errors import DivergedError
 from robot_rl.learn.batch import Batch
 from robot_rl.learn.device import check_device
 from robot_rl.learn.engine import Engine
+from robot_rl.learn.iql import IQL
 from robot_rl.learn.networks import Policy, make_policy
 from robot_rl.learn.sac import SAC
 
@@ -58,6 +59,9 @@ class Learner:
         self._success_reward = task.return_range[1]
         self.env_steps = 0
         """Online steps received."""
+        self.offline_updates = 0
+        """Critic updates on the demonstrations alone, before the first online step."""
+        self._offline: IQL | None = None
         self._logs: list[dict[str, torch.Tensor]] = []
 
     @property
@@ -97,12 +101,32 @@ class Learner:
         undecided = undecided and self._config.reward.unlabelled == "masked"
         self.online.append(action, reward, terminated, truncated, source, next_percept, undecided=undecided)
         self.env_steps += 1
+        self._offline = None  # its state value is of no use any more
 
     def judge(self, episode_id: str, success: bool) -> None:
         """A label says whether an online episode succeeded; one that was forgotten needs no judgement."""
         self.online.decide(episode_id, self._success_reward if success else 0.0, success)
 
     # What the learner does.
+
+    def learn_offline(self, updates: int) -> dict[str, float]:
+        """Makes so many updates on the demonstrations alone, by IQL; returns mean logs.
+
+        Raises:
+            ConfigError: if the policy is one that IQL does not train.
+            DataError: if there are no demonstrations.
+            DivergedError: if a loss is not finite.
+        """
+        if self._offline is None:
+            self._standardise()
+            self._offline = IQL(self.sac, self._config.offline)
+        rows = []
+        for done in range(0, updates, self._config.update_to_data):
+            count = min(self._config.update_to_data, updates - done)
+            rows.append(self._offline.update(self._batch(count)))
+            self._check_finite(rows[-1])
+            self.offline_updates += count
+        return _means(rows)
 
     def catch_up(self) -> dict[str, float] | None:
         """Makes the updates that are owed for the steps received; every `LOG_INTERVAL` calls returns mean logs.
@@ -118,7 +142,7 @@ class Learner:
 
     def _update(self) -> dict[str, float] | None:
         """One call of the algorithm: the critic updates of one env step, then one of actor and temperature."""
-        if self.updates == 0:
+        if self.updates == 0 and self.offline_updates == 0:
             self._standardise()
         logs = self._engine.update(self._batch(self._config.update_to_data))
         self._check_finite(logs)
@@ -141,7 +165,7 @@ class Learner:
             self.policy.head.standardise(examples.flatten(0, 1))
 
     def _take_logs(self) -> dict[str, float]:
-        logs = {name: float(torch.stack([row[name] for row in self._logs]).mean()) for name in self._logs[0]}
+        logs = _means(self._logs)
         self._logs.clear()
         return logs
 
@@ -165,11 +189,17 @@ class Learner:
             "demos": self.demos.state_dict(),
             "rng": self._rng.bit_generator.state,
             "env_steps": self.env_steps,
+            "offline_updates": self.offline_updates,
+            "offline": self._offline.state_dict() if self._offline is not None else None,
             "logs": [dict(row) for row in self._logs],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continues from what `state_dict` gave; the next update is then the same, bit for bit on a CPU."""
+        self.offline_updates = int(state.get("offline_updates", 0))  # of before there were any
+        if (offline := state.get("offline")) is not None:
+            self._offline = IQL(self.sac, self._config.offline)
+            self._offline.load_state_dict(offline)
         self.sac.load_state_dict(state["sac"])
         self.online.load_state_dict(state["online"])
         self.demos.load_state_dict(state["demos"])
@@ -177,3 +207,7 @@ class Learner:
         self.env_steps = int(state["env_steps"])
         self._logs = [dict(row) for row in state["logs"]]
         self._engine.restart()
+
+
+def _means(rows: Sequence[Mapping[str, torch.Tensor]]) -> dict[str, float]:
+    return {name: float(torch.stack([row[name] for row in rows]).mean()) for name in rows[0]}

@@ -30,6 +30,15 @@ class LearnerPort(Protocol):
         """Critic updates per online step since learning started, as measured."""
         ...
 
+    @property
+    def offline_updates(self) -> int:
+        """Critic updates on the demonstrations alone, before the first online step."""
+        ...
+
+    def learn_offline(self, updates: int) -> dict[str, float]:
+        """Makes so many updates on the demonstrations alone, and waits for them; returns mean logs."""
+        ...
+
     def add_demonstration(self, episode: Episode) -> None:
         """Remembers a demonstration."""
         ...

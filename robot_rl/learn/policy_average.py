@@ -39,6 +39,12 @@ class PolicyAverage:
         for mine, newest in zip(self.policy.buffers(), self._newest.buffers(), strict=True):
             mine.copy_(newest)  # how features are standardised is settled once
 
+    @torch.no_grad()
+    def restart(self) -> None:
+        """Forgets what was; the mean is the policy as it is now."""
+        self._followed = 0
+        self.policy.load_state_dict(self._newest.state_dict())
+
     def state_dict(self) -> dict[str, Any]:
         """A copy, on the CPU, of everything that the next mean depends on."""
         return {"policy": self.policy.policy_state(), "followed": self._followed}

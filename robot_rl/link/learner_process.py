@@ -25,6 +25,7 @@ from robot_rl.link.messages import (
     Failure,
     Hello,
     Judged,
+    LearnOffline,
     Logs,
     Message,
     Parameters,
@@ -109,6 +110,10 @@ class LearnerServer:
                 self._learner.begin(Percept(message.row, message.images, message.potential), message.episode_id)
             case StepTaken():
                 self._learn_from(message)
+            case LearnOffline():
+                self._connection.send(Logs(values=self._learner.learn_offline(message.updates)))
+                self._publish()
+                self._say_progress()
             case Judged():
                 self._learner.judge(message.episode_id, message.success)
             case Demonstration():
@@ -174,7 +179,12 @@ class LearnerServer:
     def _say_progress(self) -> None:
         learner = self._learner
         self._connection.send(
-            Progress(env_steps=learner.env_steps, updates=learner.updates, update_to_data=learner.update_to_data)
+            Progress(
+                env_steps=learner.env_steps,
+                updates=learner.updates,
+                update_to_data=learner.update_to_data,
+                offline_updates=learner.offline_updates,
+            )
         )
 
 

@@ -3,7 +3,8 @@
 On the wire a message is msgpack of [protocol version, kind, fields]. An array is an extension: dtype, shape, bytes.
 Whatever does not fit is refused with a `LinkError` that says what was wrong, by the sender as well as by the receiver.
 
-    actor -> learner   Hello, Demonstration, Start, StepTaken, Judged, StateRequest, StatePart (to load), Stop
+    actor -> learner   Hello, Demonstration, LearnOffline, Start, StepTaken, Judged, StateRequest, StatePart (to load),
+                       Stop
     learner -> actor   Ready, Parameters, Progress, Logs, StatePart (as requested), Failure
 """
 
@@ -21,7 +22,7 @@ from pydantic.dataclasses import dataclass
 
 from robot_rl.errors import LinkError
 
-PROTOCOL = 4
+PROTOCOL = 5
 """Version of this file; both sides must have the same."""
 
 MAX_MESSAGE = 64 * 2**20
@@ -88,6 +89,17 @@ class Demonstration:
     source: np.ndarray
     images: np.ndarray | None = None
     potential: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False, config=_STRICT)
+class LearnOffline:
+    """Updates shall be made on the demonstrations alone. `Logs`, `Parameters` and `Progress` are the answer.
+
+    Attributes:
+        updates: How many.
+    """
+
+    updates: Annotated[int, Field(ge=1)]
 
 
 @dataclass(frozen=True, eq=False, config=_STRICT)
@@ -170,11 +182,13 @@ class Progress:
         env_steps: Online steps received and learned from.
         updates: Critic updates.
         update_to_data: Critic updates per online step since learning started, as measured.
+        offline_updates: Those on the demonstrations alone, before.
     """
 
     env_steps: Count
     updates: Count
     update_to_data: float
+    offline_updates: Count = 0
 
 
 @dataclass(frozen=True, eq=False, config=_STRICT)
@@ -226,6 +240,7 @@ Message = (
     Hello
     | Ready
     | Demonstration
+    | LearnOffline
     | Start
     | StepTaken
     | Judged

@@ -21,7 +21,7 @@ from robot_rl.link.child import LearnerProcess
 from robot_rl.link.connection import PeerGoneError
 from robot_rl.link.handshake import Agreement
 from robot_rl.link.inbox import SILENCE_LIMIT, Inbox
-from robot_rl.link.messages import Demonstration, Judged, Message, Start, StateRequest, StepTaken, Stop
+from robot_rl.link.messages import Demonstration, Judged, LearnOffline, Message, Start, StateRequest, StepTaken, Stop
 from robot_rl.link.peer import LearnerPeer
 from robot_rl.link.state_parts import cut
 
@@ -47,11 +47,12 @@ class _Since:
 class RemoteLearner:
     """A `LearnerPort` whose learner works in another process, side by side with the actor.
 
-    Nothing but `catch_up`, `state_dict` and `load_state_dict` ever waits. `catch_up` is called between two steps: it
-    takes over the newest parameters, and waits while the actor is more than `max_lead_steps` ahead of the learner. On a
-    clock that goes on meanwhile (`wait_between_steps` is false) it waits between episodes only, because an arm must not
-    be left without commands. The learner never runs ahead: it makes the updates that each step is worth, then waits for
-    the next. So the update-to-data ratio holds, and the actor's policy is at most the lead and one publication old.
+    Nothing but `learn_offline`, `catch_up`, `state_dict` and `load_state_dict` ever waits. `catch_up` is called between
+    two steps: it takes over the newest parameters, and waits while the actor is more than `max_lead_steps` ahead of the
+    learner. On a clock that goes on meanwhile (`wait_between_steps` is false) it waits between episodes only, because
+    an arm must not be left without commands. The learner never runs ahead: it makes the updates that each step is
+    worth, then waits for the next. So the update-to-data ratio holds, and the actor's policy is at most the lead and
+    one publication old.
 
     Args:
         task: The task's facts.
@@ -106,6 +107,11 @@ class RemoteLearner:
     def update_to_data(self) -> float:
         """Critic updates per online step since learning started, as the learner measured last."""
         return self._inbox.progress.update_to_data
+
+    @property
+    def offline_updates(self) -> int:
+        """Critic updates on the demonstrations alone, as the learner said last."""
+        return self._inbox.progress.offline_updates
 
     @property
     def lead(self) -> int:
@@ -169,6 +175,14 @@ class RemoteLearner:
         self._post(Judged(episode_id=episode_id, success=success))
 
     # What the learner says.
+
+    def learn_offline(self, updates: int) -> dict[str, float]:
+        """Has so many updates made on the demonstrations alone, and takes over the parameters; returns mean logs."""
+        wanted = self.offline_updates + updates
+        self._post(LearnOffline(updates=updates))
+        self._wait_until(lambda: self.offline_updates >= wanted, "learning from the demonstrations")
+        self._take_parameters()
+        return self._inbox.take_logs() or {}
 
     def catch_up(self) -> dict[str, float] | None:
         """Takes over the newest parameters, and waits where the actor is too far ahead; returns logs now and then.

@@ -51,7 +51,7 @@ def check_certified(kind: Kind, verdicts: Sequence[Verdict], allowed: bool, cure
         UncertifiedError: if it is not passed, and the user does not.
         DataError: if labels of this kind are not rewards by themselves.
     """
-    if kind in (Kind.PREFERENCE, Kind.SCORE):
+    if kind is Kind.SCORE:
         raise DataError(f"labels of kind {kind} are no rewards by themselves, see docs/rewards.md; label success")
     verdict = next((verdict for verdict in verdicts if verdict.use == USE[kind]), None)
     if not allowed and (verdict is None or not verdict.passed):
@@ -72,7 +72,8 @@ def apply_labels(
 ) -> Applied:
     """Writes the rewards of an overlay.
 
-    Success: 1 at the last step of what counts as one. Progress: the recorded reward, shaped by it.
+    Success: 1 at the last step of what counts as one, which is then the end of the task, as for a training that is
+    rewarded by labels; any other episode was cut off. Progress: the recorded reward, shaped by it.
 
     Args:
         store: The episodes.
@@ -89,6 +90,7 @@ def apply_labels(
     """
     known = {(clip["episode_id"], clip["fingerprint"]): label for label in labels for clip in label.subject}
     without, written, positive = [], 0, 0
+    ended: bool | None = None  # a progress says nothing of the end
     with OverlayWriter(store.path, name, provenance) as writer:
         for episode_id in store.ids():
             mark = store.fingerprint(episode_id)
@@ -100,10 +102,10 @@ def apply_labels(
             if kind is Kind.SUCCESS:
                 success = counts_as_success(label.answer.values[0], calibration)
                 positive += success
-                reward = sparse_reward(len(episode), success)
+                reward, ended = sparse_reward(len(episode), success), success
             else:
                 reward = _shaped(episode, label, discount)
-            writer.write(episode, mark, reward)
+            writer.write(episode, mark, reward, terminated=ended)
             written += 1
     return Applied(written, tuple(without), positive if kind is Kind.SUCCESS else None)
 

@@ -96,3 +96,22 @@ def test_damage_is_never_read_as_a_label(store):
             assert str(path) in str(error)
             errors += 1
     assert errors > len(content) / 4
+
+
+@pytest.mark.parametrize("terminated", [True, False])
+def test_who_gives_rewards_may_also_say_whether_the_task_was_over(terminated, store):
+    one = store.read("episode-0")
+    with OverlayWriter(store.path, "judge", VLM) as writer:
+        writer.write(one, store.fingerprint(one.episode_id), np.zeros(4), terminated=terminated)
+    judged = store.read("episode-0", rewards="judge")
+    assert judged.terminated.tolist() == [False, False, False, terminated]
+    assert judged.truncated.tolist() == [False, False, False, not terminated]
+    assert store.read("episode-0").terminated.tolist() == one.terminated.tolist()
+
+
+def test_which_episodes_have_rewards(store):
+    label(store, number=1, reward=[1, 2, 3])
+    assert store.rewarded("vlm") == ["episode-1"]
+    assert store.rewarded(None) == ["episode-0", "episode-1"]
+    with pytest.raises(DataError, match=r"no rewards 'human'; there are: vlm"):
+        store.rewarded("human")

@@ -18,6 +18,7 @@ from robot_rl.link.messages import (
     Failure,
     Hello,
     Judged,
+    LearnOffline,
     Logs,
     Parameters,
     Progress,
@@ -48,6 +49,7 @@ ONE_OF_EACH = st.one_of(
     st.builds(
         Demonstration, rows=ARRAYS, action=ARRAYS, reward=ARRAYS, terminated=ARRAYS, truncated=ARRAYS, source=ARRAYS
     ),
+    st.builds(LearnOffline, updates=st.integers(1, 2**63 - 1)),
     st.builds(Start, row=ARRAYS, episode_id=st.text()),
     st.builds(
         StepTaken,
@@ -62,7 +64,7 @@ ONE_OF_EACH = st.one_of(
     ),
     st.builds(Judged, episode_id=st.text(), success=st.booleans()),
     st.builds(Parameters, updates=COUNTS, arrays=st.dictionaries(st.text(), ARRAYS)),
-    st.builds(Progress, env_steps=COUNTS, updates=COUNTS, update_to_data=FLOATS),
+    st.builds(Progress, env_steps=COUNTS, updates=COUNTS, update_to_data=FLOATS, offline_updates=COUNTS),
     st.builds(Logs, values=st.dictionaries(st.text(), FLOATS)),
     st.builds(StateRequest),
     st.builds(StatePart, index=COUNTS, count=st.integers(1, 2**63 - 1), content=st.binary()),
@@ -110,7 +112,7 @@ def test_a_message_comes_out_as_it_went_in(message):
 
 def test_each_kind_is_tried():
     assert {cls.__name__ for cls in (type(STEP), Hello, Ready, Demonstration, Start, Parameters, Progress)} | {
-        cls.__name__ for cls in (Judged, Logs, StateRequest, StatePart, Stop, Failure)
+        cls.__name__ for cls in (LearnOffline, Judged, Logs, StateRequest, StatePart, Stop, Failure)
     } == set(KINDS)
 
 

@@ -1,0 +1,72 @@
+"""A scripted operator who leads episodes of `peg_insert` to every kind of end; benchmarks of judges record with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+BESIDE = np.array([0.0, 0.032, 0.0])
+"""Where the decoy is, in the hole's frame [m]: its edge is 7 mm from the hole's."""
+UP = np.array([0.0, 0.0, 0.7, 0.0])
+"""The action of drawing the peg out."""
+
+
+def distance_left(task: Any) -> float:
+    """How far the tip of the peg is from where it would be inserted [m]; the truth."""
+    depth, lateral, _, _ = task.insertion()
+    return float(np.hypot(lateral, task.parameters.success_depth - depth))
+
+
+class MixedOperator:
+    """Leads an episode as well or as badly as its kind says.
+
+    `good`: as the operator does. `clumsy`: half of its actions replaced at random. `aside`: beside the hole by some
+    millimetres. `decoy`: to `BESIDE`. `shallow`: not deep enough. `undone`: inserted, and out again. `rewinds`: back
+    before it is in. `stops`: half way. `idle`: nowhere. `wanders`: about.
+
+    Args:
+        cell: Whose operator and task.
+        kinds: Share of each kind of episode.
+    """
+
+    def __init__(self, cell: Any, kinds: Mapping[str, float]) -> None:
+        self._inner, self._task, self._kinds = cell.operator, cell.task, kinds
+        self.kind = ""
+        self.done = False
+        """Whether the peg is in the hole; whoever judges says so."""
+
+    def reset(self, seed: int, demonstrate: bool) -> None:
+        """The kind of the episode follows from its seed."""
+        self._rng = rng = np.random.default_rng([seed, 8])
+        self.kind = str(rng.choice(list(self._kinds), p=list(self._kinds.values())))
+        angle, radius = rng.uniform(0, 2 * np.pi), rng.uniform(0.003, 0.012)
+        if self.kind == "aside":
+            off = np.array([radius * np.cos(angle), radius * np.sin(angle), 0.0])
+        else:
+            off = BESIDE * (self.kind == "decoy")
+        self._inner._hole = lambda: replace(self._task.T_base_hole, position=self._task.T_base_hole.position + off)
+        self._deepest, self._stop = rng.uniform(0.010, 0.022), int(rng.integers(5, 30))
+        self._turn = rng.uniform(-0.015, 0.020)
+        self._steps, self._walk, self._stopped, self._returns, self.done = 0, np.zeros(4), False, False, False
+        self._inner.reset(seed, demonstrate)
+
+    def act(self, state: Any, T_base_reset: Any) -> np.ndarray:
+        """The operator's action, spoilt."""
+        action = self._inner.act(state, T_base_reset)
+        self._steps += 1
+        self._walk = 0.8 * self._walk + 0.6 * self._rng.normal(0.0, 0.6, 4)
+        depth = self._task.insertion()[0]
+        self._stopped |= self.kind == "stops" and self._steps > self._stop
+        self._stopped |= self.kind == "shallow" and depth > self._deepest
+        self._returns |= self.kind == "undone" and self.done
+        self._returns |= self.kind == "rewinds" and depth > self._turn
+        if self._stopped or self.kind == "idle":
+            return np.zeros(4)
+        if self._returns:
+            return UP
+        if self.kind == "wanders" or (self.kind == "clumsy" and self._rng.uniform() < 0.5):
+            return np.clip(self._walk, -1.0, 1.0)
+        return action

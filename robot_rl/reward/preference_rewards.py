@@ -1,0 +1,132 @@
+"""Rewards of preferences, for every step of a store: of what in a moment they are a function, and what their scale is.
+
+It knows episodes and who was preferred; it does not know who was asked, or who learns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from robot_rl.data.overlays import OverlayWriter
+from robot_rl.data.schema import IMAGE_PREFIX, Episode
+from robot_rl.data.store import EpisodeStore
+from robot_rl.errors import DataError
+from robot_rl.reward.bradley_terry import FitInfo, RewardEnsemble
+from robot_rl.reward.frame_features import FrameFeatures
+from robot_rl.reward.label_store import Label
+from robot_rl.reward.preferences import Preferences, combine_orders
+
+Features = Callable[[Episode], Tensor]
+"""Features of each observation of an episode, shape (T + 1, n)."""
+WORST = 0.01
+"""Share of the moments that get nothing, as the worst of them: one that is far off does not set the scale."""
+FRAME_SIZE = 128
+"""Height and width to which frames are brought [px]."""
+
+
+def features(of: Literal["state", "frames"], camera: str = "") -> Features:
+    """What of a moment a reward is a function of.
+
+    Args:
+        of: `state`: proprioception and the task's estimates, as recorded. `frames`: a frame as the bundled encoder sees
+            it, for what no number says.
+        camera: Whose frames.
+    """
+    if of == "frames":
+        look = FrameFeatures("bundled", FRAME_SIZE)
+        return lambda episode: look(_column(episode, IMAGE_PREFIX + camera))
+    return _state
+
+
+def learn_reward(
+    moments: Mapping[str, Tensor], preferences: Preferences, seed: int = 0
+) -> tuple[RewardEnsemble, FitInfo]:
+    """An ensemble that explains preferences.
+
+    Args:
+        moments: Features of each observation, by episode id.
+        preferences: Between these moments.
+        seed: Everything random follows from it.
+
+    Raises:
+        DataError: if there are too few preferences, or they are about episodes that are not there.
+    """
+    if missing := sorted({name for p in preferences.pairs for name, _ in (p.first, p.second)} - moments.keys()):
+        raise DataError(f"preferences are about {', '.join(missing[:3])}, which the store does not have")
+    width = next(iter(moments.values())).shape[1]
+    first, second = (
+        torch.stack([moments[name][row] for name, row in side]) if side else torch.zeros(0, width)
+        for side in ([p.first for p in preferences.pairs], [p.second for p in preferences.pairs])
+    )
+    ensemble = RewardEnsemble(width, torch.Generator().manual_seed(seed))
+    return ensemble, ensemble.fit(first, second, torch.tensor([p.value for p in preferences.pairs]))
+
+
+def scaled_rewards(ensemble: RewardEnsemble, moments: Mapping[str, Tensor], discount: float) -> dict[str, np.ndarray]:
+    """Rewards of each step, by episode id, for the moment that it led to.
+
+    From 0 to 1 - discount, so that being at the best of all moments for ever is worth 1, as a success is.
+
+    Args:
+        ensemble: Whose zero and unit are arbitrary.
+        moments: Features of each observation, by episode id.
+        discount: That is learned with.
+    """
+    told = {name: ensemble(rows[1:]).numpy() for name, rows in moments.items()}
+    every = np.concatenate(list(told.values()))
+    low, high = np.quantile(every, WORST), every.max()
+    unit = (1.0 - discount) / max(high - low, 1e-12)
+    return {name: (np.maximum(values - low, 0.0) * unit).astype(np.float32) for name, values in told.items()}
+
+
+def apply_preferences(
+    store: EpisodeStore,
+    name: str,
+    labels: Sequence[Label],
+    provenance: Mapping[str, Any],
+    *,
+    of: Literal["state", "frames"],
+    discount: float,
+) -> FitInfo:
+    """Writes the rewards of an overlay for all episodes. Nobody said that one was over, so each counts as cut off.
+
+    Args:
+        store: The episodes.
+        name: Of the overlay.
+        labels: Preferences of one labeller.
+        provenance: Where they come from; JSON values.
+        of: What of a moment decides, see `features`.
+        discount: That is learned with.
+
+    Raises:
+        DataError: if there are too few preferences, or the overlay has rewards of an episode already.
+        RunDirectoryError: if it cannot be written.
+    """
+    camera = str(labels[0].subject[0].get("camera", "")) if labels else ""
+    look = features(of, camera)
+    moments = {episode.episode_id: look(episode) for episode in store.episodes()}
+    ensemble, info = learn_reward(moments, combine_orders(labels))
+    rewards = scaled_rewards(ensemble, moments, discount)
+    facts = {**provenance, "features": of, "discount": discount, "held_out_accuracy": info.accuracy}
+    with OverlayWriter(store.path, name, facts) as writer:
+        for episode in store.episodes():
+            mark = store.fingerprint(episode.episode_id)
+            writer.write(episode, mark, rewards[episode.episode_id], terminated=False)
+    return info
+
+
+def _state(episode: Episode) -> Tensor:
+    keys = sorted(key for key in episode.observations if not key.startswith(IMAGE_PREFIX))
+    columns = [episode.observations[key].reshape(len(episode) + 1, -1) for key in keys]
+    return torch.from_numpy(np.concatenate(columns, 1).astype(np.float32))
+
+
+def _column(episode: Episode, key: str) -> np.ndarray:
+    if key not in episode.observations:
+        raise DataError(f"{episode.episode_id} has no {key}; take --features state")
+    return episode.observations[key]

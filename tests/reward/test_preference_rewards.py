@@ -1,0 +1,93 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scenes import stamped_episode
+
+from robot_rl.data.overlays import read_overlay
+from robot_rl.data.store import EpisodeStore
+from robot_rl.errors import DataError
+from robot_rl.reward.answer import Answer, Status
+from robot_rl.reward.label_store import Label
+from robot_rl.reward.preference_rewards import apply_preferences, features, learn_reward, scaled_rewards
+from robot_rl.reward.preferences import Preference, Preferences
+
+STEPS, DISCOUNT = 5, 0.9
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Ten episodes in which a number grows or falls by one a step."""
+    with EpisodeStore.create(tmp_path / "s", {"task": "push"}) as made:
+        for number in range(10):
+            episode = stamped_episode(number, STEPS)
+            rising = np.arange(STEPS + 1, dtype=np.float32)
+            value = (number + rising if number % 2 else number - rising)[:, None]
+            made.append(replace(episode, observations={**episode.observations, "state/value": value}))
+        yield made
+
+
+def values(episode):
+    return episode.observations["state/value"][:, 0]
+
+
+def labels(store, wrong=0.0):
+    """Pairs of moments, asked in both orders; the greater number is preferred."""
+    rng, episodes, made = np.random.default_rng(0), list(store.episodes()), []
+    for _ in range(200):
+        moments = [
+            (episodes[i], int(row)) for i, row in zip(rng.integers(10, size=2), rng.integers(6, size=2), strict=True)
+        ]
+        numbers = [values(episode)[row] for episode, row in moments]
+        if numbers[0] == numbers[1]:
+            continue
+        first = float((numbers[0] > numbers[1]) != (rng.uniform() < wrong))
+        clips = [{"episode_id": e.episode_id, "rows": [row], "camera": "front"} for e, row in moments]
+        made.append(Label("k", tuple(clips), Answer(Status.OK, (first,)), ""))
+        made.append(Label("k", tuple(clips[::-1]), Answer(Status.OK, (1.0 - first,)), ""))
+    return made
+
+
+def test_rewards_follow_what_was_preferred(store):
+    info = apply_preferences(store, "liked", labels(store, 0.1), {"by": "test"}, of="state", discount=DISCOUNT)
+    assert info.accuracy > 0.75
+    told, real = [], []
+    for episode in store.episodes(rewards="liked"):
+        assert episode.reward.shape == (STEPS,)
+        assert episode.truncated[-1] and not episode.terminated.any()
+        told.append(episode.reward)
+        real.append(values(episode)[1:])
+    told, real = np.concatenate(told), np.concatenate(real)
+    assert np.corrcoef(told.argsort().argsort(), real.argsort().argsort())[0, 1] > 0.9
+    assert told.min() == 0.0
+    assert told.max() == pytest.approx(1.0 - DISCOUNT)
+    one = store.ids()[0]
+    provenance = read_overlay(store.path, "liked", store.fingerprint(one)).provenance
+    assert provenance == {"by": "test", "features": "state", "discount": DISCOUNT, "held_out_accuracy": info.accuracy}
+
+
+def test_frames_tell_what_no_number_says(store):
+    look = features("frames", "front")
+    seen = look(store.read(store.ids()[0]))
+    assert seen.shape[0] == STEPS + 1
+    assert seen.isfinite().all()
+    with pytest.raises(DataError, match="has no images/side; take --features state"):
+        features("frames", "side")(store.read(store.ids()[0]))
+
+
+def test_preferences_about_what_is_not_there_and_too_few_of_them(store):
+    moments = {name: features("state")(store.read(name)) for name in store.ids()}
+    with pytest.raises(DataError, match="about elsewhere, which the store does not have"):
+        learn_reward(moments, Preferences((Preference(("elsewhere", 0), (store.ids()[0], 0), 1.0, False),), 0, 0))
+    with pytest.raises(DataError, match="0 readable pairs are too few"):
+        learn_reward(moments, Preferences((), 0, 0))
+
+
+def test_rewards_that_are_all_the_same_are_none():
+    class Indifferent:
+        def __call__(self, rows):
+            return torch.zeros(len(rows))
+
+    rewards = scaled_rewards(Indifferent(), {"a": torch.zeros(4, 2)}, DISCOUNT)
+    assert rewards["a"].tolist() == [0.0, 0.0, 0.0]
