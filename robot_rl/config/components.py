@@ -67,6 +67,8 @@ class IQLConfig:
     """How much more a better action is imitated, per standard deviation of the advantage."""
     weight_limit: PositiveReal = 100.0
     """Largest weight of an imitated action."""
+    policy_average: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """The policy that comes of it is the mean over this newest share of the updates: single ones differ a lot."""
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -1,6 +1,7 @@
 """Implicit Q-learning (Kostrikov 2021): learning from recorded episodes, with networks that SAC goes on with online.
 
-It never asks the critics about an action that was not recorded, so that it needs no pessimism.
+It never asks the critics about an action that was not recorded, so that it needs no pessimism. One and the same policy
+succeeds half of the time after one update and never after the next, so what comes of it is a mean.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from robot_rl.learn import losses
 from robot_rl.learn.adam import Adam
 from robot_rl.learn.batch import Batch
 from robot_rl.learn.networks import StackedMLP
+from robot_rl.learn.policy_average import newest_weight
 from robot_rl.learn.sac import SAC
 
 
@@ -44,6 +46,8 @@ class IQL:
             "critic": Adam([*sac.critic.parameters(), *policy.head.parameters()], rate),
             "actor": Adam(policy.actor.parameters(), rate),
         }
+        self._actor_mean = [parameter.detach().clone() for parameter in policy.actor.parameters()]
+        self._updates = 0
 
     def update(self, batch: Batch) -> dict[str, Tensor]:
         """One update of value, critics and policy on each of the N minibatches.
@@ -52,17 +56,35 @@ class IQL:
             Detached scalars, means over the minibatches: `value_loss`, `critic_loss`, `actor_loss`, `v_mean`,
             `weight_max`.
         """
-        rows = [self._update(batch.minibatch(n)) for n in range(len(batch.reward))]
+        rows = []
+        for n in range(len(batch.reward)):
+            rows.append(self._update(batch.minibatch(n)))
+            self._follow()
         return {name: losses.mean_of([row[name] for row in rows]) for name in rows[0]}
+
+    @torch.no_grad()
+    def conclude(self) -> None:
+        """Makes the policy the mean of what it was lately, by which it is judged and with which it goes on."""
+        for parameter, mean in zip(self._policy.actor.parameters(), self._actor_mean, strict=True):
+            parameter.copy_(mean)
+
+    @torch.no_grad()
+    def _follow(self) -> None:
+        self._updates += 1
+        weight = newest_weight(self.config.policy_average, self._updates)
+        torch._foreach_lerp_(self._actor_mean, list(self._policy.actor.parameters()), weight)
 
     def state_dict(self) -> dict[str, Any]:
         """A copy of everything that the next update depends on, but for the `SAC`."""
         optimizers = {name: optimizer.state_dict() for name, optimizer in self._optimizers.items()}
-        return copy.deepcopy({"value": self.value.state_dict(), "optimizers": optimizers})
+        mean = {"actor_mean": self._actor_mean, "updates": self._updates}
+        return copy.deepcopy({"value": self.value.state_dict(), "optimizers": optimizers, **mean})
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continues from what `state_dict` gave."""
         self.value.load_state_dict(state["value"])
+        self._actor_mean = [mean.clone() for mean in state["actor_mean"]]
+        self._updates = int(state["updates"])
         for name, optimizer in self._optimizers.items():
             optimizer.load_state_dict(state["optimizers"][name])
 

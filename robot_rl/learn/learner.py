@@ -126,6 +126,8 @@ class Learner:
             rows.append(self._offline.update(self._batch(count)))
             self._check_finite(rows[-1])
             self.offline_updates += count
+        if self.offline_updates >= self._config.offline.steps:
+            self._offline.conclude()
         return _means(rows)
 
     def catch_up(self) -> dict[str, float] | None:

@@ -14,6 +14,11 @@ import torch
 from robot_rl.learn.networks import Policy
 
 
+def newest_weight(share: float, count: int) -> float:
+    """Of the newest parameters in a mean over the newest `share` of `count` of them; 1 if the share is 0."""
+    return 1.0 / max(1.0, share * count)
+
+
 class PolicyAverage:
     """Mean of a policy's parameters over the newest part of its learning, a share that grows with it.
 
@@ -34,7 +39,7 @@ class PolicyAverage:
     def follow(self) -> None:
         """Takes the policy's present parameters into the mean."""
         self._followed += 1
-        weight = 1.0 / max(1.0, self._share * self._followed)
+        weight = newest_weight(self._share, self._followed)
         torch._foreach_lerp_(list(self.policy.parameters()), list(self._newest.parameters()), weight)
         for mine, newest in zip(self.policy.buffers(), self._newest.buffers(), strict=True):
             mine.copy_(newest)  # how features are standardised is settled once

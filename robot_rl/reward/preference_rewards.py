@@ -70,7 +70,9 @@ def learn_reward(
 def scaled_rewards(ensemble: RewardEnsemble, moments: Mapping[str, Tensor], discount: float) -> dict[str, np.ndarray]:
     """Rewards of each step, by episode id, for the moment that it led to.
 
-    From 0 to 1 - discount, so that being at the best of all moments for ever is worth 1, as a success is.
+    From 0 to 1 - discount, so that being at the best of all moments for ever is worth 1, as a success is. The moment
+    with which an episode ends is taken to last for ever: its reward is that of all that would follow, 0 to 1. Otherwise
+    nothing would tell what it is worth to have arrived, for no recorded step begins there.
 
     Args:
         ensemble: Whose zero and unit are arbitrary.
@@ -81,7 +83,10 @@ def scaled_rewards(ensemble: RewardEnsemble, moments: Mapping[str, Tensor], disc
     every = np.concatenate(list(told.values()))
     low, high = np.quantile(every, WORST), every.max()
     unit = (1.0 - discount) / max(high - low, 1e-12)
-    return {name: (np.maximum(values - low, 0.0) * unit).astype(np.float32) for name, values in told.items()}
+    rewards = {name: (np.maximum(values - low, 0.0) * unit).astype(np.float32) for name, values in told.items()}
+    for values in rewards.values():
+        values[-1] /= 1.0 - discount
+    return rewards
 
 
 def apply_preferences(
@@ -93,7 +98,7 @@ def apply_preferences(
     of: Literal["state", "frames"],
     discount: float,
 ) -> FitInfo:
-    """Writes the rewards of an overlay for all episodes. Nobody said that one was over, so each counts as cut off.
+    """Writes the rewards of an overlay for all episodes, each of which ends as `scaled_rewards` says.
 
     Args:
         store: The episodes.
@@ -116,7 +121,7 @@ def apply_preferences(
     with OverlayWriter(store.path, name, facts) as writer:
         for episode in store.episodes():
             mark = store.fingerprint(episode.episode_id)
-            writer.write(episode, mark, rewards[episode.episode_id], terminated=False)
+            writer.write(episode, mark, rewards[episode.episode_id], terminated=True)
     return info
 
 

@@ -55,8 +55,9 @@ def test_rewards_follow_what_was_preferred(store):
     told, real = [], []
     for episode in store.episodes(rewards="liked"):
         assert episode.reward.shape == (STEPS,)
-        assert episode.truncated[-1] and not episode.terminated.any()
-        told.append(episode.reward)
+        assert episode.terminated.tolist() == [False] * (STEPS - 1) + [True]
+        assert 0.0 <= episode.reward[-1] <= 1.0 + 1e-6, "what it ends with lasts for ever"
+        told.append(np.append(episode.reward[:-1], (1.0 - DISCOUNT) * episode.reward[-1]))
         real.append(values(episode)[1:])
     told, real = np.concatenate(told), np.concatenate(real)
     assert np.corrcoef(told.argsort().argsort(), real.argsort().argsort())[0, 1] > 0.9
