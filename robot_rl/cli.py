@@ -245,9 +245,10 @@ def _train(arguments: argparse.Namespace) -> int:
         arguments.parser.error("--rewards needs --demos STORE, the store whose rewards are meant")
     if arguments.demos is not None and not arguments.resume:
         from robot_rl.data.store import EpisodeStore
+        from robot_rl.demonstrate import episodes_to_adopt
 
         with EpisodeStore.open(arguments.demos) as demonstrated:
-            overrides.append(f"demonstrations={len(demonstrated.rewarded(arguments.rewards))}")
+            overrides.append(f"demonstrations={len(episodes_to_adopt(demonstrated, arguments.rewards))}")
     if arguments.resume:
         if arguments.out is None:
             arguments.parser.error("--resume needs --out DIR, the directory of the run to continue")

@@ -14,13 +14,13 @@ import torch
 from robot_rl.calibration_record import Calibrations
 from robot_rl.clock import stands_still
 from robot_rl.config.components import EvaluationConfig, RewardConfig, TrainConfig
+from robot_rl.config.consistency import check_consistent
 from robot_rl.config.load import config_to_dict
 from robot_rl.data.store import EpisodeStore
 from robot_rl.demonstrate import adopt_demonstrations, check_calibrations
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import (
-    ConfigError,
     InterruptedRunError,
     RenderError,
     RunDirectoryError,
@@ -88,10 +88,7 @@ def train(
     site = site or Site()
     if site.learner is None:  # otherwise it is elsewhere, and looks for itself
         check_device(config.device)
-    if config.realtime and config.processes == 1:
-        raise ConfigError("realtime=true with processes=1: learning would hold up control; set processes=2")
-    if config.env_steps == 0 and config.offline.steps == 0:
-        raise ConfigError("env_steps=0 and offline.steps=0: nothing would be learned; set one of them")
+    check_consistent(config)
     calibrations = Calibrations.of(config, site.calibrations(workcell_options(config).cameras))
     check_calibrations(None if resume else demos, calibrations)
     with contextlib.ExitStack() as stack:

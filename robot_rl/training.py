@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from robot_rl.beside_training import Assistance, Labels
 from robot_rl.config.components import TrainConfig
 from robot_rl.data.schema import Episode
 from robot_rl.data.store import EpisodeStore
@@ -35,44 +36,6 @@ ROLLING = 20
 """Episodes in the rolling figures of the progress display."""
 OFFLINE_CALL = 200
 """Updates offline between two looks at whether to go on; a second or two."""
-
-
-class Assistance(Protocol):
-    """What training knows of a person beside it."""
-
-    @property
-    def demonstrator(self) -> RobotEnv:
-        """Where demonstrations are made; in the training's own environment the person is the operator."""
-        ...
-
-    @property
-    def watch(self) -> Sequence[Observer]:
-        """Who is told of every online step."""
-        ...
-
-    def wait(self) -> bool:
-        """Waits a moment while somebody holds the arm; whether the next episode may begin."""
-        ...
-
-    def take(self, learner: LearnerPort) -> None:
-        """Tells the learner what the person said of episodes in hindsight; never waits."""
-        ...
-
-
-class Labels(Observer, Protocol):
-    """What training knows of labels that judge its online episodes."""
-
-    def begin(self, store: EpisodeStore, learner: LearnerPort, metrics: MetricsWriter, progress: Progress) -> None:
-        """Has episodes of the store labelled for the learner from now on."""
-        ...
-
-    def take(self, env_steps: int) -> None:
-        """Hands the labels that have come to the learner; never waits."""
-        ...
-
-    def wait(self, env_steps: int, stop: Callable[[], bool]) -> None:
-        """Between episodes: may wait for the last one's label, where that holds up nothing."""
-        ...
 
 
 class Training:

@@ -27,7 +27,7 @@ from robot_rl.data.layout import (
     move_aside,
     read_head,
 )
-from robot_rl.data.overlays import fingerprint, overlay_fingerprints, overlay_names, read_overlay
+from robot_rl.data.overlays import fingerprint, read_overlay
 from robot_rl.data.recorder import RecorderLoad, StepRecorder
 from robot_rl.data.recovery import examine
 from robot_rl.data.schema import Episode, Step
@@ -255,21 +255,6 @@ class EpisodeStore:
         if rewards is None:
             return episode
         return read_overlay(self.path, rewards, fingerprint(content)).over(episode)
-
-    def rewarded(self, rewards: str | None) -> list[str]:
-        """Ids of the episodes that an overlay has rewards for; None: of all.
-
-        Raises:
-            DataError: if it has none of any.
-        """
-        if rewards is None:
-            return self.ids()
-        having = overlay_fingerprints(self.path, rewards)
-        found = [episode_id for episode_id in self.ids() if self.fingerprint(episode_id) in having]
-        if not found:
-            there = ", ".join(overlay_names(self.path)) or "none; `robot-rl label apply` makes them"
-            raise DataError(f"{self.path}: no rewards {rewards!r}; there are: {there}")
-        return found
 
     def episodes(self, *, rewards: str | None = None) -> Iterator[Episode]:
         """All episodes in the order of writing, one in memory at a time; `rewards` as in `read`."""

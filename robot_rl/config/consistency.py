@@ -1,0 +1,18 @@
+"""Settings that are valid each by itself, but not together."""
+
+from __future__ import annotations
+
+from robot_rl.config.components import TrainConfig
+from robot_rl.errors import ConfigError
+
+
+def check_consistent(config: TrainConfig) -> None:
+    """Nothing, if there can be such a run.
+
+    Raises:
+        ConfigError: if there cannot.
+    """
+    if config.realtime and config.processes == 1:
+        raise ConfigError("realtime=true with processes=1: learning would hold up control; set processes=2")
+    if config.env_steps == 0 and config.offline.steps == 0:
+        raise ConfigError("env_steps=0 and offline.steps=0: nothing would be learned; set one of them")
