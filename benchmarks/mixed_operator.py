@@ -10,8 +10,8 @@ import numpy as np
 
 BESIDE = np.array([0.0, 0.032, 0.0])
 """Where the decoy is, in the hole's frame [m]: its edge is 7 mm from the hole's."""
-UP = np.array([0.0, 0.0, 0.7, 0.0])
-"""The action of drawing the peg out."""
+UP = np.array([0.0, 0.0, -0.7, 0.0])
+"""The action of drawing the peg out: z is along the tool, and looks down."""
 
 
 def distance_left(task: Any) -> float:
