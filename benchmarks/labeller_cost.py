@@ -28,36 +28,17 @@ import numpy as np
 from robot_rl.data.store import EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
-from robot_rl.learn.rollout import EpisodeResult, Rollout, StoreRecorder
+from robot_rl.learn.rollout import Rollout, StoreRecorder
 from robot_rl.progress import Progress
 from robot_rl.registry import make_workcell
 from robot_rl.reward.head_backend import read_head
 from robot_rl.seeding import Purpose, episode_seed
-from robot_rl.timing import MS_PER_NS, spread
+from robot_rl.timing import ControlTiming, spread
 
 TASK, CAMERAS = "peg_insert", ("front", "wrist")
 REACTION = 0.015
 """From an observation to its command [s]."""
 RESAMPLES = 2000
-
-
-class PeriodErrors:
-    """An observer that keeps how far the time between commands was from the period [ms]."""
-
-    def __init__(self, period: float) -> None:
-        self._period, self.errors = 1e3 * period, np.zeros(0)
-
-    def on_start(self, episode_id: str, observation: Any) -> None:
-        """Nothing to measure yet."""
-
-    def on_step(self, step: Any, next_observation: Any) -> None:
-        """Measured with the episode."""
-
-    def on_end(self, episode: Any, result: EpisodeResult) -> None:
-        """Takes an episode's stamps."""
-        del result
-        error = np.abs(np.diff(episode.stamp_action) * MS_PER_NS - self._period)
-        self.errors = np.concatenate([self.errors, error])
 
 
 def run(out: Path, head: Path, blocks: int, episodes: int) -> tuple[list[np.ndarray], dict[str, Any]]:
@@ -71,13 +52,13 @@ def run(out: Path, head: Path, blocks: int, episodes: int) -> tuple[list[np.ndar
         try:
             for block in range(blocks):
                 labeller.send_signal(signal.SIGCONT if block % 2 else signal.SIGSTOP)
-                timing = PeriodErrors(env.spec_task.control_period)
+                timing = ControlTiming(env.spec_task.control_period)
                 rollout = Rollout(env, None, None, (0,), [StoreRecorder(store), timing])
                 for number in range(block * episodes, (block + 1) * episodes):
                     reset = episode_seed(Purpose.DEMONSTRATION, 0, number)
                     rollout.play(reset, f"led-{number:04d}", deterministic=True, demonstrate=True)
                     shown.update(number + 1)
-                found.append(timing.errors)
+                found.append(np.concatenate(timing.period_errors))
         finally:
             labeller.send_signal(signal.SIGCONT)
             time.sleep(5.0)  # for the newest labels

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mixed_operator import MixedOperator, distance_left
+from mixed_operator import Distances, MixedOperator
 
 from robot_rl.data.schema import Episode
 from robot_rl.data.store import EpisodeStore
@@ -23,23 +23,10 @@ QUALITIES = {"good": 0.3, "clumsy": 0.2, "aside": 0.2, "stops": 0.15, "wanders":
 STAMP_BITS = 16
 
 
-class Truth:
-    """An observer that notes the distance of the tip from where it would be inserted [m], at every observation."""
+class Truth(Distances):
+    """Keeps the newest episode, too."""
 
-    def __init__(self, task: Any) -> None:
-        self._task = task
-        self.rows: list[float] = []
-        self.episode: Episode | None = None
-
-    def on_start(self, episode_id: str, observation: Any) -> None:
-        """The first observation."""
-        del episode_id, observation
-        self.rows = [distance_left(self._task)]
-
-    def on_step(self, step: Any, next_observation: Any) -> None:
-        """Each further one."""
-        del step, next_observation
-        self.rows.append(distance_left(self._task))
+    episode: Episode | None = None
 
     def on_end(self, episode: Episode, result: EpisodeResult) -> None:
         """Keeps the episode."""

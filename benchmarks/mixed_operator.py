@@ -20,6 +20,29 @@ def distance_left(task: Any) -> float:
     return float(np.hypot(lateral, task.parameters.success_depth - depth))
 
 
+class Distances:
+    """An observer that notes how far the tip is from where it would be inserted, at every observation of an episode.
+
+    Args:
+        task: Which knows.
+    """
+
+    def __init__(self, task: Any) -> None:
+        self._task = task
+        self.rows: list[float] = []
+        """Of the newest episode [m]."""
+
+    def on_start(self, episode_id: str, observation: Any) -> None:
+        """The first observation."""
+        del episode_id, observation
+        self.rows = [distance_left(self._task)]
+
+    def on_step(self, step: Any, next_observation: Any) -> None:
+        """Each further one."""
+        del step, next_observation
+        self.rows.append(distance_left(self._task))
+
+
 class MixedOperator:
     """Leads an episode as well or as badly as its kind says.
 

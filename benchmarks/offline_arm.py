@@ -31,6 +31,7 @@ from mixed_episodes import TASK, record
 from preference_oracle import labelled
 
 from robot_rl.config.components import IQLConfig, ReplayConfig, SACConfig, TrainConfig
+from robot_rl.data.overlays import Overlay
 from robot_rl.data.replay import ReplayBuffer
 from robot_rl.data.schema import IMAGE_PREFIX, Episode
 from robot_rl.data.store import EpisodeStore
@@ -86,7 +87,7 @@ def _seen(episode: Episode) -> dict[str, np.ndarray]:
 
 
 def learned_rewards(data: Data, error: float, seed: int) -> tuple[list[Episode], dict[str, Any]]:
-    """The episodes with rewards by an ensemble, and none of them terminated."""
+    """The episodes with rewards by an ensemble; successes and failures alike end as `scaled_rewards` says."""
     with LabelStore(data.path) as labels:
         known = combine_orders(labels.labels(f"preference-{round(100 * error)}"))
     look = features("state")
@@ -94,14 +95,7 @@ def learned_rewards(data: Data, error: float, seed: int) -> tuple[list[Episode],
     ensemble, info = learn_reward(moments, known, seed)
     rewards = scaled_rewards(ensemble, moments, DISCOUNT)
     episodes = [
-        replace(
-            e,
-            reward=rewards[e.episode_id],
-            reward_source="preferences",
-            terminated=np.arange(len(e)) == len(e) - 1,  # successes and failures alike
-            truncated=np.zeros(len(e), bool),
-        )
-        for e in data.episodes
+        Overlay("preferences", e.episode_id, rewards[e.episode_id], {}, terminated=True).over(e) for e in data.episodes
     ]
     truth = np.load(data.path / "truth.npy")
     firsts = [int(e.metadata["first_stamp"]) for e in data.episodes]

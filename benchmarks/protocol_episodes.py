@@ -15,7 +15,7 @@ os.environ.setdefault("MUJOCO_GL", "egl")
 
 import mujoco
 import numpy as np
-from mixed_operator import BESIDE, MixedOperator, distance_left
+from mixed_operator import BESIDE, Distances, MixedOperator
 
 from robot_rl.data.overlays import OverlayWriter
 from robot_rl.data.schema import Episode
@@ -130,22 +130,12 @@ class DressedCameras(MujocoCameras):
             scene.ngeom += 1
 
 
-class Keeper:
-    """An observer that stores each episode with how it went and its true progress."""
+class Keeper(Distances):
+    """Stores each episode with how it went and its true progress."""
 
     def __init__(self, store: EpisodeStore, task: Any, operator: MixedOperator) -> None:
-        self._store, self._task, self._operator = store, task, operator
-        self._distances: list[float] = []
-
-    def on_start(self, episode_id: str, observation: Any) -> None:
-        """The first observation."""
-        del episode_id, observation
-        self._distances = [distance_left(self._task)]
-
-    def on_step(self, step: Any, next_observation: Any) -> None:
-        """Each further one."""
-        del step, next_observation
-        self._distances.append(distance_left(self._task))
+        super().__init__(task)
+        self._store, self._operator = store, operator
 
     def on_end(self, episode: Episode, result: EpisodeResult) -> None:
         """Stores it."""
@@ -153,7 +143,7 @@ class Keeper:
         success, kind = bool(episode.reward[-1] > 0), self._operator.kind
         outcome = "success" if success else NEAR_MISS if kind in NEAR_MISSES else kind
         self._store.append(replace(episode, metadata={**episode.metadata, "success": success, OUTCOME: outcome}))
-        far = np.array(self._distances)
+        far = np.array(self.rows)
         progress = np.clip(1.0 - far[1:] / far[0], 0.0, 1.0).astype(np.float32)
         with OverlayWriter(self._store.path, TRUTH, {"of": "the simulation"}) as truth:
             truth.write(episode, self._store.fingerprint(episode.episode_id), progress)

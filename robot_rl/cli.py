@@ -244,11 +244,11 @@ def _train(arguments: argparse.Namespace) -> int:
     if arguments.rewards is not None and arguments.demos is None:
         arguments.parser.error("--rewards needs --demos STORE, the store whose rewards are meant")
     if arguments.demos is not None and not arguments.resume:
+        from robot_rl.data.overlaid import rewarded_episodes
         from robot_rl.data.store import EpisodeStore
-        from robot_rl.demonstrate import episodes_to_adopt
 
-        with EpisodeStore.open(arguments.demos) as demonstrated:
-            overrides.append(f"demonstrations={len(episodes_to_adopt(demonstrated, arguments.rewards))}")
+        with EpisodeStore.open(arguments.demos) as demos:
+            overrides.append(f"demonstrations={len(rewarded_episodes(demos, arguments.rewards))}")
     if arguments.resume:
         if arguments.out is None:
             arguments.parser.error("--resume needs --out DIR, the directory of the run to continue")
@@ -263,8 +263,9 @@ def _train(arguments: argparse.Namespace) -> int:
     one_thread()  # and whatever takes seconds to import, after what a user may have got wrong
     from robot_rl.main_job import train
 
-    demos = {"demos": arguments.demos, "rewards": arguments.rewards}
-    summary = train(config, path, resume=arguments.resume, operator=operator, **demos)
+    summary = train(
+        config, path, resume=arguments.resume, demos=arguments.demos, rewards=arguments.rewards, operator=operator
+    )
     _answer(arguments, summary, [*in_words(summary), f"run directory: {path}"])
     return _judge(summary["success_rate"], arguments.min_success)
 

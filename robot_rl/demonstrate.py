@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl.calibration_record import Calibrations
-from robot_rl.data.overlays import overlay_fingerprints, overlay_names
+from robot_rl.data.overlaid import rewarded_episodes
 from robot_rl.data.schema import CUT
 from robot_rl.data.store import EpisodeStore
 from robot_rl.data.summary import EpisodeSummary
@@ -162,22 +162,6 @@ def _recorded_calibrations(metadata: Mapping[str, Any], path: Path) -> Iterator[
         yield from _recorded_calibrations(source, Path(source["path"]))
 
 
-def episodes_to_adopt(store: EpisodeStore, rewards: str | None) -> list[str]:
-    """Ids of the episodes that an overlay has rewards for; None: of all.
-
-    Raises:
-        DataError: if it has none of any.
-    """
-    if rewards is None:
-        return store.ids()
-    having = overlay_fingerprints(store.path, rewards)
-    found = [episode_id for episode_id in store.ids() if store.fingerprint(episode_id) in having]
-    if not found:
-        there = ", ".join(overlay_names(store.path)) or "none; `robot-rl label apply` makes them"
-        raise DataError(f"{store.path}: no rewards {rewards!r}; there are: {there}")
-    return found
-
-
 def adopt_demonstrations(store: EpisodeStore, path: Path, env: RobotEnv, rewards: str | None = None) -> int:
     """Copies the episodes of another store into a new run, as its demonstrations.
 
@@ -194,7 +178,7 @@ def adopt_demonstrations(store: EpisodeStore, path: Path, env: RobotEnv, rewards
         DataError: if something that the policy observes was not recorded, or there are none.
     """
     with EpisodeStore.open(path) as source:
-        adopted = episodes_to_adopt(source, rewards)
+        adopted = rewarded_episodes(source, rewards)
         for number, episode in enumerate(source.read(name, rewards=rewards) for name in adopted):
             if missing := sorted(env.observation_specs.keys() - episode.observations.keys()):
                 raise DataError(

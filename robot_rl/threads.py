@@ -19,5 +19,4 @@ def one_thread() -> None:
 
 def make_way(niceness: int) -> None:
     """Lets processes of less niceness on this machine go before the calling thread and those that it starts."""
-    current = os.nice(0)
-    os.nice(max(niceness - current, 0))
+    os.nice(max(niceness - os.nice(0), 0))

@@ -19,7 +19,8 @@ class ControlTiming:
 
     def __init__(self, period: float) -> None:
         self._period = period * 1e3
-        self._errors: list[np.ndarray] = []
+        self.period_errors: list[np.ndarray] = []
+        """Of each episode, how far the time between commands was from the period [ms]."""
         self._ages: list[np.ndarray] = []
 
     def on_start(self, episode_id: str, observation: Observation) -> None:
@@ -31,7 +32,7 @@ class ControlTiming:
     def on_end(self, episode: Episode, result: object) -> None:
         """Takes the stamps of an episode."""
         del result  # is about the task
-        self._errors.append(np.abs(np.diff(episode.stamp_action) * MS_PER_NS - self._period))
+        self.period_errors.append(np.abs(np.diff(episode.stamp_action) * MS_PER_NS - self._period))
         self._ages.append((episode.stamp_action - episode.stamp_obs[:-1]) * MS_PER_NS)
 
     def summary(self) -> dict[str, dict[str, float] | None]:
@@ -39,7 +40,7 @@ class ControlTiming:
 
         The latter runs from the measurement, so the sensors' own delay is in it.
         """
-        return {"period_error_ms": spread(self._errors), "observation_to_action_ms": spread(self._ages)}
+        return {"period_error_ms": spread(self.period_errors), "observation_to_action_ms": spread(self._ages)}
 
 
 def spread(parts: list[np.ndarray]) -> dict[str, float] | None:

@@ -171,6 +171,25 @@ def test_pairs_by_the_command_line(tmp_path):
     assert len(stored(path, "preference")) == 10
 
 
+def test_preferences_become_rewards_if_one_insists(tmp_path):
+    path = stamped_store(tmp_path / "s")
+    with ModelServer(prefers_larger) as server:
+        robot_rl("label", "run", path, "--kind", "preference", *flags(server, "--set", "pairs=30"))
+    what = ("label", "apply", path, "--name", "preference", "--rewards", "liked", "--features", "state")
+    refused = robot_rl(*what)
+    assert refused.returncode == 1
+    assert "not good for learning a reward" in refused.stderr
+    done = robot_rl(*what, "--allow-uncalibrated", "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert (answer["rewards"], answer["episodes"], answer["certified"]) == ("liked", 6, False)
+    with EpisodeStore.open(path) as store:
+        for episode in store.episodes(rewards="liked"):
+            assert episode.reward_source == "liked"
+            assert episode.terminated[-1]
+            assert (episode.reward >= 0.0).all()
+
+
 def known_store(path, episodes=60):
     """Episode n succeeded if n is even; the server below sees the stamp, and is wrong for every sixth."""
     with EpisodeStore.create(path, {"task": "push"}) as store:

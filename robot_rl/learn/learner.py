@@ -199,6 +199,7 @@ class Learner:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continues from what `state_dict` gave; the next update is then the same, bit for bit on a CPU."""
         self.offline_updates = int(state.get("offline_updates", 0))  # of before there were any
+        self._offline = None
         if (offline := state.get("offline")) is not None:
             self._offline = IQL(self.sac, self._config.offline)
             self._offline.load_state_dict(offline)

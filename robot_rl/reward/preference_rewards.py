@@ -127,6 +127,8 @@ def apply_preferences(
 
 def _state(episode: Episode) -> Tensor:
     keys = sorted(key for key in episode.observations if not key.startswith(IMAGE_PREFIX))
+    if not keys:
+        raise DataError(f"{episode.episode_id} has nothing but frames; take --features frames")
     columns = [episode.observations[key].reshape(len(episode) + 1, -1) for key in keys]
     return torch.from_numpy(np.concatenate(columns, 1).astype(np.float32))
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from tagged import assert_same, episode
 
+from robot_rl.data.overlaid import rewarded_episodes
 from robot_rl.data.overlays import OverlayWriter, overlay_names
 from robot_rl.data.store import EpisodeStore
-from robot_rl.demonstrate import episodes_to_adopt
 from robot_rl.errors import DataError, RunDirectoryError
 
 VLM = {"model": "judge", "prompt": "was the peg in the hole?", "temperature": 0.0}
@@ -112,7 +112,7 @@ def test_who_gives_rewards_may_also_say_whether_the_task_was_over(terminated, st
 
 def test_which_episodes_have_rewards(store):
     label(store, number=1, reward=[1, 2, 3])
-    assert episodes_to_adopt(store, "vlm") == ["episode-1"]
-    assert episodes_to_adopt(store, None) == ["episode-0", "episode-1"]
+    assert rewarded_episodes(store, "vlm") == ["episode-1"]
+    assert rewarded_episodes(store, None) == ["episode-0", "episode-1"]
     with pytest.raises(DataError, match=r"no rewards 'human'; there are: vlm"):
-        episodes_to_adopt(store, "human")
+        rewarded_episodes(store, "human")

@@ -30,5 +30,4 @@ def test_report_is_complete_and_leaves_the_threads_alone():
             row = report[case][engine]
             assert row["best_ms"] <= row["median_ms"]
             assert 0.0 < row["share"] < 1.2, "the bound is measured as well, and other tests run beside it"
-            assert report[case]["bound_ms"] < row["median_ms"]
     assert report["pixels"]["times_faster"] > 10
