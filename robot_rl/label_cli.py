@@ -44,7 +44,7 @@ def add_label_commands(commands: Any, add: MakeParser) -> None:
     train.add_argument("--encoder", default="bundled", metavar="NAME", help="bundled, or random to compare with")
     train.add_argument("--size", type=int, default=128, choices=(64, 96, 128, 160, 192, 224), help="of frames [px]")
     train.add_argument("--camera", default="", metavar="NAME", help="whose frames (default: the only camera)")
-    train.add_argument("--frames", type=int, metavar="N", help="of each episode (default: 8; 32 for progress)")
+    train.add_argument("--frames", type=int, metavar="N", help="of each episode, for progress (default: 32)")
     train.add_argument(
         "--share", type=share_below_one, default=0.5, metavar="X", help="of the episodes to train on (default: 0.5)"
     )
@@ -206,9 +206,11 @@ def _train(arguments: argparse.Namespace) -> Reply:
     from robot_rl.reward.truth import read_truth
 
     kind = Kind(arguments.kind)
-    count = arguments.frames or (8 if kind is Kind.SUCCESS else 32)
+    count = 32 if arguments.frames is None else arguments.frames
+    if kind is Kind.SUCCESS and arguments.frames is not None:
+        arguments.parser.error("--frames is for --kind progress; success is learned from first and last frames")
     if count < 2:
-        arguments.parser.error("--frames must be at least 2: the last one, and some that are not yet a success")
+        arguments.parser.error("--frames must be at least 2: the first one and the last")
     with EpisodeStore.open(find_store(arguments.store)) as store:
         settings = HeadSettings(
             task=arguments.task or instruction_of(store.metadata.get("task")),

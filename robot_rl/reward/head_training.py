@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -29,7 +29,7 @@ class HeadSettings:
         task: What the robot was to do.
         encoder: `bundled`, `random`, or as `EncoderConfig.name`.
         size: Of the frames [px].
-        frames: Camera, and how many frames of each episode.
+        frames: Camera; and how many frames of each episode, for progress.
         share: Of the episodes whose outcome is known.
         seed: Which of them, and of all else that is drawn.
     """
@@ -71,17 +71,16 @@ def train_for(
     Raises:
         DataError: if there are too few successes or failures, or an episode has no frames.
     """
-    seen = _look(store, truth, settings, FEWEST if kind is Kind.SUCCESS else 0, on_episode)
-    make = _success_head if kind is Kind.SUCCESS else _progress_head
-    return make(seen, settings), sum(seen.succeeded)
+    judges = kind is Kind.SUCCESS
+    frames = replace(settings.frames, count=2) if judges else settings.frames
+    seen = _look(store, truth, replace(settings, frames=frames), FEWEST if judges else 0, on_episode)
+    return (_success_head if judges else _progress_head)(seen, settings), sum(seen.succeeded)
 
 
 def _success_head(seen: _Seen, settings: HeadSettings) -> SuccessHead:
-    """The last frame of a success shows it; its others do not, nor does any of a failure."""
-    lengths = [len(episode) for episode in seen.features]
-    positive = torch.zeros(sum(lengths), dtype=torch.bool)
-    positive[np.cumsum(lengths) - 1] = torch.tensor(seen.succeeded)
-    episode = np.repeat(np.arange(len(lengths)), lengths)
+    """The last frame of a success shows it; its first does not, nor do a failure's. Of others nobody knows."""
+    positive = torch.tensor([[False, success] for success in seen.succeeded]).flatten()
+    episode = np.repeat(np.arange(len(seen.names)), 2)
     found = train_head(torch.cat(seen.features), positive, episode, seed=settings.seed)
     return SuccessHead(settings.encoder, settings.size, seen.camera, settings.task, seen.names, *found[:4])
 

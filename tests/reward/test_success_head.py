@@ -70,6 +70,20 @@ def test_it_tells_success_from_failure_in_episodes_that_it_has_not_seen(pushed):
     assert roc_auc(np.array(truth), np.array(score)) > 0.9
 
 
+def test_frames_between_the_first_and_the_last_teach_nothing_for_nobody_knows_what_they_show(tmp_path):
+    with EpisodeStore.open(pushed_store(tmp_path / "s")) as store:
+        heads = [
+            train_for(
+                Kind.SUCCESS,
+                store,
+                read_truth(store),
+                HeadSettings("push", "bundled", 64, FramesConfig(count=count), share=0.5, seed=0),
+            )[0]
+            for count in (2, 4)
+        ]
+    assert (heads[0].weight == heads[1].weight).all()
+
+
 def test_it_comes_back_from_its_file_as_it_was(pushed, tmp_path):
     _, file, head = pushed
     again = read_head(file)
@@ -108,7 +122,7 @@ def test_too_few_outcomes_are_refused(tmp_path):
 def test_by_the_command_line_the_report_leaves_out_what_it_was_trained_on(pushed, tmp_path):
     path, _, _ = pushed
     file = tmp_path / "head.pt"
-    done = robot_rl("label", "train", path, "--out", file, "--size", 64, "--frames", 3, "--task", "push")
+    done = robot_rl("label", "train", path, "--out", file, "--size", 64, "--task", "push")
     assert done.returncode == 0, done.stderr
     assert "trained on 20 episodes" in done.stdout
     settings = ("--set", "backend=head", "--set", f"head={file}", "--set", "task=push")
@@ -117,3 +131,5 @@ def test_by_the_command_line_the_report_leaves_out_what_it_was_trained_on(pushed
     assert report["judged"] == 20
     assert report["figures"]["roc_auc"]["value"] > 0.9
     assert any("20 episodes that the labeller was trained on" in note for note in report["notes"])
+    refused = robot_rl("label", "train", path, "--out", file, "--frames", 3)
+    assert "success is learned from first and last frames" in refused.stderr
