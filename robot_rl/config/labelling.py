@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from robot_rl.config.components import STRICT, BudgetConfig, NonNegative, NonNegativeReal, Positive, PositiveReal
+from robot_rl.config.components import STRICT, BudgetConfig, Fraction, NonNegative, NonNegativeReal, Positive, PositiveReal
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -112,6 +112,9 @@ class LabelConfig:
     """What the robot was to do, in a sentence; empty takes the instruction of the store's task."""
     pairs: Positive = 200
     """For `preference`: how many pairs."""
+    pair_ends: Fraction = 0.5
+    """For `preference`: share of the moments that are the last of an episode. What it came to is decided there, and
+    of moments drawn evenly few are; the others are drawn so."""
     seed: NonNegative = 0
     """For `preference`: which pairs."""
     endpoint: EndpointConfig = Field(default_factory=EndpointConfig)

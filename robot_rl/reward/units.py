@@ -68,17 +68,20 @@ class Units:
         return (self._unit((name, spaced_rows(length, self._config.frames))) for name, length in self._lengths.items())
 
     def _pairs(self) -> Iterator[Unit]:
-        """Pairs of moments, drawn uniformly over all observations of all episodes; each in both orders."""
+        """Pairs of different moments, each in both orders; some moments are ends of episodes, the others any."""
         names, rng = list(self._lengths), np.random.default_rng(self._config.seed)
-        ends = np.cumsum([self._lengths[name] + 1 for name in names])
-        if ends[-1] < 2:
+        after = np.cumsum([self._lengths[name] + 1 for name in names])
+        if after[-1] < 2:
             raise DataError(f"{self._store.path}: holds fewer than two moments to compare")
+        share = self._config.pair_ends if len(names) > 1 else 0.0  # one episode has one end, and no other to compare
         for _ in range(self._config.pairs):
+            drawn = np.zeros(2, int)
+            while drawn[0] == drawn[1]:
+                drawn = np.where(rng.uniform(size=2) < share, rng.choice(after, 2) - 1, rng.choice(after[-1], 2))
             moments = []
-            for flat in rng.choice(ends[-1], size=2, replace=False):
-                number = int(np.searchsorted(ends, flat, side="right"))
-                first = int(ends[number - 1]) if number else 0
-                moments.append((names[number], (int(flat) - first,)))
+            for flat in drawn.tolist():
+                number = int(np.searchsorted(after, flat, side="right"))
+                moments.append((names[number], (flat - (int(after[number - 1]) if number else 0),)))
             yield self._unit(*moments)
             yield self._unit(*reversed(moments))
 

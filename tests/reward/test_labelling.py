@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 from model_server import Fault, ModelServer, prefers_larger, reply, says_success
 from scenes import FRAMES, stamped_episode, stamped_store
@@ -124,6 +125,23 @@ def test_pairs_are_asked_in_both_orders(tmp_path):
         assert one.answer.values == (1.0 if stamps[0] > stamps[1] else 0.0,)
         twin = by_subject[json.dumps([b, a])]
         assert twin.answer.values[0] == 1.0 - one.answer.values[0]
+
+
+@pytest.mark.parametrize(("share", "least", "most"), [(0.0, 0.0, 0.4), (0.5, 0.4, 0.8), (1.0, 1.0, 1.0)])
+def test_of_the_moments_of_pairs_the_share_that_is_asked_for_are_ends_of_episodes(share, least, most, tmp_path):
+    path = stamped_store(tmp_path / "s")
+    with EpisodeStore.open(path) as store:
+        last = {row.episode_id: row.length for row in store.summaries()}
+        units = list(Units(store, LabelConfig(kind="preference", pairs=100, pair_ends=share), "push it"))
+    clips = [clip for unit in units for clip in json.loads(unit.subject)]
+    assert all(json.loads(unit.subject)[0] != json.loads(unit.subject)[1] for unit in units)
+    assert least <= np.mean([clip["rows"] == [last[clip["episode_id"]]] for clip in clips]) <= most
+
+
+def test_pairs_of_one_episode_are_any_of_its_moments(tmp_path):
+    with EpisodeStore.open(stamped_store(tmp_path / "s", 1)) as store:
+        units = list(Units(store, LabelConfig(kind="preference", pairs=5, pair_ends=1.0), "push it"))
+    assert len(units) == 10
 
 
 def test_log_probabilities_become_a_probability(tmp_path):
