@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from robot_rl.config.labelling import FramesConfig
-from robot_rl.data.schema import IMAGE_PREFIX
+from robot_rl.data.schema import IMAGE_PREFIX, Episode
 from robot_rl.data.store import EpisodeStore
 from robot_rl.errors import DataError
+from robot_rl.learn.perception import POSE
 from robot_rl.reward.frame_features import FrameFeatures
 from robot_rl.reward.progress_head import ProgressHead, principal_components, train_progress_net
 from robot_rl.reward.query import Kind
 from robot_rl.reward.success_head import FEWEST, SuccessHead, train_head
 from robot_rl.reward.truth import Truth
 from robot_rl.reward.units import choose_camera, spaced_rows
+
+STAYS = 0.003
+"""How far from where it ends the tcp may be, to have arrived there [m]."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +75,15 @@ def train_for(
     Raises:
         DataError: if there are too few successes or failures, or an episode has no frames.
     """
-    judges = kind is Kind.SUCCESS
-    frames = replace(settings.frames, count=2) if judges else settings.frames
-    seen = _look(store, truth, replace(settings, frames=frames), FEWEST if judges else 0, on_episode)
-    return (_success_head if judges else _progress_head)(seen, settings), sum(seen.succeeded)
+    if kind is Kind.SUCCESS:
+        seen = _look(store, truth, settings, FEWEST, lambda episode, _: (0, len(episode)), on_episode)
+        return _success_head(seen, settings), sum(seen.succeeded)
+
+    def on_the_way(episode: Episode, success: bool) -> tuple[int, ...]:
+        return spaced_rows(_arrival(episode) if success else len(episode), settings.frames)
+
+    seen = _look(store, truth, settings, 0, on_the_way, on_episode)
+    return _progress_head(seen, settings), sum(seen.succeeded)
 
 
 def _success_head(seen: _Seen, settings: HeadSettings) -> SuccessHead:
@@ -86,6 +95,7 @@ def _success_head(seen: _Seen, settings: HeadSettings) -> SuccessHead:
 
 
 def _progress_head(seen: _Seen, settings: HeadSettings) -> ProgressHead:
+    """A success has come as far as the time tells, until it arrived; what it waits there is no further way."""
     mean, basis = principal_components(torch.cat(seen.features), seed=settings.seed)
     episodes = [(features - mean) @ basis for features in seen.features]
     net = train_progress_net(episodes, seen.succeeded, seed=settings.seed)
@@ -97,6 +107,7 @@ def _look(
     truth: Mapping[str, Truth],
     settings: HeadSettings,
     fewest_failures: int,
+    rows_of: Callable[[Episode, bool], tuple[int, ...]],
     on_episode: Callable[[int], object],
 ) -> _Seen:
     known = [name for name in store.ids() if name in truth and truth[name].success is not None]
@@ -111,10 +122,18 @@ def _look(
         )
     camera = choose_camera(store.read(names[0]), settings.frames.camera)
     see, features = FrameFeatures(settings.encoder, settings.size), []
-    for number, name in enumerate(names):
+    for number, (name, success) in enumerate(zip(names, succeeded, strict=True)):
         one = store.read(name)
         choose_camera(one, camera)
-        rows = spaced_rows(len(one), settings.frames)
-        features.append(see(one.observations[IMAGE_PREFIX + camera][list(rows)]))
+        features.append(see(one.observations[IMAGE_PREFIX + camera][list(rows_of(one, success))]))
         on_episode(number + 1)
     return _Seen(names, camera, tuple(features), succeeded)
+
+
+def _arrival(episode: Episode) -> int:
+    """The step after which the tcp stays where it ends, or the last one if it stays all the time."""
+    if POSE not in episode.observations:
+        return len(episode)
+    position = episode.observations[POSE][:, :3]
+    (away,) = np.nonzero(np.linalg.norm(position - position[-1], axis=1) > STAYS)
+    return int(away[-1]) + 1 if len(away) else len(episode)

@@ -31,27 +31,33 @@ def frames_at(distances, seed):
     return np.stack([scene(rng, distance) for distance in distances])
 
 
-@pytest.fixture(scope="module")
-def pushed(tmp_path_factory):
-    """A store in which the square arrives in two of three episodes, and a head trained on half of it."""
-    path = tmp_path_factory.mktemp("pushed") / "s"
+def pushed_store(path, waits=0):
+    """The square arrives in two of three episodes, and some steps before their end."""
     with EpisodeStore.create(path, {"task": "push"}) as store:
         for number in range(36):
             made, success = tagged.valid(number, STEPS), number % 3 > 0
-            end = 0.0 if success else 0.6
+            distances = np.linspace(1.0, 0.0 if success else 0.6, STEPS + 1 - waits)
+            distances = np.concatenate([distances, np.full(waits, distances[-1])])
             states = {key: column for key, column in made.observations.items() if not key.startswith("images/")}
-            frames = frames_at(np.linspace(1.0, end, STEPS + 1), number)
-            store.append(
-                dataclasses.replace(
-                    made, observations={**states, "images/front": frames}, metadata={"task": "push", "success": success}
-                )
-            )
+            pose = np.pad(0.1 * distances[:, None], ((0, 0), (0, 5))).astype(np.float32)
+            seen = {**states, "state/tcp_pose": pose, "images/front": frames_at(distances, number)}
+            store.append(dataclasses.replace(made, observations=seen, metadata={"task": "push", "success": success}))
+    return path
+
+
+def trained(path):
+    with EpisodeStore.open(path) as store:
         settings = HeadSettings("push", "bundled", 64, FramesConfig(count=STEPS + 1), share=0.5, seed=0)
         head, successes = train_for(Kind.PROGRESS, store, read_truth(store), settings)
     assert 8 <= successes <= 16
-    file = path.parent / "progress.pt"
-    head.write(file)
-    return path, file, head
+    head.write(path.parent / "progress.pt")
+    return path, path.parent / "progress.pt", head
+
+
+@pytest.fixture(scope="module")
+def pushed(tmp_path_factory):
+    """A store, and a head trained on half of it."""
+    return trained(pushed_store(tmp_path_factory.mktemp("pushed") / "s"))
 
 
 def asked(file, distances, seed):
@@ -76,6 +82,12 @@ def test_a_failure_ends_below_a_success(pushed):
     reached, stopped = asked(file, np.linspace(1, 0, 12), 1001), asked(file, np.linspace(1, 0.6, 12), 1002)
     assert reached[-1] > stopped[-1] + 0.3
     assert stopped[-1] < FAILURE_AT_MOST + 0.1
+
+
+def test_to_wait_where_it_arrived_is_no_progress(tmp_path):
+    _, file, _ = trained(pushed_store(tmp_path / "s", waits=STEPS - 4))
+    progress = asked(file, np.concatenate([np.linspace(1, 0, 5), np.zeros(STEPS - 4)]), 1003)
+    assert progress[4] > 0.75, "where it arrives it is not yet done"
 
 
 def test_later_frames_change_nothing_of_earlier_ones():
