@@ -67,7 +67,7 @@ def rewarded(make: Callable[[], Workcell], config: RewardConfig, classifier_file
     """
     if config.kind == "vlm":
         cell = make()
-        label_judge = LabelJudge(knows_truth=cell.playback is not None)
+        label_judge = LabelJudge(knows_truth=cell.playback is not None, limit=config.episode_steps)
         return replace(cell, judges=(*cell.judges, label_judge))
     if classifier_file is None:
         return make()

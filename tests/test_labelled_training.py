@@ -164,6 +164,16 @@ def test_labels_say_what_episodes_were_worth_and_nobody_else_does(plain):
     assert "demonstration-0000" not in str([label.subject for label in labels(run)])
 
 
+def test_episodes_to_be_labelled_last_as_long_as_is_set(labeller, tmp_path):
+    _, config = labeller
+    short = replace(config, env_steps=40, reward=replace(config.reward, episode_steps=8))
+    summary = train(short, tmp_path / "run", resume=False, site=SIMULATED)
+    episodes = online(tmp_path / "run")
+    assert [len(episode) for episode in episodes] == [8] * 5
+    assert all(episode.truncated[-1] and not episode.terminated[-1] for episode in episodes)
+    assert summary["labels"]["labelled"] == 5
+
+
 def children():
     """Processes of labellers that we started."""
     found = []

@@ -132,6 +132,9 @@ class RewardConfig:
     unlabelled: Literal["masked", "failure"] = "masked"
     """`vlm`: what the end of an episode counts as that has no label (yet). `masked`: nothing is learned from its last
     step. `failure`: it was not a success, until a label says otherwise."""
+    episode_steps: NonNegative = 0
+    """`vlm`: step limit of episodes that are labelled, which no success ends: half as many again as a demonstration
+    takes leaves time to succeed, and does not spend the robot's on waiting. 0: the task's, which none exceeds."""
     allow_uncalibrated: bool = False
     """`vlm`: take labels that did not pass the gate for being a sparse reward. The run then says so."""
     budget: BudgetConfig = Field(default_factory=BudgetConfig)

@@ -20,15 +20,16 @@ class LabelJudge:
     Args:
         knows_truth: Whether the task knows success, as it does in simulation. It is then kept as a metric, to tell how
             wrong labels are; nothing is learned from it.
+        limit: Steps of an episode that is labelled; 0: as many as the task allows.
     """
 
-    def __init__(self, *, knows_truth: bool) -> None:
-        self._knows_truth = knows_truth
-        self._withholds = False
+    def __init__(self, *, knows_truth: bool, limit: int = 0) -> None:
+        self._knows_truth, self._limit = knows_truth, limit
+        self._withholds, self._steps = False, 0
 
     def begin(self) -> None:
         """A new episode starts; the task judges it, unless `withhold` is called."""
-        self._withholds = False
+        self._withholds, self._steps = False, 0
 
     def withhold(self) -> None:
         """The running episode is one to be labelled: it goes on until a failure, the step limit or a person ends it."""
@@ -39,6 +40,8 @@ class LabelJudge:
         del observation, spec
         if not self._withholds:
             return outcome
+        self._steps += 1
+        cut = "to be labelled" if self._steps == self._limit else outcome.cut
         truth = {TASK_SUCCESS: float(outcome.success)} if self._knows_truth else {}
         metrics = {**outcome.metrics, **truth}
-        return replace(outcome, success=False, reward=0.0, judge=LABEL_SOURCE, metrics=metrics)
+        return replace(outcome, success=False, reward=0.0, judge=LABEL_SOURCE, metrics=metrics, cut=cut)
