@@ -1,6 +1,6 @@
 """How far can heads on the bundled encoder be trusted, where they were trained and where something has changed?
 
-    python benchmarks/label_protocol.py --out runs/protocol [--camera wrist]
+    python benchmarks/label_protocol.py --out runs/protocol [--camera front]
 
 Records 400 episodes of `peg_insert` with every outcome, and 100 for each change: cameras, light, a second hole, a board
 before the hole, episodes made to look done. Trains a head for success and one for progress on half of the first ones,
@@ -174,7 +174,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--episodes", type=int, nargs=2, default=(400, 100), help="as trained, and of each change")
     parser.add_argument("--share", type=float, default=0.5, help="of the episodes, to train on (default: 0.5)")
-    parser.add_argument("--camera", default="front")
+    parser.add_argument("--camera", default="wrist")
     arguments = parser.parse_args()
     prepare(arguments.out, tuple(arguments.episodes), arguments.share, arguments.camera)
     tables(arguments.out, arguments.camera)

@@ -100,7 +100,7 @@ class LabelledTraining:
         answer = Answer(Status(word.status), word.values, cost=word.cost)
         success, truth = self._watch.success(answer), known_success(row)
         if row.success is None and success is not None:
-            self._learner.judge(row.episode_id, success)
+            self._learner.judge(row.episode_id, success, word.since)
         alarm = self._watch.add(row, answer, word.lag, word.asked)
         if word.lag is not None:  # else it is in the record already
             self._metrics.write(
@@ -111,6 +111,7 @@ class LabelledTraining:
                     "status": word.status,
                     "value": word.values[0] if word.values else None,
                     "success": success,
+                    "since": word.since or None,
                     "truth": truth,
                     "lag_s": word.lag,
                     "asked": word.asked,
@@ -162,7 +163,10 @@ def labelled(config: TrainConfig, env: RobotEnv) -> Iterator[LabelledTraining | 
 
     if not labeller.certified:
         say("rewards by labels WITHOUT A PASSED GATE: what is learned may be how to deceive the labeller")
-    order = Order(labeller.name, labeller.within(reward.budget), labeller.task, labeller.identity)
+    order = Order(
+        labeller.name, labeller.within(reward.budget), labeller.task, labeller.identity, labeller.calibration,
+        reward.find_onset,
+    )  # fmt: skip
     waits = stands_still(env.clock)
     with LabellerLink(order, say) as link:
         yield LabelledTraining(labeller, link, judge, waits=waits)

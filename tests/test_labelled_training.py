@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fakes import SPEC, FakeRobot, FakeTask, fake_workcell
-from model_server import ModelServer, reply, says_success, stamped
+from model_server import ModelServer, reply, says_success, stamp_of, stamped
 from running import learned, one_thread, robot_rl, same
 from scenes import stamped_store
 
@@ -172,6 +172,29 @@ def test_episodes_to_be_labelled_last_as_long_as_is_set(labeller, tmp_path):
     assert [len(episode) for episode in episodes] == [8] * 5
     assert all(episode.truncated[-1] and not episode.terminated[-1] for episode in episodes)
     assert summary["labels"]["labelled"] == 5
+
+
+def test_a_success_counts_from_when_it_was_one(labeller, tmp_path):
+    server, config = labeller
+    run = tmp_path / "run"
+    summary = train(replace(config, reward=replace(config.reward, find_onset=True)), run, resume=False, site=SIMULATED)
+    records, memory = read_metrics(run / "metrics.jsonl", "label"), replayed(run)
+    ends, starts = last_rows(memory) + 1, np.append(0, np.cumsum(memory["episode_rows"])[:-1])
+    for episode, record, first, end in zip(online(run), records, starts, ends, strict=True):
+        if not record["success"]:
+            assert record["since"] is None
+            continue
+        shown = [stamp_of(frame) for frame in episode.observations["images/front"]]
+        done = np.array([number % 2 == 0 for number in shown])
+        assert done[record["since"]]
+        assert not done[record["since"] - 1], "it had been one before"
+        reward = np.arange(len(episode)) >= record["since"] - 1
+        assert memory["reward"][first:end].tolist() == reward.tolist()
+        assert memory["terminated"][first:end].tolist() == reward.tolist()
+    assert len(server.requests) > EPISODES
+    assert summary["labels"]["labelled"] == EPISODES
+    with LabelStore(run / "episodes") as store:
+        assert len(list(store.labels("success"))) == EPISODES, "labels of beginnings are kept apart"
 
 
 def children():

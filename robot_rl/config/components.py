@@ -135,6 +135,9 @@ class RewardConfig:
     episode_steps: NonNegative = 0
     """`vlm`: step limit of episodes that are labelled, which no success ends: half as many again as a demonstration
     takes leaves time to succeed, and does not spend the robot's on waiting. 0: the task's, which none exceeds."""
+    find_onset: bool = False
+    """`vlm`: ask of each success since when it has been one, by halving what is in question: log2(steps) questions
+    more. It is then learned as if it had ended there, and not when the episode's time was up."""
     allow_uncalibrated: bool = False
     """`vlm`: take labels that did not pass the gate for being a sparse reward. The run then says so."""
     budget: BudgetConfig = Field(default_factory=BudgetConfig)

@@ -18,6 +18,7 @@ from robot_rl.data.percept import ImageSpec, Percept, check_maker, checked_perce
 from robot_rl.data.sample import Sample
 from robot_rl.data.schema import OPERATOR_SOURCES, Episode, Source
 from robot_rl.data.slot_queue import SlotQueue
+from robot_rl.data.verdict import write_verdict
 from robot_rl.errors import DataError
 
 
@@ -163,13 +164,14 @@ class ReplayBuffer:
             columns["success_at"][(slot - rows + 1) % self.capacity] = rows
         self._open = not (terminated or truncated)
 
-    def decide(self, name: str, reward: float, terminated: bool) -> bool:
-        """Says what the last step of an episode is worth, for the first time or anew; from now on it is sampled.
+    def decide(self, name: str, reward: float, terminated: bool, since: int = 0) -> bool:
+        """Says what the end of an episode is worth, for the first time or anew; from now on its last step is sampled.
 
         Args:
             name: Of the episode, which has ended.
             reward: Of its last step.
             terminated: Whether nothing follows that step; otherwise it counts as truncated.
+            since: Steps after which this was so already: those from then on are judged alike. 0: only the last one is.
 
         Returns:
             Whether there is such an episode; one that was forgotten needs no reward.
@@ -178,14 +180,11 @@ class ReplayBuffer:
         if found is None or found[1] < 2 or (self._open and name == self._episodes.newest[0]):
             return False
         before, rows = found
-        first = (self._first + before) % self.capacity
-        slot = (first + rows - 2) % self.capacity
-        columns["reward"][slot], columns["terminated"][slot] = reward, terminated
-        columns["success_at"][first] = rows - 1 if terminated and reward > 0 else 0
+        slots = (self._first + before + np.arange(rows - 1)) % self.capacity
+        write_verdict(columns, slots, reward, terminated, min(since or rows - 1, rows - 1))
         if name in self._episodes.undecided:
             self._episodes.undecided.discard(name)
-            offset = columns["run_offset"][slot]
-            columns["run_length"][(slot - offset) % self.capacity] = offset + 1
+            slot = int(slots[-1])
             self._all.insert(slot, self._first)
             if columns["source"][slot] in OPERATOR_SOURCES:
                 self._operator.insert(slot, self._first)

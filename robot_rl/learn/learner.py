@@ -103,9 +103,9 @@ class Learner:
         self.env_steps += 1
         self._offline = None  # its state value is of no use any more
 
-    def judge(self, episode_id: str, success: bool) -> None:
+    def judge(self, episode_id: str, success: bool, since: int = 0) -> None:
         """A label says whether an online episode succeeded; one that was forgotten needs no judgement."""
-        self.online.decide(episode_id, self._success_reward if success else 0.0, success)
+        self.online.decide(episode_id, self._success_reward if success else 0.0, success, since if success else 0)
 
     # What the learner does.
 

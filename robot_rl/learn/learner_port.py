@@ -55,8 +55,8 @@ class LearnerPort(Protocol):
         """An online episode ended."""
         ...
 
-    def judge(self, episode_id: str, success: bool) -> None:
-        """A label says whether an online episode that has ended succeeded."""
+    def judge(self, episode_id: str, success: bool, since: int = 0) -> None:
+        """A label says whether an online episode that has ended succeeded, and after how many steps; 0: in its last."""
         ...
 
     def catch_up(self) -> dict[str, float] | None:

@@ -115,7 +115,7 @@ class LearnerServer:
                 self._publish()
                 self._say_progress()
             case Judged():
-                self._learner.judge(message.episode_id, message.success)
+                self._learner.judge(message.episode_id, message.success, message.since)
             case Demonstration():
                 self._remember(message)
             case StateRequest():

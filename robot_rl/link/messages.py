@@ -22,7 +22,7 @@ from pydantic.dataclasses import dataclass
 
 from robot_rl.errors import LinkError
 
-PROTOCOL = 5
+PROTOCOL = 6
 """Version of this file; both sides must have the same."""
 
 MAX_MESSAGE = 64 * 2**20
@@ -155,10 +155,12 @@ class Judged:
     Attributes:
         episode_id: As in its `Start`.
         success: What the label says.
+        since: Steps after which it had succeeded; 0: in its last one.
     """
 
     episode_id: str
     success: bool
+    since: Count = 0
 
 
 @dataclass(frozen=True, eq=False, config=_STRICT)

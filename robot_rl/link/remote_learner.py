@@ -170,9 +170,9 @@ class RemoteLearner:
         """An online episode ended; all its steps are sent already."""
         self._in_episode = False
 
-    def judge(self, episode_id: str, success: bool) -> None:
+    def judge(self, episode_id: str, success: bool, since: int = 0) -> None:
         """Sends what a label says."""
-        self._post(Judged(episode_id=episode_id, success=success))
+        self._post(Judged(episode_id=episode_id, success=success, since=since))
 
     # What the learner says.
 

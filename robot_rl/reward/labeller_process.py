@@ -19,6 +19,7 @@ from robot_rl.reward.budget import Budget
 from robot_rl.reward.label_store import LabelStore
 from robot_rl.reward.labeller_words import ORDERS, WORDS, Ended, Labelled, Looked, Order, Ready
 from robot_rl.reward.make_backend import make_backend
+from robot_rl.reward.onset import Onset
 from robot_rl.reward.watch import Watch, asked_identity
 from robot_rl.threads import LABELLING, make_way
 
@@ -64,11 +65,14 @@ def _serve(order: Order, told: TextIO, out: TextIO) -> None:
     wake, gone = threading.Event(), threading.Event()
     threading.Thread(target=_listen, args=(told, wake, gone), name="listen", daemon=True).start()
 
-    def take(row: EpisodeSummary, answer: Answer, lag: float | None, asked: bool) -> None:
-        cost = answer.cost if asked else 0.0
-        _tell(out, Labelled(row.episode_id, str(answer.status), answer.values, lag, asked, cost))
-
     with LabelStore(Path(store), create=True) as labels:
+        onset = Onset(Path(store), order, labels, backend, identity) if order.find_onset else None
+
+        def take(row: EpisodeSummary, answer: Answer, lag: float | None, asked: bool) -> None:
+            since, cost = onset.of(row) if onset is not None and onset.is_success(answer) else (0, 0.0)
+            cost += answer.cost if asked else 0.0
+            _tell(out, Labelled(row.episode_id, str(answer.status), answer.values, lag, asked, cost, since))
+
         watch = Watch(Path(store), config, order.task, labels, order.name, backend, on_label=take, wanted=_wanted)
         while not gone.is_set():
             wake.clear()

@@ -13,6 +13,7 @@ from pydantic import Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from robot_rl.config.labelling import LabelConfig
+from robot_rl.reward.calibration import Calibration
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,16 @@ class Order:
         config: Of the labeller.
         task: What the robot is to do.
         identity: All that an answer depends on, besides the episode; a labeller that turns out another refuses.
+        calibration: Of its probabilities; None if there is none.
+        find_onset: Whether to ask of a success since when it has been one.
     """
 
     name: str
     config: LabelConfig
     task: str
     identity: Mapping[str, Any]
+    calibration: Calibration | None = None
+    find_onset: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,7 @@ class Labelled:
         lag: From the end of the episode's recording [s]; None if the label is not new.
         asked: Whether it was asked for just now; otherwise the question had an answer already.
         cost: Of asking; 0 if nothing was asked.
+        since: Steps after which it had succeeded; 0: nobody asked.
     """
 
     episode_id: str
@@ -58,6 +64,7 @@ class Labelled:
     lag: float | None
     asked: bool
     cost: float
+    since: int = 0
     kind: Literal["labelled"] = "labelled"
 
 

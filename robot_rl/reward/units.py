@@ -67,6 +67,10 @@ class Units:
             return self._pairs()
         return (self._unit((name, spaced_rows(length, self._config.frames))) for name, length in self._lengths.items())
 
+    def beginning(self, episode_id: str, steps: int) -> Unit:
+        """The first steps of an episode, as if it had ended there."""
+        return self._unit((episode_id, spaced_rows(steps, self._config.frames)))
+
     def _pairs(self) -> Iterator[Unit]:
         """Pairs of different moments, each in both orders; some moments are ends of episodes, the others any."""
         names, rng = list(self._lengths), np.random.default_rng(self._config.seed)

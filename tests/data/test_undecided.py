@@ -60,11 +60,24 @@ def test_decided_late_it_is_as_if_it_had_been_known_at_once(reward, terminated):
     assert same(everything(late, operator_only=True), everything(at_once, operator_only=True))
 
 
-def test_a_decision_can_be_taken_back():
+@pytest.mark.parametrize("sources", [[P, P, P, P, P], [P, H, H, P, P]])
+def test_up_to_where_it_was_done_it_is_as_if_the_episode_had_ended_there(sources):
+    long, short = ring(), ring()
+    play(long, 0, sources)
+    play(short, 0, sources[:3], undecided=False, reward=1.0, terminated=True)
+    assert long.decide("episode-0", 1.0, True, since=3)
+    found, expected = everything(long), everything(short)
+    assert same([column[:3] for column in found if column is not None], [c for c in expected if c is not None])
+    assert found.reward[3:].tolist() == [1.0, 1.0], "what leads to where it is done is worth as much"
+    assert found.discount[3:].tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("since", [0, 1, 2])
+def test_a_decision_can_be_taken_back(since):
     buffer, other = ring(), ring()
     for one in (buffer, other):
         play(one, 0, [P, P])
-    buffer.decide("episode-0", 1.0, True)
+    buffer.decide("episode-0", 1.0, True, since)
     buffer.decide("episode-0", 0.0, False)
     other.decide("episode-0", 0.0, False)
     assert same(everything(buffer), everything(other))

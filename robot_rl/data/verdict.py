@@ -1,0 +1,44 @@
+"""What an ended episode turns out to be worth, written into the columns of a memory.
+
+It knows columns and the rows of one episode; it does not know who judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+
+def write_verdict(
+    columns: Mapping[str, np.ndarray], slots: np.ndarray, reward: float, terminated: bool, since: int
+) -> None:
+    """Replaces whatever was said of the episode before.
+
+    Each step from the one that did it on led to where it is done: each is worth the reward, and nothing follows it.
+
+    Args:
+        columns: Of a `ReplayBuffer`.
+        slots: Of the T steps of the episode, in their order.
+        reward: Of those steps.
+        terminated: Whether nothing follows.
+        since: Steps after which it was done, in 1 ... T; T where only the last one counts.
+    """
+    stale = slots[:-1][columns["terminated"][slots[:-1]]]
+    columns["reward"][stale], columns["terminated"][stale] = 0.0, False
+    done = slots[since - 1 :]
+    columns["reward"][done], columns["terminated"][done] = reward, terminated
+    columns["success_at"][slots[0]] = since if terminated and reward > 0 else 0
+    _write_runs(columns, slots, since)
+
+
+def _write_runs(columns: Mapping[str, np.ndarray], slots: np.ndarray, since: int) -> None:
+    """Windows end where control changes hands, and where it is done; after that each step is a window by itself."""
+    source, number = columns["source"][slots], np.arange(len(slots))
+    begins = number >= since
+    begins[0] = True
+    begins[1:] |= source[1:] != source[:-1]
+    starts = np.flatnonzero(begins)
+    lengths = np.diff(np.append(starts, len(slots)))
+    columns["run_offset"][slots] = number - np.repeat(starts, lengths)
+    columns["run_length"][slots[starts]] = lengths
