@@ -48,7 +48,7 @@ from robot_rl.learn.sac import SAC
 from robot_rl.registry import make_workcell
 from robot_rl.reward.figures import rank_correlation
 from robot_rl.reward.label_store import LabelStore
-from robot_rl.reward.preference_rewards import features, learn_reward, scaled_rewards
+from robot_rl.reward.preference_rewards import features, learn_reward, rewards_of_ends
 from robot_rl.reward.preferences import combine_orders
 from robot_rl.statistics import bootstrap_interval
 
@@ -88,20 +88,20 @@ def _seen(episode: Episode) -> dict[str, np.ndarray]:
 
 
 def learned_rewards(data: Data, error: float, seed: int) -> tuple[list[Episode], dict[str, Any]]:
-    """The episodes with rewards by an ensemble; successes and failures alike end as `scaled_rewards` says."""
+    """The episodes with rewards by an ensemble; successes and failures alike end as `rewards_of_ends` says."""
     with LabelStore(data.path) as labels:
         known = combine_orders(labels.labels(f"preference-{round(100 * error)}"))
     look = features("state")
     moments = {e.episode_id: look(e) for e in data.episodes}
     ensemble, info = learn_reward(moments, known, seed)
-    rewards = scaled_rewards(ensemble, moments, DISCOUNT)
+    rewards = rewards_of_ends(ensemble, moments)
     episodes = [
         Overlay("preferences", e.episode_id, rewards[e.episode_id], {}, terminated=True).over(e) for e in data.episodes
     ]
     truth = np.load(data.path / "truth.npy")
     firsts = [int(e.metadata["first_stamp"]) for e in data.episodes]
     near = np.concatenate([-truth[f + 1 : f + 1 + len(e)] for f, e in zip(firsts, data.episodes, strict=True)])
-    told = np.concatenate([rewards[e.episode_id] for e in data.episodes])
+    told = np.concatenate([ensemble(moments[e.episode_id][1:]).numpy() for e in data.episodes])
     facts = {
         "pairs": len(known.pairs),
         "flip_rate": known.flip_rate,

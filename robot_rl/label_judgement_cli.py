@@ -63,7 +63,7 @@ def add_judgement_commands(commands: Any, add: MakeParser) -> None:
         type=share_below_one,
         default=0.96,
         metavar="X",
-        help="that is learned with, for progress and preferences (default: 0.96)",
+        help="that is learned with, for progress (default: 0.96)",
     )
     apply.add_argument(
         "--features",
@@ -240,8 +240,7 @@ def _apply(arguments: argparse.Namespace) -> Reply:
         answer: dict[str, Any] = {"rewards": arguments.rewards, "certified": certified}
         if kind is Kind.PREFERENCE:
             one_thread()
-            which = {"of": arguments.features, "discount": arguments.discount}
-            fit = apply_preferences(store, arguments.rewards, rows, provenance, **which)
+            fit = apply_preferences(store, arguments.rewards, rows, provenance, of=arguments.features)
             answer |= {"episodes": len(store), **asdict(fit)}
             right = "not known" if fit.accuracy is None else f"{fit.accuracy:.0%}"
             lines = [

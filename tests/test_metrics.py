@@ -34,7 +34,7 @@ def test_what_is_written_is_read_back(tmp_path):
 def test_resumed_it_drops_what_came_after_the_checkpoint(tmp_path):
     path, board = tmp_path / "metrics.jsonl", tmp_path / "tensorboard"
     write_updates(path, [1, 2, 3, 4], board)
-    time.sleep(1.0)  # TensorBoard reads files in the order of their names, which begin with the second they were made in
+    time.sleep(1.0)  # TensorBoard reads files in the order of the second in which they were begun
     write_updates(path, [3, 4, 5], board, resume_step=2, offset=1000)
     assert [(r["env_step"], r["updates"]) for r in read_metrics(path)] == [
         (1, 4), (2, 8), (3, 1012), (4, 1016), (5, 1020)]  # fmt: skip

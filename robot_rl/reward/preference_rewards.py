@@ -25,6 +25,8 @@ Features = Callable[[Episode], Tensor]
 """Features of each observation of an episode, shape (T + 1, n)."""
 WORST = 0.01
 """Share of the moments that get nothing, as the worst of them: one that is far off does not set the scale."""
+CONTRAST = 4
+"""Power to which the closeness of an end is raised, 1 for the best of all moments: half as close is worth little."""
 FRAME_SIZE = 128
 """Height and width to which frames are brought [px]."""
 
@@ -67,25 +69,22 @@ def learn_reward(
     return ensemble, ensemble.fit(first, second, torch.tensor([p.value for p in preferences.pairs]))
 
 
-def scaled_rewards(ensemble: RewardEnsemble, moments: Mapping[str, Tensor], discount: float) -> dict[str, np.ndarray]:
-    """Rewards of each step, by episode id, for the moment that it led to.
+def rewards_of_ends(ensemble: RewardEnsemble, moments: Mapping[str, Tensor]) -> dict[str, np.ndarray]:
+    """Rewards of each step, by episode id: 0 to 1 for the moment with which an episode ends, 0 for all others.
 
-    From 0 to 1 - discount, so that being at the best of all moments for ever is worth 1, as a success is. The moment
-    with which an episode ends is taken to last for ever: its reward is that of all that would follow, 0 to 1. Otherwise
-    nothing would tell what it is worth to have arrived, for no recorded step begins there.
+    On the way, closeness is worth nothing by itself: rewarded there, or in proportion to it at the end, whoever stops
+    beside the goal is paid half as much as who reaches it, and learners settle for that.
 
     Args:
         ensemble: Whose zero and unit are arbitrary.
         moments: Features of each observation, by episode id.
-        discount: That is learned with.
     """
     told = {name: ensemble(rows[1:]).numpy() for name, rows in moments.items()}
     every = np.concatenate(list(told.values()))
     low, high = np.quantile(every, WORST), every.max()
-    unit = (1.0 - discount) / max(high - low, 1e-12)
-    rewards = {name: (np.maximum(values - low, 0.0) * unit).astype(np.float32) for name, values in told.items()}
-    for values in rewards.values():
-        values[-1] /= 1.0 - discount
+    rewards = {name: np.zeros(len(values), np.float32) for name, values in told.items()}
+    for name, values in told.items():
+        rewards[name][-1] = max((values[-1] - low) / max(high - low, 1e-12), 0.0) ** CONTRAST
     return rewards
 
 
@@ -96,9 +95,8 @@ def apply_preferences(
     provenance: Mapping[str, Any],
     *,
     of: Literal["state", "frames"],
-    discount: float,
 ) -> FitInfo:
-    """Writes the rewards of an overlay for all episodes, each of which ends as `scaled_rewards` says.
+    """Writes an overlay with the rewards of all episodes, `rewards_of_ends`; nothing follows their ends.
 
     Args:
         store: The episodes.
@@ -106,7 +104,6 @@ def apply_preferences(
         labels: Preferences of one labeller.
         provenance: Where they come from; JSON values.
         of: What of a moment decides, see `features`.
-        discount: That is learned with.
 
     Raises:
         DataError: if there are too few preferences, or the overlay has rewards of an episode already.
@@ -116,8 +113,8 @@ def apply_preferences(
     look = features(of, camera)
     moments = {episode.episode_id: look(episode) for episode in store.episodes()}
     ensemble, info = learn_reward(moments, combine_orders(labels))
-    rewards = scaled_rewards(ensemble, moments, discount)
-    facts = {**provenance, "features": of, "discount": discount, "held_out_accuracy": info.accuracy}
+    rewards = rewards_of_ends(ensemble, moments)
+    facts = {**provenance, "features": of, "held_out_accuracy": info.accuracy}
     with OverlayWriter(store.path, name, facts) as writer:
         for episode in store.episodes():
             mark = store.fingerprint(episode.episode_id)

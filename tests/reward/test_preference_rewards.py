@@ -4,16 +4,17 @@ import numpy as np
 import pytest
 import torch
 from scenes import stamped_episode
+from scipy.stats import spearmanr
 
 from robot_rl.data.overlays import read_overlay
 from robot_rl.data.store import EpisodeStore
 from robot_rl.errors import DataError
 from robot_rl.reward.answer import Answer, Status
 from robot_rl.reward.label_store import Label
-from robot_rl.reward.preference_rewards import apply_preferences, features, learn_reward, scaled_rewards
+from robot_rl.reward.preference_rewards import apply_preferences, features, learn_reward, rewards_of_ends
 from robot_rl.reward.preferences import Preference, Preferences
 
-STEPS, DISCOUNT = 5, 0.9
+STEPS = 5
 
 
 @pytest.fixture
@@ -50,22 +51,23 @@ def labels(store, wrong=0.0):
 
 
 def test_rewards_follow_what_was_preferred(store):
-    info = apply_preferences(store, "liked", labels(store, 0.1), {"by": "test"}, of="state", discount=DISCOUNT)
+    info = apply_preferences(store, "liked", labels(store, 0.1), {"by": "test"}, of="state")
     assert info.accuracy > 0.75
     told, real = [], []
     for episode in store.episodes(rewards="liked"):
         assert episode.reward.shape == (STEPS,)
         assert episode.terminated.tolist() == [False] * (STEPS - 1) + [True]
-        assert 0.0 <= episode.reward[-1] <= 1.0 + 1e-6, "what it ends with lasts for ever"
-        told.append(np.append(episode.reward[:-1], (1.0 - DISCOUNT) * episode.reward[-1]))
-        real.append(values(episode)[1:])
-    told, real = np.concatenate(told), np.concatenate(real)
-    assert np.corrcoef(told.argsort().argsort(), real.argsort().argsort())[0, 1] > 0.9
-    assert told.min() == 0.0
-    assert told.max() == pytest.approx(1.0 - DISCOUNT)
+        assert not episode.reward[:-1].any(), "on the way, closeness is worth nothing"
+        told.append(episode.reward[-1])
+        real.append(values(episode)[-1])
+    assert spearmanr(told, real).statistic > 0.9
+    assert min(told) >= 0.0
+    assert 0.5 < max(told) <= 1.0
+    middle = np.argsort(real)[len(real) // 2]
+    assert told[middle] < 0.25 * max(told), "who came half as close is not paid half as much"
     one = store.ids()[0]
     provenance = read_overlay(store.path, "liked", store.fingerprint(one)).provenance
-    assert provenance == {"by": "test", "features": "state", "discount": DISCOUNT, "held_out_accuracy": info.accuracy}
+    assert provenance == {"by": "test", "features": "state", "held_out_accuracy": info.accuracy}
 
 
 def test_frames_tell_what_no_number_says(store):
@@ -90,5 +92,5 @@ def test_rewards_that_are_all_the_same_are_none():
         def __call__(self, rows):
             return torch.zeros(len(rows))
 
-    rewards = scaled_rewards(Indifferent(), {"a": torch.zeros(4, 2)}, DISCOUNT)
+    rewards = rewards_of_ends(Indifferent(), {"a": torch.zeros(4, 2)})
     assert rewards["a"].tolist() == [0.0, 0.0, 0.0]
