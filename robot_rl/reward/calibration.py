@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from robot_rl.errors import DataError
 from robot_rl.files import write_atomically
+from robot_rl.reward.answer import Answer, Status
 
 FEWEST = 10
 """Least successes, and least failures, that a calibration is fitted to."""
@@ -59,6 +60,11 @@ def counts_as_success(probability: float, calibration: Calibration | None) -> bo
     if calibration is None:
         return probability >= UNCALIBRATED_THRESHOLD
     return bool(calibration(np.array(probability)) >= calibration.threshold)
+
+
+def says_success(answer: Answer, calibration: Calibration | None) -> bool | None:
+    """Whether a label calls its episode a success; None if it has no value, which is never a success."""
+    return counts_as_success(answer.values[0], calibration) if answer.status is Status.OK else None
 
 
 def read_calibration(path: Path) -> Calibration:

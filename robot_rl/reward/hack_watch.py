@@ -9,7 +9,7 @@ import numpy as np
 
 from robot_rl.data.summary import EpisodeSummary
 from robot_rl.reward.answer import Answer, Status
-from robot_rl.reward.calibration import Calibration, counts_as_success
+from robot_rl.reward.calibration import Calibration, says_success
 from robot_rl.reward.monitor import Alarm, HackMonitor
 from robot_rl.reward.truth import known_success
 
@@ -43,8 +43,8 @@ class HackWatch:
     monitor: HackMonitor = field(default_factory=HackMonitor)
 
     def success(self, answer: Answer) -> bool | None:
-        """Whether a label calls its episode a success; None if it has no value, which is never a success."""
-        return counts_as_success(answer.values[0], self.calibration) if answer.status is Status.OK else None
+        """See `says_success`."""
+        return says_success(answer, self.calibration)
 
     def add(
         self, row: EpisodeSummary, answer: Answer, lag: float | None, asked: bool, *, judges: bool = True

@@ -69,7 +69,7 @@ def _serve(order: Order, told: TextIO, out: TextIO) -> None:
         onset = Onset(Path(store), order, labels, backend, identity) if order.find_onset else None
 
         def take(row: EpisodeSummary, answer: Answer, lag: float | None, asked: bool) -> None:
-            since, cost = onset.of(row) if onset is not None and onset.is_success(answer) else (0, 0.0)
+            since, cost = onset.of(row, answer) if onset is not None else (0, 0.0)
             cost += answer.cost if asked else 0.0
             _tell(out, Labelled(row.episode_id, str(answer.status), answer.values, lag, asked, cost, since))
 

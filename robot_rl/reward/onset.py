@@ -11,9 +11,9 @@ from pathlib import Path
 from robot_rl.config.load import config_to_dict
 from robot_rl.data.store import EpisodeStore
 from robot_rl.data.summary import EpisodeSummary
-from robot_rl.reward.answer import Answer, Status
+from robot_rl.reward.answer import Answer
 from robot_rl.reward.backend import Backend
-from robot_rl.reward.calibration import counts_as_success
+from robot_rl.reward.calibration import says_success
 from robot_rl.reward.label_store import LabelStore
 from robot_rl.reward.labeller_words import Order
 from robot_rl.reward.labelling import Labelling
@@ -42,15 +42,14 @@ class Onset:
         self._name = order.name + SUFFIX
         labels.begin(self._name, Kind.SUCCESS, identity, config_to_dict(order.config))
 
-    def is_success(self, answer: Answer) -> bool:
-        """Whether an answer says so; one without a value does not."""
-        return answer.status is Status.OK and counts_as_success(answer.values[0], self._order.calibration)
-
-    def of(self, row: EpisodeSummary) -> tuple[int, float]:
-        """Steps after which an episode that ended as a success was one, and what it cost to ask.
+    def of(self, row: EpisodeSummary, label: Answer) -> tuple[int, float]:
+        """Steps after which an episode that is called a success was one, and what it cost to ask.
 
         It may be found late, if not all questions are answered, but never before a frame that is called a success.
+        Where the label is no success, or nobody learns from it because the outcome is known, it is 0.
         """
+        if row.success is not None or not self._is_success(label):
+            return 0, 0.0
         order, cost = self._order, 0.0
         with EpisodeStore.open(self._store) as store:
             units = Units(store, order.config, order.task, only=[row.episode_id])
@@ -61,8 +60,11 @@ class Onset:
                 cost += price
                 if answer is None:
                     break
-                before, since = (before, middle) if self.is_success(answer) else (middle, since)
+                before, since = (before, middle) if self._is_success(answer) else (middle, since)
         return since, cost
+
+    def _is_success(self, answer: Answer) -> bool:
+        return bool(says_success(answer, self._order.calibration))
 
     def _ask(self, unit: Unit) -> tuple[Answer | None, float]:
         done = Labelling(self._labels, self._name, self._backend).run([unit])
