@@ -1,5 +1,6 @@
 """A reward learned from preferences: an ensemble in which P(a over b) = sigmoid(r(a) - r(b)) (Bradley and Terry 1952).
 
+Some answers are taken to be given at random (Christiano 2017), so that one that is wrong cannot outweigh all others.
 It knows features of moments and who was preferred; it does not know where either comes from.
 """
 
@@ -11,7 +12,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits
 
 from robot_rl.errors import DataError, DivergedError
 from robot_rl.learn.networks import StackedMLP
@@ -20,6 +20,8 @@ CHECKS = 40
 """How often the held-out loss is measured, in equal parts of the fit."""
 FEWEST_PAIRS = 20
 LEAST_SPREAD = 1e-6
+LAPSES = 0.2
+"""Share of the answers that are taken to be given at random, one way or the other."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,17 @@ class FitInfo:
     held_out: int
     loss: float
     accuracy: float | None
+
+
+def preference_loss(logits: Tensor, value: Tensor) -> Tensor:
+    """Cross-entropy of each answer, -v log p - (1 - v) log(1 - p), p = L / 2 + (1 - L) sigmoid(logit), L = `LAPSES`.
+
+    Args:
+        logits: Difference of the rewards of two moments, any shape.
+        value: 1 where the first is preferred, 0 where the second is, 0.5 for a tie; of the same shape.
+    """
+    first, second = (LAPSES / 2 + (1 - LAPSES) * torch.sigmoid(side) for side in (logits, -logits))
+    return -value * first.log() - (1 - value) * second.log()
 
 
 class RewardEnsemble:
@@ -105,7 +118,7 @@ class RewardEnsemble:
             picked = bags.gather(1, draw)
             logits = self._each(first[picked]) - self._each(second[picked])
             optimizer.zero_grad()
-            loss = binary_cross_entropy_with_logits(logits, value[picked], reduction="none").mean(1).sum()
+            loss = preference_loss(logits, value[picked]).mean(1).sum()
             torch.autograd.backward(loss)
             optimizer.step()
             if step % interval == 0 or step == steps:
@@ -138,7 +151,7 @@ class RewardEnsemble:
     def _check(self, first: Tensor, second: Tensor, value: Tensor) -> tuple[float, float | None]:
         """Loss and accuracy of the ensemble's mean on pairs."""
         logits = self(first) - self(second)
-        loss = float(binary_cross_entropy_with_logits(logits, value))
+        loss = float(preference_loss(logits, value).mean())
         decided = value != 0.5
         if not decided.any():
             return loss, None

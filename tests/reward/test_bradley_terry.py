@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from robot_rl.errors import DataError
-from robot_rl.reward.bradley_terry import RewardEnsemble
+from robot_rl.reward.bradley_terry import RewardEnsemble, preference_loss
 
 
 def pairs(count, error, seed=0):
@@ -28,6 +28,22 @@ def test_the_reward_behind_preferences_is_found_also_through_errors(error, least
     assert info.loss < math.log(2)
     assert abs(info.accuracy - (1 - error)) < 0.12
     assert (info.pairs, info.held_out) == (500, 100)
+
+
+def test_the_loss_is_the_one_computed_by_hand():
+    """A tenth of the answers is given at random for the one, a tenth for the other: p = 0.1 + 0.8 sigmoid."""
+    logits = torch.tensor([0.0, math.log(3), math.log(3), math.log(3)])
+    expected = [-math.log(0.5), -math.log(0.7), -math.log(0.3), -0.5 * math.log(0.7) - 0.5 * math.log(0.3)]
+    loss = preference_loss(logits, torch.tensor([1.0, 1.0, 0.0, 0.5]))
+    torch.testing.assert_close(loss, torch.tensor(expected))
+
+
+def test_no_single_answer_outweighs_all_others():
+    logits = torch.tensor([-1000.0, 0.5], requires_grad=True)
+    loss = preference_loss(logits, torch.ones(2))
+    torch.autograd.backward(loss.sum())
+    torch.testing.assert_close(loss[0], torch.tensor(math.log(10)))
+    assert logits.grad[0] == 0.0 > logits.grad[1]
 
 
 def test_members_disagree_where_nothing_was_labelled():
