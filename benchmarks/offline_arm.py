@@ -198,18 +198,27 @@ def report(arguments: argparse.Namespace) -> None:
     names = ["BC", "filtered BC", "IQL, true reward", *(f"IQL, {error:.0%} errors" for error in ERRORS)]
     found = {name: [json.loads(f.read_text()) for f in sorted(arguments.out.glob(f"seed*/{name}.json"))]
              for name in names}  # fmt: skip
-    if missing := [name for name, rows in found.items() if not rows]:
-        raise SystemExit(f"{arguments.out}: no results of {', '.join(missing)} yet; `run` goes on where it was")
+    policies = {name: [len(row["of_each_policy"]) for row in rows] for name, rows in found.items()}
+    most = max(policies.values())
+    if missing := [name for name, counts in policies.items() if not counts or counts != most]:
+        raise SystemExit(f"{arguments.out}: not all policies of {', '.join(missing)} yet; `run` goes on where it was")
     means: dict[str, tuple[float, float, float]] = {}
-    print("| arm | success | 95 % interval over seeds | seeds | rank correlation of the reward with the truth |")
-    print("|---|---|---|---|---|")
+    print("| arm | success | 95 % interval over seeds | behind the true reward, same data and first parameters "
+          "| 95 % interval over policies | rank correlation of the reward with the truth |")  # fmt: skip
+    print("|---|---|---|---|---|---|")
     for name, rows in found.items():
         values = [row["success"] for row in rows]
         low, high = bootstrap_interval([values], lambda v: float(np.mean(v)))
         means[name] = float(np.mean(values)), low, high
         ranks = [row["spearman_to_truth"] for row in rows if "spearman_to_truth" in row]
         rank = f"{np.mean(ranks):.3f}" if ranks else "-"
-        print(f"| {name} | {means[name][0]:.3f} | {low:.3f} to {high:.3f} | {len(values)} | {rank} |")
+        behind = [
+            [true - here for true, here in zip(best["of_each_policy"], row["of_each_policy"], strict=True)]
+            for best, row in zip(found["IQL, true reward"], rows, strict=True)
+        ]
+        less, more = bootstrap_interval(behind, lambda v: float(np.mean(v)))
+        print(f"| {name} | {means[name][0]:.3f} | {low:.3f} to {high:.3f} "
+              f"| {np.mean(behind):.3f} | {less:.3f} to {more:.3f} | {rank} |")  # fmt: skip
     if arguments.plot is None:
         return
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
