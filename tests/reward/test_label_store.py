@@ -1,4 +1,5 @@
 import sqlite3
+from dataclasses import replace
 
 import pytest
 
@@ -40,6 +41,18 @@ def test_what_is_there_is_found_and_can_be_used_for_another_subject(tmp_path):
         assert store.has("success", SUBJECT)
         assert store.link("success", "[]", "k1")
         assert [label.key for label in store.labels("success")] == ["k1", "k1"]
+
+
+def test_a_full_disk_is_called_one_and_what_was_there_stays(tmp_path):
+    with opened(tmp_path, create=True) as store:
+        store.add("success", SUBJECT, "k1", ANSWER, WHO)
+        pages = store._db.execute("PRAGMA page_count").fetchone()[0]
+        store._db.execute(f"PRAGMA max_page_count={pages}")  # to SQLite it is as if the disk ended there
+        with pytest.raises(RunDirectoryError, match="is full; check that the disk has room"):
+            store.add("success", "[]", "k2", replace(ANSWER, raw="x" * 100_000), WHO)
+        store._db.execute(f"PRAGMA max_page_count={2 * pages}")
+        store.add("success", "[1]", "k3", ANSWER, WHO)
+        assert [label.key for label in store.labels("success")] == ["k1", "k3"]
 
 
 def test_a_name_stands_for_one_way_of_labelling(tmp_path):
