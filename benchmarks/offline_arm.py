@@ -1,7 +1,7 @@
 """Learning offline from preferences that are partly wrong: what does an error of the labeller cost?
 
     python benchmarks/offline_arm.py run --seeds 0 1 2 --out runs/offline_arm
-    python benchmarks/offline_arm.py report --out runs/offline_arm --plot docs/offline_arm.png
+    python benchmarks/offline_arm.py report --out runs/offline_arm --plot docs/images/offline_arm.png
 
 200 mixed episodes of `peg_insert` without rewards -> preferences between moments, asked over HTTP, through the
 same client as a user's, of an oracle that knows the true distance to the goal and is wrong for a given share of the
@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -38,6 +37,7 @@ from robot_rl.data.schema import IMAGE_PREFIX, Episode
 from robot_rl.data.store import EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.evaluate import evaluate
+from robot_rl.files import write_atomically
 from robot_rl.learn.batch import Batch
 from robot_rl.learn.cloning import clone
 from robot_rl.learn.iql import IQL
@@ -57,6 +57,8 @@ Learned = tuple[Policy, dict[str, Any]]
 
 ERRORS = (0.0, 0.1, 0.2, 0.3)
 DISCOUNT, N_STEP, HISTORY, BATCH = 0.98, 5, (0, 1), 256
+SETTINGS = ("episodes", "pairs", "steps", "expectile", "inverse_temperature", "evaluation")
+"""Arguments that all policies of a figure have to share."""
 
 
 class Data:
@@ -163,6 +165,7 @@ def run(arguments: argparse.Namespace) -> None:
     config = TrainConfig(replay=ReplayConfig(history=HISTORY), sac=SACConfig(target_rate=0.02))
     env = RobotEnv(make_workcell(TASK))
     perception = make_perception(env.observation_specs, config)
+    chosen = {key: getattr(arguments, key) for key in SETTINGS}
     for seed in arguments.seeds:
         folder = arguments.out / f"seed{seed}"
         store = folder / "episodes"
@@ -177,16 +180,17 @@ def run(arguments: argparse.Namespace) -> None:
             if arguments.arms and name not in arguments.arms:
                 continue
             file = folder / f"{name}.json"
-            successes = json.loads(file.read_text())["of_each_policy"] if file.exists() else []
+            before = json.loads(file.read_text()) if file.exists() else {"settings": chosen, "of_each_policy": []}
+            if (made_with := before.get("settings")) != chosen:
+                raise SystemExit(f"{file}: was made with {made_with}, not {chosen}; choose another --out")
+            successes = before["of_each_policy"]
             for number in range(len(successes), arguments.policies):
-                started = time.monotonic()
                 policy, facts = learn(1000 * seed + number)
                 rollout = Rollout(env, policy, perception, HISTORY)
                 found = evaluate(rollout, episodes=arguments.evaluation, seed=1_000_000).summary()
                 successes.append(found["success_rate"])
-                facts |= {"success": float(np.mean(successes)), "of_each_policy": successes}
-                facts |= {"episodes_evaluated": arguments.evaluation, "seconds_of_newest": time.monotonic() - started}
-                file.write_text(json.dumps(facts))
+                facts |= {"success": float(np.mean(successes)), "of_each_policy": successes, "settings": chosen}
+                write_atomically(file, json.dumps(facts))
                 print(f"seed {seed}, {name}: {json.dumps(facts)}", flush=True)
 
 

@@ -31,7 +31,7 @@ class FitInfo:
     Attributes:
         pairs: Decided pairs and ties that it was fitted to.
         held_out: Pairs that it was not fitted to, by which it was stopped.
-        loss: Mean cross-entropy on the held-out pairs; ln 2 = 0.69 is chance.
+        loss: Mean cross-entropy on the held-out pairs; ln 2 = 0.69 is chance, -ln(1 - `LAPSES` / 2) the least.
         accuracy: Share of the held-out pairs that are decided and are predicted so; None if none is decided.
     """
 
