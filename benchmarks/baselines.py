@@ -22,17 +22,17 @@ from torch import Tensor
 
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import load_config
-from robot_rl.data.store import EpisodeStore
-from robot_rl.demonstrate import record_demonstrations
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.env.registry import make_workcell
 from robot_rl.env.robot_env import RobotEnv
-from robot_rl.evaluate import evaluate, mean
-from robot_rl.learn.cloning import clone
+from robot_rl.learn.actor import Rollout
+from robot_rl.learn.algorithms.bc import clone
 from robot_rl.learn.local_learner import LocalLearner
-from robot_rl.learn.networks import Policy, make_policy
+from robot_rl.learn.networks.networks import Policy, make_policy
 from robot_rl.learn.perception import Perception, make_perception
-from robot_rl.learn.rollout import Rollout
-from robot_rl.main_job import workcell_options
-from robot_rl.registry import make_workcell
+from robot_rl.run.demonstrate import record_demonstrations
+from robot_rl.run.evaluation import evaluate, mean
+from robot_rl.run.train import workcell_options
 
 ESTIMATE = "state/hole_estimate"
 

@@ -27,12 +27,12 @@ import numpy as np
 import rigs
 from synthetic import BOARD, PINHOLE, apart, shaken
 
-from calibration.hand_eye import calibrate_hand_eye
-from calibration.hand_eye_problem import Sighting
-from calibration.intrinsics import calibrate_intrinsics
+from calibration.camera.intrinsics import calibrate_intrinsics
+from calibration.camera.view import BadViewError, BoardDetector
+from calibration.hand_eye.hand_eye import calibrate_hand_eye
+from calibration.hand_eye.problem import Sighting
 from calibration.result import MOUNTINGS, CameraIntrinsics
-from calibration.view import BadViewError, BoardDetector
-from sim.calibration_rig import PictureFaults
+from sim.calibration.rig import PictureFaults
 
 POSES = 15
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from ros_nodes.bringup import FASTDDS_PROFILE, table_folder
+from ros_nodes.bringup.table import FASTDDS_PROFILE, table_folder
 
 NUMBERS = 250
 SIZE = 128
@@ -41,7 +41,7 @@ def main() -> int:
         sources = str([f"{name}=file:{folder}" for name in names])
         given = {"cameras": sources, "capture_rate": arguments.rate, "image_size": SIZE}
         flags = [part for key, value in given.items() for part in ("-p", f"{key}:={value}")]
-        camera = subprocess.Popen([sys.executable, "-m", "ros_nodes.camera_node", "--ros-args", *flags])
+        camera = subprocess.Popen([sys.executable, "-m", "ros_nodes.nodes.camera_node", "--ros-args", *flags])
         try:
             return read(names, arguments.frames)
         finally:
@@ -53,8 +53,8 @@ def read(names: list[str], wanted: int) -> int:
     """Takes that many frames; the exit code is 1 if any was lost."""
     import rclpy
 
-    from ros_nodes import convert, qos, topics
-    from ros_nodes.node import RobotNode
+    from ros_nodes.interface import convert, qos, topics
+    from ros_nodes.node.robot_node_base import RobotNode
 
     rclpy.init()
     node = RobotNode("reader")

@@ -24,11 +24,11 @@ import numpy as np
 from protocol_episodes import SPLITS, TRUTH, record
 
 from robot_rl.data.schema import IMAGE_PREFIX
-from robot_rl.data.store import EpisodeStore
-from robot_rl.reward.figures import Figure, rank_correlation, roc_auc, with_interval
-from robot_rl.reward.head_backend import read_head
+from robot_rl.data.store.store import EpisodeStore
 from robot_rl.reward.label_store import LabelStore
-from robot_rl.reward.truth import read_truth
+from robot_rl.reward.validation.figures import Figure, rank_correlation, roc_auc, with_interval
+from robot_rl.reward.validation.ground_truth import read_truth
+from robot_rl.reward.vlm.head_backend import read_head
 
 SEED = 77
 USUAL = "usual"

@@ -25,15 +25,15 @@ os.environ.setdefault("MUJOCO_GL", "egl")
 
 import numpy as np
 
-from robot_rl.data.store import EpisodeStore
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.env.registry import make_workcell
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
-from robot_rl.learn.rollout import Rollout, StoreRecorder
-from robot_rl.progress import Progress
-from robot_rl.registry import make_workcell
-from robot_rl.reward.head_backend import read_head
+from robot_rl.learn.actor import Rollout, StoreRecorder
+from robot_rl.reward.vlm.head_backend import read_head
+from robot_rl.run.control_timing import ControlTiming, spread
 from robot_rl.seeding import Purpose, episode_seed
-from robot_rl.timing import ControlTiming, spread
+from robot_rl.system.progress import Progress
 
 TASK, CAMERAS = "peg_insert", ("front", "wrist")
 REACTION = 0.015

@@ -14,15 +14,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from calibration.board import Board
-from calibration.planner import SafetyBox
-from calibration.session import CameraSession, Setup
+from calibration.camera.board import Board
+from calibration.guided.session import CameraSession, Setup
+from calibration.hand_eye.planner import SafetyBox
+from robot_rl.env.move_arm import Travel
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import WorkcellOptions
-from robot_rl.env.travel import Travel
 from robot_rl.geometry import Pose
-from sim.calibration_cell import NOMINAL, Truth, calibration_workcell, draw_truth
-from sim.calibration_rig import Plate
+from sim.calibration.cell import NOMINAL, Truth, calibration_workcell, draw_truth
+from sim.calibration.rig import Plate
 
 BOARD = Board.parse("charuco:11x8:20mm:15mm")
 LOW, HIGH, MAX_TURN = np.array([0.3, -0.25, 0.1]), np.array([0.7, 0.25, 0.5]), 0.7

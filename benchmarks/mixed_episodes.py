@@ -10,12 +10,12 @@ import numpy as np
 from mixed_operator import Distances, MixedOperator
 
 from robot_rl.data.schema import Episode
-from robot_rl.data.store import EpisodeStore
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.env.registry import make_workcell
 from robot_rl.env.robot_env import RobotEnv
-from robot_rl.learn.rollout import EpisodeResult, Rollout
-from robot_rl.progress import Progress
-from robot_rl.registry import make_workcell
+from robot_rl.learn.actor import EpisodeResult, Rollout
 from robot_rl.seeding import Purpose, episode_seed
+from robot_rl.system.progress import Progress
 
 TASK = "peg_insert"
 QUALITIES = {"good": 0.3, "clumsy": 0.2, "aside": 0.2, "stops": 0.15, "wanders": 0.15}

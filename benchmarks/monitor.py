@@ -14,7 +14,7 @@ import argparse
 
 import numpy as np
 
-from robot_rl.reward.monitor import HackMonitor
+from robot_rl.reward.labels.hack_monitor import HackMonitor
 
 
 def first_alarm(error: float, success: float, episodes: int, rng: np.random.Generator) -> int | None:

@@ -31,26 +31,26 @@ from mixed_episodes import TASK, record
 from preference_oracle import labelled
 
 from robot_rl.config.components import IQLConfig, ReplayConfig, SACConfig, TrainConfig
-from robot_rl.data.overlays import Overlay
-from robot_rl.data.replay import ReplayBuffer
+from robot_rl.data.replay.buffer import ReplayBuffer
 from robot_rl.data.schema import IMAGE_PREFIX, Episode
-from robot_rl.data.store import EpisodeStore
+from robot_rl.data.store.reward_overlays import Overlay
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.env.registry import make_workcell
 from robot_rl.env.robot_env import RobotEnv
-from robot_rl.evaluate import evaluate
-from robot_rl.files import write_atomically
-from robot_rl.learn.batch import Batch
-from robot_rl.learn.cloning import clone
-from robot_rl.learn.iql import IQL
-from robot_rl.learn.networks import Policy, make_policy
+from robot_rl.learn.actor import Rollout
+from robot_rl.learn.algorithms.batch import Batch
+from robot_rl.learn.algorithms.bc import clone
+from robot_rl.learn.algorithms.iql import IQL
+from robot_rl.learn.algorithms.sac import SAC
+from robot_rl.learn.networks.networks import Policy, make_policy
 from robot_rl.learn.perception import Perception, make_perception
-from robot_rl.learn.rollout import Rollout
-from robot_rl.learn.sac import SAC
-from robot_rl.registry import make_workcell
-from robot_rl.reward.figures import rank_correlation
 from robot_rl.reward.label_store import LabelStore
-from robot_rl.reward.preference_rewards import features, learn_reward, rewards_of_ends
-from robot_rl.reward.preferences import combine_orders
+from robot_rl.reward.preference.pairs import combine_orders
+from robot_rl.reward.preference.rewards import features, learn_reward, rewards_of_ends
+from robot_rl.reward.validation.figures import rank_correlation
+from robot_rl.run.evaluation import evaluate
 from robot_rl.statistics import bootstrap_interval
+from robot_rl.system.atomic_file import write_atomically
 
 Learned = tuple[Policy, dict[str, Any]]
 """A policy, and figures of how it was learned."""

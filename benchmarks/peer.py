@@ -20,9 +20,9 @@ from dataclasses import replace
 
 import torch
 
+from robot_rl.bench.workload import Workload, cached_features
 from robot_rl.config.components import EncoderConfig, EngineConfig
-from robot_rl.learn.engine import Engine
-from robot_rl.learn.workload import Workload, cached_features
+from robot_rl.learn.engine.engine import Engine
 
 STATE = Workload(state=18, action=4, updates=2)
 WORK = {"state": STATE, "pixels": replace(STATE, images=cached_features(EncoderConfig()))}

@@ -15,12 +15,12 @@ from mixed_episodes import stamp_of
 from PIL import Image
 
 from robot_rl.config.labelling import BudgetConfig, EndpointConfig, FramesConfig, LabelConfig
-from robot_rl.data.store import EpisodeStore
+from robot_rl.data.store.store import EpisodeStore
 from robot_rl.reward.budget import Budget
 from robot_rl.reward.label_store import LabelStore
-from robot_rl.reward.labelling import Labelling
-from robot_rl.reward.make_backend import make_backend
-from robot_rl.reward.units import Units
+from robot_rl.reward.labels.annotate import Labelling
+from robot_rl.reward.labels.units import Units
+from robot_rl.reward.vlm.make_backend import make_backend
 
 TIE = 0.0005
 """Difference in distance to the goal that the oracle cannot see [m]."""

@@ -26,16 +26,16 @@ os.environ.setdefault("MUJOCO_GL", "egl")
 from mixed_operator import MixedOperator
 
 from robot_rl.data.schema import Episode
-from robot_rl.data.store import EpisodeStore
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.env.registry import make_workcell
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
-from robot_rl.learn.rollout import EpisodeResult, Rollout
-from robot_rl.progress import Progress
-from robot_rl.registry import make_workcell
-from robot_rl.reward.labelled_frames import shows_success
-from robot_rl.reward.truth import NEAR_MISS, OUTCOME
-from robot_rl.reward_recording import MomentJudge
+from robot_rl.learn.actor import EpisodeResult, Rollout
+from robot_rl.reward.classifier.frames import shows_success
+from robot_rl.reward.classifier.record import MomentJudge
+from robot_rl.reward.validation.ground_truth import NEAR_MISS, OUTCOME
 from robot_rl.seeding import Purpose, episode_seed
+from robot_rl.system.progress import Progress
 from sim.randomize import VisualRandomization
 from sim.render import MujocoCameras
 

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from mcap_ros2.reader import read_ros2_messages
 
-from robot_rl.timing import spread
+from robot_rl.run.control_timing import spread
 from sim.sensing import Sensing
 
 CAMERAS = ("front", "wrist")

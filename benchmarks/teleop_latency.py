@@ -26,15 +26,15 @@ import numpy as np
 from virtual_devices import VirtualHid, VirtualPad
 
 from robot_rl.console.access import Address
-from robot_rl.console.board import Board
+from robot_rl.console.job_state import Board
 from robot_rl.console.server import Console
 from robot_rl.data.schema import Source
 from robot_rl.env.handover import HandoverLimits
+from robot_rl.env.registry import make_workcell
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.robot_io import Command
 from robot_rl.env.supervision import Supervision
 from robot_rl.env.task import Workcell, WorkcellOptions
-from robot_rl.registry import make_workcell
 from robot_rl.teleop.device import Device
 from robot_rl.teleop.gamepad import Gamepad
 from robot_rl.teleop.keyboard import TerminalKeyboard

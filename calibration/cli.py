@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from calibration.lens_models import LENS_MODELS
+from calibration.result.lens import LENS_MODELS
+from robot_rl.cli.command import MakeParser, Reply, add_group
 from robot_rl.errors import CalibrationError, DataError
-from robot_rl.files import write_atomically
-from robot_rl.reply import MakeParser, Reply, add_group
+from robot_rl.system.atomic_file import write_atomically
 
 if TYPE_CHECKING:
-    from calibration.flow import Advice
-    from calibration.report import Report
+    from calibration.guided.flow import Advice
+    from calibration.report.report import Report
     from calibration.result import Calibration, Quality
 
 _BOARD_HELP = "as printed, e.g. charuco:11x8:20mm:15mm (squares across x down, square, marker) or apriltag:7x5:24mm:8mm"
@@ -100,8 +100,8 @@ def _common(parser: argparse.ArgumentParser, *, board: bool = False) -> None:
 
 def _board(arguments: argparse.Namespace) -> Reply:
     _check_opencv()
-    from calibration.board import Board
-    from calibration.board_pdf import write_board_pdf
+    from calibration.camera.board import Board
+    from calibration.camera.board_pdf import write_board_pdf
 
     board = Board.parse(arguments.board)
     write_board_pdf(board, arguments.out, arguments.page)
@@ -111,10 +111,10 @@ def _board(arguments: argparse.Namespace) -> Reply:
 
 def _intrinsics(arguments: argparse.Namespace) -> Reply:
     _check_opencv()
-    from calibration.board import Board
-    from calibration.camera_reports import intrinsics_report
-    from calibration.flow import IntrinsicsFlow
-    from calibration.recording import picture_files, read_picture
+    from calibration.camera.board import Board
+    from calibration.guided.flow import IntrinsicsFlow
+    from calibration.guided.recording import picture_files, read_picture
+    from calibration.report.camera_reports import intrinsics_report
     from calibration.result import write_camera_info
 
     flow = IntrinsicsFlow(Board.parse(arguments.board), arguments.camera, LENS_MODELS[arguments.model])
@@ -131,10 +131,10 @@ def _intrinsics(arguments: argparse.Namespace) -> Reply:
 
 def _hand_eye(arguments: argparse.Namespace) -> Reply:
     _check_opencv()
-    from calibration.board import Board
-    from calibration.camera_reports import hand_eye_report
-    from calibration.flow import HandEyeFlow
-    from calibration.recording import picture_files, read_picture, read_poses
+    from calibration.camera.board import Board
+    from calibration.guided.flow import HandEyeFlow
+    from calibration.guided.recording import picture_files, read_picture, read_poses
+    from calibration.report.camera_reports import hand_eye_report
     from calibration.result import load_intrinsics
 
     board, intrinsics = Board.parse(arguments.board), load_intrinsics(arguments.intrinsics)
@@ -155,12 +155,12 @@ def _hand_eye(arguments: argparse.Namespace) -> Reply:
 
 def _time_offset(arguments: argparse.Namespace) -> Reply:
     _check_opencv()
-    from calibration.board import Board
-    from calibration.motion_reports import time_offset_report
-    from calibration.recording import read_frames, read_picture, read_trajectory
+    from calibration.arm.time_offset import Frame, calibrate_time_offset
+    from calibration.camera.board import Board
+    from calibration.camera.view import BadViewError, BoardDetector
+    from calibration.guided.recording import read_frames, read_picture, read_trajectory
+    from calibration.report.motion_reports import time_offset_report
     from calibration.result import HandEye, load_result
-    from calibration.time_offset import Frame, calibrate_time_offset
-    from calibration.view import BadViewError, BoardDetector
 
     folder, detector = arguments.recording, BoardDetector(Board.parse(arguments.board))
     hand_eye, _ = load_result(arguments.hand_eye, HandEye)
@@ -179,9 +179,9 @@ def _time_offset(arguments: argparse.Namespace) -> Reply:
 
 def _wrench(arguments: argparse.Namespace) -> Reply:
     _check_opencv()
-    from calibration.motion_reports import wrench_report
-    from calibration.recording import read_wrenches
-    from calibration.wrench import calibrate_wrench
+    from calibration.arm.wrench import calibrate_wrench
+    from calibration.guided.recording import read_wrenches
+    from calibration.report.motion_reports import wrench_report
 
     rotations, wrenches = read_wrenches(arguments.table)
     names = [f"row {i}" for i in range(1, len(wrenches) + 1)]
@@ -190,11 +190,11 @@ def _wrench(arguments: argparse.Namespace) -> Reply:
 
 
 def _sim(arguments: argparse.Namespace) -> Reply:
-    from calibration.arm_identification import identify_arm
-    from calibration.episode_motions import motions_of
-    from calibration.motion_reports import simulated_arm_report
-    from robot_rl.data.store import EpisodeStore
-    from robot_rl.registry import make_workcell
+    from calibration.arm.arm_identification import identify_arm
+    from calibration.arm.episode_motions import motions_of
+    from calibration.report.motion_reports import simulated_arm_report
+    from robot_rl.data.store.store import EpisodeStore
+    from robot_rl.env.registry import make_workcell
 
     cell = make_workcell(arguments.task)
     try:
@@ -238,7 +238,7 @@ def _say(number: int, total: int, name: str, advice: Advice) -> None:
 
 def _finish(arguments: argparse.Namespace, result: Calibration, quality: Quality, report: Report) -> Reply:
     """Writes report and, if it is good, result."""
-    from calibration.conclusion import conclude
+    from calibration.report.report import conclude
 
     page = arguments.report or arguments.out.with_suffix(".html")
     lines = conclude(result, quality, report, arguments.out, page)

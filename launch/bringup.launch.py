@@ -27,7 +27,7 @@ def nodes(context: LaunchContext) -> list[Node]:
     for name, entry in ((n, TABLE["nodes"][n]) for n in filled(TABLE["bringups"][args["bringup"]]["nodes"], args)):
         table = {key: filled(value, args) for key, value in entry.get("parameters", {}).items()}
         end = {"on_exit": Shutdown()} if entry.get("main") else {"respawn": entry.get("respawn", False)}
-        run = {"executable": sys.executable, "arguments": ["-m", f"ros_nodes.{entry['executable']}"], **end}
+        run = {"executable": sys.executable, "arguments": ["-m", f"ros_nodes.nodes.{entry['executable']}"], **end}
         made[name] = Node(**run, output="screen", namespace=args["namespace"], parameters=[args["params"] or {}, table])
     return [made[name] for name in yaml.safe_load(args["only"]) or made]
 

@@ -2,6 +2,6 @@
 
 import sys
 
-from robot_rl.cli import main
+from robot_rl.cli.main import main
 
 sys.exit(main())

@@ -3,7 +3,7 @@
 Conventions, stated once for the whole project:
 
 - A quaternion is `(w, x, y, z)`, of unit length. `q` and `-q` are the same rotation. ROS messages use `(x, y, z, w)`;
-  the conversion lives in `ros_nodes/convert.py` and nowhere else.
+  the conversion lives in `ros_nodes/interface/convert.py` and nowhere else.
 - `T_a_b` is the pose of frame `b` in frame `a`; it maps coordinates in `b` to coordinates in `a`, and
   `T_a_c = T_a_b @ T_b_c`: inner letters cancel.
 - A rotation vector is axis times angle [rad]. A twist or wrench is `(linear, angular)`, `(force, torque)`.

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from robot_rl.env.action_mapping import AXES
 from robot_rl.env.robot_io import RobotState
-from robot_rl.env.safety import AXES
 from robot_rl.env.task import TaskSpec
 from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_multiply, quat_rotate, rotvec_from_quat
 from sim.scene import DOWNWARD

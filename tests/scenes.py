@@ -6,7 +6,7 @@ import numpy as np
 import tagged
 from model_server import stamped
 
-from robot_rl.data.store import EpisodeStore
+from robot_rl.data.store.store import EpisodeStore
 
 FRAMES = 20
 """Episode n shows n * FRAMES + row."""

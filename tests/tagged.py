@@ -4,8 +4,8 @@ import dataclasses
 
 import numpy as np
 
-from robot_rl.data.packing import ObservationPacker
-from robot_rl.data.percept import Percept
+from robot_rl.data.replay.observation_scaling import ObservationPacker
+from robot_rl.data.replay.percept import Percept
 from robot_rl.data.schema import Episode, Source, Step
 from robot_rl.spec import ArraySpec
 

@@ -39,7 +39,7 @@ def test_every_node_has_a_program_for_ros2_run():
     programs = list((ROOT / "scripts" / "nodes").iterdir())
     assert {path.name for path in programs} == NODES
     for path in programs:
-        assert f"from ros_nodes.{path.name} import main" in path.read_text()
+        assert f"from ros_nodes.nodes.{path.name} import main" in path.read_text()
         assert os.access(path, os.X_OK)
 
 

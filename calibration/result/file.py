@@ -21,9 +21,9 @@ from calibration.result.kinds import (
     ToolWrench,
 )
 from robot_rl import __version__
-from robot_rl.calibration_record import FORMAT, VERSION, check_head, read_content
 from robot_rl.errors import CalibrationError
-from robot_rl.files import write_atomically
+from robot_rl.run.calibrations import FORMAT, VERSION, check_head, read_content
+from robot_rl.system.atomic_file import write_atomically
 
 KINDS: dict[str, type[Calibration]] = {
     "intrinsics": CameraIntrinsics,

@@ -6,11 +6,17 @@ first pixel. Names of the models are those of ROS's `camera_info`:
 - `plumb_bob` (k1 k2 p1 p2 k3): Brown's radial and tangential distortion.
 - `rational_polynomial` (k1 k2 p1 p2 k3 k4 k5 k6): the same, with a quotient of two polynomials.
 - `equidistant` (k1 k2 k3 k4): fisheye (Kannala and Brandt 2006), with polynomials in the angle to the axis.
+
+Kinds of lenses, as a user calls them, and the model that each is calibrated with. Needs no OpenCV.
 """
 
 from __future__ import annotations
 
 import numpy as np
+
+LENS_MODELS = {"pinhole": "rational_polynomial", "fisheye": "equidistant"}
+"""Keys of `calibration.result.lens.COEFFICIENTS` by kind."""
+
 
 COEFFICIENTS = {"plumb_bob": 5, "rational_polynomial": 8, "equidistant": 4}
 """Number of distortion coefficients by model."""

@@ -10,15 +10,10 @@ A source is named by a text, `KIND:WHICH`:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-
-from robot_rl.errors import ConfigError
-
-KINDS = ("uvc", "realsense", "file")
 
 
 @dataclass(frozen=True)
@@ -68,31 +63,3 @@ class FrameSource(Protocol):
     def close(self) -> None:
         """Lets the camera go; doing it twice is fine."""
         ...
-
-
-def opener(text: str, wanted: CaptureFormat) -> Callable[[], FrameSource]:
-    """What opens the source of this name, as often as is needed; the camera need not be there yet.
-
-    Raises:
-        ConfigError: if the text names no source.
-        PluginError: if the package that it needs is not installed.
-    """
-    kind, _, which = text.partition(":")
-    if kind == "uvc" and which:
-        from robot_rl.camera.uvc import UvcSource, find_cv2
-
-        find_cv2()
-        return lambda: UvcSource(which, wanted)
-    if kind == "realsense":
-        from robot_rl.camera.realsense import RealSenseSource, find_pyrealsense
-
-        find_pyrealsense()
-        return lambda: RealSenseSource(which, wanted)
-    if kind == "file" and which:
-        from robot_rl.camera.file import FileSource
-
-        return lambda: FileSource(which, wanted.rate)
-    raise ConfigError(
-        f"no camera is called {text!r}; valid: uvc:DEVICE (/dev/video0 or 0), realsense:SERIAL, file:PATH (a video or "
-        "a folder of pictures)"
-    )

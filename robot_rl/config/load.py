@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from robot_rl.config.components import PIXEL_DEFAULTS, TrainConfig
 from robot_rl.config.describe import describe_type, field_types, list_keys
 from robot_rl.errors import ConfigError
-from robot_rl.files import write_atomically
+from robot_rl.system.atomic_file import write_atomically
 
 _T = TypeVar("_T")
 

@@ -1,4 +1,4 @@
-"""What can be set of the ROS nodes, one frozen dataclass per node; `ros_nodes/parameters.py` declares them.
+"""What can be set of the ROS nodes, one frozen dataclass per node; `ros_nodes/node/parameters.py` declares them.
 
 An empty entry of a list counts as none: ROS cannot tell the type of an empty list.
 """

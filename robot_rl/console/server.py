@@ -12,16 +12,16 @@ from aiohttp import web
 
 from robot_rl.clock import Clock, SystemClock
 from robot_rl.console.access import Access, Address
-from robot_rl.console.archive import Archive
-from robot_rl.console.board import Board
-from robot_rl.console.desk import Desk
-from robot_rl.console.lease import HEARTBEAT, Lease
-from robot_rl.console.page import Page
+from robot_rl.console.buttons import Desk
+from robot_rl.console.control_lease import HEARTBEAT, Lease
+from robot_rl.console.job_state import Board
 from robot_rl.console.protocol import AXES, BUTTONS, MAX_BYTES
-from robot_rl.console.view import View
+from robot_rl.console.recorded_episodes import Archive
+from robot_rl.console.snapshot import View
+from robot_rl.console.websocket import Page
 from robot_rl.env.supervision import Supervised
 from robot_rl.errors import RobotRLError
-from robot_rl.files import to_json
+from robot_rl.system.atomic_file import to_json
 from robot_rl.teleop.pushed import PushedDevice
 
 STATIC = Path(__file__).parent / "static"

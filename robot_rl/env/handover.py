@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robot_rl.env.safety import AXES
+from robot_rl.env.action_mapping import AXES
 from robot_rl.env.task import TaskSpec
 
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from robot_rl.clock import NS_PER_S, Clock, Rate
 from robot_rl.data.schema import Observation, Source, Step
+from robot_rl.env.action_mapping import SafetyFilter
 from robot_rl.env.handover import Handover, HandoverLimits
+from robot_rl.env.move_arm import go_to_start
 from robot_rl.env.robot_io import RobotState
-from robot_rl.env.safety import SafetyFilter
-from robot_rl.env.start import go_to_start
 from robot_rl.env.task import Judge, Workcell, WorkcellOptions
 from robot_rl.errors import ConfigError, StepOrderError
 from robot_rl.geometry import Pose, quat_conjugate, quat_rotate

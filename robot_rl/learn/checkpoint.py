@@ -17,9 +17,8 @@ import msgpack
 import numpy as np
 import torch
 
-from robot_rl.durable import replace_file
 from robot_rl.errors import CheckpointError
-from robot_rl.files import writing
+from robot_rl.system.atomic_file import replace_file, writing
 
 MAGIC = b"robot_rl checkpoint\n"
 VERSION = 2

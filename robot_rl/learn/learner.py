@@ -12,17 +12,17 @@ import numpy as np
 import torch
 
 from robot_rl.config.components import TrainConfig
-from robot_rl.data.mixing import DemoMixer
-from robot_rl.data.percept import Percept, PerceptSpec
-from robot_rl.data.replay import ReplayBuffer
+from robot_rl.data.replay.buffer import ReplayBuffer
+from robot_rl.data.replay.demo_mixing import DemoMixer
+from robot_rl.data.replay.percept import Percept, PerceptSpec
 from robot_rl.env.task import TaskSpec
 from robot_rl.errors import DivergedError
-from robot_rl.learn.batch import Batch
-from robot_rl.learn.device import check_device
-from robot_rl.learn.engine import Engine
-from robot_rl.learn.iql import IQL
-from robot_rl.learn.networks import Policy, make_policy
-from robot_rl.learn.sac import SAC
+from robot_rl.learn.algorithms.batch import Batch
+from robot_rl.learn.algorithms.iql import IQL
+from robot_rl.learn.algorithms.sac import SAC
+from robot_rl.learn.engine.engine import Engine
+from robot_rl.learn.engine.hardware import check_device
+from robot_rl.learn.networks.networks import Policy, make_policy
 
 LOG_INTERVAL = 100
 """Learner calls whose logs are averaged into one record."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from robot_rl.data.schema import Episode, Observation, Step
-from robot_rl.learn.networks import Policy
+from robot_rl.learn.networks.networks import Policy
 from robot_rl.learn.perception import Perception
 
 

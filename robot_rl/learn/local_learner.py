@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from robot_rl.config.components import TrainConfig
-from robot_rl.data.percept import Percept
+from robot_rl.data.replay.percept import Percept
 from robot_rl.data.schema import Episode, Observation, Step
 from robot_rl.env.task import TaskSpec
 from robot_rl.learn.learner import Learner

@@ -16,12 +16,12 @@ import torch
 from torch import Tensor, nn
 
 from robot_rl.config.components import EncoderConfig, TrainConfig
-from robot_rl.data.packing import ObservationPacker
-from robot_rl.data.percept import ImageSpec, Percept, PerceptSpec
+from robot_rl.data.replay.observation_scaling import ObservationPacker
+from robot_rl.data.replay.percept import ImageSpec, Percept, PerceptSpec
 from robot_rl.data.schema import IMAGE_PREFIX, Observation
 from robot_rl.errors import SpecError, StepOrderError, UnknownNameError
-from robot_rl.learn.encoders import TRAINED, make_encoder
-from robot_rl.learn.precision import computed_in
+from robot_rl.learn.engine.hardware import computed_in
+from robot_rl.learn.networks.encoders import TRAINED, make_encoder
 from robot_rl.spec import DictSpec
 
 POSE = "state/tcp_pose"

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from robot_rl import __version__
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import config_from_dict, config_to_dict
-from robot_rl.data.percept import PerceptSpec
+from robot_rl.data.replay.percept import PerceptSpec
 from robot_rl.env.task import TaskSpec
 from robot_rl.errors import LinkError
 from robot_rl.link.messages import Hello

@@ -17,7 +17,7 @@ from robot_rl.errors import (
     SpecError,
 )
 from robot_rl.link.messages import Failure, Logs, Message, Parameters, Progress, Ready, StatePart
-from robot_rl.link.state_parts import StateAssembler
+from robot_rl.link.state_transfer import StateAssembler
 
 SILENCE_LIMIT = 120
 """Longest time without any message while one is awaited [s]; a first update that is compiled may take a minute."""

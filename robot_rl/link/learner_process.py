@@ -15,10 +15,9 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from robot_rl.data.percept import Percept
+from robot_rl.data.replay.percept import Percept
 from robot_rl.errors import LinkError, RobotRLError
 from robot_rl.learn.learner import Learner
-from robot_rl.link.connection import Connection, PeerGoneError
 from robot_rl.link.handshake import Agreement
 from robot_rl.link.messages import (
     Demonstration,
@@ -38,7 +37,8 @@ from robot_rl.link.messages import (
     Stop,
 )
 from robot_rl.link.peer import MessageLink
-from robot_rl.link.state_parts import StateAssembler, cut
+from robot_rl.link.socket import Connection, PeerGoneError
+from robot_rl.link.state_transfer import StateAssembler, cut
 
 PUBLISH_INTERVAL = 5
 """Learner calls between two sets of parameters; 0.3 MB each, which take about a twentieth of one call of 8 ms."""

@@ -15,15 +15,15 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.data.schema import Episode, Observation, Step
 from robot_rl.env.task import TaskSpec
 from robot_rl.errors import LinkError
-from robot_rl.learn.networks import Policy, make_policy
+from robot_rl.learn.networks.networks import Policy, make_policy
 from robot_rl.learn.perception import Perception
-from robot_rl.link.child import LearnerProcess
-from robot_rl.link.connection import PeerGoneError
 from robot_rl.link.handshake import Agreement
 from robot_rl.link.inbox import SILENCE_LIMIT, Inbox
+from robot_rl.link.learner_child import LearnerProcess
 from robot_rl.link.messages import Demonstration, Judged, LearnOffline, Message, Start, StateRequest, StepTaken, Stop
 from robot_rl.link.peer import LearnerPeer
-from robot_rl.link.state_parts import cut
+from robot_rl.link.socket import PeerGoneError
+from robot_rl.link.state_transfer import cut
 
 EXPLORATION = "exploration"
 """Entry of a state that is the actor's own: the random state of its exploration. A learner in one process has none."""

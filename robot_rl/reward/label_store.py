@@ -19,12 +19,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from robot_rl.data.overlays import check_overlay_name
+from robot_rl.data.store.reward_overlays import check_overlay_name
 from robot_rl.errors import DataError, RunDirectoryError, UnknownNameError
-from robot_rl.files import writing
-from robot_rl.lock import Lock
 from robot_rl.reward.answer import Answer, Status
 from robot_rl.reward.query import Kind, canonical
+from robot_rl.system.atomic_file import writing
+from robot_rl.system.directory_lock import Lock
 
 LABELS, DATABASE = "labels", "labels.sqlite"
 VERSION = 1

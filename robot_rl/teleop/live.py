@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from robot_rl.clock import SystemClock
-from robot_rl.env.safety import AXES
+from robot_rl.env.action_mapping import AXES
 from robot_rl.env.task import TaskSpec, Workspace
 from robot_rl.geometry import Pose
 from robot_rl.teleop.device import Device, DeviceLostError, Reading

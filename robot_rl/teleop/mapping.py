@@ -17,7 +17,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from robot_rl.clock import NS_PER_S
-from robot_rl.env.safety import AXES
+from robot_rl.env.action_mapping import AXES
 from robot_rl.env.task import TaskSpec
 from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_rotate
 from robot_rl.teleop.device import Device, DeviceError, Reading

@@ -18,8 +18,8 @@ from sim.controller import ImpedanceGains
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.operator import InterventionHabit, OperatorSkill, ScriptedOperator
 from sim.scene import CAMERAS, DOWNWARD, FINGER_RANGE, GRIP, add_gripper_tool, new_scene
-from sim.tasks.estimate import drawn_offset, seen_from_tcp
-from sim.workcell import simulated_workcell
+from sim.sim_workcell import simulated_workcell
+from sim.tasks.pose_estimate import drawn_offset, seen_from_tcp
 
 SPEC = TaskSpec(
     name="cube_lift",

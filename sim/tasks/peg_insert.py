@@ -22,8 +22,8 @@ from sim.arm import solve_ik
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.operator import InsertionOperator
 from sim.scene import CAMERAS, DOWNWARD, add_hole_block, add_peg_tool, new_scene
-from sim.tasks.estimate import drawn_offset, seen_from_tcp
-from sim.workcell import simulated_workcell
+from sim.sim_workcell import simulated_workcell
+from sim.tasks.pose_estimate import drawn_offset, seen_from_tcp
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from sim.arm import GREEN, solve_ik, visual
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.operator import InterventionHabit, ScriptedOperator
 from sim.scene import CAMERAS, DOWNWARD, SPHERE, add_peg_tool, new_scene
-from sim.workcell import simulated_workcell
+from sim.sim_workcell import simulated_workcell
 
 SPEC = TaskSpec(
     name="reach",

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robot_rl.arm.contact import ContactWrench
-from robot_rl.arm.gripper import GripperScale
-from robot_rl.arm.twist import TwistFromPoses
+from robot_rl.arm.gripper_scale import GripperScale
+from robot_rl.arm.twist_estimator import TwistFromPoses
+from robot_rl.arm.wrench_filter import ContactWrench
 from robot_rl.clock import NS_PER_S
 from robot_rl.errors import ConfigError
 from robot_rl.geometry import Pose, quat_from_rotvec, quat_multiply

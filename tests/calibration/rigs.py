@@ -3,11 +3,11 @@
 import numpy as np
 from synthetic import BOARD, PINHOLE, shaken
 
-from calibration.hand_eye_problem import Guess
-from calibration.planner import SafetyBox, plan_poses
-from calibration.recording import SightingRecorder
+from calibration.guided.recording import SightingRecorder
+from calibration.hand_eye.planner import SafetyBox, plan_poses
+from calibration.hand_eye.problem import Guess
 from robot_rl.geometry import Pose, quat_from_matrix
-from sim.calibration_rig import CalibrationRig, PictureFaults, Plate
+from sim.calibration.rig import CalibrationRig, PictureFaults, Plate
 from sim.scene import DOWNWARD
 
 PLATE = Plate(BOARD.black(), BOARD.extent, BOARD.margin)

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from calibration.board import Board
-from calibration.hand_eye_problem import Guess, Sighting
+from calibration.camera.board import Board
+from calibration.camera.view import View
+from calibration.hand_eye.problem import Guess, Sighting
 from calibration.result import CameraIntrinsics
-from calibration.view import View
 from robot_rl.geometry import Pose
 
 BOARD = Board.parse("charuco:11x8:20mm:15mm")

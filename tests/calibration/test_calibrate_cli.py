@@ -10,7 +10,7 @@ from rigs import make_rig, planned, random_truth, record
 from synthetic import BOARD, PINHOLE, apart
 
 from calibration.result import CameraIntrinsics, HandEye, load_intrinsics, load_result
-from robot_rl.cli import main
+from robot_rl.cli.main import main
 
 COUNT = 16
 

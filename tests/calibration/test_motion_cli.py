@@ -10,9 +10,9 @@ from synthetic import BOARD, PINHOLE
 from test_time_offset import motion
 from test_wrench import TRUTH, readings
 
-from calibration.board_pose import board_pose
+from calibration.camera.board_pose import board_pose
 from calibration.result import Quality, TimeOffset, ToolWrench, load_result, save_result
-from robot_rl.cli import main
+from robot_rl.cli.main import main
 from robot_rl.geometry import quat_from_matrix
 
 FLAT = dataclasses.replace(PINHOLE, distortion=(0.0,) * 8)

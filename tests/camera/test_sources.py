@@ -7,9 +7,10 @@ import pytest
 from PIL import Image
 
 from robot_rl.camera.file import FileSource
-from robot_rl.camera.source import CaptureFormat, opener
+from robot_rl.camera.open_source import opener
+from robot_rl.camera.source import CaptureFormat
 from robot_rl.clock import NS_PER_S, FakeClock
-from robot_rl.data.mp4 import Mp4Writer
+from robot_rl.data.formats.mp4 import Mp4Writer
 from robot_rl.errors import CameraError, ConfigError, PluginError
 
 WANTED = CaptureFormat(64, 48, 10.0)

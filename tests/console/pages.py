@@ -12,12 +12,12 @@ from fakes import SPEC, fake_workcell
 
 from robot_rl.clock import FakeClock
 from robot_rl.console.access import Address
-from robot_rl.console.board import Board
+from robot_rl.console.job_state import Board
 from robot_rl.console.server import Console
-from robot_rl.data.store import EpisodeStore
+from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.supervision import Supervision
-from robot_rl.learn.rollout import Rollout, StoreRecorder
+from robot_rl.learn.actor import Rollout, StoreRecorder
 from robot_rl.teleop.mapping import default_map
 from robot_rl.teleop.person import Person
 

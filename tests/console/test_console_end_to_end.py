@@ -6,11 +6,11 @@ import signal
 import numpy as np
 from browser import Person, answer, chromium, job
 
-from robot_rl.console.desk import read_log
-from robot_rl.coverage import base_path
+from robot_rl.console.buttons import read_log
 from robot_rl.data.schema import Source
-from robot_rl.data.store import EpisodeStore
-from robot_rl.metrics import read_metrics
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.run.metrics import read_metrics
+from robot_rl.viz.demo_coverage import base_path
 
 CALM = ("--heartbeat", 5)
 """This machine may be so busy that the browser itself is silent for long; what silence does is tested elsewhere."""

@@ -6,7 +6,7 @@ import time
 import pytest
 from pages import HOLD_WITHIN, LEAD, SLACK, held, page, run
 
-from robot_rl.console.desk import read_log
+from robot_rl.console.buttons import read_log
 from robot_rl.data.schema import Source
 
 # ----------------------------------------------------------------- being in control

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from robot_rl.clock import NS_PER_S, FakeClock
 from robot_rl.console.access import Access, Address, RateLimit
-from robot_rl.console.lease import HEARTBEAT, Lease, LeaseError
+from robot_rl.console.control_lease import HEARTBEAT, Lease, LeaseError
 from robot_rl.console.protocol import MAX_BYTES, BadMessageError, Input, parse
 from robot_rl.errors import ConfigError
 

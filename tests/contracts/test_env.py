@@ -2,7 +2,7 @@ import pytest
 from env_contract import EnvContract
 from fakes import fake_workcell
 
-from robot_rl.registry import make_workcell, task_names
+from robot_rl.env.registry import make_workcell, task_names
 
 
 class TestSimulated(EnvContract):

@@ -2,7 +2,7 @@ import pytest
 from fakes import FakeRobot
 from robot_io_contract import RobotIOContract, RobotUnderTest
 
-from robot_rl.registry import make_workcell
+from robot_rl.env.registry import make_workcell
 
 
 def simulated(task, **facts):

@@ -4,7 +4,7 @@ import torch
 
 from robot_rl.config.components import EncoderConfig, TrainConfig
 from robot_rl.errors import ConfigError, SpecError, UnknownNameError
-from robot_rl.learn.encoders import make_encoder
+from robot_rl.learn.networks.encoders import make_encoder
 from robot_rl.learn.perception import FrozenFeatures, RawFrames, make_perception
 from robot_rl.spec import ArraySpec
 

@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from robot_rl.config.components import SACConfig, TrainConfig
-from robot_rl.data.percept import ImageSpec, PerceptSpec
+from robot_rl.data.replay.percept import ImageSpec, PerceptSpec
 from robot_rl.env.task import TaskSpec, Workspace
 from robot_rl.errors import ConfigError, LinkError
 from robot_rl.link.handshake import Agreement

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from robot_rl.config.components import ReplayConfig, RewardConfig, SACConfig, TrainConfig
-from robot_rl.data.percept import PerceptSpec
+from robot_rl.data.replay.percept import PerceptSpec
 from robot_rl.env.task import TaskSpec, Workspace
 from robot_rl.errors import ConfigError, DataError, DivergedError, LinkError
-from robot_rl.link.connection import Connection, PeerGoneError
 from robot_rl.link.handshake import Agreement
 from robot_rl.link.inbox import Inbox
 from robot_rl.link.learner_process import LearnerServer
@@ -30,7 +29,8 @@ from robot_rl.link.messages import (
     StepTaken,
     Stop,
 )
-from robot_rl.link.state_parts import StateAssembler, cut
+from robot_rl.link.socket import Connection, PeerGoneError
+from robot_rl.link.state_transfer import StateAssembler, cut
 
 BOX = Workspace(low=(-0.1, -0.1, -0.1), high=(0.1, 0.1, 0.1), yaw=0.1, tilt=0.1)
 TASK = TaskSpec("t", "do it", 10, 0.1, BOX, action_axes=("x", "y"))

@@ -15,12 +15,12 @@ import pytest
 
 pytest.importorskip("sim.tasks.reach", reason="needs the simulated arm")
 
-from robot_rl.data.packing import ObservationPacker
-from robot_rl.data.store import EpisodeStore
+from robot_rl.data.replay.observation_scaling import ObservationPacker
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.env.registry import make_workcell
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.learn.checkpoint import load_checkpoint
-from robot_rl.lock import Lock
-from robot_rl.registry import make_workcell
+from robot_rl.system.directory_lock import Lock
 
 SETTINGS = (
     "processes=2",
@@ -32,7 +32,7 @@ SETTINGS = (
     "evaluation.curve_interval=0",
     "evaluation.video_episodes=0",
 )
-START = "import sys; from robot_rl.cli import main; sys.exit(main())"
+START = "import sys; from robot_rl.cli.main import main; sys.exit(main())"
 
 
 def command(path, steps, *more):

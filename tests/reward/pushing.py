@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import tagged
 
-from robot_rl.data.store import EpisodeStore
+from robot_rl.data.store.store import EpisodeStore
 
 
 def scene(rng, distance):

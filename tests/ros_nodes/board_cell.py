@@ -9,10 +9,10 @@ import cv2
 import numpy as np
 from cartesian_controller import Controller
 
-from calibration.board import Board
+from calibration.camera.board import Board
 from robot_rl.geometry import Pose
-from sim.calibration_cell import FAULTS, draw_truth
-from sim.calibration_rig import CalibrationRig, Plate
+from sim.calibration.cell import FAULTS, draw_truth
+from sim.calibration.rig import CalibrationRig, Plate
 
 BOARD = "charuco:11x8:20mm:15mm"
 STILL = 1e-4

@@ -10,8 +10,8 @@ import time
 from ros_nodes_graph import DOMAIN
 from running import ROBOT_RL, environment
 
-from robot_rl.files import to_json
 from robot_rl.learn.checkpoint import load_checkpoint
+from robot_rl.system.atomic_file import to_json
 
 PATIENCE = 240.0
 """For a busy machine [s]."""

@@ -21,8 +21,8 @@ from robot_rl.geometry import (
     quat_rotate,
     rotvec_from_quat,
 )
-from ros_nodes import convert
-from ros_nodes.node import RobotNode
+from ros_nodes.interface import convert
+from ros_nodes.node.robot_node_base import RobotNode
 
 BASE = "fr3_link0"
 LAG = 0.2

@@ -11,15 +11,15 @@ from waiting import PATIENCE, eventually
 from robot_rl.config.nodes import ActorNodeConfig
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
-from ros_nodes import convert, topics
-from ros_nodes.bringup import table_folder
-from ros_nodes.camera_node import CameraNode
-from ros_nodes.node import RobotNode
-from ros_nodes.robot_node import ArmNode
-from ros_nodes.safety_node import SafetyNode
-from ros_nodes.task_node import TaskNode
-from ros_nodes.teleop_node import TeleopNode
-from ros_nodes.workcell import RosWorkcell
+from ros_nodes.bridge.ros_workcell import RosWorkcell
+from ros_nodes.bringup.table import table_folder
+from ros_nodes.interface import convert, topics
+from ros_nodes.node.robot_node_base import RobotNode
+from ros_nodes.nodes.camera_node import CameraNode
+from ros_nodes.nodes.robot_node import ArmNode
+from ros_nodes.nodes.safety_node import SafetyNode
+from ros_nodes.nodes.task_node import TaskNode
+from ros_nodes.nodes.teleop_node import TeleopNode
 
 NAMESPACE = ["--ros-args", "-r", "__ns:=/cell"]
 

@@ -16,11 +16,11 @@ from rclpy.parameter import Parameter
 from robot_rl.config.nodes import ActorNodeConfig
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import RobotRLError
-from ros_nodes.node import RobotNode
-from ros_nodes.safety_node import SafetyNode
-from ros_nodes.sim_node import SimNode
-from ros_nodes.teleop_node import TeleopNode
-from ros_nodes.workcell import RosWorkcell
+from ros_nodes.bridge.ros_workcell import RosWorkcell
+from ros_nodes.node.robot_node_base import RobotNode
+from ros_nodes.nodes.safety_node import SafetyNode
+from ros_nodes.nodes.sim_node import SimNode
+from ros_nodes.nodes.teleop_node import TeleopNode
 
 DOMAIN = int(os.environ.get("ROBOT_RL_TEST_DOMAIN", 10 + os.getpid() % 90))
 """Below 101, so that the ports are not those that the system gives out."""

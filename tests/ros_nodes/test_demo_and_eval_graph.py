@@ -3,7 +3,7 @@
 import numpy as np
 from running import SMALL, robot_rl
 
-from robot_rl.data.store import EpisodeStore
+from robot_rl.data.store.store import EpisodeStore
 
 EXACT = ("action", "reward", "source", "terminated", "truncated")
 

@@ -19,10 +19,10 @@ from robot_rl.link.learner_process import LearnerServer
 from robot_rl.link.messages import PROTOCOL, Parameters
 from robot_rl.link.remote_learner import RemoteLearner
 from robot_rl.spec import ArraySpec
-from ros_nodes import topics
-from ros_nodes.link_topics import ActorOverTopics, LearnerOverTopics
-from ros_nodes.node import RobotNode
-from ros_nodes.task_messages import VERSION, Verdict, to_text
+from ros_nodes.bridge.link_topics import ActorOverTopics, LearnerOverTopics
+from ros_nodes.interface import topics
+from ros_nodes.interface.task_messages import VERSION, Verdict, to_text
+from ros_nodes.node.robot_node_base import RobotNode
 
 STILL = np.zeros(4, np.float32)
 

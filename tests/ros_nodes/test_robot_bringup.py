@@ -14,8 +14,8 @@ from ros_nodes_graph import DOMAIN
 from running import environment, robot_rl
 
 from robot_rl.data.schema import Source
-from robot_rl.data.store import EpisodeStore
-from ros_nodes.bringup import table_folder
+from robot_rl.data.store.store import EpisodeStore
+from ros_nodes.bringup.table import table_folder
 
 OLD = 2.0
 """Largest age of anything [s]: a test shall not fail because its machine is busy."""

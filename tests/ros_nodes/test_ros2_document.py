@@ -7,12 +7,12 @@ from ros_nodes_graph import Cell
 from std_msgs.msg import String
 
 from robot_rl.env.task import WorkcellOptions
-from robot_rl.person_elsewhere import PersonElsewhere
-from ros_nodes import topics
-from ros_nodes.check import topic_problems, type_name
-from ros_nodes.link_topics import ActorOverTopics, LearnerOverTopics
-from ros_nodes.node import RobotNode
-from ros_nodes.ros_person import RosPerson
+from robot_rl.hil.remote_operator import PersonElsewhere
+from ros_nodes.bridge.link_topics import ActorOverTopics, LearnerOverTopics
+from ros_nodes.bridge.ros_operator import RosPerson
+from ros_nodes.bringup.check import topic_problems, type_name
+from ros_nodes.interface import topics
+from ros_nodes.node.robot_node_base import RobotNode
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "ros2.md"
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from robot_rl.data.packing import ObservationPacker
-from robot_rl.data.store import EpisodeStore
+from robot_rl.data.replay.observation_scaling import ObservationPacker
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.env.registry import make_workcell
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.learn.checkpoint import load_checkpoint
-from robot_rl.registry import make_workcell
 
 NODES = ("sim", "safety", "teleop", "recorder", "learner", "actor")
 

@@ -7,10 +7,10 @@ from std_msgs.msg import Bool
 from waiting import eventually
 
 from robot_rl.env.robot_env import RobotEnv
-from ros_nodes import topics
-from ros_nodes.check import topic_problems
-from ros_nodes.console_node import ConsoleNode
-from ros_nodes.person_ready import FACT
+from ros_nodes.bridge.ros_operator import FACT
+from ros_nodes.bringup.check import topic_problems
+from ros_nodes.interface import topics
+from ros_nodes.nodes.console_node import ConsoleNode
 
 
 def test_what_one_is_told_and_does_the_other_does_not_hear(graph):

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from robot_rl.data.schema import Step
+from robot_rl.env.registry import make_workcell
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import Workcell
-from robot_rl.registry import make_workcell
 
 Policy = Callable[[dict[str, np.ndarray]], np.ndarray]
 

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from robot_rl.config.nodes import SafetyNodeConfig
-from robot_rl.env.command_guard import CommandGuard
+from robot_rl.env.command_limits import CommandGuard
 from robot_rl.env.robot_io import Command
 from robot_rl.errors import RobotRLError
 from robot_rl.geometry import Pose, quat_from_rotvec, quat_multiply

@@ -5,10 +5,10 @@ import pytest
 from play import always, play, stage
 
 from robot_rl.data.schema import Source
+from robot_rl.env.registry import task_names
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.geometry import Pose
-from robot_rl.registry import task_names
 from sim.operator import InsertionOperator, InterventionHabit, OperatorSkill
 from sim.tasks import peg_insert
 

@@ -7,10 +7,10 @@ import pytest
 from robot_io_contract import RobotIOContract, RobotUnderTest
 
 from robot_rl.clock import NS_PER_S, stands_still
+from robot_rl.env.registry import make_workcell
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
-from robot_rl.registry import make_workcell
-from robot_rl.timing import ControlTiming
+from robot_rl.run.control_timing import ControlTiming
 
 OPTIONS = WorkcellOptions(realtime=True)
 

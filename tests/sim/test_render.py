@@ -7,10 +7,10 @@ import mujoco
 import numpy as np
 import pytest
 
+from robot_rl.env.registry import make_workcell, task_names
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import RenderError, UnknownNameError
-from robot_rl.registry import make_workcell, task_names
 from sim.render import MujocoCameras
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -135,7 +135,7 @@ def test_the_environment_observes_the_frames(peg):
 
 PROGRAM = """
 from robot_rl.env.task import WorkcellOptions
-from robot_rl.registry import make_workcell
+from robot_rl.env.registry import make_workcell
 make_workcell("reach").task.reset(0)
 print("works without cameras")
 try:

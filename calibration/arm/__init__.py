@@ -1,0 +1,1 @@
+"""What is measured of the arm: delays, wrench sensor, friction and stiffness."""

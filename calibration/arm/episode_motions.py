@@ -1,0 +1,68 @@
+"""Motions in free space from recorded episodes: what was sent to the arm, and where it went.
+
+Episodes hold actions and poses relative to the start; the set-points follow from both by the task's own safety filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from robot_rl.data.schema import Episode, Source
+from robot_rl.env.action_mapping import SafetyFilter
+from robot_rl.env.playback import Motion
+from robot_rl.env.robot_io import RobotState
+from robot_rl.env.task import TaskSpec
+from robot_rl.errors import DataError
+from robot_rl.geometry import Pose
+
+CONTACT_FORCE = 4.0
+"""A larger force on the tool than that of its own inertia: the arm is not free any more [N]."""
+MIN_STEPS = 5
+"""A shorter motion tells nothing."""
+
+
+def motions_of(episodes: Iterable[Episode], task: TaskSpec) -> Iterator[Motion]:
+    """What is free motion of each episode, from its start on; episodes without any are passed over.
+
+    An episode is free until something touches the tool, the gripper closes, or the arm was held.
+
+    Args:
+        episodes: Of that task, recorded with its limits.
+        task: Its limits.
+
+    Raises:
+        DataError: if an episode does not say where it began.
+    """
+    for episode in episodes:
+        free = _free_steps(episode, task)
+        if free >= MIN_STEPS:
+            yield _motion(episode, free, SafetyFilter(task))
+
+
+def _free_steps(episode: Episode, task: TaskSpec) -> int:
+    """Steps before the first that is not free."""
+    force = np.linalg.norm(episode.observations["state/wrench"][1:, :3], axis=1)
+    bound = (force > CONTACT_FORCE) | (episode.source == Source.HOLD)
+    if task.gripper:
+        bound |= episode.action[:, -1] <= -0.5
+    return int(np.argmax(bound)) if bound.any() else len(episode)
+
+
+def _motion(episode: Episode, steps: int, safety: SafetyFilter) -> Motion:
+    if "T_base_reset" not in episode.metadata:
+        raise DataError(f"episode {episode.episode_id} does not say where it began (T_base_reset); record it again")
+    where = np.array(episode.metadata["T_base_reset"], dtype=float)
+    T_base_reset = Pose.from_rotvec(where[:3], where[3:])
+    measured = episode.observations["state/tcp_pose"][: steps + 1].astype(float)
+    poses = tuple(T_base_reset @ Pose.from_rotvec(row[:3], row[3:]) for row in measured)
+    stamps = episode.stamp_obs[: steps + 1]
+    nothing = np.zeros(6)
+    targets = [
+        safety.apply(
+            action, RobotState(int(stamp), pose, nothing, nothing, nothing, nothing), T_base_reset, int(stamp)
+        ).command.T_base_target
+        for action, pose, stamp in zip(episode.action[:steps], poses[:-1], episode.stamp_action[:steps], strict=True)
+    ]
+    return Motion(episode.episode_id, stamps, poses, episode.stamp_action[:steps], tuple(targets))

@@ -1,0 +1,1 @@
+"""Boards, corners and the lens of a camera."""

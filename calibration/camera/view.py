@@ -1,0 +1,151 @@
+"""One picture of a board: which of its corners are where, or why the picture is of no use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from calibration.camera.board import Board
+from calibration.camera.corner_refinement import refine_corners
+from robot_rl.errors import CalibrationError
+
+MIN_CORNERS = 8
+"""Corners that a view needs: a pose has six unknowns, and some shall be left to tell good from bad."""
+MAX_EDGE_WIDTH = 6.0
+"""Width of an edge [px] above which a picture counts as blurred: corners are no longer found to a tenth of a pixel."""
+
+
+class BadViewError(CalibrationError):
+    """A picture that cannot be used; the message is the reason."""
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Corners of a board in a picture.
+
+    Attributes:
+        name: What the picture is called, e.g. its file.
+        size: Width and height of the picture [px].
+        ids: Which corners of the board, shape (n,).
+        pixels: Where they are, shape (n, 2).
+        points: The same corners in the board's frame [m], shape (n, 3).
+    """
+
+    name: str
+    size: tuple[int, int]
+    ids: np.ndarray
+    pixels: np.ndarray
+    points: np.ndarray
+
+    def only(self, keep: np.ndarray) -> View:
+        """The view with some of its corners."""
+        return View(self.name, self.size, self.ids[keep], self.pixels[keep], self.points[keep])
+
+
+class BoardDetector:
+    """Finds a board in pictures.
+
+    Args:
+        board: Which.
+    """
+
+    def __init__(self, board: Board) -> None:
+        self.board = board
+        dictionary = cv2.aruco.getPredefinedDictionary(getattr(cv2.aruco, f"DICT_{board.dictionary}"))
+        parameters = cv2.aruco.DetectorParameters()
+        shape = (board.columns, board.rows)
+        if board.kind == "charuco":
+            charuco = cv2.aruco.CharucoBoard(shape, board.size, board.inner, dictionary)
+            self._charuco = cv2.aruco.CharucoDetector(charuco, detectorParams=parameters)
+        else:
+            # Lines fitted to the four edges; the search for corners is biased by the tag's own pattern.
+            parameters.cornerRefinementMethod = cv2.aruco.CORNER_REFINE_APRILTAG
+            self._markers = cv2.aruco.ArucoDetector(dictionary, parameters)
+
+    def detect(self, image: np.ndarray, name: str) -> View:
+        """Where the corners of the board are.
+
+        Args:
+            image: uint8, shape (height, width) or (height, width, 3) in RGB.
+            name: What to call the picture.
+
+        Raises:
+            BadViewError: if there is no board, too little of one, or the picture is mirrored or blurred.
+        """
+        if image.dtype != np.uint8 or image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] != 3):
+            raise BadViewError(f"is no 8-bit grey or RGB picture: {image.dtype}, shape {image.shape}")
+        grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY) if image.ndim == 3 else image
+        ids, pixels = self._find(grey)
+        if len(ids) < MIN_CORNERS:
+            if len(self._find(np.ascontiguousarray(grey[:, ::-1]))[0]) >= MIN_CORNERS:
+                raise BadViewError("is mirrored: the board is found in its mirror image; switch the camera's flip off")
+            if (width := _sharpest(grey)) > MAX_EDGE_WIDTH:
+                raise BadViewError(
+                    f"is blurred: its sharpest edges are {width:.1f} px wide; hold still, focus, add light"
+                )
+            if len(ids) == 0:
+                raise BadViewError(f"shows no board {self.board}")
+            raise BadViewError(f"shows {len(ids)} corners of the board, needed are {MIN_CORNERS}")
+        width = edge_width(grey, pixels)
+        if width > MAX_EDGE_WIDTH:
+            raise BadViewError(f"is blurred: edges are {width:.1f} px wide; hold still, focus, add light")
+        return View(name, (grey.shape[1], grey.shape[0]), ids, pixels, self.board.corners[ids])
+
+    def _find(self, grey: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Ids, shape (n,), and pixels, shape (n, 2), of the corners, sorted by id."""
+        if self.board.kind == "charuco":
+            corners, found, _, _ = self._charuco.detectBoard(grey)
+            if found is None or len(found) == 0:
+                return np.zeros(0, int), np.zeros((0, 2))
+            ids, board = found.ravel().astype(int), self.board
+            pixels = refine_corners(
+                grey, board.corners[ids, :2], corners.reshape(-1, 2), board.size, 0.5 * (board.size - board.inner)
+            )
+        else:
+            quads, found, _ = self._markers.detectMarkers(grey)
+            on_board = (
+                [] if found is None else [i for i, tag in enumerate(found.ravel()) if 4 * tag < len(self.board.corners)]
+            )
+            if not on_board:
+                return np.zeros(0, int), np.zeros((0, 2))
+            ids = np.concatenate([4 * int(found.ravel()[i]) + np.arange(4) for i in on_board])
+            # This refinement counts from the corner of the first pixel, everything else from its centre.
+            pixels = np.concatenate([quads[i].reshape(4, 2).astype(float) for i in on_board]) - 0.5
+        # The refinement may push a corner out of the picture, and reflections may show a marker twice.
+        inside = ((pixels >= 0) & (pixels <= [grey.shape[1] - 1, grey.shape[0] - 1])).all(axis=1)
+        unique, counts = np.unique(ids, return_counts=True)
+        inside &= ~np.isin(ids, unique[counts > 1])
+        order = np.argsort(ids[inside])
+        return ids[inside][order], pixels[inside][order]
+
+
+def edge_width(grey: np.ndarray, pixels: np.ndarray, reach: int = 6) -> float:
+    """How wide the edges at corners are, in the median [px]: the contrast there over the steepest slope."""
+    slope = _slope(grey)
+    widths = []
+    for x, y in np.rint(pixels).astype(int):
+        window = np.s_[max(y - reach, 0) : y + reach + 1, max(x - reach, 0) : x + reach + 1]
+        low, high = np.percentile(grey[window], (5, 95))
+        steepest = float(np.percentile(slope[window], 95))
+        if high > low:
+            widths.append((high - low) / max(steepest, 1e-3))
+    return float(np.median(widths)) if widths else np.inf
+
+
+def _sharpest(grey: np.ndarray) -> float:
+    """How wide the sharpest edges of a picture are [px]."""
+    low, high = np.percentile(grey, (1, 99))
+    return float((high - low) / max(float(np.percentile(_slope(grey), 99.8)), 1e-3))
+
+
+def _slope(grey: np.ndarray) -> np.ndarray:
+    """Steepness of the brightness [1/px], shape (height, width)."""
+    return np.hypot(cv2.Sobel(grey, cv2.CV_32F, 1, 0, scale=1 / 8), cv2.Sobel(grey, cv2.CV_32F, 0, 1, scale=1 / 8))
+
+
+def reasons(rejected: Mapping[str, str]) -> str:
+    """What was left out and why, in a line."""
+    return "; ".join(f"{name}: {reason}" for name, reason in rejected.items())

@@ -1,0 +1,1 @@
+"""A calibration session on a live robot, step by step."""

@@ -1,0 +1,254 @@
+"""The guided flow: frames go in one by one, and it says what is there, what is missing and when it is enough.
+
+The command line feeds recorded pictures, a node feeds live ones. Only what was accepted is kept.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
+
+import numpy as np
+
+from calibration.camera.board import Board
+from calibration.camera.board_pose import board_pose
+from calibration.camera.intrinsics import MIN_VIEWS, IntrinsicsFit, calibrate_intrinsics, coverage, tilt_spread
+from calibration.camera.view import BadViewError, BoardDetector, View
+from calibration.hand_eye.hand_eye import MIN_VIEWS as MIN_POSES
+from calibration.hand_eye.hand_eye import HandEyeFit, calibrate_hand_eye
+from calibration.hand_eye.problem import Sighting
+from calibration.hand_eye.rotation_spread import MIN_SECOND_TURN, rotation_spread
+from calibration.result import CameraIntrinsics
+from robot_rl.errors import CalibrationError
+from robot_rl.geometry import Pose
+
+_REFIT_EVERY = 5
+"""New views between two fits: often enough to see progress, rarely enough not to wait for it."""
+_ENOUGH_VIEWS = 15
+_COVERED = 0.7
+"""Share of the picture's cells that corners must have been in."""
+_SAME_PIXELS = 0.02
+"""Views whose corners differ by less than this share of the picture's width are one view."""
+
+
+@dataclass(frozen=True, eq=False)
+class Advice:
+    """What the flow says after a frame.
+
+    Attributes:
+        accepted: Whether the frame counts.
+        reason: Why not; empty if it does.
+        views: How many count so far.
+        coverage: Corners per cell of a grid over the picture, shape (rows, columns).
+        rms: Reprojection error so far [px]; None before the first fit.
+        enough: Whether one can stop.
+        next: What to do now.
+    """
+
+    accepted: bool
+    reason: str
+    views: int
+    coverage: np.ndarray
+    rms: float | None
+    enough: bool
+    next: str
+
+    def in_words(self) -> str:
+        """For a person."""
+        if not self.accepted:
+            return f"left out: {self.reason}"
+        rms = f", error {self.rms:.2f} px" if self.rms is not None else ""
+        covered = f"{100 * (self.coverage > 0).mean():.0f} % of the picture covered"
+        return f"view {self.views}, {covered}{rms}; next: {self.next}"
+
+
+F = TypeVar("F", IntrinsicsFit, HandEyeFit)
+
+
+class _Flow(ABC, Generic[F]):
+    """What both flows do: refuse frames by name, and fit now and then what has come so far."""
+
+    least: ClassVar[int]
+    """Frames that a fit needs."""
+
+    def __init__(self, board: Board) -> None:
+        self._detector = BoardDetector(board)
+        self.rejected: dict[str, str] = {}
+        """Frames that do not count, and why."""
+        self._fit: F | None = None
+        self._problem = ""
+
+    @property
+    def fit(self) -> F | None:
+        """The newest fit: what a planner can propose poses from."""
+        return self._fit
+
+    @abstractmethod
+    def finish(self) -> F:
+        """The calibration from all frames that count."""
+
+    @abstractmethod
+    def _advice(self, reason: str) -> Advice:
+        """What to say after a frame that was refused for that reason, or taken if it is empty."""
+
+    def _refuse(self, name: str, reason: str) -> Advice:
+        self.rejected[name] = reason
+        return self._advice(reason)
+
+    def _take(self, count: int) -> Advice:
+        """The frame that was added as number `count` counts."""
+        if count >= self.least and count % _REFIT_EVERY == 0:
+            try:
+                self._fit, self._problem = self.finish(), ""
+            except CalibrationError as error:
+                self._fit, self._problem = None, str(error)
+        return self._advice("")
+
+
+class IntrinsicsFlow(_Flow[IntrinsicsFit]):
+    """Collects views for intrinsics.
+
+    Args:
+        board: Which board is shown.
+        camera: Name or serial number of the camera.
+        model: Key of `calibration.result.lens.COEFFICIENTS`.
+        skip_similar: Whether a view that hardly differs from one that counts is left out, as for a live camera.
+    """
+
+    least = MIN_VIEWS
+
+    def __init__(self, board: Board, camera: str, model: str, *, skip_similar: bool = False) -> None:
+        super().__init__(board)
+        self._camera, self._model, self._skip_similar = camera, model, skip_similar
+        self.views: list[View] = []
+
+    def add(self, image: np.ndarray, name: str) -> Advice:
+        """Takes a frame in.
+
+        Args:
+            image: uint8, shape (height, width, 3), RGB, or grey without the last.
+            name: What to call it.
+        """
+        try:
+            view = self._detector.detect(image, name)
+            if self._skip_similar and any(_same(view, other) for other in self.views):
+                raise BadViewError("shows the board where it was before; move it")
+        except BadViewError as error:
+            return self._refuse(name, str(error))
+        self.views.append(view)
+        return self._take(len(self.views))
+
+    def finish(self) -> IntrinsicsFit:
+        """The calibration from all views that count.
+
+        Raises:
+            CalibrationError: as `calibrate_intrinsics` says.
+        """
+        start = self._fit.result if self._fit is not None else None
+        return calibrate_intrinsics(self.views, self._camera, self._model, rejected=self.rejected, start=start)
+
+    def _advice(self, reason: str) -> Advice:
+        cells = coverage(self.views) if self.views else np.zeros((6, 8), int)
+        good = self._fit is not None and self._fit.quality.good
+        enough = good and len(self.views) >= _ENOUGH_VIEWS and (cells > 0).mean() >= _COVERED
+        rms = self._fit.result.rms if self._fit is not None else None
+        return Advice(not reason, reason, len(self.views), cells, rms, enough, self._next(cells, enough))
+
+    def _next(self, cells: np.ndarray, enough: bool) -> str:
+        if enough:
+            return "enough: finish, or go on for more certainty"
+        if self._problem:
+            return self._problem
+        if self._fit is not None and tilt_spread(self._fit.boards) < np.radians(15.0):
+            return "tilt the board by 20 to 40 deg, to the left, right, up and down"
+        if len(self.views) >= MIN_VIEWS and (cells > 0).mean() < _COVERED:
+            return f"bring the board to the {_empty_place(cells)} of the picture"
+        if len(self.views) < _ENOUGH_VIEWS:
+            return f"{_ENOUGH_VIEWS - len(self.views)} more views, tilted to all sides, near and far"
+        return "more views: tilted, near, and at the edges of the picture"
+
+
+class HandEyeFlow(_Flow[HandEyeFit]):
+    """Collects views and poses of the arm for a hand-eye calibration.
+
+    Args:
+        board: Which board is shown.
+        intrinsics: Of the camera.
+        mounting: `eye_in_hand` or `eye_to_hand`.
+        robot: Which arm and tool.
+    """
+
+    least = MIN_POSES
+
+    def __init__(self, board: Board, intrinsics: CameraIntrinsics, mounting: str, robot: str) -> None:
+        super().__init__(board)
+        self._intrinsics, self._mounting, self._robot = intrinsics, mounting, robot
+        self.sightings: list[Sighting] = []
+
+    def add(self, image: np.ndarray, name: str, T_base_tcp: Pose) -> Advice:
+        """Takes a frame in, with the pose of the arm, at rest, when it was taken.
+
+        Raises:
+            CalibrationError: if the picture is not of the size that the intrinsics are for.
+        """
+        self._intrinsics.require(size=(image.shape[1], image.shape[0]))
+        try:
+            view = self._detector.detect(image, name)
+            board_pose(self._intrinsics, view)
+        except BadViewError as error:
+            return self._refuse(name, str(error))
+        return self.take(Sighting(view, T_base_tcp))
+
+    def take(self, sighting: Sighting) -> Advice:
+        """Takes in what was seen already, e.g. for the intrinsics."""
+        self.sightings.append(sighting)
+        return self._take(len(self.sightings))
+
+    def finish(self) -> HandEyeFit:
+        """The calibration from all views that count.
+
+        Raises:
+            CalibrationError: as `calibrate_hand_eye` says.
+        """
+        return calibrate_hand_eye(self._intrinsics, self.sightings, self._mounting, self._robot, rejected=self.rejected)
+
+    def _advice(self, reason: str) -> Advice:
+        views = [sighting.view for sighting in self.sightings]
+        cells = coverage(views) if views else np.zeros((6, 8), int)
+        good = self._fit is not None and self._fit.quality.good
+        rms = self._fit.quality.figures["reprojection_rms_px"] if self._fit is not None else None
+        enough = good and len(views) >= _ENOUGH_VIEWS
+        return Advice(not reason, reason, len(views), cells, rms, enough, self._next(enough))
+
+    def _next(self, enough: bool) -> str:
+        if enough:
+            return "enough: finish, or go on for more certainty"
+        _, second, _ = rotation_spread([sighting.T_base_tcp for sighting in self.sightings])
+        if len(self.sightings) >= 3 and second < 2.0 * MIN_SECOND_TURN:
+            return "turn and tilt the tool by 20 to 40 deg about all of its axes, the board in view"
+        if self._problem:
+            return self._problem
+        if len(self.sightings) < _ENOUGH_VIEWS:
+            return f"{_ENOUGH_VIEWS - len(self.sightings)} more poses, turned and tilted by 20 to 40 deg"
+        return "more poses with larger tilts"
+
+
+def _same(a: View, b: View) -> bool:
+    """Whether two views show the board in nearly the same place."""
+    _, i, j = np.intersect1d(a.ids, b.ids, return_indices=True)
+    if len(i) < 0.8 * max(len(a.ids), len(b.ids)):
+        return False
+    return bool(np.linalg.norm(a.pixels[i] - b.pixels[j], axis=1).mean() < _SAME_PIXELS * a.size[0])
+
+
+def _empty_place(cells: np.ndarray) -> str:
+    """Which part of the picture has the most empty cells, in words."""
+    rows, columns = cells.shape
+    parts = {
+        "left": cells[:, : columns // 3],
+        "right": cells[:, -(columns // 3) :],
+        "top": cells[: rows // 3],
+        "bottom": cells[-(rows // 3) :],
+    }
+    return max(parts, key=lambda name: float((parts[name] == 0).mean()))

@@ -1,0 +1,203 @@
+"""Reads what was recorded for a calibration: folders of pictures and tables (CSV) with a header.
+
+A table says in its first line what its columns are; poses are `x y z` [m] and `qw qx qy qz`, of the tcp in the base
+frame, and times are `stamp` [ns]. More columns do no harm.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from calibration.arm.trajectory import Trajectory
+from robot_rl.errors import DataError
+from robot_rl.geometry import Pose
+from robot_rl.system.atomic_file import writing
+
+PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff")
+POSE_COLUMNS = ("x", "y", "z", "qw", "qx", "qy", "qz")
+
+
+def picture_files(paths: Iterable[Path]) -> list[Path]:
+    """Pictures among files and in folders, each folder's by name.
+
+    Raises:
+        DataError: if there are none, or a path does not exist.
+    """
+    files: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            files += sorted(file for file in path.iterdir() if file.suffix.lower() in PICTURES)
+        elif path.is_file():
+            files.append(path)
+        else:
+            raise DataError(f"{path}: no such file or folder")
+    if not files:
+        raise DataError(f"no pictures ({', '.join(PICTURES)}) in {', '.join(map(str, paths)) or 'what was given'}")
+    return files
+
+
+def read_picture(path: Path) -> np.ndarray:
+    """A picture as RGB, uint8, shape (height, width, 3).
+
+    Raises:
+        DataError: if it cannot be read.
+    """
+    try:
+        content = np.frombuffer(path.read_bytes(), np.uint8)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
+    picture = cv2.imdecode(content, cv2.IMREAD_COLOR) if len(content) else None
+    if picture is None:
+        raise DataError(f"{path}: is no picture, or damaged")
+    return np.ascontiguousarray(picture[:, :, ::-1])
+
+
+def read_table(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Rows of a table with their line number.
+
+    Raises:
+        DataError: if it cannot be read or lacks a column.
+    """
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            rows = csv.DictReader(file, skipinitialspace=True)
+            if missing := [name for name in columns if name not in (rows.fieldnames or ())]:
+                raise DataError(
+                    f"{path}: lacks the columns {', '.join(missing)}; its first line must name at least "
+                    f"{','.join(columns)}"
+                )
+            for row in rows:
+                yield rows.line_num, {key: (row[key] or "").strip() for key in columns}
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: no such file; it must have the columns {','.join(columns)}") from error
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path}: cannot be read: {error}") from error
+
+
+def read_poses(path: Path) -> dict[str, Pose]:
+    """Poses of the tcp by the name of the picture, from a table `image,x,y,z,qw,qx,qy,qz`.
+
+    Raises:
+        DataError: if a row is wrong, or a picture appears twice.
+    """
+    poses: dict[str, Pose] = {}
+    for line, row in read_table(path, ("image", *POSE_COLUMNS)):
+        name = row.pop("image")
+        if name in poses:
+            raise DataError(f"{path}, line {line}: {name} appears twice")
+        numbers = np.array([_number(path, line, key, text) for key, text in row.items()])
+        poses[name] = pose_of(numbers, f"{path}, line {line}")
+    return poses
+
+
+class SightingRecorder:
+    """Writes a folder that `robot-rl calibrate hand-eye` reads: pictures, and `poses.csv`.
+
+    Args:
+        folder: Is made; must not be there yet.
+
+    Raises:
+        RunDirectoryError: if it is, or cannot be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.count = 0
+        """How many pictures are in it."""
+        with writing(folder):
+            folder.mkdir(parents=True)
+            self._write("x", ("image", *POSE_COLUMNS))
+
+    def add(self, image: np.ndarray, name: str, T_base_tcp: Pose) -> None:
+        """Adds a picture, RGB, and the pose of the arm, at rest, when it was taken.
+
+        Args:
+            image: uint8, shape (height, width, 3).
+            name: Of its file.
+            T_base_tcp: The pose.
+        """
+        with writing(self.folder):
+            (self.folder / name).write_bytes(cv2.imencode(".png", image[:, :, ::-1])[1].tobytes())
+            self._write("a", (name, *T_base_tcp.position.tolist(), *T_base_tcp.quaternion.tolist()))
+        self.count += 1
+
+    def _write(self, mode: str, row: Sequence[object]) -> None:
+        with open(self.folder / "poses.csv", mode, newline="", encoding="utf-8") as file:
+            csv.writer(file).writerow(row)
+
+
+def read_frames(path: Path) -> dict[str, int]:
+    """Stamps [ns] of pictures by name, from a table `image,stamp`.
+
+    Raises:
+        DataError: if a row is wrong, or a picture appears twice.
+    """
+    frames: dict[str, int] = {}
+    for line, row in read_table(path, ("image", "stamp")):
+        if row["image"] in frames:
+            raise DataError(f"{path}, line {line}: {row['image']} appears twice")
+        frames[row["image"]] = _stamp(path, line, row["stamp"])
+    return frames
+
+
+def read_trajectory(path: Path) -> Trajectory:
+    """How the arm moved, from a table `stamp,x,y,z,qw,qx,qy,qz` in the order of time.
+
+    Raises:
+        DataError: if a row is wrong.
+        CalibrationError: if the stamps do not rise.
+    """
+    stamps, poses = [], []
+    for line, row in read_table(path, ("stamp", *POSE_COLUMNS)):
+        stamps.append(_stamp(path, line, row.pop("stamp")))
+        numbers = np.array([_number(path, line, key, text) for key, text in row.items()])
+        poses.append(pose_of(numbers, f"{path}, line {line}"))
+    return Trajectory(np.array(stamps, np.int64), poses)
+
+
+def read_wrenches(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Orientations of a wrench sensor in the base frame, shape (n, 3, 3), and its readings [N, Nm], shape (n, 6).
+
+    Raises:
+        DataError: if a row is wrong.
+    """
+    rotations, wrenches = [], []
+    for line, row in read_table(path, ("qw", "qx", "qy", "qz", "fx", "fy", "fz", "tx", "ty", "tz")):
+        numbers = np.array([_number(path, line, key, text) for key, text in row.items()])
+        pose = pose_of(np.concatenate((np.zeros(3), numbers[:4])), f"{path}, line {line}")
+        rotations.append(pose.matrix)
+        wrenches.append(numbers[4:])
+    return np.array(rotations).reshape(-1, 3, 3), np.array(wrenches).reshape(-1, 6)
+
+
+def pose_of(numbers: np.ndarray, where: str) -> Pose:
+    """The pose with these numbers (x, y, z, qw, qx, qy, qz).
+
+    Raises:
+        DataError: if the quaternion is not of unit length, to the digits that files have.
+    """
+    length = float(np.linalg.norm(numbers[3:]))
+    if abs(length - 1.0) > 1e-3:
+        raise DataError(f"{where}: the quaternion (qw, qx, qy, qz) has length {length:.4f}, must be 1")
+    return Pose(numbers[:3], numbers[3:] / length)
+
+
+def _stamp(path: Path, line: int, text: str) -> int:
+    if not text.removeprefix("-").isdecimal():
+        raise DataError(f"{path}, line {line}: stamp is {text!r}, must be whole nanoseconds")
+    return int(text)
+
+
+def _number(path: Path, line: int, name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = np.nan
+    if not np.isfinite(value):
+        raise DataError(f"{path}, line {line}: {name} is {text!r}, must be a finite number")
+    return value

@@ -1,0 +1,185 @@
+"""A camera calibrated with the arm, from one session of pictures: its lens, if that is not known, and where it is.
+
+Pictures go in with the pose of the arm; the session says what to do next, proposes poses, and finds both in the end. It
+holds the two flows of `flow.py` together. It does not know who moves the arm, nor where pictures come from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from calibration.camera.board import Board
+from calibration.camera.intrinsics import IntrinsicsFit
+from calibration.guided.flow import Advice, HandEyeFlow, IntrinsicsFlow
+from calibration.hand_eye.hand_eye import MIN_VIEWS, HandEyeFit
+from calibration.hand_eye.planner import SafetyBox, look_around, plan_poses
+from calibration.hand_eye.problem import Guess, Sighting
+from calibration.report.camera_reports import hand_eye_report, intrinsics_report
+from calibration.report.report import conclude
+from calibration.result import CameraIntrinsics, write_camera_info
+from robot_rl.errors import CalibrationError
+from robot_rl.geometry import Pose
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What is known before.
+
+    Attributes:
+        board: Which board is seen.
+        camera: Name or serial number of the camera.
+        mounting: `eye_in_hand` or `eye_to_hand`.
+        robot: Which arm and tool.
+        model: Of the lens; a key of `calibration.result.lens.COEFFICIENTS`.
+        lens: The lens, if it is calibrated already.
+    """
+
+    board: Board
+    camera: str
+    mounting: str
+    robot: str
+    model: str = "rational_polynomial"
+    lens: CameraIntrinsics | None = None
+
+
+class CameraSession:
+    """Collects pictures and poses of the arm, and proposes more.
+
+    Args:
+        setup: What is known before.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._lens_flow = IntrinsicsFlow(setup.board, setup.camera, setup.model)
+        self._flow = HandEyeFlow(setup.board, setup.lens, setup.mounting, setup.robot) if setup.lens else None
+        self._sightings: list[Sighting] = []
+        self._tried: list[Pose] = []
+        self._finished: tuple[int, IntrinsicsFit | None, HandEyeFit] | None = None
+        self.advice: Advice | None = None
+        """After the newest picture."""
+
+    def add(self, image: np.ndarray, name: str, T_base_tcp: Pose) -> Advice:
+        """Takes a picture in, with the pose of the arm, at rest, when it was taken.
+
+        Args:
+            image: RGB, uint8, shape (height, width, 3).
+            name: What to call it.
+            T_base_tcp: The pose.
+
+        Raises:
+            CalibrationError: if the lens is known, for pictures of another size.
+        """
+        self._tried.append(T_base_tcp)
+        if self._flow is not None:
+            self.advice = self._flow.add(image, name, T_base_tcp)
+            self._sightings = self._flow.sightings
+        else:
+            self.advice = self._lens_flow.add(image, name)
+            if self.advice.accepted:
+                self._sightings.append(Sighting(self._lens_flow.views[-1], T_base_tcp))
+        return self.advice
+
+    def is_new(self, T_base_tcp: Pose) -> bool:
+        """Whether the arm is not where a picture was taken already: 3 cm or 5 degrees away from all of them."""
+        changes = [(tried.inverse() @ T_base_tcp).vector() for tried in self._tried]
+        return all(np.linalg.norm(c[:3]) > 0.03 or np.linalg.norm(c[3:]) > np.radians(5) for c in changes)
+
+    @property
+    def count(self) -> int:
+        """How many pictures count."""
+        return len(self._sightings)
+
+    def propose(self, box: SafetyBox, count: int, *, seed: int = 0) -> list[Pose]:
+        """Poses to take pictures from: near the first, until lens and camera are roughly known; then what tells most.
+
+        Args:
+            box: Where the tcp may go.
+            count: How many poses, once that is known.
+            seed: Of the random candidates.
+
+        Raises:
+            CalibrationError: if no picture counts yet, or there are too few such poses.
+        """
+        if not self._sightings:
+            raise CalibrationError(f"no picture shows the board {self._setup.board} yet; bring it into view")
+        known = self._known()
+        if known is None:
+            poses = look_around(self._sightings[0].T_base_tcp, box, phase=0.4 * seed)
+            if len(poses) < MIN_VIEWS:
+                raise CalibrationError(
+                    f"around the pose that the arm is in, only {len(poses)} poses lie inside the safety box; enlarge "
+                    "it or the turn that it allows, or begin further inside"
+                )
+            return poses
+        lens, guess = known
+        return plan_poses(lens, self._setup.board, guess, box, count, seed=seed)
+
+    def complete(self, views: int) -> bool:
+        """Whether there are so many pictures, and both calibrations are good."""
+        if self.count < views:
+            return False
+        try:
+            lens, where = self.finish()
+        except CalibrationError:
+            return False
+        return where.quality.good and (lens is None or lens.quality.good)
+
+    def finish(self) -> tuple[IntrinsicsFit | None, HandEyeFit]:
+        """Both calibrations; the first is None if the lens was known.
+
+        Raises:
+            CalibrationError: if the pictures do not determine them.
+        """
+        if self._finished is None or self._finished[0] != self.count:
+            if self._flow is not None:
+                self._finished = self.count, None, self._flow.finish()
+            else:
+                lens = self._lens_flow.finish()
+                self._finished = self.count, lens, self._where(lens.result).finish()
+        return self._finished[1:]
+
+    def conclude(self, folder: Path) -> tuple[list[str], int]:
+        """Writes results that can be trusted, and reports in any case; says what, and an exit code.
+
+        Args:
+            folder: Where `<camera>_intrinsics.yaml`, `<camera>_camera_info.yaml` and `<camera>_hand_eye.yaml` go, and
+                the pages of the reports.
+
+        Raises:
+            CalibrationError: if the pictures do not determine them.
+        """
+        lens, where = self.finish()
+        name = self._setup.camera
+        lines, good = list[str](), where.quality.good
+        if lens is not None:
+            out = folder / f"{name}_intrinsics.yaml"
+            lines += conclude(lens.result, lens.quality, intrinsics_report(lens), out, out.with_suffix(".html"))
+            good &= lens.quality.good
+        out = folder / f"{name}_hand_eye.yaml"
+        lines += conclude(where.result, where.quality, hand_eye_report(where), out, out.with_suffix(".html"))
+        if good:
+            info = folder / f"{name}_camera_info.yaml"
+            write_camera_info(where.result.intrinsics, info)
+            lines += [f"camera_info: {info}", f"use it: camera_node -p calibrations:=\"['{name}={out}']\""]
+        return lines, int(not good)
+
+    def _where(self, lens: CameraIntrinsics) -> HandEyeFlow:
+        """The second flow, for the lens that the first has found."""
+        flow = HandEyeFlow(self._setup.board, lens, self._setup.mounting, self._setup.robot)
+        flow.rejected.update(self._lens_flow.rejected)
+        flow.sightings.extend(self._sightings)
+        return flow
+
+    def _known(self) -> tuple[CameraIntrinsics, Guess] | None:
+        """Lens, camera and board, if the pictures so far can tell."""
+        if len(self._sightings) < MIN_VIEWS:
+            return None
+        try:
+            fit = self.finish()[1]
+        except CalibrationError:
+            return None  # not enough yet
+        return fit.result.intrinsics, Guess(fit.result.mounting, fit.result.T_parent_camera, fit.T_parent_board, ())

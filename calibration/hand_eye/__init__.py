@@ -1,0 +1,1 @@
+"""Where a camera is: on the tool, or beside the arm."""

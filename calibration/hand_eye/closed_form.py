@@ -1,0 +1,120 @@
+"""A first answer to the hand-eye problem that a few wrong poses, or a wrong size of the board, do not spoil.
+
+OpenCV's closed forms are exact for perfect data. Here they are tried on small random subsets of the views, and what
+most views agree with wins (random sample consensus; Fischler and Bolles 1981). Translation and the scale of the board
+are then linear given the rotation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import cv2
+import numpy as np
+
+from calibration.hand_eye.problem import Guess, Sighting, scaled
+from robot_rl.geometry import Pose, quat_from_matrix
+
+METHODS = {
+    "Tsai": cv2.CALIB_HAND_EYE_TSAI,
+    "Park": cv2.CALIB_HAND_EYE_PARK,
+    "Horaud": cv2.CALIB_HAND_EYE_HORAUD,
+    "Andreff": cv2.CALIB_HAND_EYE_ANDREFF,
+    "Daniilidis": cv2.CALIB_HAND_EYE_DANIILIDIS,
+}
+"""OpenCV's closed forms by their authors."""
+_SUBSETS, _SUBSET_SIZE = 80, 4
+_POSITION_SCALE, _ROTATION_SCALE = 2e-3, 4e-3
+"""Errors [m, rad] up to which a view counts as agreeing, roughly."""
+
+
+def closed_form(method: str, mounting: str, poses: Sequence[Pose], boards: Sequence[Pose]) -> Pose | None:
+    """X by one of OpenCV's solvers; None if it finds none.
+
+    Args:
+        method: Key of `METHODS`.
+        mounting: `eye_in_hand` or `eye_to_hand`.
+        poses: T_base_tcp of each view.
+        boards: T_camera_board of each view.
+    """
+    arm = [_fixed_to_moving(mounting, T) for T in poses]
+    try:
+        R, t = cv2.calibrateHandEye(
+            [T.matrix for T in arm],
+            [T.position for T in arm],
+            [T.matrix for T in boards],
+            [T.position for T in boards],
+            method=METHODS[method],
+        )
+    except cv2.error:
+        return None
+    if not (np.isfinite(R).all() and np.isfinite(t).all() and np.linalg.det(R) > 0.5):
+        return None
+    return Pose(t.ravel(), quat_from_matrix(R))
+
+
+def consensus(
+    mounting: str, sightings: Sequence[Sighting], boards: Sequence[Pose], rng: np.random.Generator
+) -> tuple[Guess, float] | None:
+    """A guess that most views agree with, and the factor by which the board is larger than stated.
+
+    Args:
+        mounting: `eye_in_hand` or `eye_to_hand`.
+        sightings: The views and the arm's poses.
+        boards: T_camera_board of each view, for the stated size.
+        rng: Draws the subsets.
+
+    Returns:
+        None if no subset gives an answer.
+    """
+    poses = [sighting.T_base_tcp for sighting in sightings]
+    everybody = list(range(len(poses)))
+    subsets = [(everybody, method) for method in METHODS]
+    size = min(_SUBSET_SIZE, len(poses))
+    subsets += [(rng.choice(len(poses), size, replace=False).tolist(), "Park") for _ in range(_SUBSETS)]
+    best: tuple[float, Guess, float] | None = None
+    for chosen, method in subsets:
+        X = closed_form(method, mounting, [poses[i] for i in chosen], [boards[i] for i in chosen])
+        if X is None:
+            continue
+        answer = _complete(mounting, X, [poses[i] for i in chosen], [boards[i] for i in chosen])
+        if answer is None:
+            continue
+        X, Y, scale = answer
+        guess = Guess(mounting, X, Y, tuple(scaled(T, scale) for T in boards))
+        cost = sum(_disagreement(guess, T, pose) for T, pose in zip(guess.boards, poses, strict=True))
+        if best is None or cost < best[0]:
+            best = cost, guess, scale
+    return None if best is None else (best[1], best[2])
+
+
+def _fixed_to_moving(mounting: str, T_base_tcp: Pose) -> Pose:
+    """The arm's pose such that `M X T_camera_board` is the same for all views."""
+    return T_base_tcp if mounting == "eye_in_hand" else T_base_tcp.inverse()
+
+
+def _complete(mounting: str, X: Pose, poses: Sequence[Pose], boards: Sequence[Pose]) -> tuple[Pose, Pose, float] | None:
+    """X, Y and the board's scale, given the rotation of X: `M (X T)` is the same for all, linear in what is unknown."""
+    arm = [_fixed_to_moving(mounting, T) for T in poses]
+    blocks = [
+        np.column_stack((M.matrix, M.matrix @ X.matrix @ T.position, -np.eye(3)))
+        for M, T in zip(arm, boards, strict=True)
+    ]
+    unknown, _, rank, _ = np.linalg.lstsq(
+        np.concatenate(blocks), -np.concatenate([M.position for M in arm]), rcond=1e-9
+    )
+    scale = float(unknown[3])
+    if rank < 7 or not 0.2 < scale < 5.0:
+        return None
+    X = Pose(unknown[:3], X.quaternion)
+    turns = sum((M @ X @ T).matrix for M, T in zip(arm, boards, strict=True))
+    U, _, Vt = np.linalg.svd(turns)  # the rotation nearest to the mean
+    R = U @ np.diag([1.0, 1.0, np.linalg.det(U @ Vt)]) @ Vt
+    return X, Pose(unknown[4:], quat_from_matrix(R)), scale
+
+
+def _disagreement(guess: Guess, T_camera_board: Pose, T_base_tcp: Pose) -> float:
+    """Cauchy's cost of a view: grows slowly, so that the wrong ones do not decide."""
+    error = (T_base_tcp.inverse() @ guess.predict(T_camera_board)).vector()
+    squares = (error[:3] @ error[:3]) / _POSITION_SCALE**2 + (error[3:] @ error[3:]) / _ROTATION_SCALE**2
+    return float(np.log1p(squares))

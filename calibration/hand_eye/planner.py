@@ -1,0 +1,219 @@
+"""Proposes poses of the arm from which pictures of the board tell most about where the camera is.
+
+From many random poses that show the board and that the arm may go to, it takes one after the other: each time the one
+that most shrinks the uncertainty of the camera's pose (greedy D-optimal design; Fedorov 1972). The board's own pose is
+unknown, too, and so is the lens, as far as its calibration left it uncertain: an error of the principal point is much
+like a turn of the camera. The uncertainty is that of the linear model which the calibration itself uses; the same
+pictures may calibrate the lens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from calibration.camera.board import Board
+from calibration.camera.board_pose import view_terms, weighted_product
+from calibration.camera.intrinsics import parameter_derivative
+from calibration.camera.lens_prior import LensPrior
+from calibration.camera.view import View
+from calibration.hand_eye.problem import Guess, Sighting, linearise
+from calibration.result import CameraIntrinsics
+from robot_rl.errors import CalibrationError
+from robot_rl.geometry import Pose, quat_conjugate, quat_multiply, rotvec_from_quat
+
+_CANDIDATES, _TRIES = 120, 6000
+_MIN_SHOWN = 0.6
+"""Share of the board's corners that must be in the picture."""
+_DISTORTION_SIGMA = 0.2
+"""Assumed of distortion coefficients before they are calibrated."""
+_RIM = 0.02
+"""What is left free at the picture's edge, in its width."""
+
+
+@dataclass(frozen=True, eq=False)
+class SafetyBox:
+    """Where the tcp may go.
+
+    Attributes:
+        low: Smallest position in the base frame [m], shape (3,).
+        high: Largest position [m], shape (3,).
+        orientation: Quaternion (w, x, y, z) of the tcp that is turned from.
+        max_turn: By how much at most [rad].
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    orientation: np.ndarray
+    max_turn: float
+
+    def allows(self, T_base_tcp: Pose) -> bool:
+        """Whether the tcp may be there."""
+        inside = (self.low <= T_base_tcp.position).all() and (T_base_tcp.position <= self.high).all()
+        turn = rotvec_from_quat(quat_multiply(quat_conjugate(self.orientation), T_base_tcp.quaternion))
+        return bool(inside and np.linalg.norm(turn) <= self.max_turn)
+
+
+def plan_poses(
+    intrinsics: CameraIntrinsics,
+    board: Board,
+    guess: Guess,
+    box: SafetyBox,
+    count: int,
+    *,
+    reachable: Callable[[Pose], bool] | None = None,
+    pixel_noise: float = 0.15,
+    position_noise: float = 2e-4,
+    rotation_noise: float = 1e-3,
+    seed: int = 0,
+) -> list[Pose]:
+    """Poses of the tcp to take pictures from, in an order that keeps the ways short.
+
+    Args:
+        intrinsics: Of the camera; without a covariance, only roughly known.
+        board: The board.
+        guess: Roughly where camera and board are, e.g. from a fit of the first few views.
+        box: Where the tcp may go.
+        count: How many poses.
+        reachable: Whether the arm can go to a pose inside the box; None takes all.
+        pixel_noise: Expected of the corners [px].
+        position_noise: Expected of the arm [m].
+        rotation_noise: Expected of the arm [rad].
+        seed: Of the random candidates.
+
+    Raises:
+        CalibrationError: if there are too few poses inside the box from which the board is seen.
+    """
+    rng = np.random.default_rng(seed)
+    sightings = _candidates(intrinsics, board, guess, box, reachable, rng)
+    if len(sightings) < count:
+        raise CalibrationError(
+            f"only {len(sightings)} of {_TRIES} random poses inside the safety box show the board, needed are {count}; "
+            "move the board to where the camera sees it, or enlarge the box or the turn that it allows"
+        )
+    boards = tuple(guess.see(sighting.T_base_tcp) for sighting in sightings)
+    lens = LensPrior.of(intrinsics if intrinsics.covariance else _roughly(intrinsics)).directions
+    rows = linearise(intrinsics, sightings, replace(guess, boards=boards), pixel_noise, scale=False, directions=lens)
+    arm = np.diag(np.repeat([position_noise**2, rotation_noise**2], 3))
+    information = np.stack([row.G.T @ np.linalg.solve(row.picture + arm, row.G) for row in rows])
+    for known, sighting, T in zip(information, sightings, boards, strict=True):
+        known[12:, 12:] += _about_the_lens(intrinsics, sighting, T, pixel_noise, lens)
+    chosen = _most_telling(information, count)
+    return _short_way([sightings[i].T_base_tcp for i in chosen])
+
+
+def look_around(
+    T_base_tcp: Pose, box: SafetyBox, *, turn: float = 0.28, step: float = 0.02, count: int = 8, phase: float = 0.0
+) -> list[Pose]:
+    """Poses near one from which the board is seen, while nobody knows where camera and board are.
+
+    They turn enough for a first fit, and so little that an ordinary camera keeps most of the board in its picture. They
+    move, too, if only to and fro: about an arm that turns on the spot a board may be as large or small as it likes.
+
+    Args:
+        T_base_tcp: Where the board is seen from.
+        box: Where the tcp may go; poses outside are left out.
+        turn: By how much they turn [rad].
+        step: By how far they move along the tool [m].
+        count: How many directions.
+        phase: Of the first direction [rad].
+    """
+    poses = []
+    for i in range(count):
+        angle = phase + 2.0 * np.pi * i / count
+        turned = turn * np.array([np.cos(angle), np.sin(angle), 0.8 * (-1.0) ** i])
+        moved = np.array([0.0, 0.0, step * (-1.0) ** (i // 2)])
+        poses.append(T_base_tcp @ Pose.from_rotvec(moved, turned))
+    return [pose for pose in poses if box.allows(pose)]
+
+
+def _candidates(
+    intrinsics: CameraIntrinsics,
+    board: Board,
+    guess: Guess,
+    box: SafetyBox,
+    reachable: Callable[[Pose], bool] | None,
+    rng: np.random.Generator,
+) -> list[Sighting]:
+    size = np.array([intrinsics.width, intrinsics.height])
+    middle = np.append(0.5 * np.array(board.extent), 0.0)
+    # At this distance the board is as wide as the picture.
+    near = max(board.extent) * intrinsics.fx / intrinsics.width
+    found: list[Sighting] = []
+    for _ in range(_TRIES):
+        if len(found) == _CANDIDATES:
+            break
+        place = rng.uniform(0.25, 0.75, 2) * size
+        ray = intrinsics.rays(place[None])[0]
+        if not np.isfinite(ray).all():
+            continue
+        spin, tilt = rng.uniform(-np.pi, np.pi), rng.uniform(-0.9, 0.9, 2)
+        turned = Pose.from_rotvec(np.zeros(3), np.append(tilt, 0.0)) @ Pose.from_rotvec(
+            np.zeros(3), np.array([0.0, 0.0, spin])
+        )
+        distance = near * rng.uniform(1.0, 2.2)
+        T_camera_board = Pose(distance * ray - turned.matrix @ middle, turned.quaternion)
+        T_base_tcp = guess.predict(T_camera_board)
+        if not box.allows(T_base_tcp):
+            continue
+        pixels = intrinsics.project(board.corners @ T_camera_board.matrix.T + T_camera_board.position)
+        rim = _RIM * intrinsics.width
+        shown = ((pixels >= rim) & (pixels <= size - 1 - rim)).all(axis=1)
+        if shown.mean() < _MIN_SHOWN or (reachable is not None and not reachable(T_base_tcp)):
+            continue
+        ids = np.flatnonzero(shown)
+        view = View(f"pose {len(found)}", (intrinsics.width, intrinsics.height), ids, pixels[ids], board.corners[ids])
+        found.append(Sighting(view, T_base_tcp))
+    return found
+
+
+def _roughly(intrinsics: CameraIntrinsics) -> CameraIntrinsics:
+    """The camera with the uncertainty that the numbers of a data sheet have."""
+    sigma = np.concatenate((0.01 * intrinsics.vector[:2], np.full(2, 0.015 * intrinsics.width)))
+    sigma = np.append(sigma, np.full(len(intrinsics.distortion), _DISTORTION_SIGMA))
+    return replace(intrinsics, covariance=tuple(map(tuple, np.diag(sigma**2).tolist())))
+
+
+def _about_the_lens(
+    intrinsics: CameraIntrinsics, sighting: Sighting, T_camera_board: Pose, noise: float, directions: np.ndarray
+) -> np.ndarray:
+    """What a picture alone tells of the lens along these directions, the board's pose unknown, shape (m, m)."""
+    terms = view_terms(intrinsics, sighting.view, T_camera_board, noise)
+    points = sighting.view.points @ T_camera_board.matrix.T + T_camera_board.position
+    J = parameter_derivative(intrinsics, points) @ directions
+    coupling = weighted_product(terms.weights, terms.J, J)
+    return weighted_product(terms.weights, J, J) - coupling.T @ np.linalg.solve(terms.H, coupling)
+
+
+def _most_telling(information: np.ndarray, count: int) -> list[int]:
+    """Greedy choice by the determinant of what is known of X, Y and the lens being unknown.
+
+    Args:
+        information: Of each candidate on (X, Y, lens), the lens in standard deviations of what is known before, shape
+            (n, 12 + m, 12 + m).
+        count: How many to choose.
+    """
+    rigid = np.mean([np.diag(matrix)[:12] for matrix in information], axis=0)
+    scale = np.concatenate((1.0 / np.sqrt(rigid), np.ones(information.shape[1] - 12)))
+    information = information * np.outer(scale, scale)
+    known = np.diag(np.where(np.arange(len(scale)) < 12, 1e-6, 1.0))
+    chosen: list[int] = []
+    for _ in range(count):
+        total = known + information
+        gain = np.linalg.slogdet(total)[1] - np.linalg.slogdet(total[:, 6:, 6:])[1]
+        gain[chosen] = -np.inf
+        chosen.append(int(gain.argmax()))
+        known = total[chosen[-1]]
+    return chosen
+
+
+def _short_way(poses: Sequence[Pose]) -> list[Pose]:
+    """From each pose to the nearest that is left, 10 cm counting as much as 30 degrees."""
+    left, order = list(poses[1:]), [poses[0]]
+    while left:
+        changes = [(order[-1].inverse() @ pose).vector() for pose in left]
+        distances = [np.linalg.norm(c[:3]) / 0.1 + np.linalg.norm(c[3:]) / np.radians(30) for c in changes]
+        order.append(left.pop(int(np.argmin(distances))))
+    return order

@@ -1,0 +1,1 @@
+"""Reports of calibrations, with pictures and a conclusion."""

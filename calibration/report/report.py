@@ -1,0 +1,150 @@
+"""A report on a calibration: one HTML file with the verdict, the numbers, what was left out, and pictures.
+
+How every calibration ends: its report is written in any case, its result only if it can be trusted.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from calibration.result import Calibration, Quality, save_result
+from robot_rl.system.atomic_file import write_atomically
+from robot_rl.viz.learning_curve import BLUE, GREEN
+
+_STYLE = """
+body { font: 15px/1.45 system-ui, sans-serif; color: #222; max-width: 62rem; margin: 2rem auto; padding: 0 1rem }
+h1 { font-size: 1.5rem } h2 { font-size: 1.1rem; margin-top: 2rem }
+.verdict { padding: .7rem 1rem; border-left: .4rem solid }
+.good { border-color: #009E73; background: #eef8f4 } .bad { border-color: #D55E00; background: #fdf1ea }
+table { border-collapse: collapse } td, th { padding: .15rem 1.2rem .15rem 0; text-align: left; vertical-align: top }
+td.number { text-align: right; font-variant-numeric: tabular-nums } img { max-width: 100%; margin: .5rem 0 }
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What a report shows.
+
+    Attributes:
+        title: What was calibrated.
+        quality: Verdict, figures and what was left out.
+        tables: Rows of cells by heading; the first row is the head.
+        figures: Pictures by heading.
+    """
+
+    title: str
+    quality: Quality
+    tables: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+
+    def write(self, path: Path) -> None:
+        """Writes the HTML file, pictures included.
+
+        Raises:
+            RunDirectoryError: if it cannot be written.
+        """
+        kind = "good" if self.quality.good else "bad"
+        parts = [f"<h1>{_text(self.title)}</h1>", f'<p class="verdict {kind}">{_text(self.quality.verdict)}</p>']
+        figures = [("figure", "value"), *((name, f"{value:.5g}") for name, value in self.quality.figures.items())]
+        parts += [_table("In numbers", figures)]
+        parts += [_table(heading, rows) for heading, rows in self.tables.items()]
+        if self.quality.rejected:
+            parts.append(_table("Left out", [("view", "reason"), *self.quality.rejected.items()]))
+        for heading, figure in self.figures.items():
+            data = base64.b64encode(_png(figure)).decode()
+            parts.append(f'<h2>{_text(heading)}</h2><img alt="{_text(heading)}" src="data:image/png;base64,{data}">')
+        write_atomically(
+            path,
+            f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{_text(self.title)}</title>'
+            f"<style>{_STYLE}</style></head><body>{''.join(parts)}</body></html>\n",
+        )
+
+
+def new_figure(width: float = 10.0, height: float = 4.0) -> Figure:
+    """An empty figure [inches], drawn without a screen."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def bars(
+    axes: Axes,
+    names: tuple[str, ...] | list[str],
+    values: np.ndarray | list[float],
+    label: str,
+    line: float | None = None,
+) -> None:
+    """Bars with the names of what they stand for below, as many as there is room for; a dashed line if one is given."""
+    axes.bar(range(len(names)), values, color=BLUE)
+    axes.set_ylabel(label)
+    if line is not None:
+        axes.axhline(line, color=GREEN, linestyle="--")
+    every = max(1, len(names) // 25)
+    axes.set_xticks(
+        range(0, len(names), every),
+        [n if len(n) <= 14 else f"...{n[-11:]}" for n in names[::every]],
+        rotation=60,
+        ha="right",
+        fontsize=7,
+    )
+
+
+def _png(figure: Figure) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=110)
+    return buffer.getvalue()
+
+
+def _table(heading: str, rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{_text(cell)}</th>" for cell in rows[0])
+    body = "".join(
+        "<tr>"
+        + "".join(f'<td class="{"number" if _is_number(cell) else ""}">{_text(cell)}</td>' for cell in row)
+        + "</tr>"
+        for row in rows[1:]
+    )
+    return f"<h2>{_text(heading)}</h2><table><tr>{head}</tr>{body}</table>"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _text(text: str) -> str:
+    return html.escape(str(text))
+
+
+def conclude(result: Calibration, quality: Quality, report: Report, out: Path, page: Path) -> list[str]:
+    """Writes report and, if it is good, result; says what was done.
+
+    Args:
+        result: What was found.
+        quality: How good it is.
+        report: What to show of it.
+        out: File of the result.
+        page: File of the report.
+    """
+    report.write(page)
+    lines = [
+        quality.verdict,
+        *(f"left out: {name}: {why}" for name, why in quality.rejected.items()),
+        f"report: {page}",
+    ]
+    if quality.good:
+        save_result(result, quality, out)
+        return [*lines, f"result: {out}"]
+    return [*lines, f"no result was written to {out}, as it could not be trusted"]

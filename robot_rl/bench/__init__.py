@@ -1,0 +1,1 @@
+"""Benchmarks of the learner, replay and the store; found by entry point."""

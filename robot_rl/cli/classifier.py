@@ -1,0 +1,208 @@
+"""`robot-rl reward record | train | report`: a classifier that tells from frames whether the task is done. It wires."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from robot_rl.cli.command import MakeParser, Reply, natural, positive, share_below_one
+from robot_rl.cli.label_report import figure_line
+from robot_rl.cli.operator import add_operator_flags, operator_options
+from robot_rl.system.process import one_thread
+
+
+def add_reward_commands(commands: Any, add: MakeParser) -> None:
+    """Adds the sub-commands of `robot-rl reward`."""
+    record = add(commands, "record", _record, "record frames with success and without, by a person or by the script")
+    record.add_argument("task", metavar="TASK", help="name of the task; `robot-rl tasks` lists them")
+    record.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the new episode store")
+    record.add_argument(
+        "--positives", type=positive, default=200, metavar="N", help="frames with success (default: 200)"
+    )
+    record.add_argument(
+        "--negatives", type=positive, default=600, metavar="N", help="frames without, near misses among them (600)"
+    )
+    record.add_argument("--seed", type=natural, default=0, metavar="N", help="seed of resets and script (default: 0)")
+    record.add_argument(
+        "--camera", action="append", default=[], metavar="NAME", help="repeatable (default: all of the scene)"
+    )
+    record.add_argument("--size", type=positive, default=128, metavar="PX", help="of the frames (default: 128)")
+    add_operator_flags(record)
+
+    train = add(commands, "train", _train, "train a classifier on labelled episodes")
+    train.add_argument(
+        "stores", type=Path, nargs="+", metavar="STORE", help="of `reward record`, or any with rewards, e.g. of a run"
+    )
+    train.add_argument("--out", type=Path, required=True, metavar="FILE", help="the classifier")
+    train.add_argument(
+        "--rewards", metavar="NAME", help="overlay to take the labels from, instead of the recorded rewards"
+    )
+    train.add_argument("--camera", action="append", default=[], metavar="NAME", help="repeatable (default: all)")
+    train.add_argument(
+        "--encoder", default="bundled", metavar="NAME", help="frozen encoder, as encoder.name (default: bundled)"
+    )
+    train.add_argument("--size", type=positive, default=128, metavar="PX", help="the encoder looks at (default: 128)")
+    train.add_argument(
+        "--positives", type=positive, default=200, metavar="N", help="frames with success to learn from (default: 200)"
+    )
+    train.add_argument("--negatives", type=positive, default=600, metavar="N", help="frames without (default: 600)")
+    train.add_argument(
+        "--margin", type=natural, default=2, metavar="N", help="frames before a success that are unclear (default: 2)"
+    )
+    train.add_argument(
+        "--looks", type=natural, default=2, metavar="N", help="made-up looks of each frame: light, colour (default: 2)"
+    )
+    train.add_argument(
+        "--max-false-positives",
+        type=share_below_one,
+        default=0.01,
+        metavar="X",
+        help="share of the failing episodes that may count as a success (default: 0.01)",
+    )
+    train.add_argument(
+        "--consecutive", type=positive, default=3, metavar="K", help="frames that have to agree (default: 3)"
+    )
+    train.add_argument(
+        "--gate",
+        action="append",
+        default=[],
+        metavar="COND",
+        help="no success without it, e.g. 'state/tcp_pose[2] >= 0.058'; repeatable",
+    )
+    train.add_argument("--seed", type=natural, default=0, metavar="N", help="of frames, looks and parts (default: 0)")
+
+    report = add(commands, "report", _report, "say how far a classifier can be trusted, on episodes it has not seen")
+    report.add_argument("classifier", type=Path, metavar="FILE", help="of `reward train`")
+    report.add_argument("stores", type=Path, nargs="+", metavar="STORE", help="other labelled episodes")
+    report.add_argument("--rewards", metavar="NAME", help="overlay with the labels, instead of the recorded rewards")
+    report.add_argument("--out", type=Path, metavar="PNG", help="the page (default: FILE with .png)")
+
+
+def _record(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.env.registry import check_task
+    from robot_rl.env.task import WorkcellOptions
+
+    check_task(arguments.task)
+    operator = operator_options(arguments)
+    wanted: dict[str, Any] = {
+        "positives": arguments.positives,
+        "negatives": arguments.negatives,
+        "seed": arguments.seed,
+        "observed": WorkcellOptions(
+            cameras=_cameras(arguments.task, arguments.camera), image_size=(arguments.size, arguments.size)
+        ),
+    }
+    if operator is None:
+        from robot_rl.reward.classifier.record import record_frames
+
+        answer = record_frames(arguments.task, arguments.out, **wanted)
+    else:
+        from robot_rl.hil.classifier_frames_session import record_frames_in_person
+
+        answer = record_frames_in_person(arguments.task, arguments.out, **wanted, operator=operator)
+    lines = [
+        f"{answer['episodes']} episodes, {answer['successes']} with a success: {answer['positives']} frames with and "
+        f"{answer['negatives']} without it, at most a few of each episode counted",
+        f"train on them: robot-rl reward train {arguments.out} --out classifier.pt",
+    ]
+    return Reply(answer, lines)
+
+
+def _cameras(task: str, named: list[str]) -> tuple[str, ...]:
+    """The cameras named, or all of the scene."""
+    from robot_rl.env.registry import make_workcell
+
+    if named:
+        return tuple(dict.fromkeys(named))
+    cell = make_workcell(task)
+    cell.close()
+    return cell.task.spec.cameras
+
+
+def _train(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.data.store.layout import find_store, read_head
+    from robot_rl.reward.classifier.physical_gate import parse_gate
+
+    gates = tuple(parse_gate(text) for text in arguments.gate)
+    task = str(read_head(find_store(arguments.stores[0]))["metadata"].get("task", ""))
+    one_thread()
+    from robot_rl.reward.classifier.frames import LabelledStore
+    from robot_rl.reward.classifier.train import ClassifierSettings, train_classifier
+    from robot_rl.system.progress import Progress
+
+    settings = ClassifierSettings(
+        cameras=tuple(dict.fromkeys(arguments.camera)),
+        encoder=arguments.encoder,
+        size=arguments.size,
+        positives=arguments.positives,
+        negatives=arguments.negatives,
+        margin=arguments.margin,
+        copies=arguments.looks,
+        false_positive_rate=arguments.max_false_positives,
+        consecutive=arguments.consecutive,
+        gates=gates,
+        seed=arguments.seed,
+    )
+    stores = [LabelledStore(path, arguments.rewards) for path in arguments.stores]
+    with Progress(sum(store.count() for store in stores), "look at", unit="episodes") as shown:
+        classifier = train_classifier(stores, task, settings, on_episode=shown.update)
+    classifier.write(arguments.out)
+    facts = classifier.facts
+    cameras = ", ".join(
+        f"{camera} {slope:.2f}" for camera, slope in zip(classifier.heads, classifier.slopes, strict=True)
+    )
+    lines = [
+        f"learned from {facts['positives']} frames with success and {facts['negatives']} without, "
+        f"of {facts['episodes']} episodes; weight of the cameras: {cameras}",
+        f"a success is p >= {classifier.threshold:.3f} in {classifier.consecutive} frames running"
+        + "".join(f", and {gate}" for gate in classifier.gates),
+        f"on episodes that its heads had not seen: recall {facts['held_out_recall']:.3f}, "
+        f"{facts['held_out_false_positives']} of {facts['episodes']} episodes called a success too early",
+        f"judge it on others: robot-rl reward report {arguments.out} STORE",
+    ]
+    if facts["held_out_recall"] < 0.5:
+        lines.append("it misses most successes: it cannot tell them from near misses; the report shows which")
+    return Reply(
+        {"file": arguments.out, "cameras": classifier.cameras, "threshold": classifier.threshold, **facts}, lines
+    )
+
+
+def _report(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.reward.classifier.classifier import read_classifier_file
+
+    file = read_classifier_file(arguments.classifier)
+    classifier = file.classifier
+    one_thread()
+    from robot_rl.reward.classifier.certificate import certify
+    from robot_rl.reward.classifier.fitness import Fitness
+    from robot_rl.reward.classifier.frames import LabelledStore
+    from robot_rl.reward.classifier.report import judge_episodes, make_classifier_report
+    from robot_rl.reward.classifier.report_plot import draw_report
+    from robot_rl.system.progress import Progress
+
+    stores = [LabelledStore(path, arguments.rewards) for path in arguments.stores]
+    with Progress(sum(store.count() for store in stores), "judge", unit="episodes") as shown:
+        labelled = (one for store in stores for one in store.episodes(0))
+        episodes, skipped = judge_episodes(classifier, labelled, on_episode=shown.update)
+    report = make_classifier_report(classifier, episodes, skipped)
+    page = arguments.out or arguments.classifier.with_suffix(".png")
+    draw_report(classifier, report, page)
+    certify(file, report)
+    standing = report.standing
+    lines = [f"{standing}: {len(episodes)} episodes, {sum(one.success for one in episodes)} successes"]
+    lines += [f"  not met: {words}" for words in standing.failed]
+    lines += [f"  probably: {words}" for words in standing.causes]
+    lines += [f"  not sure: {words}" for words in standing.unsure]
+    lines += [figure_line(key, figure) for key, figure in report.figures.items() if key != "calibrated"]
+    lines += [f"note: {note}" for note in report.notes] + [f"page: {page}"]
+    answer = {
+        "fitness": standing.fitness,
+        "failed": standing.failed,
+        "unsure": standing.unsure,
+        "causes": standing.causes,
+        "episodes": len(episodes),
+        "figures": {key: figure._asdict() for key, figure in report.figures.items()},
+        "page": page,
+    }
+    return Reply(answer, lines, int(standing.fitness is Fitness.UNFIT))

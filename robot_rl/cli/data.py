@@ -1,0 +1,297 @@
+"""`robot-rl data ls | info | verify | view | export | import | merge | split | prune`. Wiring only.
+
+Each command returns what there is to say, for a program and for a person, and the exit code; `cli.py` prints it. A
+store may be named by its own directory or by that of the run it belongs to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from robot_rl.cli.command import MakeParser, Reply, flat_lines
+from robot_rl.errors import DataError
+
+
+def add_data_commands(commands: Any, add: MakeParser) -> None:
+    """Adds the sub-commands of `robot-rl data`."""
+    ls = add(commands, "ls", _ls, "list the episodes of a store")
+    _store(ls)
+
+    info = add(commands, "info", _info, "say what is in a store, in numbers")
+    _store(info)
+
+    verify = add(commands, "verify", _verify, "read and check all of a store; exit with 1 if anything is wrong")
+    _store(verify)
+    verify.add_argument("--repair", action="store_true", help="move what is wrong aside, recover what was interrupted")
+
+    view = add(commands, "view", _view, "show episodes: in Rerun, or as a file without a screen")
+    _store(view)
+    view.add_argument(
+        "--episode", action="append", default=[], metavar="ID", help="this one; repeatable (default: all)"
+    )
+    view.add_argument("--out", type=Path, metavar="FILE", help="contact sheet (.png), film (.mp4) or Rerun file (.rrd)")
+    view.add_argument("--rewards", metavar="NAME", help="rewards of this labeller (default: those recorded)")
+
+    export = add(commands, "export", _export, "write a store in another format")
+    _store(export)
+    export.add_argument("--format", choices=("lerobot",), default="lerobot", help="which (default: lerobot, v3.0)")
+    export.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the new dataset")
+    export.add_argument(
+        "--images", choices=("png", "video"), default="png", help="png is lossless, video is small (default: png)"
+    )
+    export.add_argument("--fps", type=_number, metavar="RATE", help="frames per second (default: as the stamps say)")
+    export.add_argument("--task", metavar="TEXT", help="what the robot was told to do (default: the store's task)")
+
+    take = add(commands, "import", _import, "make a store of a LeRobot dataset or of a ROS 2 bag (MCAP)")
+    take.add_argument("source", type=Path, metavar="SOURCE", help="directory of a dataset or a bag, or an .mcap file")
+    take.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the new store")
+    take.add_argument("--mapping", type=Path, metavar="FILE", help="what in a bag is what in an episode (YAML)")
+    take.add_argument(
+        "--action-scale", type=_number, metavar="X", help="divide a dataset's actions by this (default: 1)"
+    )
+    take.add_argument(
+        "--actor", choices=("human", "policy", "script"), help="who acted in a dataset of others (default: human)"
+    )
+
+    merge = add(commands, "merge", _merge, "make one new store of several")
+    merge.add_argument("stores", type=Path, nargs="+", metavar="STORE", help="directories of stores, or of runs")
+    merge.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the new store")
+    merge.add_argument("--rename", action="store_true", help="give episodes whose id is taken a new one")
+
+    split = add(commands, "split", _split, "share the episodes of a store out at random among new stores")
+    _store(split)
+    split.add_argument(
+        "--into", action="append", required=True, type=_part, metavar="NAME=SHARE", help="a new store; repeatable"
+    )
+    split.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory to make the new stores in")
+    split.add_argument("--seed", type=int, default=0, metavar="N", help="the draw follows from it (default: 0)")
+
+    prune = add(commands, "prune", _prune, "take episodes out of a store; they are moved to its folder `aside`")
+    _store(prune)
+    prune.add_argument("--episode", action="append", default=[], metavar="ID", help="this one; repeatable")
+    prune.add_argument("--failed", action="store_true", help="those without success")
+    prune.add_argument("--interrupted", action="store_true", help="those whose writer ended before they did")
+    prune.add_argument("--shorter-than", type=int, default=0, metavar="N", help="those of fewer steps")
+
+
+def _store(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("store", type=Path, metavar="STORE", help="directory of a store, or of a run")
+
+
+# --------------------------------------------------------------------- commands
+
+
+def _ls(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.data.store.info import list_episodes
+    from robot_rl.data.store.layout import find_store
+
+    rows = list_episodes(find_store(arguments.store))
+    width = max([len(row["episode_id"]) for row in rows], default=0)
+    return Reply(rows, [_row(row, width) for row in rows])
+
+
+def _row(row: dict[str, Any], width: int) -> str:
+    outcome = {True: "success", False: "failed", None: "-"}[row["success"]]
+    if row["interrupted"]:
+        outcome = "interrupted"
+    return (
+        f"{row['position']:>6}  {row['episode_id']:<{width}}  {row['steps']:>6} steps  {outcome:<11}  "
+        f"{in_bytes(row['bytes']):>9}"
+    )
+
+
+def _info(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.data.store.info import store_facts
+    from robot_rl.data.store.layout import find_store
+
+    facts = store_facts(find_store(arguments.store))
+    sizes = {key: in_bytes(value) for key, value in facts.items() if key.startswith("bytes")}
+    return Reply(facts, flat_lines(facts | sizes))
+
+
+def _verify(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.data.store.layout import find_store
+    from robot_rl.data.store.verify import repair, verify
+
+    path = find_store(arguments.store)
+    verdict = repair(path) if arguments.repair else verify(path)
+    lines = [
+        f"{v.file}, {'episode ' + v.episode_id if v.episode_id else 'no episode'}, {v.field}: {v.problem}"
+        for v in verdict.violations
+    ]
+    lines += [f"unfinished: {leftover}" for leftover in verdict.leftovers]
+    lines += [f"repaired: {done}" for done in verdict.repaired]
+    lines.append(f"{verdict.episodes} episodes, {len(verdict.violations)} violations")
+    return Reply({"store": path, **asdict(verdict)}, lines, int(bool(verdict.violations) and not arguments.repair))
+
+
+def _view(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.data.store.layout import find_store
+    from robot_rl.data.store.store import EpisodeStore
+
+    out, kinds = arguments.out, (".png", ".mp4", ".rrd")
+    if out is not None and out.suffix not in kinds:
+        arguments.parser.error(f"--out must end in one of {', '.join(kinds)}, got {out.name!r}")
+    with EpisodeStore.open(find_store(arguments.store)) as store:
+        ids = arguments.episode or store.ids()
+        if out is None or out.suffix == ".rrd":
+            if arguments.rewards:
+                arguments.parser.error("--rewards is for .png and .mp4; Rerun shows the rewards of all labellers")
+            from robot_rl.viz.rerun_view import show
+
+            show(store, ids, out)
+        else:
+            from robot_rl.viz.contact_sheet import contact_sheet, film
+
+            episodes = (store.read(episode_id, rewards=arguments.rewards) for episode_id in ids)
+            if out.suffix == ".png":
+                contact_sheet(list(episodes), out)
+            else:
+                film(episodes, out)
+    return Reply({"episodes": ids, "out": out}, [f"{len(ids)} episodes in {out or 'the viewer'}"])
+
+
+def _export(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.data.formats.lerobot_export import export_lerobot
+    from robot_rl.data.store.layout import find_store
+    from robot_rl.data.store.store import EpisodeStore
+    from robot_rl.system.progress import Progress
+
+    with (
+        EpisodeStore.open(find_store(arguments.store)) as store,
+        Progress(len(store), "export", unit="episodes") as progress,
+    ):
+        answer = export_lerobot(
+            store,
+            arguments.out,
+            images=arguments.images,
+            fps=arguments.fps,
+            task=arguments.task,
+            on_episode=_counted(progress.update),
+        )
+    lines = [f"{answer['episodes']} episodes, {answer['frames']} frames in {arguments.out}"]
+    lines += [f"kept beside it, as the format has no place for it: {what}" for what in answer["beside"]]
+    return Reply({**answer, "out": arguments.out}, lines)
+
+
+def _import(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.data.schema import Source
+    from robot_rl.data.store.store import EpisodeStore
+    from robot_rl.system.progress import Progress
+
+    if (arguments.source / "meta" / "info.json").is_file():
+        from robot_rl.data.formats.lerobot_import import LeRobotReader
+
+        if arguments.mapping is not None:
+            arguments.parser.error("--mapping is for bags; a LeRobot dataset says itself what is what")
+        scale, actor = arguments.action_scale or 1.0, Source[(arguments.actor or "human").upper()]
+        reader = LeRobotReader(arguments.source, action_scale=scale, source=actor)
+        episodes, metadata, total = reader.episodes(), reader.metadata, len(reader)
+    else:
+        from robot_rl.data.formats.rosbag_import import bag_files, read_bag
+        from robot_rl.data.formats.rosbag_mapping import load_mapping
+
+        bag_files(arguments.source)
+        if arguments.mapping is None:
+            arguments.parser.error("a bag needs --mapping FILE, which says what in it is what in an episode")
+        if arguments.action_scale is not None or arguments.actor is not None:
+            arguments.parser.error("for a bag, the mapping file says who acted and how actions are scaled")
+        mapping = load_mapping(arguments.mapping)
+        episodes, total = read_bag(arguments.source, mapping), 0
+        metadata = {"task": mapping.task, "imported_from": arguments.source.name}
+    with (
+        EpisodeStore.create(arguments.out, metadata) as store,
+        Progress(total, "import", unit="episodes") as progress,
+    ):
+        for episode in episodes:
+            store.append(episode)
+            progress.update(len(store))
+        answer = {"episodes": len(store), "steps": sum(row.length for row in store.summaries()), "out": arguments.out}
+    return Reply(answer, [f"{answer['episodes']} episodes, {answer['steps']} steps in {arguments.out}"])
+
+
+def _merge(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.data.store.edit import merge
+    from robot_rl.data.store.layout import find_store
+
+    count = merge([find_store(path) for path in arguments.stores], arguments.out, rename=arguments.rename)
+    return Reply({"store": arguments.out, "episodes": count}, [f"{count} episodes in {arguments.out}"])
+
+
+def _split(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.data.store.edit import split
+    from robot_rl.data.store.layout import find_store
+
+    counts = split(find_store(arguments.store), arguments.out, dict(arguments.into), seed=arguments.seed)
+    return Reply(counts, [f"{count} episodes in {arguments.out / name}" for name, count in counts.items()])
+
+
+def _prune(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.data.schema import INTERRUPTED
+    from robot_rl.data.store.edit import prune
+    from robot_rl.data.store.layout import find_store
+    from robot_rl.data.store.store import EpisodeStore
+
+    if not (arguments.episode or arguments.failed or arguments.interrupted or arguments.shorter_than):
+        arguments.parser.error("say which: --episode ID, --failed, --interrupted or --shorter-than N")
+    path = find_store(arguments.store)
+    with EpisodeStore.open(path) as store:
+        if unknown := sorted(set(arguments.episode) - set(store.ids())):
+            raise DataError(f"{path}: no episodes {', '.join(unknown)}; `robot-rl data ls` lists them")
+    ids, folder = prune(
+        path,
+        lambda row: (
+            row.episode_id in arguments.episode
+            or (arguments.failed and row.success is not True)
+            or (arguments.interrupted and INTERRUPTED in row.metadata)
+            or row.length < arguments.shorter_than
+        ),
+        "pruned by `robot-rl data prune`",
+    )
+    where = f"; they lie in {folder}, delete that to free the space" if folder else ""
+    return Reply({"pruned": ids, "aside": folder}, [f"{len(ids)} episodes taken out{where}"])
+
+
+# ---------------------------------------------------------------------- helpers
+
+
+def in_bytes(count: int) -> str:
+    """A size in words."""
+    size, unit = float(count), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if size < 1000.0:
+            break
+        size, unit = size / 1000.0, larger
+    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+
+
+def _counted(update: Callable[[int], object]) -> Callable[[], object]:
+    """A function that tells `update` how often it was called."""
+    numbers = itertools.count(1)
+    return lambda: update(next(numbers))
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a number above 0, got {text!r}")
+    return value
+
+
+def _part(text: str) -> tuple[str, float]:
+    name, _, share = text.partition("=")
+    try:
+        value = float(share)
+    except ValueError:
+        value = -1.0
+    if not name or "/" in name or name.startswith(".") or not 0.0 <= value <= 1.0:
+        raise argparse.ArgumentTypeError(f"must be a name and a share from 0 to 1, e.g. train=0.8, got {text!r}")
+    return name, value

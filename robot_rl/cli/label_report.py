@@ -1,0 +1,268 @@
+"""`robot-rl label calibrate | report | compare | apply`: how far labels can be trusted, and what is made of them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from robot_rl.cli.command import MakeParser, Reply, share_below_one
+from robot_rl.errors import ConfigError
+
+
+def add_judgement_commands(commands: Any, add: MakeParser) -> None:
+    """Adds these sub-commands of `robot-rl label`."""
+    calibrate = add(
+        commands, "calibrate", _calibrate, "fit probability and threshold of success to episodes whose outcome is known"
+    )
+    _labelled(calibrate)
+    calibrate.add_argument("--name", default="success", metavar="NAME", help="of the labels (default: success)")
+    calibrate.add_argument(
+        "--share",
+        type=share_below_one,
+        default=0.5,
+        metavar="X",
+        help="of the known episodes to fit to; a report takes the rest (default: 0.5)",
+    )
+    calibrate.add_argument(
+        "--max-false-positives",
+        type=share_below_one,
+        default=0.01,
+        metavar="X",
+        help="of the failures, that may count as a success (default: 0.01)",
+    )
+    calibrate.add_argument("--seed", type=int, default=0, metavar="N", help="which episodes are fitted to (default: 0)")
+
+    report = add(commands, "report", _report, "say how far labels can be trusted, and for what")
+    _labelled(report)
+    report.add_argument("--name", metavar="NAME", help="of the labels (default: the only ones)")
+    report.add_argument("--progress", default="", metavar="NAME", help="overlay whose rewards are the true progress")
+
+    compare = add(
+        commands, "compare", _compare, "put labellers of success side by side, on the episodes of all of them"
+    )
+    _labelled(compare)
+    compare.add_argument(
+        "--name",
+        action="append",
+        required=True,
+        metavar="NAME",
+        help="of labels; the others are compared with the first",
+    )
+
+    apply = add(
+        commands, "apply", _apply, "make rewards of labels, beside the recorded ones, if they are good for that"
+    )
+    _labelled(apply)
+    apply.add_argument("--name", default="success", metavar="NAME", help="of the labels (default: success)")
+    apply.add_argument("--rewards", required=True, metavar="NAME", help="of the rewards, a new name")
+    apply.add_argument("--progress", default="", metavar="NAME", help="overlay whose rewards are the true progress")
+    apply.add_argument(
+        "--discount",
+        type=share_below_one,
+        default=0.96,
+        metavar="X",
+        help="that is learned with, for progress (default: 0.96)",
+    )
+    apply.add_argument(
+        "--features",
+        choices=("state", "frames"),
+        default="state",
+        help="of a moment, for preferences: what it is a reward of (default: state)",
+    )
+    apply.add_argument("--allow-uncalibrated", action="store_true", help="though the labels did not pass the gate")
+
+
+def _labelled(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("store", type=Path, metavar="STORE", help="directory of a store with labels, or of a run")
+    parser.add_argument(
+        "--truth",
+        type=Path,
+        metavar="FILE",
+        help="CSV of episode_id,success that counts instead of what the episodes say of themselves",
+    )
+
+
+def _calibrate(arguments: argparse.Namespace) -> Reply:
+    import numpy as np
+
+    from robot_rl.data.store.layout import find_store
+    from robot_rl.data.store.store import EpisodeStore
+    from robot_rl.reward.label_store import LabelStore
+    from robot_rl.reward.query import Kind
+    from robot_rl.reward.validation.ground_truth import read_truth
+    from robot_rl.reward.validation.probability_calibration import calibrate
+    from robot_rl.reward.validation.report import success_columns
+
+    path, name = find_store(arguments.store), arguments.name
+    with EpisodeStore.open(path) as store, LabelStore(path) as labels:
+        if (kind := labels.kind(name)) is not Kind.SUCCESS:
+            raise ConfigError(f"labels {name!r} are of kind {kind}; only those of success are calibrated")
+        truth = read_truth(store, outcomes=arguments.truth)
+        columns = success_columns(list(labels.labels(name)), truth, labels.trained_on(name))
+        known = np.flatnonzero(np.isfinite(columns.probability))
+        drawn = np.random.default_rng(arguments.seed).permutation(known)
+        chosen = np.sort(drawn[: max(1, round(arguments.share * len(drawn)))])
+        found = calibrate(
+            name,
+            tuple(columns.episodes[index] for index in chosen),
+            columns.truth[chosen],
+            columns.probability[chosen],
+            max_false_positives=arguments.max_false_positives,
+        )
+        out = labels.calibration_path(name)
+        found.write(out)
+    facts = {"slope": found.slope, "offset": found.offset, "threshold": found.threshold}
+    answer = {"name": name, **facts, "episodes": len(chosen), "successes": found.successes, "file": out}
+    lines = [
+        f"fitted to {len(chosen)} episodes, {found.successes} of them successes: "
+        f"p' = sigmoid({found.slope:.3f} logit p {found.offset:+.3f}), a success from {found.threshold:.3f}",
+        f"kept in {out}; `robot-rl label report` takes the other {len(known) - len(chosen)} episodes",
+    ]
+    if found.slope <= 0:
+        lines.append("the model says the opposite of the truth, or nothing; look at its answers before going on")
+    return Reply(answer, lines)
+
+
+def _report(arguments: argparse.Namespace) -> Reply:
+    from dataclasses import asdict
+
+    from robot_rl.data.store.layout import find_store
+    from robot_rl.data.store.store import EpisodeStore
+    from robot_rl.reward.label_store import LabelStore
+    from robot_rl.reward.validation.ground_truth import read_truth
+    from robot_rl.reward.validation.probability_calibration import read_calibration
+    from robot_rl.reward.validation.report import make_report
+
+    path = find_store(arguments.store)
+    with EpisodeStore.open(path) as store, LabelStore(path) as labels:
+        names = labels.names()
+        if arguments.name is None and len(names) != 1:
+            arguments.parser.error(f"--name is one of {', '.join(names) or '(there are no labels)'}")
+        name = arguments.name or names[0]
+        kind, file = labels.kind(name), labels.calibration_path(name)
+        found = make_report(
+            kind,
+            list(labels.labels(name)),
+            read_truth(store, outcomes=arguments.truth, progress=arguments.progress),
+            read_calibration(file) if file.exists() else None,
+            labels.trained_on(name),
+        )
+    read = ", ".join(f"{count} {status}" for status, count in found.statuses.items())
+    lines = [f"{found.labels} {kind} labels {name!r} ({read}); {found.judged} are judged"]
+    lines += [figure_line(key, figure) for key, figure in found.figures.items() if key != "calibrated"]
+    for verdict in found.verdicts:
+        lines.append(f"{'GOOD FOR' if verdict.passed else 'not good for'} {verdict.use}")
+        lines += [
+            f"    {reason}" for reason in verdict.reasons if not verdict.passed and not reason.startswith("passed")
+        ]
+    lines += [f"note: {note}" for note in found.notes]
+    figures = {key: figure._asdict() for key, figure in found.figures.items()}
+    return Reply({"name": name, **asdict(found), "figures": figures}, lines)
+
+
+def figure_line(name: str, figure: Any) -> str:
+    """A figure and its interval, for people."""
+    if figure.value != figure.value:
+        return f"  {name:<40} not known"
+    return f"  {name:<40} {figure.value:7.3f}   {figure.low:.3f} to {figure.high:.3f}"
+
+
+def _compare(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.data.store.layout import find_store
+    from robot_rl.data.store.store import EpisodeStore
+    from robot_rl.reward.label_store import LabelStore
+    from robot_rl.reward.query import Kind
+    from robot_rl.reward.validation.comparison import compare_success
+    from robot_rl.reward.validation.ground_truth import read_truth
+    from robot_rl.reward.validation.probability_calibration import read_calibration
+
+    path = find_store(arguments.store)
+    with EpisodeStore.open(path) as store, LabelStore(path) as labels:
+        if odd := [name for name in arguments.name if labels.kind(name) is not Kind.SUCCESS]:
+            raise ConfigError(f"labels {', '.join(odd)} are not of success; only those can be compared")
+        files = {name: labels.calibration_path(name) for name in arguments.name}
+        found = compare_success(
+            {name: list(labels.labels(name)) for name in arguments.name},
+            read_truth(store, outcomes=arguments.truth),
+            {name: read_calibration(file) for name, file in files.items() if file.exists()},
+            [episode for name in arguments.name for episode in labels.trained_on(name)],
+        )
+    first = arguments.name[0]
+    lines = [f"{found.episodes} episodes that all of them judged"]
+    lines += [figure_line(f"{name}: ROC-AUC", figure) for name, figure in found.auc.items()]
+    for name, figure in found.difference.items():
+        lines.append(figure_line(f"{name} - {first}", figure) + f"   kappa {found.kappa[name]:.3f}")
+    answer = {
+        "episodes": found.episodes,
+        "auc": {name: figure._asdict() for name, figure in found.auc.items()},
+        "difference": {name: figure._asdict() for name, figure in found.difference.items()},
+        "kappa": found.kappa,
+    }
+    return Reply(answer, lines)
+
+
+def _apply(arguments: argparse.Namespace) -> Reply:
+    from dataclasses import asdict
+
+    from robot_rl.data.store.layout import find_store
+    from robot_rl.data.store.store import EpisodeStore
+    from robot_rl.errors import DataError
+    from robot_rl.reward.label_store import LabelStore
+    from robot_rl.reward.labels.apply import apply_labels, check_certified
+    from robot_rl.reward.preference.rewards import apply_preferences
+    from robot_rl.reward.query import Kind
+    from robot_rl.reward.validation.ground_truth import read_truth
+    from robot_rl.reward.validation.probability_calibration import read_calibration
+    from robot_rl.reward.validation.report import make_report
+    from robot_rl.system.process import one_thread
+
+    path, name = find_store(arguments.store), arguments.name
+    with EpisodeStore.open(path) as store, LabelStore(path) as labels:
+        kind, file, rows = labels.kind(name), labels.calibration_path(name), list(labels.labels(name))
+        calibration = read_calibration(file) if file.exists() else None
+        truth = read_truth(store, outcomes=arguments.truth, progress=arguments.progress)
+        try:
+            verdicts = make_report(kind, rows, truth, calibration, labels.trained_on(name)).verdicts
+        except DataError:  # nothing to compare with
+            verdicts = []
+        verdict = check_certified(kind, verdicts, arguments.allow_uncalibrated)
+        certified = verdict is not None and verdict.passed
+        provenance = {
+            "labels": name,
+            "kind": str(kind),
+            "labeller": labels.identity(name),
+            "calibrated": calibration is not None,
+            "certified": certified,
+            "reasons": list(verdict.reasons) if verdict else ["not known: no outcomes to compare with"],
+        }
+        answer: dict[str, Any] = {"rewards": arguments.rewards, "certified": certified}
+        if kind is Kind.PREFERENCE:
+            one_thread()
+            fit = apply_preferences(store, arguments.rewards, rows, provenance, of=arguments.features)
+            answer |= {"episodes": len(store), **asdict(fit)}
+            right = "not known" if fit.accuracy is None else f"{fit.accuracy:.0%}"
+            lines = [
+                f"{len(store)} episodes have rewards {arguments.rewards!r} now, of {fit.pairs} pairs; "
+                f"right about {right} of the {fit.held_out} that it was not fitted to"
+            ]
+        else:
+            done = apply_labels(
+                store,
+                arguments.rewards,
+                rows,
+                kind,
+                provenance,
+                calibration=calibration,
+                discount=arguments.discount,
+            )
+            answer |= asdict(done)
+            lines = [
+                f"{done.episodes} episodes have rewards {arguments.rewards!r} now, "
+                f"{len(done.without)} have no label for it"
+            ]
+            if done.positive is not None:
+                lines.append(f"{done.positive} of them are rewarded as a success")
+    if not certified:
+        lines.append("WITHOUT A PASSED GATE: what is learned from these rewards may be how to deceive the labeller")
+    return Reply(answer, lines)

@@ -1,0 +1,122 @@
+"""Flags with which a person takes part in a command, and `robot-rl devices`. Wiring only."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from robot_rl.cli.command import Reply
+from robot_rl.console.access import TOKEN_VARIABLE
+
+if TYPE_CHECKING:
+    from robot_rl.hil.operator_setup import OperatorOptions
+
+KINDS = ("spacemouse", "gamepad", "keyboard")
+
+
+def add_operator_flags(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags with which a person takes part."""
+    group = parser.add_argument_group("a person as the operator")
+    group.add_argument(
+        "--console",
+        nargs="?",
+        const="",
+        metavar="ADDRESS",
+        help="serve the operator console (default: 127.0.0.1:8480); on an address that others can reach it demands a "
+        f"token, made up or taken from {TOKEN_VARIABLE}",
+    )
+    group.add_argument(
+        "--tls", nargs=2, type=Path, metavar=("CERT", "KEY"), help="serve the console over TLS with these PEM files"
+    )
+    group.add_argument(
+        "--heartbeat",
+        type=_seconds,
+        metavar="S",
+        help="time without a word from the page in control after which the arm holds (default: 0.2; raise it only for "
+        "a simulation on a machine that is busy)",
+    )
+    group.add_argument(
+        "--teleop",
+        action="append",
+        default=[],
+        choices=KINDS,
+        help="lead with this; repeatable, whoever moves first leads. `robot-rl devices` lists what is there",
+    )
+    group.add_argument(
+        "--map",
+        action="append",
+        default=[],
+        type=_map,
+        metavar="KIND=FILE",
+        help="what the axes and buttons of a device mean, instead of its default; KIND may be browser, too",
+    )
+    group.add_argument(
+        "--engage", choices=("move", "hold"), help="take over by moving, or only while a button is held (default: move)"
+    )
+
+
+def operator_options(arguments: argparse.Namespace) -> OperatorOptions | None:
+    """How a person takes part, or None if none does."""
+    if arguments.console is None and not arguments.teleop:
+        for flag in ("tls", "map", "engage", "heartbeat"):
+            if getattr(arguments, flag):
+                arguments.parser.error(f"--{flag} needs --console or --teleop")
+        return None
+    from robot_rl.console.access import Address
+    from robot_rl.hil.operator_setup import OperatorOptions
+
+    return OperatorOptions(
+        devices=tuple(dict.fromkeys(arguments.teleop)),
+        maps=dict(arguments.map),
+        engage=arguments.engage,
+        console=None if arguments.console is None else Address(arguments.console),
+        token=os.environ.get(TOKEN_VARIABLE),
+        certificate=tuple(arguments.tls) if arguments.tls else None,
+        **({} if arguments.heartbeat is None else {"heartbeat": arguments.heartbeat}),
+    )
+
+
+def add_devices_command(add: Any, commands: Any) -> None:
+    """Adds `robot-rl devices`."""
+    devices = add(commands, "devices", _devices, "list input devices, what hinders them, and show one live")
+    devices.add_argument("--test", choices=KINDS, help="show how this one is held, until Ctrl-C")
+    devices.add_argument("--map", type=Path, metavar="FILE", help="test with this map instead of the default")
+    devices.add_argument("--seconds", type=float, metavar="S", help="end the test after this time")
+
+
+def _devices(arguments: argparse.Namespace) -> Reply:
+    if arguments.test is None:
+        from robot_rl.teleop.listing import list_devices
+
+        rows = list_devices()
+        return Reply(
+            [row._asdict() for row in rows],
+            [f"{row.kind:<11} {'ready' if row.ready else 'no':<6} {row.name:<28} {row.remark}" for row in rows],
+        )
+    from robot_rl.teleop.live import show_live
+
+    seconds = float("inf") if arguments.seconds is None else arguments.seconds
+    facts = show_live(arguments.test, arguments.map, until=time.monotonic() + seconds)
+    return Reply(facts, [f"largest deflection at rest {facts['rest']:.3f}; the dead zone is {facts['dead_zone']:g}"])
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.1 <= value <= 10.0:
+        raise argparse.ArgumentTypeError(f"must be a time from 0.1 to 10 s, got {text!r}")
+    return value
+
+
+def _map(text: str) -> tuple[str, Path]:
+    kind, _, path = text.partition("=")
+    if kind not in (*KINDS, "browser") or not path:
+        raise argparse.ArgumentTypeError(
+            f"must be KIND=FILE with KIND one of {', '.join(KINDS)}, browser; got {text!r}"
+        )
+    return kind, Path(path)

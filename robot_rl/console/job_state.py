@@ -1,0 +1,172 @@
+"""What the page shows, put together from what the job tells. Written by the control loop, read by the console's thread.
+
+Everything here is cheap: the control loop never waits for a page.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from robot_rl.data.schema import CUT, OVERRULED, Episode, Observation, Source, Step
+from robot_rl.env.task import TaskSpec
+from robot_rl.learn.actor import EpisodeResult
+
+CURVE_POINTS = 300
+"""Points of a curve that a page gets; older ones are thinned out."""
+EPISODE_FIELDS = ("success", "assisted", "intervention_rate", "cycle_time_s", "return")
+UPDATE_FIELDS = ("q_mean", "critic_loss", "updates_per_s", "utd")
+
+
+class Board:
+    """The state of the job for people; an observer of its rollouts.
+
+    Args:
+        job: `demo`, `training`, or `robot`, whose buttons are those that its phase names.
+        spec: The task.
+        steps: Env steps that a training shall take; 0 for demonstrations.
+    """
+
+    def __init__(self, job: str, spec: TaskSpec, steps: int = 0) -> None:
+        self._lock = threading.Lock()
+        self._job = {
+            "kind": job,
+            "task": spec.name,
+            "instruction": spec.instruction,
+            "force_limit": spec.force_limit,
+            "max_steps": spec.max_steps,
+            "control_period": spec.control_period,
+            "workspace": [spec.workspace.low, spec.workspace.high],
+            "action_axes": spec.action_axes,
+            "gripper": spec.gripper,
+            "env_steps": steps,
+        }
+        self._phase: dict[str, Any] = {"name": "starting", "text": "Starting", "requests": ()}
+        self._episode: dict[str, Any] = {"id": None, "step": 0, "source": None}
+        self._kept = {"count": 0, "wanted": 0}
+        self._remarks: deque[dict[str, Any]] = deque(maxlen=8)
+        self._ended: deque[dict[str, Any]] = deque(maxlen=30)
+        self._curves: dict[str, list[dict[str, Any]]] = {"episode": [], "update": [], "curve": []}
+        self._health: dict[str, Any] = {}
+        self._counted = 0
+        self.curves_version = 0
+        """Changes whenever the curves do."""
+
+    # ------------------------------------------------------------ the job says
+
+    def phase(self, name: str, text: str, requests: tuple[str, ...]) -> None:
+        """A new phase, what it means, and what may be asked for in it."""
+        with self._lock:
+            self._phase = {"name": name, "text": text, "requests": requests}
+
+    def kept(self, count: int, wanted: int) -> None:
+        """How many demonstrations there are."""
+        with self._lock:
+            self._kept = {"count": count, "wanted": wanted}
+
+    def remark(self, text: str) -> None:
+        """Something worth telling, once."""
+        with self._lock:
+            self._counted += 1
+            self._remarks.append({"number": self._counted, "time": time.time(), "text": text})
+
+    def metric(self, kind: str, env_step: int, values: Mapping[str, Any]) -> None:
+        """A record of the metrics."""
+        with self._lock:
+            self._health |= {"env_step": env_step}
+            if kind == "update":
+                self._health |= {name: values[name] for name in UPDATE_FIELDS if name in values}
+            fields = {"episode": EPISODE_FIELDS, "update": ("q_mean",), "curve": ("success_rate",)}.get(kind)
+            if fields is None:
+                return
+            rows = self._curves[kind]
+            rows.append({"env_step": env_step, **{name: values.get(name) for name in fields}})
+            if len(rows) > 2 * CURVE_POINTS and kind != "episode":
+                del rows[:-CURVE_POINTS:2]
+            self.curves_version += 1
+
+    # ------------------------------------------------------ the rollout says
+
+    def on_start(self, episode_id: str, observation: Observation) -> None:
+        """An episode started."""
+        del observation
+        self.follow(episode_id, 0, None)
+
+    def on_step(self, step: Step, next_observation: Observation) -> None:
+        """A step was taken."""
+        del next_observation
+        self.follow(step.episode_id, step.index + 1, Source(step.source))
+
+    def follow(self, episode_id: str | None, step: int, source: Source | None) -> None:
+        """Which episode runs, how many steps it has, and who led the newest of them; None if none runs."""
+        with self._lock:
+            self._episode = {"id": episode_id, "step": step, "source": None if source is None else source.name.lower()}
+
+    def on_end(self, episode: Episode, result: EpisodeResult) -> None:
+        """An episode is over."""
+        self.ended(
+            {
+                "id": episode.episode_id,
+                "success": result.success,
+                "failure": result.failure,
+                "cut": episode.metadata.get(CUT),
+                "steps": result.steps,
+                "seconds": result.cycle_time,
+                "led": result.operator_steps,
+                "takeovers": result.takeovers,
+                "force_peak": result.force_peak,
+                "judge": episode.reward_source,
+                "overruled": episode.metadata.get(OVERRULED),
+                "label": None,
+            }
+        )
+
+    def ended(self, row: dict[str, Any]) -> None:
+        """What is known of an episode that is over; see `recorded.py`."""
+        with self._lock:
+            self._ended.append(row)
+            self._episode = self._episode | {"source": None}
+
+    # ---------------------------------------------------------- a person says
+
+    def labelled(self, episode_id: str, success: bool, who: str) -> None:
+        """What an episode was, in hindsight."""
+        with self._lock:
+            said = {"success": success, "who": who}
+            for place, row in enumerate(self._ended):
+                if row["id"] == episode_id:
+                    self._ended[place] = {**row, "label": said}
+
+    # ------------------------------------------------------ the console reads
+
+    def state(self) -> dict[str, Any]:
+        """Everything that changes often."""
+        with self._lock:
+            return {
+                "phase": self._phase,
+                "episode": self._episode,
+                "kept": self._kept,
+                "remarks": list(self._remarks),
+                "health": dict(self._health),
+                "ended": list(self._ended),
+                "curves_version": self.curves_version,
+            }
+
+    @property
+    def job(self) -> dict[str, Any]:
+        """What does not change."""
+        return self._job
+
+    @property
+    def requests(self) -> tuple[str, ...]:
+        """What may be asked of the job now."""
+        with self._lock:
+            return tuple(self._phase["requests"])
+
+    def curves(self) -> dict[str, Any]:
+        """Points of the curves."""
+        with self._lock:
+            return {kind: list(rows[-2 * CURVE_POINTS :]) for kind, rows in self._curves.items()}

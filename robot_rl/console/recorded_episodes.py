@@ -1,0 +1,130 @@
+"""Recorded episodes for the page: to replay, and to label in hindsight. Reads the store beside its writer.
+
+Recorded episodes as rows of the console's list, of a run that goes on or that another process records.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robot_rl.console.snapshot import jpeg
+from robot_rl.data.schema import CUT, IMAGE_PREFIX, JUDGE, OVERRULED, Episode, Source
+from robot_rl.data.store.layout import find_store
+from robot_rl.data.store.operator_labels import label_episode, operator_words
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.env.task import TASK_JUDGE
+from robot_rl.errors import UnknownNameError
+
+
+def recorded_rows(path: Path, control_period: float, known: int = 0, most: int = 30) -> list[dict[str, Any]]:
+    """What `Board.ended` takes, of the newest episodes of a store.
+
+    Args:
+        path: The store; its writer may go on writing.
+        control_period: Time between steps [s].
+        known: Episodes, from the first one, that are shown already.
+        most: Rows.
+
+    Raises:
+        DataError: if the store cannot be read.
+    """
+    with EpisodeStore.open(path) as store:
+        rows, newest = [], store.summaries()[known:][-most:]
+        words = operator_words(store, [one.episode_id for one in newest])
+        for one in newest:
+            word, facts = words.get(one.episode_id), one.metadata
+            rows.append(
+                {
+                    "id": one.episode_id,
+                    "success": one.success,
+                    "failure": facts.get("failure"),
+                    "cut": facts.get(CUT),
+                    "steps": one.length,
+                    "seconds": one.length * control_period,
+                    "led": 0,
+                    "takeovers": 0,
+                    "force_peak": None,
+                    "judge": facts.get(JUDGE, TASK_JUDGE),
+                    "overruled": facts.get(OVERRULED),
+                    "label": None if word is None else {"success": word["success"], "who": word["who"]},
+                }
+            )
+        return rows
+
+
+class Archive:
+    """The episodes of one store.
+
+    Args:
+        path: The store, or a run that has one, or will have.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._newest: Episode | None = None
+
+    def replay(self, episode_id: str) -> dict[str, Any]:
+        """What is drawn of an episode, step by step.
+
+        Raises:
+            DataError: if there is no such episode.
+        """
+        episode = self._read(episode_id)
+        wrench = episode.observations.get("state/wrench")
+        pose = episode.observations.get("state/tcp_pose")
+        return {
+            "id": episode_id,
+            "steps": len(episode),
+            "seconds": ((episode.stamp_obs - episode.stamp_obs[0]) / 1e9).round(3).tolist(),
+            "source": [Source(value).name.lower() for value in episode.source.tolist()],
+            "reward": episode.reward.tolist(),
+            "action": np.abs(episode.action).max(axis=1).round(3).tolist(),
+            "force": [] if wrench is None else np.linalg.norm(wrench[:, :3], axis=1).round(2).tolist(),
+            "position": [] if pose is None else pose[:, :3].round(5).tolist(),
+            "cameras": [key.removeprefix(IMAGE_PREFIX) for key in episode.observations if key.startswith(IMAGE_PREFIX)],
+            "metadata": dict(episode.metadata),
+            "judge": episode.reward_source,
+            "label": self._label(episode_id),
+        }
+
+    def frame(self, episode_id: str, camera: str, step: int) -> bytes:
+        """One frame as JPEG.
+
+        Raises:
+            DataError: if there is no such episode.
+            UnknownNameError: if it has no such camera.
+        """
+        episode = self._read(episode_id)
+        frames = episode.observations.get(f"images/{camera}")
+        if frames is None:
+            cameras = [key.removeprefix(IMAGE_PREFIX) for key in episode.observations if key.startswith(IMAGE_PREFIX)]
+            raise UnknownNameError("camera", camera, cameras)
+        return jpeg(frames[min(max(step, 0), len(frames) - 1)])
+
+    def label(self, episode_id: str, success: bool, who: str) -> str:
+        """Records what an episode was, beside its rewards; returns the name of the overlay.
+
+        Raises:
+            DataError: if there is no such episode, or each of its steps is labelled.
+            RunDirectoryError: if it cannot be written.
+        """
+        return label_episode(self._store(), episode_id, success, who)
+
+    def _store(self) -> Path:
+        """Where the episodes are; the actor of another process may only begin to record."""
+        return find_store(self._path)
+
+    def _label(self, episode_id: str) -> dict[str, Any] | None:
+        """Who said what of it in hindsight, and nobody later; None if nobody did."""
+        with EpisodeStore.open(self._store()) as store:
+            return operator_words(store, (episode_id,)).get(episode_id)
+
+    def _read(self, episode_id: str) -> Episode:
+        """The episode; the newest one asked for is kept, as a page asks for many of its frames."""
+        if self._newest is None or self._newest.episode_id != episode_id:
+            with EpisodeStore.open(self._store()) as store:
+                self._newest = store.read(episode_id)
+        return self._newest

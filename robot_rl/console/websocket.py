@@ -1,0 +1,188 @@
+"""One page that is open: what it says is executed, what it shows is sent, neither faster than it can take."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+from aiohttp import WSMsgType, web
+
+from robot_rl.clock import Clock
+from robot_rl.console import protocol
+from robot_rl.console.access import Access, RateLimit
+from robot_rl.console.buttons import Desk
+from robot_rl.console.control_lease import Lease, LeaseError
+from robot_rl.console.recorded_episodes import Archive
+from robot_rl.console.snapshot import View
+from robot_rl.errors import RobotRLError
+from robot_rl.system.atomic_file import to_json
+
+HELLO_SECONDS = 3.0
+SEND_SECONDS = 2.0
+"""Time in which a page has to take a message; one that is slower is sent away."""
+STATE_PERIOD, FRAME_PERIOD = 0.1, 0.08
+MAX_BAD = 10
+"""Messages that are none, after which a page is sent away."""
+
+# Codes with which a page is sent away; 4000 to 4999 are free for applications (RFC 6455, 7.4.2).
+BAD_TOKEN, TOO_MANY, NONSENSE, TOO_SLOW = 4401, 4429, 4400, 4408
+
+
+class Page:
+    """One connection.
+
+    Args:
+        number: Of the connection.
+        socket: The connection.
+        desk: Executes what is asked for.
+        lease: Who holds control.
+        access: Who may come in.
+        archive: Recorded episodes, None if there are none.
+        clock: Where time comes from.
+        view: What is shown.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        socket: web.WebSocketResponse,
+        *,
+        desk: Desk,
+        lease: Lease,
+        access: Access,
+        archive: Archive | None,
+        clock: Clock,
+        view: View,
+    ) -> None:
+        self.number, self.name = number, f"page {number}"
+        self._socket, self._desk, self._lease, self._access, self._archive = socket, desk, lease, access, archive
+        self._limit = RateLimit(clock)
+        self._view = view
+        self._wants_frames = asyncio.Event()
+        self._bad = 0
+
+    async def run(self) -> None:
+        """Serves the page until it goes or is sent away."""
+        why = "closed the page or lost the connection"
+        try:
+            if not await self._let_in():
+                return
+            senders = [asyncio.create_task(self._send_states()), asyncio.create_task(self._send_frames())]
+            try:
+                why = await self._listen() or why
+            finally:
+                for task in senders:
+                    task.cancel()
+                await asyncio.gather(*senders, return_exceptions=True)
+        finally:
+            self.lose(why)
+
+    def lose(self, why: str) -> None:
+        """If this page holds control, it does not any more, and the arm is held."""
+        if self._lease.give_back(self.number) is not None:
+            self._desk.lost(self.name, why)
+
+    async def _let_in(self) -> bool:
+        try:
+            first = await asyncio.wait_for(self._socket.receive(), HELLO_SECONDS)
+            hello = protocol.parse(first.data) if first.type == WSMsgType.TEXT else None
+        except (TimeoutError, protocol.BadMessageError):
+            hello = None
+        if not isinstance(hello, protocol.Hello) or not self._access.knows(hello.token):
+            await asyncio.sleep(0.5)  # guessing shall take time
+            await self._socket.close(code=BAD_TOKEN, message=b"wrong token")
+            return False
+        self.name = hello.name
+        await self._send({"type": "welcome", "page": self.number, "job": self._view.job()})
+        return True
+
+    async def _listen(self) -> str | None:
+        """Executes messages until the page goes; says why it was sent away, if it was."""
+        async for message in self._socket:
+            if not self._limit.allows():
+                self.lose("sent too many messages")
+                await self._socket.close(code=TOO_MANY, message=b"too many messages")
+                return "sent too many messages"
+            if message.type != WSMsgType.TEXT:
+                break
+            try:
+                await self._execute(protocol.parse(message.data))
+            except protocol.BadMessageError as error:
+                self._bad += 1
+                await self._send({"type": "error", "text": f"not understood: {error}"})
+                if self._bad >= MAX_BAD:
+                    self.lose("sent messages that are none")
+                    await self._socket.close(code=NONSENSE, message=b"too many messages that are none")
+                    return "sent messages that are none"
+            except RobotRLError as error:
+                await self._send({"type": "error", "text": str(error)})
+        return None
+
+    async def _execute(self, message: protocol.Message) -> None:
+        desk = self._desk
+        match message:
+            case protocol.Input():
+                if self._lease.owner is not None and self._lease.owner.page == self.number:
+                    desk.lead(self.number, message.axes, message.buttons)
+            case protocol.Seen():
+                self._wants_frames.set()
+            case protocol.Hidden():
+                self.lose("left the page out of sight")
+            case protocol.Lease(take=True):
+                self._lease.take(self.number, self.name)
+                desk.write(self.name, "took control")
+            case protocol.Lease():
+                if self._lease.give_back(self.number) is not None:
+                    desk.left(self.name)
+            case protocol.Do():
+                desk.do(self.number, self.name, message.what)
+            case protocol.Note():
+                desk.write(self.name, message.kind, text=message.text)
+                await self._send({"type": "noted", "text": message.text})
+            case protocol.Label():
+                self._lease.check(self.number)
+                if self._archive is None:
+                    raise LeaseError("nothing is recorded here")
+                label = partial(self._archive.label, message.episode, message.success, self.name)
+                overlay = await asyncio.get_running_loop().run_in_executor(None, label)
+                desk.labelled(self.name, message.episode, message.success, overlay)
+                await self._send({"type": "labelled", "episode": message.episode, "success": message.success})
+            case protocol.Hello():
+                raise protocol.BadMessageError("hello was said before")
+
+    async def _send_states(self) -> None:
+        shown = -1
+        while True:
+            state = self._view.state()
+            owner = self._lease.owner
+            mine = owner is not None and owner.page == self.number
+            await self._send({"type": "state", **state, "owner": owner.name if owner else None, "mine": mine})
+            if state["curves_version"] != shown:
+                shown = state["curves_version"]
+                await self._send({"type": "curves", **self._view.curves()})
+            await asyncio.sleep(STATE_PERIOD)
+
+    async def _send_frames(self) -> None:
+        sent: tuple[bytes, ...] = ()
+        while True:
+            await self._wants_frames.wait()
+            pictures = await asyncio.get_running_loop().run_in_executor(None, self._view.pictures)
+            if pictures and pictures is not sent:
+                self._wants_frames.clear()
+                sent = pictures
+                for picture in pictures:
+                    await self._in_time(self._socket.send_bytes(picture))
+            await asyncio.sleep(FRAME_PERIOD)
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        await self._in_time(self._socket.send_str(to_json(message)))
+
+    async def _in_time(self, sending: Any) -> None:
+        """Sends; a page that does not take it in time, or is gone, ends the connection."""
+        try:
+            await asyncio.wait_for(sending, SEND_SECONDS)
+        except TimeoutError:
+            self.lose("does not take what is sent")
+            await self._socket.close(code=TOO_SLOW, message=b"too slow", drain=False)
+            raise

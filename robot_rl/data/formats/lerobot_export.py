@@ -1,0 +1,245 @@
+"""Writes a store as a LeRobotDataset, version 3.0; `lerobot_layout.py` says what goes where."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from PIL import Image
+
+from robot_rl.data.formats.lerobot_layout import (
+    CHUNK,
+    CODEBASE_VERSION,
+    DATA_PATH,
+    EPISODES_PATH,
+    EXTRA,
+    EXTRA_VERSION,
+    FINAL,
+    NOT_HELD,
+    TASKS_PATH,
+    VIDEO_PATH,
+    Column,
+    columns_of,
+    element_names,
+    need_pyarrow,
+    stack_state,
+    step_features,
+)
+from robot_rl.data.formats.lerobot_stats import Statistics
+from robot_rl.data.formats.mp4 import Mp4Writer
+from robot_rl.data.schema import IMAGE_PREFIX, Episode
+from robot_rl.data.store.info import control_rate
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.errors import DataError, RunDirectoryError
+from robot_rl.system.atomic_file import write_atomically, writing
+
+ImageFormat = Literal["png", "video"]
+VIDEO_OPTIONS = {"crf": "12", "preset": "medium", "g": "2"}
+"""Of H.264: near to lossless, and any frame can be found quickly."""
+
+
+def export_lerobot(
+    store: EpisodeStore,
+    out: Path,
+    *,
+    images: ImageFormat = "png",
+    fps: float | None = None,
+    task: str | None = None,
+    on_episode: Callable[[], object] = lambda: None,
+) -> dict[str, Any]:
+    """Writes all episodes of a store into a new directory.
+
+    Args:
+        store: The store.
+        out: The directory; must not exist, or be empty.
+        images: `png` is lossless; `video` is H.264, much smaller, with loss.
+        fps: Frames per second; None takes what the stamps say.
+        task: What the robot was told to do; None takes the store's `task`.
+        on_episode: Called after each.
+
+    Returns:
+        Counts, and `beside`: what the format has no place for and therefore lies in files beside it.
+
+    Raises:
+        DataError: if the store is empty, or the format cannot hold its episodes.
+        PluginError: if pyarrow is not installed.
+        RunDirectoryError: if it cannot be written.
+    """
+    need_pyarrow()
+    if not len(store):
+        raise DataError(f"{store.path}: holds no episodes to export")
+    first = store.read(store.ids()[0])
+    rate = fps or control_rate(first.stamp_obs)
+    if rate is None:
+        raise DataError(f"{store.path}: its stamps do not tell the frame rate; say it with --fps")
+    with writing(out):
+        if out.exists() and any(out.iterdir()):
+            raise RunDirectoryError(f"{out}: not empty; choose another directory")
+        out.mkdir(parents=True, exist_ok=True)
+    writer = _Writer(out, columns_of(first), images, rate, task or str(store.metadata.get("task", "task")))
+    for episode in store.episodes():
+        writer.add(episode)
+        on_episode()
+    writer.finish(store)
+    return {"episodes": len(store), "frames": writer.frames, "fps": rate, "images": images, "beside": list(NOT_HELD)}
+
+
+class _Writer:
+    """Writes the files of a dataset, one episode per data file."""
+
+    def __init__(self, out: Path, columns: list[Column], images: ImageFormat, fps: float, task: str) -> None:
+        self._out, self._columns, self._images, self._fps, self._task = out, columns, images, fps, task
+        self._episodes: list[dict[str, Any]] = []
+        self._facts: list[dict[str, Any]] = []
+        self._statistics = Statistics()
+        self._features: dict[str, dict[str, Any]] = {}
+        self.frames = 0
+
+    def add(self, episode: Episode) -> None:
+        if columns_of(episode) != self._columns:
+            raise DataError(
+                f"episode {episode.episode_id}: its observations differ from those of the episodes before it; "
+                "`robot-rl data verify` says how, `robot-rl data prune` takes it out"
+            )
+        number, length = len(self._episodes), len(episode)
+        vectors = {**stack_state(self._columns, episode.observations, length), **step_features(episode)}
+        steps = np.arange(length)
+        vectors |= {
+            "timestamp": (steps / self._fps).astype(np.float32),
+            "frame_index": steps,
+            "episode_index": np.full(length, number),
+            "index": self.frames + steps,
+            "task_index": np.zeros(length, np.int64),
+        }
+        cameras = [column for column in self._columns if column.key.startswith(IMAGE_PREFIX)]
+        pictures = {column.feature: episode.observations[column.key][:length] for column in cameras}
+        place = {"chunk_index": number // CHUNK, "file_index": number % CHUNK}
+        row: dict[str, Any] = {
+            "episode_index": number,
+            "tasks": [self._task],
+            "length": length,
+            "dataset_from_index": self.frames,
+            "dataset_to_index": self.frames + length,
+            **{f"data/{key}": value for key, value in place.items()},
+            "meta/episodes/chunk_index": 0,
+            "meta/episodes/file_index": 0,
+        }
+        with writing(self._out):
+            if self._images == "video":
+                for feature, frames in pictures.items():
+                    path = self._out / VIDEO_PATH.format(video_key=feature, **place)
+                    with Mp4Writer(path, self._fps, VIDEO_OPTIONS) as video:
+                        for frame in frames:
+                            video.add(frame)
+                    row |= {f"videos/{feature}/{key}": value for key, value in place.items()}
+                    row |= {
+                        f"videos/{feature}/from_timestamp": 0.0,
+                        f"videos/{feature}/to_timestamp": length / self._fps,
+                    }
+            self._write_data(self._out / DATA_PATH.format(**place), vectors, pictures)
+            final = {key: column[-1] for key, column in episode.observations.items()}
+            path = self._out / FINAL.format(number)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            np.savez(path, stamp_obs=episode.stamp_obs[-1:], **final)
+        self._features = self._features or self._describe(vectors, pictures)
+        self._episodes.append(row | self._statistics.add({**vectors, **pictures}))
+        self._facts.append(
+            {
+                "episode_id": episode.episode_id,
+                "metadata": dict(episode.metadata),
+                "reward_source": episode.reward_source,
+            }
+        )
+        self.frames += length
+
+    def finish(self, store: EpisodeStore) -> None:
+        """Writes what describes the whole; `meta/info.json` last, so that half a dataset is none."""
+        pa, pq = need_pyarrow()
+        with writing(self._out):
+            (self._out / EPISODES_PATH).parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(pa.Table.from_pylist(self._episodes), self._out / EPISODES_PATH)
+            tasks = pa.table({"task_index": pa.array([0], pa.int64()), "task": [self._task]})
+            pq.write_table(tasks.replace_schema_metadata({"pandas": json.dumps(_PANDAS)}), self._out / TASKS_PATH)
+        extra = {
+            "version": EXTRA_VERSION,
+            "store": dict(store.metadata),
+            "columns": [asdict(column) for column in self._columns],
+            "episodes": self._facts,
+        }
+        info = {
+            "codebase_version": CODEBASE_VERSION,
+            "robot_type": None,
+            "total_episodes": len(self._episodes),
+            "total_frames": self.frames,
+            "total_tasks": 1,
+            "chunks_size": CHUNK,
+            "data_files_size_in_mb": 100,
+            "video_files_size_in_mb": 200,
+            "fps": int(self._fps) if float(self._fps).is_integer() else self._fps,
+            "splits": {"train": f"0:{len(self._episodes)}"},
+            "data_path": DATA_PATH,
+            "video_path": VIDEO_PATH if self._images == "video" else None,
+            "features": self._features,
+        }
+        for name, value in ((EXTRA, extra), ("meta/stats.json", self._statistics.whole()), ("meta/info.json", info)):
+            write_atomically(self._out / name, json.dumps(value, indent=2) + "\n")
+
+    def _write_data(self, path: Path, vectors: dict[str, np.ndarray], pictures: dict[str, np.ndarray]) -> None:
+        pa, pq = need_pyarrow()
+        arrays = {}
+        for feature, values in vectors.items():
+            rows = values.reshape(len(values), -1)
+            flat = pa.array(rows.ravel())
+            arrays[feature] = flat if rows.shape[1] == 1 else pa.FixedSizeListArray.from_arrays(flat, rows.shape[1])
+        if self._images == "png":
+            kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+            for feature, frames in pictures.items():
+                arrays[feature] = pa.array([{"bytes": _png(frame), "path": None} for frame in frames], kind)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table(arrays), path)
+
+    def _describe(self, vectors: dict[str, np.ndarray], pictures: dict[str, np.ndarray]) -> dict[str, dict[str, Any]]:
+        names = element_names(self._columns)
+        features: dict[str, dict[str, Any]] = {}
+        for feature, values in vectors.items():
+            width = values.reshape(len(values), -1).shape[1]
+            features[feature] = {"dtype": values.dtype.name, "shape": [width], "names": names.get(feature)}
+        for feature, frames in pictures.items():
+            dtype = "video" if self._images == "video" else "image"
+            axes = ["height", "width", "channels"]
+            features[feature] = {"dtype": dtype, "shape": list(frames.shape[1:]), "names": axes}
+            if dtype == "video":
+                features[feature]["info"] = {
+                    "video.height": frames.shape[1],
+                    "video.width": frames.shape[2],
+                    "video.channels": 3,
+                    "video.codec": "h264",
+                    "video.pix_fmt": "yuv420p",
+                    "video.is_depth_map": False,
+                    "video.fps": self._fps,
+                    "has_audio": False,
+                }
+        return features
+
+
+_PANDAS = {
+    "index_columns": ["task"],
+    "column_indexes": [],
+    "columns": [
+        {"name": name, "field_name": name, "pandas_type": kind, "numpy_type": numpy_type, "metadata": None}
+        for name, kind, numpy_type in (("task_index", "int64", "int64"), ("task", "unicode", "object"))
+    ],
+    "pandas_version": "2.0.0",
+}
+"""Tells pandas that the task is the index, which LeRobot expects."""
+
+
+def _png(frame: np.ndarray) -> bytes:
+    content = io.BytesIO()
+    Image.fromarray(frame[..., 0] if frame.shape[2] == 1 else frame).save(content, "png", compress_level=1)
+    return content.getvalue()

@@ -1,0 +1,234 @@
+"""Reads a LeRobotDataset, version 3.0, into episodes; one that we wrote comes back exactly, but for videos."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+from PIL import Image
+
+from robot_rl.data.formats.lerobot_layout import (
+    CODEBASE_VERSION,
+    EXTRA,
+    EXTRA_VERSION,
+    FINAL,
+    IMAGES,
+    Column,
+    need_pyarrow,
+)
+from robot_rl.data.schema import Episode, Source
+from robot_rl.errors import DataError
+
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError, IndexError)
+_OURS = "complementary_info."
+_META = ("timestamp", "frame_index", "episode_index", "index", "task_index")
+
+
+class LeRobotReader:
+    """Reads the episodes of a dataset in a local directory.
+
+    A dataset of others has no observation after the last step: its last frame stands for it, and the metadata entry
+    `final_observation` says so. There, whoever acted counts as `source`, success is a last reward above zero, and an
+    episode without success counts as truncated.
+
+    Args:
+        path: Directory of the dataset.
+        action_scale: What actions of others are divided by, so that they lie in [-1, 1].
+        source: Who acted in a dataset of others.
+
+    Raises:
+        DataError: if it is not a dataset of this version.
+        PluginError: if pyarrow is not installed.
+    """
+
+    def __init__(self, path: Path, *, action_scale: float = 1.0, source: Source = Source.HUMAN) -> None:
+        need_pyarrow()
+        self.path, self._scale, self._source = path, action_scale, source
+        self._info = self._json("meta/info.json")
+        if self._info.get("codebase_version") != CODEBASE_VERSION:
+            raise DataError(
+                f"{path}: is a LeRobotDataset {self._info.get('codebase_version')!r}, this program reads "
+                f"{CODEBASE_VERSION}; LeRobot converts older ones"
+            )
+        self._features: Mapping[str, Mapping[str, Any]] = self._info["features"]
+        self._rows = self._table("meta/episodes").to_pylist()
+        extra = self._json(EXTRA) if (path / EXTRA).is_file() else None
+        if extra is not None and extra.get("version") != EXTRA_VERSION:
+            raise DataError(f"{path / EXTRA}: version {extra.get('version')}, this program reads {EXTRA_VERSION}")
+        self._extra = extra
+        self._columns = self._find_columns()
+
+    def __len__(self) -> int:
+        """Number of episodes."""
+        return len(self._rows)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Facts about all episodes, for a store."""
+        if self._extra is not None:
+            return dict(self._extra["store"])
+        tasks = {task for row in self._rows for task in row["tasks"]}
+        return {"task": min(tasks)} if len(tasks) == 1 else {"tasks": sorted(tasks)}
+
+    def episodes(self) -> Iterator[Episode]:
+        """The episodes, one in memory at a time.
+
+        Raises:
+            DataError: if one cannot be read, naming it and what is wrong.
+        """
+        for number, row in enumerate(self._rows):
+            try:
+                yield self._episode(number, row)
+            except (*_UNREADABLE, zipfile.BadZipFile) as error:
+                raise DataError(f"{self.path}: episode {number}: {type(error).__name__}: {error}") from error
+
+    def _episode(self, number: int, row: Mapping[str, Any]) -> Episode:
+        place = {"chunk_index": row["data/chunk_index"], "file_index": row["data/file_index"]}
+        table = self._parquet(self.path / self._info["data_path"].format(**place))
+        chosen = np.flatnonzero(table.column("episode_index").to_numpy() == row["episode_index"])
+        table = table.take(chosen)
+        if len(chosen) != row["length"]:
+            raise ValueError(f"has {len(chosen)} frames, the index says {row['length']}")
+        features = {name: _numpy(table.column(name)) for name in table.column_names if name not in self._pictures()}
+        rows = {column.key: self._column(column, features, table, row) for column in self._columns}
+        if self._extra is not None:
+            return self._ours(number, features, rows)
+        return self._foreign(number, row, features, rows)
+
+    def _ours(self, number: int, features: Mapping[str, np.ndarray], rows: Mapping[str, np.ndarray]) -> Episode:
+        facts = (self._extra or {})["episodes"][number]
+        with np.load(self.path / FINAL.format(number), allow_pickle=False) as final:
+            observations = {key: np.concatenate([value, final[key][None]]) for key, value in rows.items()}
+            stamp = final["stamp_obs"]
+        return Episode(
+            episode_id=facts["episode_id"],
+            observations=observations,
+            action=features["action"],
+            action_policy=features[_OURS + "action_policy"],
+            source=features[_OURS + "source"].astype(np.int8).ravel(),
+            reward=features["next.reward"].ravel(),
+            terminated=features["next.terminated"].ravel(),
+            truncated=features["next.truncated"].ravel(),
+            stamp_obs=np.concatenate([features[_OURS + "stamp_obs"].ravel(), stamp]),
+            stamp_action=features[_OURS + "stamp_action"].ravel(),
+            reward_source=facts["reward_source"],
+            metadata=facts["metadata"],
+        )
+
+    def _foreign(
+        self,
+        number: int,
+        row: Mapping[str, Any],
+        features: Mapping[str, np.ndarray],
+        rows: Mapping[str, np.ndarray],
+    ) -> Episode:
+        length = int(row["length"])
+        action = (features["action"] / np.float32(self._scale)).astype(np.float32)
+        if (size := np.abs(action).max(initial=0.0)) > 1.0:
+            raise DataError(
+                f"{self.path}: feature action of episode {number}: up to {size:.6g}, must lie in [-1, 1]; "
+                f"divide it with --action-scale {size * self._scale:.6g} or more"
+            )
+        reward = features["next.reward"].astype(np.float32).ravel() if "next.reward" in features else None
+        success = bool(reward[-1] > 0) if reward is not None else None
+        last = np.arange(length) == length - 1
+        stamps = np.round(features["frame_index"].ravel() * (1e9 / self._info["fps"])).astype(np.int64)
+        period = round(1e9 / self._info["fps"])
+        return Episode(
+            episode_id=f"episode-{row['episode_index']:06d}",
+            observations={key: np.concatenate([value, value[-1:]]) for key, value in rows.items()},
+            action=action,
+            action_policy=action,
+            source=np.full(length, self._source, np.int8),
+            reward=np.zeros(length, np.float32) if reward is None else reward,
+            terminated=last & bool(success),
+            truncated=last & (not success),
+            stamp_obs=np.append(stamps, stamps[-1] + period),
+            stamp_action=stamps,
+            reward_source="none" if reward is None else "dataset",
+            metadata={"success": success, "tasks": row["tasks"], "final_observation": "repeated"},
+        )
+
+    def _find_columns(self) -> list[Column]:
+        if self._extra is not None:
+            return [Column(**{**column, "shape": tuple(column["shape"])}) for column in self._extra["columns"]]
+        columns = []
+        for name, feature in self._features.items():
+            shape = tuple(feature["shape"])
+            if name in self._pictures():
+                columns.append(Column(f"images/{name.removeprefix(IMAGES)}", name, 0, shape, "uint8"))
+            elif name.startswith("observation."):
+                columns.append(Column(f"state/{name.removeprefix('observation.')}", name, 0, shape, feature["dtype"]))
+        if "action" not in self._features:
+            raise DataError(f"{self.path}: no feature `action`; it has {sorted(self._features)}")
+        return columns
+
+    def _pictures(self) -> set[str]:
+        return {name for name, feature in self._features.items() if feature["dtype"] in ("image", "video")}
+
+    def _column(
+        self, column: Column, features: Mapping[str, np.ndarray], table: Any, row: Mapping[str, Any]
+    ) -> np.ndarray:
+        if column.feature not in self._pictures():
+            feature = features[column.feature]
+            part = feature.reshape(len(feature), -1)[:, column.start : column.start + column.size]
+            return np.ascontiguousarray(part.reshape(len(feature), *column.shape), column.dtype)
+        if self._features[column.feature]["dtype"] == "video":
+            return self._video(column.feature, row)
+        frames = []
+        for cell in table.column(column.feature).to_pylist():
+            picture = Image.open(io.BytesIO(cell["bytes"]) if cell["bytes"] else self.path / cell["path"])
+            frames.append(np.asarray(picture).reshape(picture.height, picture.width, -1))
+        return np.stack(frames)
+
+    def _video(self, feature: str, row: Mapping[str, Any]) -> np.ndarray:
+        """The frames of an episode, which may be a part of a file."""
+        place = {key: row[f"videos/{feature}/{key}"] for key in ("chunk_index", "file_index")}
+        path = self.path / self._info["video_path"].format(video_key=feature, **place)
+        first = round(row[f"videos/{feature}/from_timestamp"] * self._info["fps"])
+        wanted, frames = range(first, first + row["length"]), []
+        with av.open(str(path)) as container:
+            for number, frame in enumerate(container.decode(video=0)):
+                if number in wanted:
+                    frames.append(frame.to_ndarray(format="rgb24"))
+                if number >= wanted.stop:
+                    break
+        if len(frames) != row["length"]:
+            raise ValueError(f"{path}: {len(frames)} frames, the index says {row['length']}")
+        return np.stack(frames)
+
+    def _table(self, folder: str) -> Any:
+        pa, _ = need_pyarrow()
+        files = sorted((self.path / folder).glob("*/*.parquet"))
+        if not files:
+            raise DataError(f"{self.path / folder}: holds no parquet files; the dataset is incomplete")
+        tables = [self._parquet(file) for file in files]
+        return pa.concat_tables(
+            [table.select([n for n in table.column_names if "stats/" not in n]) for table in tables]
+        )
+
+    def _parquet(self, path: Path) -> Any:
+        _, pq = need_pyarrow()
+        try:
+            return pq.read_table(path)
+        except (OSError, ValueError) as error:  # pyarrow's own errors derive from these
+            raise DataError(f"{path}: cannot be read: {error}") from error
+
+    def _json(self, name: str) -> dict[str, Any]:
+        try:
+            return dict(json.loads((self.path / name).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError) as error:
+            raise DataError(f"{self.path / name}: no LeRobotDataset there: {error}") from error
+
+
+def _numpy(column: Any) -> np.ndarray:
+    """A column as an array of shape (rows,) or (rows, elements)."""
+    array = column.combine_chunks()
+    values = array.flatten() if hasattr(array, "flatten") and array.type.num_fields else array
+    return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(len(array), -1)

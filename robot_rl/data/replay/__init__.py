@@ -1,0 +1,1 @@
+"""Replay in memory: episodes in, samples for the learner out."""

@@ -1,0 +1,395 @@
+"""What is remembered for learning: a ring of rows, each observation stored once.
+
+An episode of T steps takes T + 1 consecutive rows. Row t holds what step t saw, did and got; row T holds only the final
+observation. A training transition is a view on these rows: next observations, n-step sums and discounts are computed
+when sampling and never stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from robot_rl.data.replay.image_memory import image_memory
+from robot_rl.data.replay.percept import ImageSpec, Percept, check_maker, checked_percept, checked_row
+from robot_rl.data.replay.relabel import write_verdict
+from robot_rl.data.replay.ring_index import EpisodeList, SlotQueue
+from robot_rl.data.replay.sample import Sample
+from robot_rl.data.schema import OPERATOR_SOURCES, Episode, Source
+from robot_rl.errors import DataError
+
+
+class ReplayBuffer:
+    """Ring of rows over episodes, sampled with n-step returns.
+
+    A window of up to n steps from step t ends early at termination (nothing is bootstrapped), at truncation (bootstraps
+    from the episode's own last observation), at the newest row of an unfinished episode, and where control changes
+    hands (bootstraps from the observation at which it did). Transitions can be sampled as soon as they are appended.
+    When the ring is full the oldest whole episodes go. Steps that the policy did not choose are also indexed apart, so
+    that interventions count as demonstrations without being stored twice.
+
+    The last step may be undecided: until `decide` says its reward it is not sampled, and windows end before it.
+
+    Args:
+        capacity: Rows, each one observation; an episode of T steps takes T + 1.
+        state_size: Elements of a packed observation.
+        action_size: Elements of an action.
+        images: What is kept of the frames of an observation; None keeps nothing.
+        pose: Which elements of the state are a pose that says how far an episode is from its end.
+        device: Where images are kept and looked at; everything else is small and stays with the CPU.
+        shaped: Whether observations have a potential Phi; what is sampled is R + gamma^m Phi(s') - Phi(s) (Ng 1999).
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        state_size: int,
+        action_size: int,
+        images: ImageSpec | None = None,
+        pose: tuple[int, int] | None = None,
+        device: str = "cpu",
+        *,
+        shaped: bool = False,
+    ) -> None:
+        if capacity < 2:
+            raise DataError(f"replay capacity is {capacity} rows; the shortest episode takes 2")
+        self.capacity, self.state_size, self.action_size = capacity, state_size, action_size
+        self.image_spec, self.pose, self.device, self.shaped = images, pose, device, shaped
+        self._images = image_memory(capacity, images, device) if images is not None else None
+        self._columns = {
+            "state": np.zeros((capacity, state_size), np.float32),
+            "action": np.zeros((capacity, action_size), np.float32),
+            "reward": np.zeros(capacity, np.float32),
+            "terminated": np.zeros(capacity, bool),
+            "source": np.zeros(capacity, np.int8),
+            "index": np.zeros(capacity, np.int64),  # position in the episode
+            "run_offset": np.zeros(capacity, np.int64),  # steps since control last changed hands
+            "run_length": np.zeros(capacity, np.int64),  # at the first row of a run: its steps so far
+            "success_at": np.zeros(capacity, np.int64),  # at the first row of an episode that succeeded: its steps
+        }
+        if shaped:
+            self._columns["potential"] = np.zeros(capacity, np.float32)
+        self._all = SlotQueue(capacity)
+        self._operator = SlotQueue(capacity)
+        self._episodes = EpisodeList()
+        self._first = 0  # slot of the oldest row
+        self._rows = 0  # rows in use
+        self._open = False  # whether the newest episode is unfinished
+
+    def __len__(self) -> int:
+        """Transitions that can be sampled."""
+        return len(self._all)
+
+    @property
+    def operator_count(self) -> int:
+        """Transitions whose action was not chosen by the policy."""
+        return len(self._operator)
+
+    def begin(self, percept: Percept, name: str = "") -> None:
+        """Starts an episode; one that is unfinished is closed as truncated where it stands.
+
+        Args:
+            percept: Its first observation.
+            name: For `decide`.
+
+        Raises:
+            DataError: if a shape or dtype is wrong or a value is not finite.
+        """
+        percept = self._checked(percept)
+        self._close()
+        self._add_row(percept, index=0, episode_rows=0)
+        self._episodes.begin(name)
+        self._open = True
+
+    def append(
+        self,
+        action: np.ndarray,
+        reward: float,
+        terminated: bool,
+        truncated: bool,
+        source: int,
+        next_percept: Percept,
+        *,
+        undecided: bool = False,
+    ) -> None:
+        """Adds one step to the unfinished episode.
+
+        Args:
+            action: Executed action, shape (action_size,).
+            reward: Reward of the step.
+            terminated: Success or failure: nothing follows.
+            truncated: Cut here: what would follow still counts.
+            source: Who chose the action, a `Source`.
+            next_percept: Observation that the step led to.
+            undecided: Whether `decide` will say what this step is worth; it has to be the last of its episode.
+
+        Raises:
+            DataError: if no episode was begun, the episode outgrows the ring, or a value has a wrong shape or is not
+                finite. Nothing is stored then.
+        """
+        if not self._open:
+            raise DataError("append without begin: the last episode has ended; call begin with the first observation")
+        if terminated and truncated:
+            raise DataError("a step both terminated and truncated; it can be only one")
+        name, rows = self._episodes.newest
+        if undecided and not (truncated and name):
+            raise DataError("only a step that truncates an episode with a name can be undecided")
+        action = checked_row("action", action, self.action_size)
+        next_percept = self._checked(next_percept)
+        if not np.isfinite(reward):
+            raise DataError(f"replay: reward is {reward}")
+        columns = self._columns
+        slot = (self._first + self._rows - 1) % self.capacity  # before rows move on; slots of live rows never change
+        self._add_row(next_percept, index=rows, episode_rows=rows)
+        self._episodes.grow()
+        columns["action"][slot] = action
+        columns["reward"][slot] = reward
+        columns["terminated"][slot] = terminated
+        columns["source"][slot] = source
+        previous = (slot - 1) % self.capacity
+        same_hands = rows > 1 and columns["source"][previous] == source
+        offset = int(columns["run_offset"][previous]) + 1 if same_hands else 0
+        columns["run_offset"][slot] = offset
+        columns["run_length"][(slot - offset) % self.capacity] = offset + (not undecided)
+        if undecided:
+            self._episodes.undecided.add(name)
+        else:
+            self._all.push(slot)
+            if source in OPERATOR_SOURCES:
+                self._operator.push(slot)
+        if terminated and reward > 0:
+            columns["success_at"][(slot - rows + 1) % self.capacity] = rows
+        self._open = not (terminated or truncated)
+
+    def decide(self, name: str, reward: float, terminated: bool, since: int = 0) -> bool:
+        """Says what the end of an episode is worth, for the first time or anew; from now on its last step is sampled.
+
+        Args:
+            name: Of the episode, which has ended.
+            reward: Of its last step.
+            terminated: Whether nothing follows that step; otherwise it counts as truncated.
+            since: Steps after which this was so already: those from then on are judged alike. 0: only the last one is.
+
+        Returns:
+            Whether there is such an episode; one that was forgotten needs no reward.
+        """
+        found, columns = self._episodes.find(name), self._columns
+        if found is None or found[1] < 2 or (self._open and name == self._episodes.newest[0]):
+            return False
+        before, rows = found
+        slots = (self._first + before + np.arange(rows - 1)) % self.capacity
+        write_verdict(columns, slots, reward, terminated, min(since or rows - 1, rows - 1))
+        if name in self._episodes.undecided:
+            self._episodes.undecided.discard(name)
+            slot = int(slots[-1])
+            self._all.insert(slot, self._first)
+            if columns["source"][slot] in OPERATOR_SOURCES:
+                self._operator.insert(slot, self._first)
+        return True
+
+    def add_episode(self, episode: Episode, percepts: Iterable[Percept]) -> None:
+        """Adds a whole episode; if its last step neither terminated nor truncated, it is closed as truncated.
+
+        Args:
+            episode: T steps.
+            percepts: Its T + 1 observations.
+
+        Raises:
+            DataError: if it is longer than the ring, or its observations or actions are not finite or of another size;
+                nothing is stored then.
+        """
+        rows = len(episode) + 1
+        if rows > self.capacity:
+            raise DataError(f"episode {episode.episode_id}: {self._too_long(rows)}")
+        try:
+            checked = [self._checked(percept) for percept in percepts]
+            actions = [checked_row("action", action, self.action_size) for action in episode.action]
+        except DataError as error:
+            raise DataError(f"episode {episode.episode_id}: {error}") from error
+        if len(checked) != rows:
+            raise DataError(f"episode {episode.episode_id}: {len(checked)} observations, expected {rows}")
+        self.begin(checked[0])
+        for t, action in enumerate(actions):
+            self.append(
+                action,
+                float(episode.reward[t]),
+                bool(episode.terminated[t]),
+                bool(episode.truncated[t]),
+                int(episode.source[t]),
+                checked[t + 1],
+            )
+        self._close()
+
+    def sample(
+        self,
+        count: int,
+        rng: np.random.Generator,
+        *,
+        n_step: int,
+        discount: float,
+        history: tuple[int, ...],
+        operator_only: bool = False,
+    ) -> Sample:
+        """Transitions drawn uniformly with replacement.
+
+        Args:
+            count: How many.
+            rng: The only source of randomness.
+            n_step: Most steps in a window.
+            discount: Per step.
+            history: Ages [steps] of the observations to stack; before the first one, the first is repeated.
+            operator_only: Draw only from steps that the policy did not choose.
+
+        Raises:
+            DataError: if there is nothing to draw from.
+        """
+        size = self.operator_count if operator_only else len(self)
+        if size == 0:
+            raise DataError(f"replay has no {'operator ' if operator_only else ''}transitions to sample")
+        ranks = rng.integers(size, size=count)
+        return self.gather(ranks, rng, n_step=n_step, discount=discount, history=history, operator_only=operator_only)
+
+    def gather(
+        self,
+        ranks: np.ndarray,
+        rng: np.random.Generator,
+        *,
+        n_step: int,
+        discount: float,
+        history: tuple[int, ...],
+        operator_only: bool = False,
+    ) -> Sample:
+        """The transitions of the given ranks, 0 the oldest, shape (count,); see `sample`. `rng` crops the images."""
+        columns, capacity = self._columns, self.capacity
+        slots = (self._operator if operator_only else self._all).at(ranks)
+        offset = columns["run_offset"][slots]
+        left = columns["run_length"][(slots - offset) % capacity] - offset  # steps up to where control changes
+        steps = np.minimum(left, n_step)
+
+        powers = (discount ** np.arange(n_step + 1)).astype(np.float32)
+        ahead = np.arange(n_step)
+        rewards = columns["reward"][(slots[:, None] + ahead) % capacity]
+        rewards *= powers[:n_step]
+        rewards[ahead >= steps[:, None]] = 0.0  # rows past the window belong to others
+        reward = rewards.sum(axis=1)
+        bootstrap = powers[steps] * ~columns["terminated"][(slots + steps - 1) % capacity]
+        if self.shaped:  # the terms between telescope; where nothing follows, Phi(s') is 0
+            potential = columns["potential"]
+            reward += bootstrap * potential[(slots + steps) % capacity] - potential[slots]
+
+        ages = np.asarray(history, np.int64)
+        index = columns["index"][slots]
+        rows = np.empty((2, len(slots), len(ages)), np.int64)
+        rows[0] = slots[:, None] - np.minimum(ages, index[:, None])
+        rows[1] = (slots + steps)[:, None] - np.minimum(ages, (index + steps)[:, None])
+        states = columns["state"].take(rows % capacity, axis=0).reshape(2, len(slots), len(ages) * self.state_size)
+        return Sample(
+            observation=states[0],
+            action=columns["action"][slots],
+            reward=reward,
+            discount=bootstrap,
+            next_observation=states[1],
+            images=self._images.look(slots, rng) if self._images else None,
+            next_images=self._images.look((slots + steps) % capacity, rng) if self._images else None,
+            to_goal=self._to_goal(slots) if self.pose else None,
+        )
+
+    def _to_goal(self, slots: np.ndarray) -> np.ndarray:
+        """`Sample.to_goal` of the steps in these slots."""
+        columns, pose = self._columns, slice(*self.pose or ())
+        first = slots - columns["index"][slots]
+        steps = columns["success_at"][first % self.capacity]
+        way: np.ndarray = columns["state"][(first + steps) % self.capacity, pose] - columns["state"][slots, pose]
+        way[steps == 0] = np.nan
+        return way
+
+    def images_of(self, ranks: np.ndarray) -> np.ndarray | None:
+        """What is kept of the frames at the transitions of these ranks, (count, *spec.shape); None without images."""
+        return self._images.read(self._all.at(ranks)) if self._images else None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything remembered, as numpy arrays and ints; only rows in use."""
+        slots = (self._first + np.arange(self._rows)) % self.capacity
+        state = {
+            **{name: column[slots] for name, column in self._columns.items()},
+            **self._episodes.state_dict(),
+            "open": int(self._open),
+        }
+        if self._images is not None and self.image_spec is not None:
+            state |= {"images": self._images.read(slots), "images_by": self.image_spec.maker}
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Replaces everything remembered; the next sample is then bit-identical to one of the buffer that was saved.
+
+        Raises:
+            DataError: if it was saved by a buffer of other sizes, or does not fit this ring.
+        """
+        if missing := {*self._columns, "episode_rows", "open"} - state.keys():
+            raise DataError(f"replay state lacks {sorted(missing)}")
+        rows = int(sum(state["episode_rows"]))
+        if rows > self.capacity:
+            raise DataError(f"replay state has {rows} rows, this ring {self.capacity}; raise the capacity")
+        for name, column in self._columns.items():
+            if np.shape(state[name]) != (rows, *column.shape[1:]):
+                expected = (rows, *column.shape[1:])
+                raise DataError(f"replay state {name}: shape {np.shape(state[name])}, expected {expected}")
+        self._load_images(state, rows)
+        for name, column in self._columns.items():
+            column[:rows] = state[name]
+        self._first, self._rows, self._open = 0, rows, bool(state["open"])
+        self._episodes.load_state_dict(state)
+        is_step = self._episodes.steps()
+        self._all.fill(np.flatnonzero(is_step))
+        self._operator.fill(np.flatnonzero(is_step & np.isin(self._columns["source"][:rows], OPERATOR_SOURCES)))
+
+    def _load_images(self, state: Mapping[str, Any], rows: int) -> None:
+        """Takes over the images of a saved state, if they are of the same make."""
+        check_maker(self.image_spec, state.get("images_by"))
+        if self._images is None or self.image_spec is None:
+            return
+        if len(state["images"]) != rows:
+            raise DataError(f"replay state has images of {len(state['images'])} rows, expected {rows}")
+        for slot, images in enumerate(state["images"]):
+            self._images.write(slot, self.image_spec.check(images))
+
+    def _add_row(self, percept: Percept, index: int, episode_rows: int) -> None:
+        """Writes the newest row, evicting whole episodes older than the current one, of `episode_rows` rows so far."""
+        if episode_rows + 1 > self.capacity:
+            raise DataError(f"the current episode: {self._too_long(episode_rows + 1)}")
+        if self._rows == self.capacity:
+            self._evict()
+        slot = (self._first + self._rows) % self.capacity
+        self._columns["state"][slot] = percept.state
+        if self.shaped:
+            self._columns["potential"][slot] = percept.potential
+        if self._images is not None and percept.images is not None:
+            self._images.write(slot, percept.images)
+        self._columns["index"][slot] = index
+        self._columns["success_at"][slot] = 0
+        self._columns["source"][slot] = Source.POLICY
+        self._rows += 1
+
+    def _evict(self) -> None:
+        """Forgets the oldest episode."""
+        rows, steps = self._episodes.forget_oldest()
+        slots = (self._first + np.arange(steps)) % self.capacity
+        self._all.drop(steps)
+        self._operator.drop(int(np.count_nonzero(np.isin(self._columns["source"][slots], OPERATOR_SOURCES))))
+        self._first = (self._first + rows) % self.capacity
+        self._rows -= rows
+
+    def _close(self) -> None:
+        """Ends the unfinished episode, if any, as truncated; one without a step leaves no trace."""
+        if self._open and self._episodes.newest[1] == 1:
+            self._episodes.forget_newest()
+            self._rows -= 1
+        self._open = False
+
+    def _too_long(self, rows: int) -> str:
+        return f"needs {rows} rows, the replay has {self.capacity}; raise replay.capacity or end episodes sooner"
+
+    def _checked(self, percept: Percept) -> Percept:
+        return checked_percept(percept, self.state_size, self.image_spec, shaped=self.shaped)

@@ -1,0 +1,112 @@
+"""How much of each minibatch comes from demonstrations, as one number."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from robot_rl.config.components import ReplayConfig
+from robot_rl.data.replay.buffer import ReplayBuffer
+from robot_rl.data.replay.percept import Images, ImageSpec
+from robot_rl.data.replay.sample import Sample
+from robot_rl.errors import DataError
+
+
+class DemoMixer:
+    """Draws minibatches from demonstrations and online experience.
+
+    `demo_fraction` 0.5 is the symmetric sampling of RLPD (Ball et al. 2023, section 4.1). The demonstration side is the
+    demonstrations and the operator's online steps, uniform over their union; the online side is all online steps, the
+    operator's included, so interventions belong to both sides as in HIL-SERL (Luo et al. 2024).
+
+    Args:
+        demos: Demonstrations.
+        online: What happened while training.
+        config: Batch size, demonstration share and history.
+        n_step: Most steps in a window.
+        discount: Per step.
+    """
+
+    def __init__(
+        self, demos: ReplayBuffer, online: ReplayBuffer, config: ReplayConfig, n_step: int, discount: float
+    ) -> None:
+        sizes = (demos.state_size, demos.action_size), (online.state_size, online.action_size)
+        if sizes[0] != sizes[1]:
+            raise DataError(f"demonstrations have (state, action) sizes {sizes[0]}, online experience {sizes[1]}")
+        if demos.image_spec != online.image_spec:
+            raise DataError(f"demonstrations have images {demos.image_spec}, online experience {online.image_spec}")
+        if demos.pose != online.pose:
+            raise DataError(f"demonstrations have their pose at {demos.pose}, online experience at {online.pose}")
+        self.demos, self.online = demos, online
+        self._config, self._n_step, self._discount = config, n_step, discount
+
+    def sample(self, minibatches: int, rng: np.random.Generator) -> Sample:
+        """Minibatches of transitions, arrays of shape (minibatches, batch_size, ...).
+
+        Each holds round(batch_size * demo_fraction) rows of the demonstration side first, then rows of the online side;
+        if one side is empty, all are of the other.
+
+        Raises:
+            DataError: if there is neither a demonstration nor a step.
+        """
+        total = self._config.batch_size
+        demos, operator, online = len(self.demos), self.online.operator_count, len(self.online)
+        if demos + online == 0:
+            raise DataError("nothing to learn from: no demonstrations and no online steps yet")
+        from_demos = round(total * self._config.demo_fraction)
+        if demos + operator == 0:
+            from_demos = 0
+        elif online == 0:
+            from_demos = total
+
+        # One rank per row: demonstrations come first, then the operator's online steps, then all online steps.
+        ranks = np.empty((minibatches, total), np.int64)
+        if from_demos:
+            ranks[:, :from_demos] = rng.integers(demos + operator, size=(minibatches, from_demos))
+        if from_demos < total:
+            ranks[:, from_demos:] = rng.integers(online, size=(minibatches, total - from_demos)) + demos + operator
+        flat = ranks.ravel()
+        parts = (
+            (self.demos, False, flat < demos, 0),
+            (self.online, True, (flat >= demos) & (flat < demos + operator), demos),
+            (self.online, False, flat >= demos + operator, demos + operator),
+        )
+        mixed = self._empty(minibatches * total)
+        for buffer, operator_only, mask, first in parts:
+            rows = np.flatnonzero(mask)
+            if len(rows) == 0:
+                continue
+            part = buffer.gather(
+                flat[rows] - first,
+                rng,
+                n_step=self._n_step,
+                discount=self._discount,
+                history=self._config.history,
+                operator_only=operator_only,
+            )
+            for target, values in zip(mixed, part, strict=True):
+                if isinstance(target, Tensor):
+                    target[torch.from_numpy(rows)] = torch.as_tensor(values)
+                elif target is not None:
+                    target[rows] = values
+        return Sample._make(a if a is None else a.reshape(minibatches, total, *a.shape[1:]) for a in mixed)
+
+    def _empty(self, count: int) -> Sample:
+        """Arrays to be filled."""
+        width = len(self._config.history) * self.online.state_size
+        shapes = ((count, width), (count, self.online.action_size), (count,), (count,), (count, width))
+        sample = Sample(*(np.empty(shape, np.float32) for shape in shapes))
+        if (spec := self.online.image_spec) is not None:
+            now, later = (self._empty_images(count, spec) for _ in range(2))
+            sample = sample._replace(images=now, next_images=later)
+        if (pose := self.online.pose) is not None:
+            sample = sample._replace(to_goal=np.empty((count, pose[1] - pose[0]), np.float32))
+        return sample
+
+    def _empty_images(self, count: int, spec: ImageSpec) -> Images:
+        """Images to be filled, where they are looked at."""
+        shape, device = (count, *spec.view_shape), self.online.device
+        if device == "cpu":
+            return np.empty(shape, spec.dtype)
+        return torch.empty(shape, dtype=getattr(torch, spec.dtype), device=device)

@@ -1,0 +1,121 @@
+"""Which rows of a ring are whose: the episodes that it holds, oldest first, and which of them are not decided yet.
+
+Which rows of a ring can be sampled, oldest first.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+
+class SlotQueue:
+    """First in, first out, with O(1) access by rank.
+
+    Args:
+        capacity: Most slots that it can hold.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._slots = np.zeros(capacity, np.int64)
+        self._start = 0
+        self._count = 0
+
+    def __len__(self) -> int:
+        """Slots held."""
+        return self._count
+
+    def push(self, slot: int) -> None:
+        """Appends a slot, as the newest."""
+        self._slots[(self._start + self._count) % len(self._slots)] = slot
+        self._count += 1
+
+    def insert(self, slot: int, first: int) -> None:
+        """Puts a slot between those before and behind it, counted from slot `first`; copies all that are held."""
+        held, capacity = self.at(np.arange(self._count)), len(self._slots)
+        rank = np.searchsorted((held - first) % capacity, (slot - first) % capacity)
+        self.fill(np.insert(held, rank, slot))
+
+    def drop(self, count: int) -> None:
+        """Forgets the `count` oldest."""
+        self._start = (self._start + count) % len(self._slots)
+        self._count -= count
+
+    def at(self, ranks: np.ndarray) -> np.ndarray:
+        """Slots of the given ranks, 0 the oldest."""
+        slots: np.ndarray = self._slots[(self._start + ranks) % len(self._slots)]
+        return slots
+
+    def fill(self, slots: np.ndarray) -> None:
+        """Holds exactly `slots`, oldest first."""
+        self._start, self._count = 0, len(slots)
+        self._slots[: len(slots)] = slots
+
+
+class EpisodeList:
+    """Lengths and names of consecutive episodes; one of T steps takes T + 1 rows."""
+
+    def __init__(self) -> None:
+        self._rows: deque[int] = deque()
+        self._names: deque[str] = deque()  # empty where nobody will ask
+        self.undecided: set[str] = set()
+        """Names of those whose last step is undecided."""
+
+    def begin(self, name: str) -> None:
+        """A new one, of one row."""
+        self._rows.append(1)
+        self._names.append(name)
+
+    def grow(self) -> None:
+        """The newest one takes another row."""
+        self._rows[-1] += 1
+
+    @property
+    def newest(self) -> tuple[str, int]:
+        """Name and rows of the newest one."""
+        return self._names[-1], self._rows[-1]
+
+    def forget_newest(self) -> None:
+        """It never was."""
+        self._rows.pop()
+        self._names.pop()
+
+    def forget_oldest(self) -> tuple[int, int]:
+        """How many rows, and how many steps that are not undecided, go with it."""
+        rows, name = self._rows.popleft(), self._names.popleft()
+        steps = rows - 1 - (name in self.undecided)
+        self.undecided.discard(name)
+        return rows, steps
+
+    def find(self, name: str) -> tuple[int, int] | None:
+        """Rows before the episode of that name, and its own; None if there is none."""
+        if not name or name not in self._names:
+            return None
+        number = self._names.index(name)
+        return sum(islice(self._rows, number)), self._rows[number]
+
+    def steps(self) -> np.ndarray:
+        """Of all rows, which hold a step that is not undecided; shape (rows,), bool."""
+        found = np.ones(sum(self._rows), bool)
+        ends = np.cumsum(self._rows, dtype=np.int64)
+        found[ends - 1] = False  # last rows hold an observation only
+        found[[end - 2 for end, name in zip(ends, self._names, strict=True) if name in self.undecided]] = False
+        return found
+
+    def state_dict(self) -> dict[str, Any]:
+        """All of it, as numpy arrays."""
+        return {
+            "episode_rows": np.array(self._rows, np.int64),
+            "episode_names": np.array(self._names, np.str_),
+            "undecided": np.array(sorted(self.undecided), np.str_),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Replaces it; a state that was saved before there were labels has no names."""
+        self._rows = deque(int(rows) for rows in state["episode_rows"])
+        self._names = deque(str(name) for name in state.get("episode_names", [""] * len(self._rows)))
+        self.undecided = {str(name) for name in state.get("undecided", ())}

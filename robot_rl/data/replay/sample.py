@@ -1,0 +1,35 @@
+"""Transitions as they are drawn from replay: views on recorded steps, made when sampling and never stored."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from robot_rl.data.replay.percept import Images
+
+
+class Sample(NamedTuple):
+    """Transitions for learning, float32. A batch dimension (count,) or (minibatches, batch size) comes first.
+
+    Attributes:
+        observation: Packed observations at step t - age for each of the H ages of the history, (..., H * state_size).
+        action: Executed at step t, (..., action_size).
+        reward: Sum of `discount ** k * reward[t + k]` over the m <= n_step steps of the window, (...), and of a buffer
+            that shapes rewards what shaping adds.
+        discount: `discount ** m`, or 0 where the window ended in termination, (...).
+        next_observation: As `observation`, at step t + m.
+        images: What networks see at step t, one random crop of each camera, (..., *view_shape); None without images.
+        next_images: As `images`, at step t + m.
+        to_goal: How the pose changed from step t to the end of its episode, (..., pose); NaN where the episode did not
+            end in success, or has not ended yet. None of a buffer that is not told where the pose is.
+    """
+
+    observation: np.ndarray
+    action: np.ndarray
+    reward: np.ndarray
+    discount: np.ndarray
+    next_observation: np.ndarray
+    images: Images | None = None
+    next_images: Images | None = None
+    to_goal: np.ndarray | None = None

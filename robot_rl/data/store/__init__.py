@@ -1,0 +1,1 @@
+"""Episodes on disk: recording, recovery, verification, editing, overlays."""

@@ -1,0 +1,133 @@
+"""Puts stores together, takes them apart, and takes episodes out of them. Nothing is deleted, no source is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from robot_rl.data.store.reward_overlays import OverlayWriter, overlay_fingerprints, overlay_names, read_overlay
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.data.store.summary import EpisodeSummary
+from robot_rl.errors import DataError
+
+
+def copy_episodes(
+    source: EpisodeStore,
+    target: EpisodeStore,
+    names: Mapping[str, str],
+    *,
+    on_episode: Callable[[], object] = lambda: None,
+) -> int:
+    """Copies episodes with their overlays; returns how many.
+
+    Args:
+        source: Where they are.
+        target: Where they go.
+        names: Id of each, and the id that it shall have there. It remembers another one as `renamed_from`.
+        on_episode: Called after each.
+
+    Raises:
+        DataError: if an id is taken there, or an episode cannot be read.
+        RunDirectoryError: if the target cannot be written.
+    """
+    labelled = {name: overlay_fingerprints(source.path, name) for name in overlay_names(source.path)}
+    count = 0
+    for episode_id, new_id in names.items():
+        episode = source.read(episode_id)
+        if new_id == episode_id:
+            target.adopt(source, episode_id)
+        else:
+            metadata = {**episode.metadata, "renamed_from": episode_id}
+            episode = replace(episode, episode_id=new_id, metadata=metadata)
+            target.append(episode)
+        mark = source.fingerprint(episode_id)
+        for name in (name for name, marks in labelled.items() if mark in marks):
+            overlay = read_overlay(source.path, name, mark)
+            with OverlayWriter(target.path, name, overlay.provenance) as writer:
+                writer.write(episode, target.fingerprint(new_id), overlay.reward)
+        count += 1
+        on_episode()
+    return count
+
+
+def merge(
+    sources: Sequence[Path],
+    out: Path,
+    *,
+    rename: bool = False,
+    on_episode: Callable[[], object] = lambda: None,
+) -> int:
+    """A new store with the episodes of all `sources`, in their order; returns how many there are.
+
+    Args:
+        sources: Stores of one task.
+        out: Directory of the new store.
+        rename: Give an episode whose id is taken the id `<id>@<number of its store>`.
+        on_episode: Called after each.
+
+    Raises:
+        DataError: if the stores are of different tasks, an id is in two of them and `rename` is off, or one cannot be
+            read. Found before anything is written, except for damage.
+        RunDirectoryError: if `out` cannot be written.
+    """
+    with ExitStack() as stack:
+        stores = [stack.enter_context(EpisodeStore.open(path)) for path in sources]
+        if len(tasks := {str(store.metadata.get("task")) for store in stores}) > 1:
+            raise DataError(f"the stores are of different tasks: {', '.join(sorted(tasks))}; merge those of one task")
+        first: dict[str, int] = {}  # number of the store that an id stays with
+        for number, store in enumerate(stores):
+            for episode_id in store.ids():
+                if episode_id in first and not rename:
+                    other = stores[first[episode_id]].path
+                    raise DataError(f"{other} and {store.path} both hold {episode_id}; --rename gives one a new id")
+                first.setdefault(episode_id, number)
+        task = {key: value for key, value in stores[0].metadata.items() if key == "task"}
+        facts = {**task, "merged_from": [{"path": str(store.path), **store.metadata} for store in stores]}
+        target = stack.enter_context(EpisodeStore.create(out, facts))
+        for number, store in enumerate(stores):
+            names = {name: name if first[name] == number else f"{name}@{number}" for name in store.ids()}
+            copy_episodes(store, target, names, on_episode=on_episode)
+        return len(target)
+
+
+def split(source: Path, out: Path, parts: Mapping[str, float], *, seed: int) -> dict[str, int]:
+    """New stores `out/<part>` that share the episodes of a store at random; returns how many each got.
+
+    Args:
+        source: The store.
+        out: Directory of the new stores.
+        parts: Share of each; they add up to 1.
+        seed: The draw follows from it.
+
+    Raises:
+        DataError: if the shares do not add up to 1, or the store cannot be read.
+        RunDirectoryError: if `out` cannot be written.
+    """
+    if abs(sum(parts.values()) - 1.0) > 1e-6 or min(parts.values()) < 0:
+        raise DataError(f"the shares {dict(parts)} must be at least 0 and add up to 1")
+    with EpisodeStore.open(source) as store:
+        ids = store.ids()
+        bounds = np.round(np.cumsum([0.0, *parts.values()]) * len(ids)).astype(int)
+        drawn = np.random.default_rng(seed).permutation(len(ids))
+        for number, part in enumerate(parts):
+            chosen = [ids[index] for index in sorted(drawn[bounds[number] : bounds[number + 1]])]
+            facts = {**store.metadata, "split_from": {"path": str(source), "part": part, "seed": seed}}
+            with EpisodeStore.create(out / part, facts) as target:
+                copy_episodes(store, target, dict(zip(chosen, chosen, strict=True)))
+    return {part: int(bounds[number + 1] - bounds[number]) for number, part in enumerate(parts)}
+
+
+def prune(path: Path, unwanted: Callable[[EpisodeSummary], bool], reason: str) -> tuple[list[str], Path | None]:
+    """Takes episodes out of a store; returns their ids, and the folder below `aside` where they lie now.
+
+    Raises:
+        DataError: if the store cannot be read.
+        RunDirectoryError: if another process writes to it, or it cannot be written.
+    """
+    with EpisodeStore.open(path, write=True) as store:
+        ids = [row.episode_id for row in store.summaries() if unwanted(row)]
+        return ids, store.set_aside(ids, reason)

@@ -1,0 +1,101 @@
+"""What a person said of recorded episodes in hindsight.
+
+It is kept in overlays: `operator-1`, `operator-2` where a first word was corrected, and so on. The newest word on an
+episode counts; what was recorded stays as it was.
+
+Which episodes of a store somebody else gave rewards for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robot_rl.data.schema import JUDGE
+from robot_rl.data.store.reward_overlays import OverlayWriter, overlay_fingerprints, overlay_names, read_overlay
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.errors import DataError
+
+
+def rewarded_episodes(store: EpisodeStore, rewards: str | None) -> list[str]:
+    """Ids of the episodes that an overlay has rewards for; None: of all.
+
+    Raises:
+        DataError: if it has none of any.
+    """
+    if rewards is None:
+        return store.ids()
+    having = overlay_fingerprints(store.path, rewards)
+    found = [episode_id for episode_id in store.ids() if store.fingerprint(episode_id) in having]
+    if not found:
+        there = ", ".join(overlay_names(store.path)) or "none; `robot-rl label apply` makes them"
+        raise DataError(f"{store.path}: no rewards {rewards!r}; there are: {there}")
+    return found
+
+
+EVERY_STEP: Mapping[str, Any] = {"labelled": "every step"}
+"""Facts of a store whose every step says whether the task is done at that moment; one word on a whole episode would
+undo that."""
+_NAME = re.compile(r"operator-(\d+)")
+
+
+def operator_labels(store: Path) -> dict[str, str]:
+    """By fingerprint of each episode that a person labelled in hindsight, the name of the newest such overlay."""
+    numbers = sorted(int(found[1]) for name in overlay_names(store) if (found := _NAME.fullmatch(name)))
+    return {of: _name(number) for number in numbers for of in overlay_fingerprints(store, _name(number))}
+
+
+def operator_words(store: EpisodeStore, episode_ids: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
+    """What a person said of episodes in hindsight, nobody later: `success`, `who` and so on, by episode.
+
+    Args:
+        store: Their store.
+        episode_ids: Of which episodes; None: of all.
+
+    Raises:
+        DataError: if there is no such episode, or an overlay is damaged.
+    """
+    if not (labels := operator_labels(store.path)):
+        return {}
+    marks = {name: store.fingerprint(name) for name in (store.ids() if episode_ids is None else episode_ids)}
+    return {
+        name: dict(read_overlay(store.path, labels[mark], mark).provenance)
+        for name, mark in marks.items()
+        if mark in labels
+    }
+
+
+def label_episode(path: Path, episode_id: str, success: bool, who: str) -> str:
+    """Records what an episode of a store was, beside its rewards; returns the name of the overlay.
+
+    Args:
+        path: The store; its writer may go on writing.
+        episode_id: Which episode.
+        success: Whether its end shows the task done.
+        who: Who says so.
+
+    Raises:
+        DataError: if there is no such episode, or each of its steps is labelled.
+        RunDirectoryError: if it cannot be written.
+    """
+    with EpisodeStore.open(path) as store:
+        if EVERY_STEP.items() <= store.metadata.items():
+            raise DataError(f"{path}: every step of these episodes has a label; record another one instead")
+        episode, mark = store.read(episode_id), store.fingerprint(episode_id)
+    number = 1
+    while mark in overlay_fingerprints(path, _name(number)):
+        number += 1
+    reward = np.zeros(len(episode), np.float32)
+    reward[-1] = float(success)
+    facts = {"kind": "operator", "who": who, "success": success, "recorded_judge": episode.metadata.get(JUDGE)}
+    with OverlayWriter(path, _name(number), facts) as writer:
+        writer.write(episode, mark, reward)
+    return _name(number)
+
+
+def _name(number: int) -> str:
+    return f"operator-{number}"

@@ -1,0 +1,389 @@
+"""Episodes on disk: one file each, which is a zarr group in a zip, there as a whole or not at all.
+
+`layout.py` says where things lie. An episode belongs to the store from the moment its file is renamed into `episodes`.
+Until then its steps are in a journal (`journal.py`), from which the next writer recovers them if this one is killed.
+Many small files, rather than one that grows, so that an episode that is on the disk is never written to again: nothing
+that happens later can harm it, it can be copied or moved by anybody, and readers need no lock.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from robot_rl.data.schema import Episode, Step
+from robot_rl.data.store.codec import decode, encode
+from robot_rl.data.store.journal import JOURNAL_SUFFIX, JournalWriter
+from robot_rl.data.store.layout import (
+    EPISODES,
+    FORMAT,
+    LOCK,
+    PARTIAL,
+    STORE_HEAD,
+    VERSION,
+    file_name,
+    move_aside,
+    read_head,
+)
+from robot_rl.data.store.recorder import RecorderLoad, StepRecorder
+from robot_rl.data.store.recovery import examine
+from robot_rl.data.store.reward_overlays import fingerprint, read_overlay
+from robot_rl.data.store.summary import MOVE_OUT, EpisodeSummary, read_summary
+from robot_rl.errors import DataError, RunDirectoryError, StepOrderError
+from robot_rl.system.atomic_file import replace_file, sync_directory, write_synced, writing
+from robot_rl.system.directory_lock import Lock
+
+
+class EpisodeStore:
+    """Reads and appends episodes. Make one with `create` or `open`; use it in a `with` block or call `close`.
+
+    One writer at a time; any number of readers, which see the episodes that were complete when they opened.
+
+    Attributes:
+        path: Its directory.
+        metadata: Given at creation.
+        recovered: What an interrupted writer left behind and what was done about it, one sentence each.
+    """
+
+    def __init__(self, path: Path, metadata: Mapping[str, Any], lock: Lock | None, sync_steps: bool = False) -> None:
+        self.path, self.metadata, self.recovered = path, metadata, list[str]()
+        self._lock, self._sync_steps = lock, sync_steps
+        self._rows: dict[str, EpisodeSummary] = {}
+        self._recording: tuple[str, StepRecorder] | None = None
+        self._load = RecorderLoad()
+
+    @classmethod
+    def create(cls, path: Path | str, metadata: Mapping[str, Any] | None = None, *, sync_steps: bool = False) -> Self:
+        """Makes a store in a new or empty directory and opens it for writing.
+
+        Args:
+            path: The directory.
+            metadata: Facts about all that will be in it; JSON values.
+            sync_steps: Have every recorded step on the disk before the next is written, so that even a power cut loses
+                only those that wait; without it, a power cut loses the running episode. A killed process loses nothing
+                that was written either way.
+
+        Raises:
+            RunDirectoryError: if the directory is in use, not empty or cannot be written.
+            DataError: if the metadata are not JSON values.
+        """
+        path = Path(path)
+        given = dict(metadata or {})
+        try:
+            head = json.dumps({"format": FORMAT, "version": VERSION, "metadata": given}, allow_nan=False).encode()
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{path}: metadata must be JSON values: {error}") from error
+        with writing(path):
+            path.mkdir(parents=True, exist_ok=True)
+            if not (path / LOCK).exists():
+                _check_unused(path)  # before the lock file is made, so that a folder that is not ours stays as it was
+            lock = Lock(path / LOCK)
+            try:
+                _check_unused(path)
+                for name in (EPISODES, PARTIAL):
+                    (path / name).mkdir(exist_ok=True)
+                replace_file(path / STORE_HEAD, [head])  # last: from now on it is a store
+                sync_directory(path.absolute().parent)
+            except BaseException:
+                lock.close()
+                raise
+        return cls(path, given, lock, sync_steps)
+
+    @classmethod
+    def open(
+        cls, path: Path | str, *, write: bool = False, keep_interrupted: bool = True, sync_steps: bool = False
+    ) -> Self:
+        """Opens a store.
+
+        A writer deals with what an interrupted writer left behind, and says so in `recovered`: episodes are read back
+        from their journals, what is no episode goes to `aside`. A reader sees finished episodes only.
+
+        Args:
+            path: Its directory.
+            write: Whether to be the writer.
+            keep_interrupted: Whether an episode that was cut short by the interruption shall be part of the store, as a
+                truncated one with `interrupted` in its metadata, or go to `aside`, because it will be played again.
+            sync_steps: As for `create`.
+
+        Raises:
+            RunDirectoryError: if another process writes to it, or it cannot be written.
+            DataError: if it is not an episode store of this version, or an episode in it cannot be read.
+        """
+        path = Path(path)
+        head = read_head(path)
+        with writing(path / LOCK):
+            lock = Lock(path / LOCK) if write else None
+        store = cls(path, head["metadata"], lock, sync_steps)
+        try:
+            store._scan()
+            if write:
+                store._recover(keep_interrupted)
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    @classmethod
+    def open_or_create(cls, path: Path | str, metadata: Mapping[str, Any], *, keep_interrupted: bool = True) -> Self:
+        """Opens the store that is there for writing, or makes one; all as for `open` and `create`."""
+        if (Path(path) / STORE_HEAD).exists():
+            return cls.open(path, write=True, keep_interrupted=keep_interrupted)
+        return cls.create(path, metadata)
+
+    def close(self) -> None:
+        """Lets go of the lock, so that another process may write. What is being recorded stays in its journal."""
+        if self._recording is not None:
+            self._recording[1].close()
+            self._recording = None
+        if self._lock is not None:
+            self._lock.close()
+
+    def __enter__(self) -> Self:
+        """Returns itself."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Closes."""
+        self.close()
+
+    def __len__(self) -> int:
+        """Number of episodes."""
+        return len(self._rows)
+
+    @property
+    def load(self) -> RecorderLoad:
+        """How well the disk kept up with the newest episode that was recorded."""
+        return self._recording[1].load if self._recording is not None else self._load
+
+    def ids(self) -> list[str]:
+        """Episode ids in the order of writing."""
+        return list(self._rows)
+
+    def summaries(self) -> list[EpisodeSummary]:
+        """One row per episode in the order of writing, without reading any array."""
+        return list(self._rows.values())
+
+    def begin(self, episode_id: str, metadata: Mapping[str, Any] | None = None) -> None:
+        """Starts to record an episode step by step; `append` makes it part of the store.
+
+        An episode that was begun and not appended is recovered, as `open` would.
+
+        Raises:
+            DataError: if the id is already taken.
+            RunDirectoryError: if the store is open for reading only, or cannot be written.
+        """
+        self._check_new(episode_id)
+        if self._recording is not None:
+            self._recording[1].close()
+            self._recording = None
+            self._recover(keep_interrupted=True)
+        path = self.path / PARTIAL / f"{self._next_position():06d}{JOURNAL_SUFFIX}"
+        journal = JournalWriter(path, episode_id, metadata or {}, sync=self._sync_steps)
+        self._recording = episode_id, StepRecorder(journal)
+
+    def abandon(self) -> None:
+        """What is being recorded will not be part of the store, because it will be played again; it goes aside."""
+        if self._recording is not None:
+            self._recording[1].close()
+            self._recording = None
+            self._recover(keep_interrupted=False)
+
+    def record(self, step: Step) -> None:
+        """Takes a step of the episode begun, and returns at once: it is written by another thread.
+
+        What goes wrong with writing is raised by `append`; `load` tells whether the disk keeps up.
+
+        Raises:
+            StepOrderError: if no episode was begun.
+        """
+        if self._recording is None:
+            raise StepOrderError("no episode is being recorded; begin() one first")
+        self._recording[1].add(step)
+
+    def append(self, episode: Episode) -> None:
+        """Writes an episode; when this returns it is on the disk, and before that it is not in the store at all.
+
+        Raises:
+            DataError: if the id is already taken, the metadata are not JSON values, or another episode was begun.
+            RunDirectoryError: if the store is open for reading only, or cannot be written. Other episodes are unharmed.
+                If only the journal could not be written, this episode is stored before that is raised.
+        """
+        self._check_new(episode.episode_id)
+        if self._recording is not None and self._recording[0] != episode.episode_id:
+            raise DataError(f"{self.path}: {self._recording[0]} is being recorded; append that before others")
+        content = encode(episode)
+        recorder = self._recording[1] if self._recording is not None else None
+        if recorder is not None:
+            recorder.finish(episode)
+            self._load, self._recording = recorder.load, None
+        self._write(episode, content)
+        if recorder is not None:
+            with writing(recorder.journal.path):
+                recorder.journal.path.unlink(missing_ok=True)
+                if recorder.error is not None:
+                    raise recorder.error
+
+    def adopt(self, other: EpisodeStore, episode_id: str) -> None:
+        """Appends an episode of another store, its file byte for byte.
+
+        Raises:
+            DataError: if the id is already taken, or the episode cannot be read.
+            RunDirectoryError: as for `append`.
+        """
+        self._check_new(episode_id)
+        self._write(other.read(episode_id), other._content(episode_id)[1])
+
+    def read(self, episode_id: str, *, rewards: str | None = None) -> Episode:
+        """One episode, every byte of it checked.
+
+        Args:
+            episode_id: Which.
+            rewards: Name of the overlay to take the rewards from; None takes those recorded.
+
+        Raises:
+            DataError: if there is no such episode or overlay, or a file is damaged.
+        """
+        path, content = self._content(episode_id)
+        try:
+            episode = decode(content)
+        except DataError as error:
+            raise DataError(f"{path}: episode {episode_id} cannot be read: {error}; {MOVE_OUT}") from error
+        if rewards is None:
+            return episode
+        return read_overlay(self.path, rewards, fingerprint(content)).over(episode)
+
+    def episodes(self, *, rewards: str | None = None) -> Iterator[Episode]:
+        """All episodes in the order of writing, one in memory at a time; `rewards` as in `read`."""
+        for episode_id in self.ids():
+            yield self.read(episode_id, rewards=rewards)
+
+    def fingerprint(self, episode_id: str) -> str:
+        """Tells this recording apart from any other, also of the same id.
+
+        Raises:
+            DataError: if there is no such episode.
+        """
+        return fingerprint(self._content(episode_id)[1])
+
+    def size(self, episode_id: str) -> int:
+        """Bytes that an episode takes on the disk.
+
+        Raises:
+            DataError: if there is no such episode.
+        """
+        return self._file(self._row(episode_id)).stat().st_size
+
+    def set_aside(self, episode_ids: Sequence[str], reason: str) -> Path | None:
+        """Moves episodes to `aside/<n>/`, e.g. those newer than a resumed checkpoint.
+
+        Returns:
+            The folder, None if there was nothing to move. Nothing is deleted; moved back, they are part of the store
+            again.
+
+        Raises:
+            DataError: if there is no such episode.
+            RunDirectoryError: if the store is open for reading only, or cannot be written; what was not moved stays.
+        """
+        self._check_writable()
+        leaving = [self._row(episode_id) for episode_id in episode_ids]
+        if not leaving:
+            return None
+        try:  # newest first, so that an interruption leaves no gap
+            return move_aside(self.path, [self._file(row) for row in reversed(leaving)], reason)
+        finally:
+            for row in leaving:
+                if not self._file(row).exists():
+                    del self._rows[row.episode_id]
+
+    def _scan(self) -> None:
+        """Lists the episodes."""
+        try:
+            files = sorted((self.path / EPISODES).iterdir())
+        except OSError as error:
+            raise DataError(f"{self.path}: cannot be listed: {error}") from error
+        for file in files:
+            self._add(read_summary(file))
+
+    def _recover(self, keep_interrupted: bool) -> None:
+        """Deals with what an interrupted writer left behind."""
+        try:
+            files = sorted((self.path / PARTIAL).iterdir(), key=lambda file: (file.suffix == JOURNAL_SUFFIX, file))
+        except OSError as error:
+            raise DataError(f"{self.path}: cannot be listed: {error}") from error
+        for file in files:
+            leftover = examine(file, lambda name: self.read(name) if name in self._rows else None)
+            where = str(file.relative_to(self.path))
+            done = f"{self.path}: the writer was interrupted; {where} {leftover.report}"
+            episode = leftover.episode
+            if episode is not None and (leftover.redundant or keep_interrupted):
+                self._write(episode, encode(episode))
+                done += f"; it is episode {len(self) - 1} of the store"
+            with writing(file):
+                if leftover.redundant:
+                    file.unlink()
+                else:
+                    target = move_aside(self.path, [file], f"the writer was interrupted; this {leftover.report}")
+                    if episode is not None and not keep_interrupted:
+                        write_synced(target / f"{file.stem}.zarr.zip", [encode(episode)])
+                        done += f"; as an episode it lies in {target}"
+                    done += f"; moved to {target}"
+            self.recovered.append(done)
+
+    def _write(self, episode: Episode, content: bytes) -> None:
+        position = self._next_position()
+        partial, final = self.path / PARTIAL / file_name(position), self.path / EPISODES / file_name(position)
+        with writing(final):
+            try:
+                write_synced(partial, [content])
+                os.rename(partial, final)
+                sync_directory(final.parent)
+            except OSError:
+                partial.unlink(missing_ok=True)  # ours, incomplete, and the disk may be full
+                raise
+        self._add(EpisodeSummary(position, episode.episode_id, len(episode), dict(episode.metadata)))
+
+    def _content(self, episode_id: str) -> tuple[Path, bytes]:
+        path = self._file(self._row(episode_id))
+        try:
+            return path, path.read_bytes()
+        except OSError as error:
+            raise DataError(f"{path}: episode {episode_id} cannot be read: {error}; {MOVE_OUT}") from error
+
+    def _row(self, episode_id: str) -> EpisodeSummary:
+        if episode_id not in self._rows:
+            held = f"from {self.ids()[0]} to {self.ids()[-1]}" if self._rows else ""
+            raise DataError(f"{self.path}: no episode {episode_id!r}; it holds {len(self)} {held}".rstrip())
+        return self._rows[episode_id]
+
+    def _add(self, row: EpisodeSummary) -> None:
+        if row.episode_id in self._rows:
+            places = f"{file_name(self._rows[row.episode_id].position)} and {file_name(row.position)}"
+            raise DataError(f"{self.path / EPISODES}: {places} are both episode {row.episode_id}; {MOVE_OUT}")
+        self._rows[row.episode_id] = row
+
+    def _file(self, row: EpisodeSummary) -> Path:
+        return self.path / EPISODES / file_name(row.position)
+
+    def _next_position(self) -> int:
+        return 1 + max((row.position for row in self._rows.values()), default=-1)
+
+    def _check_new(self, episode_id: str) -> None:
+        self._check_writable()
+        if episode_id in self._rows:
+            raise DataError(f"{self.path}: already holds episode {episode_id}; ids are unique in a store")
+
+    def _check_writable(self) -> None:
+        if self._lock is None or not self._lock.held:
+            raise RunDirectoryError(f"{self.path}: closed, or open for reading only; open it with write=True")
+
+
+def _check_unused(path: Path) -> None:
+    """Refuses a directory that holds anything but the beginnings of a store."""
+    names = {entry.name for entry in path.iterdir()}
+    if STORE_HEAD in names:
+        raise RunDirectoryError(f"{path}: already holds an episode store; open it, or choose another path")
+    if foreign := sorted(names - {LOCK, EPISODES, PARTIAL, f".{STORE_HEAD}.tmp"}):
+        raise RunDirectoryError(f"{path}: not empty: {foreign[:5]}; choose another path")

@@ -1,0 +1,210 @@
+"""Checks every invariant of an episode store, and moves what violates one aside if asked."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from robot_rl.data.schema import IMAGE_PREFIX, Episode, Source
+from robot_rl.data.store.codec import decode
+from robot_rl.data.store.layout import (
+    EPISODES,
+    FORMAT,
+    LOCK,
+    OVERLAYS,
+    PARTIAL,
+    STORE_HEAD,
+    VERSION,
+    move_aside,
+    position_of,
+    read_head,
+)
+from robot_rl.data.store.recovery import examine
+from robot_rl.data.store.reward_overlays import overlay_fingerprints, overlay_names, read_overlay
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.errors import DataError
+from robot_rl.system.atomic_file import replace_file, writing
+from robot_rl.system.directory_lock import Lock
+
+
+@dataclass(frozen=True)
+class Violation:
+    """Something in a store that must not be.
+
+    Attributes:
+        file: Below the store.
+        episode_id: Of the episode, None where it cannot be told.
+        field: Column or property that is wrong.
+        problem: What is wrong with it.
+    """
+
+    file: str
+    episode_id: str | None
+    field: str
+    problem: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was found.
+
+    Attributes:
+        episodes: How many episodes were checked.
+        violations: What must not be.
+        leftovers: What an interrupted writer, or one that is at work now, has in `partial`; no violation.
+        repaired: What was done about it, one sentence each.
+    """
+
+    episodes: int
+    violations: list[Violation]
+    leftovers: list[str]
+    repaired: list[str] = field(default_factory=list)
+
+
+def verify(path: Path) -> Verdict:
+    """Reads everything in a store and checks it.
+
+    Raises:
+        DataError: if it is a store of another version, or cannot be listed.
+    """
+    violations: list[Violation] = []
+    try:
+        read_head(path)
+    except DataError as error:
+        if not _head_is_damaged(path):
+            raise
+        violations.append(Violation(STORE_HEAD, None, "head", str(error)))
+    episodes: dict[str, tuple[str, Episode]] = {}
+    for file in _files(path / EPISODES):
+        name = f"{EPISODES}/{file.name}"
+        try:
+            position_of(file.name)
+        except DataError as error:
+            violations.append(Violation(name, None, "name", str(error)))
+            continue
+        try:
+            episode = decode(file.read_bytes())
+        except (OSError, DataError) as error:
+            violations.append(Violation(name, None, "file", str(error)))
+            continue
+        if episode.episode_id in episodes:
+            twin = episodes[episode.episode_id][0]
+            violations.append(Violation(name, episode.episode_id, "episode_id", f"the same as that of {twin}"))
+            continue
+        episodes[episode.episode_id] = name, episode
+        violations += [Violation(name, episode.episode_id, *complaint) for complaint in check_episode(episode)]
+    violations += _unlike_the_others(list(episodes.values()))
+    violations += _overlay_violations(path)
+    leftovers = []
+    for file in _files(path / PARTIAL):
+        try:
+            leftover = examine(file, lambda name: episodes[name][1] if name in episodes else None)
+            leftovers.append(f"{PARTIAL}/{file.name} {leftover.report}")
+        except DataError as error:
+            violations.append(Violation(f"{PARTIAL}/{file.name}", None, "journal", str(error)))
+    return Verdict(len(episodes), violations, leftovers)
+
+
+def repair(path: Path) -> Verdict:
+    """Verifies, moves the files with violations aside, and recovers what an interrupted writer left behind.
+
+    Raises:
+        DataError: if it is a store of another version, or cannot be listed.
+        RunDirectoryError: if another process writes to it, or it cannot be written.
+    """
+    done = []
+    with Lock(path / LOCK):
+        verdict = verify(path)
+        if any(violation.file == STORE_HEAD for violation in verdict.violations):
+            target = move_aside(path, [path / STORE_HEAD], "damaged")
+            head = json.dumps({"format": FORMAT, "version": VERSION, "metadata": {}}).encode()
+            with writing(path / STORE_HEAD):
+                replace_file(path / STORE_HEAD, [head])
+            done.append(f"moved {STORE_HEAD} to {target} and made a new one; the store's metadata are lost")
+        broken = sorted({violation.file for violation in verdict.violations} - {STORE_HEAD})
+        for name in broken:
+            problems = [f"{v.field}: {v.problem}" for v in verdict.violations if v.file == name]
+            done.append(f"moved {name} to {move_aside(path, [path / name], '; '.join(problems))}")
+        for name in (EPISODES, PARTIAL):
+            with writing(path / name):
+                (path / name).mkdir(exist_ok=True)
+    with EpisodeStore.open(path, write=True) as store:
+        done += store.recovered
+        return Verdict(len(store), verdict.violations, verdict.leftovers, done)
+
+
+def check_episode(episode: Episode) -> Iterator[tuple[str, str]]:
+    """Field and problem of each invariant that an episode violates, beyond those that `Episode` insists on."""
+    fixed = {"action": "float32", "action_policy": "float32", "source": "int8", "reward": "float32"}
+    fixed |= {"terminated": "bool", "truncated": "bool", "stamp_obs": "int64", "stamp_action": "int64"}
+    for name, dtype in fixed.items():
+        if (found := getattr(episode, name).dtype) != dtype:
+            yield name, f"is {found}, must be {dtype}"
+    if episode.action.ndim != 2 or episode.action.shape != episode.action_policy.shape:
+        yield "action_policy", f"shape {episode.action_policy.shape}, action has {episode.action.shape}"
+    for name in ("action", "action_policy"):
+        if (size := np.abs(getattr(episode, name)).max(initial=0.0)) > 1.0:
+            yield name, f"up to {size:.6g}, must lie in [-1, 1]"
+    if unknown := sorted(set(episode.source.tolist()) - set(Source)):
+        yield "source", f"values {unknown}, valid: {[int(source) for source in Source]}"
+    for name in ("stamp_obs", "stamp_action"):
+        if len(late := np.flatnonzero(np.diff(getattr(episode, name)) <= 0)):
+            yield name, f"does not increase at row {late[0] + 1}"
+    for key, column in episode.observations.items():
+        if key.startswith(IMAGE_PREFIX) and (column.dtype != np.uint8 or column.ndim != 4):
+            yield key, f"is {column.dtype} {column.shape}, must be uint8 (T + 1, height, width, channels)"
+        elif column.dtype.kind == "f" and len(
+            bad := np.flatnonzero(~np.isfinite(column.reshape(len(column), -1)).all(1))
+        ):
+            yield key, f"has a NaN or an infinity in row {bad[0]}"
+
+
+def _unlike_the_others(episodes: Sequence[tuple[str, Episode]]) -> Iterator[Violation]:
+    """Episodes with other columns than most have: nothing could be learned from all of them together."""
+    layouts: dict[str, list[tuple[str, Episode]]] = {}
+    for name, episode in episodes:
+        columns = {key: f"{column.dtype}{column.shape[1:]}" for key, column in episode.observations.items()}
+        columns["action"] = f"{episode.action.dtype}{episode.action.shape[1:]}"
+        layouts.setdefault(json.dumps(columns, sort_keys=True), []).append((name, episode))
+    if len(layouts) < 2:
+        return
+    usual = max(layouts, key=lambda layout: len(layouts[layout]))
+    for layout, odd in layouts.items():
+        mine, theirs = json.loads(layout), json.loads(usual)
+        differing = sorted(key for key in {*mine, *theirs} if mine.get(key) != theirs.get(key))
+        for name, episode in odd if layout != usual else []:
+            for key in differing:
+                found, expected = mine.get(key, "missing"), theirs.get(key, "missing")
+                yield Violation(name, episode.episode_id, key, f"is {found}, in most other episodes {expected}")
+
+
+def _overlay_violations(path: Path) -> Iterator[Violation]:
+    for name in overlay_names(path):
+        for fingerprint in sorted(overlay_fingerprints(path, name)):
+            try:
+                read_overlay(path, name, fingerprint)
+            except DataError as error:
+                yield Violation(f"{OVERLAYS}/{name}/{fingerprint}.zip", None, "file", str(error))
+
+
+def _head_is_damaged(path: Path) -> bool:
+    """Whether `store.json` is a file that no version wrote, rather than missing or of another version."""
+    with contextlib.suppress(OSError, ValueError):
+        head = json.loads((path / STORE_HEAD).read_bytes())
+        known = isinstance(head, dict) and isinstance(head.get("version"), int) and isinstance(head.get("format"), str)
+        return not known or (head["format"], head["version"]) == (FORMAT, VERSION)
+    return (path / STORE_HEAD).is_file() and (path / EPISODES).is_dir()
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be listed: {error.strerror}") from error

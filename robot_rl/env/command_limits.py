@@ -1,0 +1,205 @@
+"""The last look at a command before it goes to the arm, in a process of its own: limits, expiry, and a latched stop.
+
+It knows poses, forces and limits; it does not know tasks, policies or ROS. It is no certified safety function. What it
+lets through unchanged is the same object that it was given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+
+from robot_rl.clock import NS_PER_S
+from robot_rl.config.nodes import SafetyNodeConfig
+from robot_rl.env.robot_io import Command, check_command
+from robot_rl.env.state_assembler import MAX_AHEAD, measurement_fault
+from robot_rl.errors import CommandRefusedError, ConfigError, SpecError
+from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_multiply, rotvec_from_quat
+
+LATCHED = "emergency stop: "
+"""How the reason of a stop begins that only a person releases; every other one ends with its cause."""
+
+
+@dataclass(frozen=True, eq=False)
+class GuardedCommand:
+    """What may be sent.
+
+    Attributes:
+        command: Within all limits.
+        limited: Which limits changed it, e.g. `("box",)`; none if it is as it came.
+    """
+
+    command: Command
+    limited: tuple[str, ...]
+
+
+class CommandGuard:
+    """Holds commands to limits.
+
+    The set-point leads the measured pose by at most `max_speed * reaction_time`, and the lead changes by at most
+    `max_acceleration * reaction_time` per second, so that the force of the arm's controller, and with it speed and
+    acceleration, stay bounded however commands come. Then the set-point is put into the box.
+
+    Args:
+        config: The limits.
+
+    Raises:
+        ConfigError: if the box is not one.
+    """
+
+    def __init__(self, config: SafetyNodeConfig) -> None:
+        if not (len(config.box_low) == len(config.box_high) == 3 and np.less(config.box_low, config.box_high).all()):
+            raise ConfigError(
+                f"box_low {list(config.box_low)} and box_high {list(config.box_high)} have to be three numbers each, "
+                "every one of the first below that of the second"
+            )
+        self._config = config
+        self._low, self._high = np.array(config.box_low), np.array(config.box_high)
+        self._leads = (  # largest lead, and its largest change per second: of the position, of the orientation
+            (config.max_speed * config.reaction_time, config.max_acceleration * config.reaction_time),
+            (config.max_turn_rate * config.reaction_time, config.max_turn_acceleration * config.reaction_time),
+        )
+        self._pose: Pose | None = None
+        self._pose_stamp = self._wrench_stamp = -1
+        self._last_stamp = -1  # of the newest command or stop
+        self._lead = (np.zeros(3), np.zeros(3))
+        self.tripped: str | None = None
+        """Why the emergency stop is latched, or None."""
+
+    # What it is told.
+
+    def measured_pose(self, pose: Pose, stamp: int, now: int | None = None) -> None:
+        """Where the tcp is.
+
+        Args:
+            pose: Of the tcp in the base frame.
+            stamp: When it was there [ns].
+            now: Time [ns]; None where time is only known from what is measured.
+
+        Raises:
+            SpecError: if that is no measurement: not finite, not newer than the last, or from the future.
+        """
+        if fault := measurement_fault(stamp, self._pose_stamp, (pose.position, pose.quaternion), now):
+            raise SpecError(f"the pose's {fault}")
+        self._pose, self._pose_stamp = pose, stamp
+
+    def measured_wrench(self, wrench: np.ndarray, stamp: int, now: int | None = None) -> None:
+        """What the environment exerts on the tool, shape (6,); too much latches the stop.
+
+        Raises:
+            SpecError: as for the pose.
+        """
+        if fault := measurement_fault(stamp, self._wrench_stamp, (wrench,), now):
+            raise SpecError(f"the wrench's {fault}")
+        self._wrench_stamp = stamp
+        force = float(np.linalg.norm(wrench[:3]))
+        if force > self._config.max_force:
+            self.trip(f"contact force of {force:.0f} N, allowed are {self._config.max_force:.0f} N")
+
+    def trip(self, reason: str) -> None:
+        """Latches the stop; the first reason stays until `release`."""
+        self.tripped = self.tripped or reason
+
+    def release(self) -> None:
+        """A person says that it may go on."""
+        self.tripped = None
+
+    # What it says.
+
+    def stale(self, now: int) -> str | None:
+        """Why the arm's own state cannot be trusted at time `now` [ns], or None."""
+        for what, stamp in (("pose", self._pose_stamp), ("wrench", self._wrench_stamp)):
+            age = (now - stamp) / NS_PER_S
+            if stamp < 0:
+                return f"the arm's {what} is not known: nothing valid has come"
+            if age > self._config.max_age:
+                return f"the arm's {what} is {age:.2f} s old, allowed are {self._config.max_age:.2f} s"
+        return None
+
+    def stop(self, stamp: int) -> None:
+        """A stop was asked for: commands made before it do not count, and the next one starts from rest."""
+        self._last_stamp = max(self._last_stamp, stamp)
+        self._lead = (np.zeros(3), np.zeros(3))
+
+    def check(self, command: Command, now: int) -> GuardedCommand:
+        """The command within all limits.
+
+        Raises:
+            CommandRefusedError: if the stop is latched, the arm's state is stale, or the command comes out of order or
+                from the future.
+            ActionError: as `check_command` says.
+        """
+        if self.tripped is not None:
+            raise CommandRefusedError(f"{LATCHED}{self.tripped}; release it by hand")
+        check_command(command, now)
+        if (stale := self.stale(now)) is not None:
+            raise CommandRefusedError(stale)
+        if command.stamp <= self._last_stamp:
+            raise CommandRefusedError("it was made before the last one, or comes twice")
+        if command.stamp - now > MAX_AHEAD * NS_PER_S:
+            raise CommandRefusedError(
+                f"it was made {(command.stamp - now) / NS_PER_S:.3f} s in the future: the clocks of the machines differ"
+            )
+        target, limited = self._limit(command.T_base_target, cast("Pose", self._pose), command.stamp)
+        self._last_stamp = command.stamp
+        ttl = min(command.ttl, self._config.max_ttl)
+        if ttl < command.ttl:
+            limited = (*limited, "ttl")
+        if not limited:
+            return GuardedCommand(command, ())
+        return GuardedCommand(replace(command, ttl=ttl, T_base_target=target), limited)
+
+    def _limit(self, target: Pose, pose: Pose, stamp: int) -> tuple[Pose, tuple[str, ...]]:
+        elapsed = (stamp - self._last_stamp) / NS_PER_S if self._last_stamp >= 0 else math.inf
+        elapsed = min(elapsed, self._config.reaction_time)
+        wanted = (
+            target.position - pose.position,
+            rotvec_from_quat(quat_multiply(quat_conjugate(pose.quaternion), target.quaternion)),
+        )
+        leads, limited = [], []
+        names = (("speed", "acceleration"), ("turn rate", "turn acceleration"))
+        for lead, before, (largest, rate), (speed, acceleration) in zip(
+            wanted, self._lead, self._leads, names, strict=True
+        ):
+            slower, is_slower = _shorten(lead, np.zeros(3), largest)
+            steadier, is_steadier = _shorten(slower, before, rate * elapsed)
+            limited += [name for name, used in ((speed, is_slower), (acceleration, is_steadier)) if used]
+            leads.append(steadier)
+        self._lead = (leads[0], leads[1])
+        position = target.position if not {"speed", "acceleration"} & set(limited) else pose.position + leads[0]
+        inside = np.minimum(np.maximum(position, self._low), self._high)
+        if (inside != position).any():
+            limited.append("box")
+        turned = {"turn rate", "turn acceleration"} & set(limited)
+        quaternion = quat_multiply(pose.quaternion, quat_from_rotvec(leads[1])) if turned else target.quaternion
+        return Pose(inside, quaternion), tuple(limited)
+
+
+def unheard(beats: dict[str, float], required: Sequence[str], timeout: float, now: float) -> str | None:
+    """Which required node has not been heard for too long, and since when; None if all have.
+
+    Args:
+        beats: When each node was heard last [s].
+        required: Nodes that have to be heard.
+        timeout: Longest silence [s].
+        now: Time [s].
+    """
+    for name in required:
+        silence = now - beats.get(name, -math.inf)
+        if silence > timeout:
+            since = f"for {silence:.2f} s" if silence < math.inf else "yet"
+            return f"no heartbeat of the required node {name} {since}"
+    return None
+
+
+def _shorten(vector: np.ndarray, origin: np.ndarray, length: float) -> tuple[np.ndarray, bool]:
+    """The vector, brought to within `length` of the origin, and whether it had to be."""
+    way = vector - origin
+    distance = float(np.linalg.norm(way))
+    if distance <= length:
+        return vector, False
+    return origin + way * (length / distance), True

@@ -1,0 +1,95 @@
+"""Finds tasks, benchmarks and further commands by name among the entry points of installed packages.
+
+So nothing here imports a simulator or ROS, and another package can add its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Any, cast
+
+from robot_rl.errors import PluginError, UnknownNameError
+
+if TYPE_CHECKING:
+    from robot_rl.env.task import Workcell, WorkcellOptions
+
+TASK_GROUP = "robot_rl.tasks"
+BENCHMARK_GROUP = "robot_rl.benchmarks"
+
+
+def task_names() -> list[str]:
+    """Names of all registered tasks."""
+    return names(TASK_GROUP)
+
+
+def check_task(name: str) -> None:
+    """Nothing, if the task is registered, without loading it.
+
+    Raises:
+        UnknownNameError: if it is not.
+    """
+    _find("task", TASK_GROUP, name)
+
+
+def benchmark_names() -> list[str]:
+    """Names of all registered benchmarks."""
+    return names(BENCHMARK_GROUP)
+
+
+def make_workcell(task: str, options: WorkcellOptions | None = None) -> Workcell:
+    """The workcell in which a task is done.
+
+    Raises:
+        UnknownNameError: if no task, or no camera, of that name exists.
+        PluginError: if the package behind it cannot be imported.
+        RenderError: if cameras are wanted and this machine cannot render.
+    """
+    from robot_rl.env.task import WorkcellOptions  # here, as gymnasium comes with it and `--help` should not wait
+
+    make = cast("Callable[[WorkcellOptions], Workcell]", load("task", TASK_GROUP, task))
+    return make(options or WorkcellOptions())
+
+
+def run_benchmark(name: str) -> dict[str, Any]:
+    """The figures of a benchmark.
+
+    Raises:
+        UnknownNameError: if no benchmark of that name exists.
+        PluginError: if the package behind it cannot be imported.
+    """
+    run = cast("Callable[[], dict[str, Any]]", load("benchmark", BENCHMARK_GROUP, name))
+    return run()
+
+
+def names(group: str) -> list[str]:
+    """Names of all that is registered in a group of entry points."""
+    return sorted({point.name for point in entry_points(group=group)})
+
+
+def _find(kind: str, group: str, name: str) -> EntryPoint:
+    found = {point.value: point for point in entry_points(group=group, name=name)}
+    if not found:
+        raise UnknownNameError(kind, name, names(group))
+    if len(found) > 1:
+        raise PluginError(f"{kind} {name} is registered more than once: {', '.join(sorted(found))}; uninstall one")
+    return next(iter(found.values()))
+
+
+def load(kind: str, group: str, name: str) -> object:
+    """What is registered under a name.
+
+    Args:
+        kind: Of it, for messages, e.g. `task`.
+        group: Of entry points.
+        name: In this group.
+
+    Raises:
+        UnknownNameError: if nothing of that name exists.
+        PluginError: if the package behind it cannot be imported, or two claim the name.
+    """
+    point = _find(kind, group, name)
+    try:
+        return point.load()
+    except (ImportError, AttributeError) as error:  # the latter: the module lacks the name, or OpenGL its library
+        raise PluginError(f"{kind} {name} is registered as {point.value} but cannot be imported: {error}") from error

@@ -1,0 +1,1 @@
+"""A person in a session: set-up, teleoperation, demonstrations, local and remote."""

@@ -1,0 +1,257 @@
+"""Plays episodes: asks the policy, steps the environment, tells the observers. It never learns."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+import numpy as np
+import torch
+
+from robot_rl.data.schema import (
+    CUT,
+    INTERRUPTED,
+    JUDGE,
+    LABEL_SOURCE,
+    OPERATOR_SOURCES,
+    OVERRULED,
+    TASK_SUCCESS,
+    Episode,
+    EpisodeBuilder,
+    Observation,
+    Source,
+    Step,
+)
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.env.robot_env import RobotEnv
+from robot_rl.env.task import TASK_JUDGE
+from robot_rl.errors import DivergedError, StepOrderError
+from robot_rl.learn.networks.networks import Policy
+from robot_rl.learn.perception import Perception
+
+
+class Observer(Protocol):
+    """Somebody who wants to know what happens; recording, replay and metrics are observers."""
+
+    def on_start(self, episode_id: str, observation: Observation) -> None:
+        """An episode started with this observation."""
+        ...
+
+    def on_step(self, step: Step, next_observation: Observation) -> None:
+        """A step was taken and led to `next_observation`."""
+        ...
+
+    def on_end(self, episode: Episode, result: EpisodeResult) -> None:
+        """The episode is over."""
+        ...
+
+
+@dataclass(frozen=True)
+class EpisodeResult:
+    """An episode in numbers.
+
+    Attributes:
+        success: Whether the task was done.
+        failure: Why it ended otherwise, or None.
+        steps: Length.
+        operator_steps: Steps that the operator commanded.
+        takeovers: Times at which the operator took control from the policy.
+        total_reward: Undiscounted return.
+        cycle_time: Length [s].
+        force_peak: Largest filtered contact force [N].
+        metrics: The task's own measures after the last step, e.g. the lateral error of a peg.
+        overruns: Control deadlines missed by more than a period.
+        undecided: Whether a label has yet to say if it succeeded.
+    """
+
+    success: bool
+    failure: str | None
+    steps: int
+    operator_steps: int
+    takeovers: int
+    total_reward: float
+    cycle_time: float
+    force_peak: float
+    metrics: Mapping[str, float]
+    overruns: int
+    undecided: bool = False
+
+    @property
+    def assisted(self) -> bool:
+        """Whether the operator was in control at any step."""
+        return self.operator_steps > 0
+
+
+class Rollout:
+    """Steps through episodes one control period at a time, so that a learner can take turns with it.
+
+    Args:
+        env: Where to act.
+        policy: Who acts; None before there is one (demonstrations).
+        perception: Observation to policy input; None where there is no policy.
+        history: Ages of the observations stacked for the policy [steps].
+        observers: Told of every start, step and end, in this order.
+        beside: Told of the same, but of a step only while the arm does the next one, so that an action that is due does
+            not wait for them; at the latest before its end.
+    """
+
+    def __init__(
+        self,
+        env: RobotEnv,
+        policy: Policy | None,
+        perception: Perception | None,
+        history: tuple[int, ...],
+        observers: Sequence[Observer] = (),
+        beside: Sequence[Observer] = (),
+    ) -> None:
+        self._env, self._perception, self._history = env, perception, history
+        self.policy = policy
+        self._observers, self._beside = tuple(observers), tuple(beside)
+        self._untold: tuple[Step, Observation] | None = None  # what those beside have not been told
+        self._rows: deque[np.ndarray] = deque(maxlen=max(history) + 1)
+        self._view: np.ndarray | None = None  # what the policy sees now
+        self._builder: EpisodeBuilder | None = None
+        self._newest: tuple[Observation, dict[str, Any]] = {}, {}  # what the last step led to
+
+    def begin(self, seed: int, episode_id: str, *, demonstrate: bool = False) -> None:
+        """Starts an episode; everything random in the scene and the operator follows from `seed`."""
+        options = {"demonstrate": demonstrate, "episode_id": episode_id}
+        observation, start = self._env.reset(seed=seed, options=options)
+        self._rows.clear()
+        self._perceive(observation)
+        pose = start["T_base_reset"].vector().tolist()  # [m, rad]; the observations are relative to it
+        metadata = {"task": self._env.spec_task.name, "seed": seed, "demonstration": demonstrate, "T_base_reset": pose}
+        self._builder = EpisodeBuilder(episode_id, metadata)
+        self._previous = Source.POLICY
+        self._operator_steps, self._takeovers, self._reward, self._force = 0, 0, 0.0, 0.0
+        self._untold = None
+        for observer in (*self._beside, *self._observers):
+            observer.on_start(episode_id, observation)
+
+    def step(self, *, deterministic: bool, last: bool = False) -> EpisodeResult | None:
+        """One control period; the result when the episode ends with it.
+
+        Args:
+            deterministic: Act by the mean of the policy.
+            last: Cut the episode after this step, e.g. because the run's steps are used up; it counts as truncated.
+        """
+        if self._builder is None:
+            raise StepOrderError("no episode is running; begin() one first")
+        action = self._act(deterministic)
+        observation, reward, terminated, truncated, info = self._env.step(action, last=last, meanwhile=self._tell)
+        step: Step = info["step"]
+        self._builder.add(step)
+        self._newest = observation, info
+        self._perceive(observation)
+        if step.source != Source.HOLD:  # an operator at rest neither leads nor has handed back
+            led = step.source in OPERATOR_SOURCES
+            self._operator_steps += led
+            self._takeovers += led and self._previous == Source.POLICY
+            self._previous = step.source
+        self._reward += reward
+        self._force = max(self._force, info["force_peak"])
+        self._untold = step, observation
+        for observer in self._observers:
+            observer.on_step(step, observation)
+        if not (terminated or truncated):
+            return None
+        return self._finish(observation, info)
+
+    def abandon(self, reason: str) -> EpisodeResult | None:
+        """Closes the running episode where it stands, e.g. because the robot was lost; None if it has no step yet."""
+        builder, self._builder = self._builder, None
+        if builder is None or len(builder) == 0:
+            return None
+        builder.cut()
+        builder.metadata[INTERRUPTED] = True
+        self._builder = builder
+        observation, info = self._newest
+        return self._finish(observation, {**info, "success": False, "failure": reason})
+
+    def play(self, seed: int, episode_id: str, *, deterministic: bool, demonstrate: bool = False) -> EpisodeResult:
+        """A whole episode."""
+        self.begin(seed, episode_id, demonstrate=demonstrate)
+        while (result := self.step(deterministic=deterministic)) is None:
+            pass
+        return result
+
+    def _tell(self) -> None:
+        """Tells those beside of the last step."""
+        untold, self._untold = self._untold, None
+        if untold is not None:
+            for observer in self._beside:
+                observer.on_step(*untold)
+
+    def _perceive(self, observation: Observation) -> None:
+        if self._perception is None:
+            return
+        state, self._view = self._perception.view(observation)
+        self._rows.append(state)
+
+    def _act(self, deterministic: bool) -> np.ndarray:
+        if self.policy is None:
+            return np.zeros(self._env.spec_task.action_size, np.float32)
+        device, newest = self.policy.generator.device, len(self._rows) - 1
+        stacked = np.concatenate([self._rows[max(newest - age, 0)] for age in self._history])
+        state = torch.from_numpy(stacked)[None].to(device)
+        images = None if self._view is None else torch.from_numpy(self._view)[None].to(device)
+        action = self.policy.act(state, images, deterministic=deterministic)[0].cpu().numpy()
+        if not np.isfinite(action).all():
+            raise DivergedError(
+                f"the policy's action is {action.tolist()}: learning left the finite numbers; "
+                "lower sac.learning_rate, or keep sac.clamp_targets on"
+            )
+        return action
+
+    def _finish(self, observation: Observation, info: dict[str, Any]) -> EpisodeResult:
+        builder = cast("EpisodeBuilder", self._builder)
+        result = EpisodeResult(
+            success=bool(info["success"]),
+            failure=None if info["failure"] is None else str(info["failure"]),
+            steps=len(builder),
+            operator_steps=self._operator_steps,
+            takeovers=self._takeovers,
+            total_reward=self._reward,
+            cycle_time=len(builder) * self._env.spec_task.control_period,
+            force_peak=self._force,
+            metrics=dict(info["metrics"]),
+            overruns=int(info["overruns"]),
+            undecided=info["judge"] == LABEL_SOURCE and info["failure"] is None,
+        )
+        builder.metadata |= {"success": None if result.undecided else result.success, "failure": result.failure}
+        said = {CUT: info["cut"], OVERRULED: info["overruled"]}
+        if result.undecided and TASK_SUCCESS in result.metrics:
+            said[TASK_SUCCESS] = bool(result.metrics[TASK_SUCCESS])
+        builder.metadata |= {key: word for key, word in said.items() if word is not None}
+        if info["judge"] != TASK_JUDGE:
+            builder.metadata[JUDGE] = info["judge"]
+        episode = builder.finish(observation, int(info["stamp_obs"]))
+        self._builder = None
+        self._tell()
+        for observer in (*self._beside, *self._observers):
+            observer.on_end(episode, result)
+        return result
+
+
+class StoreRecorder:
+    """An observer that records into a store: every step as it happens, and each finished episode as one."""
+
+    def __init__(self, store: EpisodeStore) -> None:
+        self._store = store
+
+    def on_start(self, episode_id: str, observation: Observation) -> None:
+        """Begins the episode's journal."""
+        del observation  # comes with the first step
+        self._store.begin(episode_id)
+
+    def on_step(self, step: Step, next_observation: Observation) -> None:
+        """Hands the step to the journal, without waiting for the disk."""
+        del next_observation  # comes with the next step
+        self._store.record(step)
+
+    def on_end(self, episode: Episode, result: EpisodeResult) -> None:
+        """Appends the episode, which replaces its journal."""
+        del result  # its facts are in the episode
+        self._store.append(episode)

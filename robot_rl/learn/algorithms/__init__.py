@@ -1,0 +1,1 @@
+"""Algorithms: SAC, IQL and behaviour cloning, with their losses and optimizer."""

@@ -1,0 +1,70 @@
+"""A whole high-UTD update recorded as one CUDA graph: what is left of a small network's update on a GPU is launching.
+
+It knows tensors that a function reads and fills; it does not know what the function computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from robot_rl.learn.algorithms.batch import Batch
+
+WARM_UPS = 3
+"""Calls made in the plain way first: libraries choose their kernels then."""
+
+Update = Callable[[Batch], dict[str, Tensor]]
+
+
+class CapturedUpdate:
+    """Calls `update` in the plain way a few times, then records it, and from then on replays the recording.
+
+    The recording works on the memory of what it was recorded with. So whoever puts other tensors in the place of
+    parameters or optimizer state, as loading a checkpoint does, makes a new one of these.
+
+    Args:
+        update: Changes its tensors in place, makes no decision that depends on their values, and draws random numbers
+            only from `generator`.
+        generator: On a CUDA device.
+    """
+
+    def __init__(self, update: Update, generator: torch.Generator) -> None:
+        self._update, self._generator = update, generator
+        self._stream = torch.cuda.Stream(generator.device)  # type: ignore[no-untyped-call]
+        self._calls = 0
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._inputs: Batch
+        self._outputs: dict[str, Tensor]
+
+    def __call__(self, batch: Batch) -> dict[str, Tensor]:
+        """As `update`, on a batch of the same shapes each time."""
+        self._calls += 1
+        if self._calls <= WARM_UPS:
+            return self._beside(batch)
+        graph = self._graph or self._record(batch)
+        for kept, given in zip(self._inputs, batch, strict=True):
+            if kept is not None and given is not None:
+                kept.copy_(given, non_blocking=True)
+        graph.replay()
+        return {name: value.clone() for name, value in self._outputs.items()}  # the next replay writes over them
+
+    def _beside(self, batch: Batch) -> dict[str, Tensor]:
+        """A plain call on the stream on which recording happens."""
+        self._stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._stream):
+            logs = self._update(batch)
+        torch.cuda.current_stream().wait_stream(self._stream)
+        return logs
+
+    def _record(self, batch: Batch) -> torch.cuda.CUDAGraph:
+        """Records a call; nothing is computed."""
+        self._inputs = Batch._make(None if column is None else column.clone() for column in batch)
+        graph = torch.cuda.CUDAGraph()
+        graph.register_generator_state(self._generator)
+        torch.cuda.synchronize()
+        with torch.cuda.graph(graph, stream=self._stream):
+            self._outputs = self._update(self._inputs)
+        self._graph = graph
+        return graph

@@ -1,0 +1,1 @@
+"""Networks: encoders, heads, policy and critics."""

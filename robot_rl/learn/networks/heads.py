@@ -1,0 +1,183 @@
+"""What stands between a percept and the networks: makes one vector of state and images. Trained by the critics' loss.
+
+It knows tensors. For a policy that does not see it is nothing at all.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from robot_rl.config.components import EncoderConfig
+from robot_rl.data.replay.percept import PerceptSpec
+from robot_rl.errors import SpecError
+from robot_rl.learn.networks.image_networks import ImageNetwork, make_image_network
+
+STATE_WIDTH = 64
+"""What the head makes of the state, beside the state itself."""
+LEAST_DEVIATION = 1e-3
+GOAL_GAIN = 4.0
+"""The way to the goal is shown to the networks in units this much finer than those of the pose."""
+
+
+class StateHead(nn.Module):
+    """The state as it is.
+
+    Args:
+        state_size: Length of the stacked state.
+    """
+
+    def __init__(self, state_size: int) -> None:
+        super().__init__()
+        self.size = state_size
+
+    def forward(self, state: Tensor, images: Tensor | None = None) -> Tensor:
+        """(B, state) -> (B, state)."""
+        del images  # there are none
+        return state
+
+    def with_action(self, latent: Tensor, action: Tensor) -> Tensor:
+        """What critics are fed: (B, size) and (B, act) -> (B, size + act)."""
+        return torch.cat([latent, action], -1)
+
+    def check(self, leading: tuple[int, ...], state: Tensor, images: Tensor | None) -> None:
+        """Refuses what it could not take, with these leading dimensions.
+
+        Raises:
+            SpecError: naming both shapes.
+        """
+        _check_shape("state", state, (*leading, self.size))
+        if images is not None:
+            raise SpecError("images were given to a policy that learns from state alone")
+
+    def to_goal(self, latent: Tensor) -> Tensor:
+        """Nothing, shape (B, 0)."""
+        return latent[:, :0]
+
+    def standardise(self, images: Tensor) -> None:
+        """Nothing to do."""
+
+
+class ImageHead(nn.Module):
+    """For each camera a feature map, a spatial embedding (SERL, Luo 2024) and a bottleneck; beside them the state.
+
+    If percepts tell where the pose is, it also learns to see the way to the goal, from episodes that have reached it.
+
+    Args:
+        state_size: Length of the stacked state.
+        percepts: What is kept of an observation; it has images.
+        config: Sizes, and the encoder where it is trained.
+        generator: Source of the initial parameters; its device is the head's.
+    """
+
+    def __init__(
+        self, state_size: int, percepts: PerceptSpec, config: EncoderConfig, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        if (spec := percepts.images) is None:
+            raise SpecError("a head for images needs percepts with images")
+        self._state_size, self._view_shape = state_size, spec.view_shape
+        cameras, device = spec.view_shape[0], generator.device
+        self.encoder: ImageNetwork | None = None
+        self.shift: Tensor
+        self.scale: Tensor
+        if spec.kind == "frames":
+            self.encoder = make_image_network(config.name, generator)
+            channels, *plane = self.encoder.map_shape(config.image_size)
+        else:
+            channels, *plane = spec.view_shape[1:]
+            self.register_buffer("shift", torch.zeros(cameras, channels, *plane, device=device))
+            self.register_buffer("scale", torch.ones(cameras, channels, *plane, device=device))
+        cells, features = math.prod(plane), config.spatial_features
+        # Bounds as of linear layers: uniform in +-1 / sqrt(inputs)
+        self.kernel = _uniform((cameras, channels, cells, features), cells, generator)
+        self.weight = _uniform((cameras, channels * features, config.bottleneck), channels * features, generator)
+        self.bias = nn.Parameter(torch.zeros(cameras, 1, config.bottleneck, device=device))
+        self.norm = nn.LayerNorm(config.bottleneck, device=device)
+        self.state_weight = _uniform((state_size, STATE_WIDTH), state_size, generator)
+        self.state_norm = nn.LayerNorm(STATE_WIDTH, device=device)
+        parts = [config.bottleneck] * cameras + [STATE_WIDTH, state_size]
+        self.goal: nn.Parameter | None = None
+        if percepts.pose is not None:
+            self.goal = _uniform((sum(parts), percepts.pose[1] - percepts.pose[0]), sum(parts), generator)
+            parts.append(self.goal.shape[1])
+        self.size, self._parts = sum(parts), len(parts)
+        gains = [torch.full((width,), self._gain(width), device=device) for width in parts]
+        self.register_buffer("gains", torch.cat(gains), persistent=False)
+        self.gains: Tensor
+
+    def forward(self, state: Tensor, images: Tensor | None) -> Tensor:
+        """State (B, state) and images (B, *view_shape) -> (B, size)."""
+        if images is None:
+            raise SpecError(f"no images for a policy that sees; expected shape {self._view_shape}")
+        maps = self._maps(images).flatten(2).transpose(0, 1)  # (cameras, B, channels * cells)
+        # For each camera: embedding e_cf = sum_k map_ck kernel_ckf, bottleneck sum_cf e_cf weight_cfo. The two are
+        # multiplied out first: one product of large matrices is faster than many of small ones.
+        cameras, channels, _, features = self.kernel.shape
+        weight = self.weight.view(cameras, channels, features, -1)
+        product = torch.matmul(self.kernel, weight).flatten(1, 2)  # (cameras, channels * cells, bottleneck)
+        seen = torch.tanh(self.norm(torch.baddbmm(self.bias, maps, product)))  # (cameras, B, bottleneck)
+        felt = torch.tanh(self.state_norm(state @ self.state_weight))
+        latent = torch.cat([*seen.unbind(0), felt, state], -1)
+        if self.goal is not None:
+            latent = torch.cat([latent, GOAL_GAIN * (latent @ self.goal)], -1)
+        return latent * self.gains
+
+    def with_action(self, latent: Tensor, action: Tensor) -> Tensor:
+        """What critics are fed: (B, size) and (B, act) -> (B, size + act)."""
+        return torch.cat([latent, self._gain(action.shape[-1]) * action], -1)
+
+    def _gain(self, width: int) -> float:
+        """By this each part of the networks' input is scaled, so that each has the same say in what follows.
+
+        Otherwise a few hundred features of images would drown the action, and critics hardly tell one from another.
+        """
+        return math.sqrt(self.size / (self._parts * width))
+
+    def to_goal(self, latent: Tensor) -> Tensor:
+        """The way to the goal that a latent (B, size) shows, in the units of the pose, shape (B, pose)."""
+        width = 0 if self.goal is None else self.goal.shape[1]
+        return latent[:, self.size - width :] / (GOAL_GAIN * self._gain(width)) if width else latent[:, :0]
+
+    def check(self, leading: tuple[int, ...], state: Tensor, images: Tensor | None) -> None:
+        """Refuses what it could not take, with these leading dimensions.
+
+        Raises:
+            SpecError: naming both shapes.
+        """
+        _check_shape("state", state, (*leading, self._state_size))
+        if images is None:
+            raise SpecError(f"no images for a policy that sees; expected shape {(*leading, *self._view_shape)}")
+        _check_shape("images", images, (*leading, *self._view_shape))
+
+    @torch.no_grad()
+    def standardise(self, images: Tensor) -> None:
+        """Sets shift and scale of frozen features by those of examples (M, *view_shape).
+
+        What does not change from frame to frame, most of a fixed camera's picture, would otherwise outweigh what does.
+        """
+        if self.encoder is None:
+            examples = images.float()
+            mean = examples.mean(0)
+            deviation = (examples - mean).square().mean((0, 3, 4), keepdim=True)[0].sqrt()
+            self.scale.copy_((1.0 / deviation.clamp_min(LEAST_DEVIATION)).expand_as(mean))
+            self.shift.copy_(-mean * self.scale)
+
+    def _maps(self, images: Tensor) -> Tensor:
+        """Feature maps (B, cameras, channels, rows, columns)."""
+        if self.encoder is None:
+            return torch.addcmul(self.shift, images, self.scale)
+        maps: Tensor = self.encoder(images.flatten(0, 1).permute(0, 3, 1, 2))  # the same encoder for all cameras
+        return maps.view(*images.shape[:2], *maps.shape[1:])
+
+
+def _check_shape(what: str, value: Tensor, expected: tuple[int, ...]) -> None:
+    if tuple(value.shape) != expected:
+        raise SpecError(f"{what}: shape {tuple(value.shape)}, expected {expected}")
+
+
+def _uniform(shape: tuple[int, ...], inputs: int, generator: torch.Generator) -> nn.Parameter:
+    bound = 1 / math.sqrt(inputs)
+    return nn.Parameter(torch.empty(shape, device=generator.device).uniform_(-bound, bound, generator=generator))

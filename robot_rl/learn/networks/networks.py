@@ -1,0 +1,279 @@
+"""The networks: a stack of independent MLPs, and the policy that an actor process holds."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import layer_norm, softplus
+
+from robot_rl.config.components import TrainConfig
+from robot_rl.data.replay.percept import PerceptSpec
+from robot_rl.env.task import TaskSpec
+from robot_rl.errors import CheckpointError, ConfigError
+from robot_rl.learn.networks.heads import ImageHead, StateHead
+
+LOG_STD_LOW, LOG_STD_HIGH = -5.0, 2.0
+"""Bounds of the log standard deviation before the tanh, reached smoothly."""
+
+GRIPPER_MEMBERS = 2
+GRIPPER_CHOICES = 3
+"""Gripper critics, and the gripper actions that they value: -1 close, 0 keep, 1 open."""
+
+
+_Map = Callable[[Tensor], Tensor]
+_Turns = list[tuple[tuple[_Map, ...], ...]]
+
+
+class StackedLinear(nn.Module):
+    """E independent affine maps. Weights start uniform in +-1/sqrt(inputs), biases at 0."""
+
+    def __init__(self, members: int, inputs: int, outputs: int, generator: torch.Generator) -> None:
+        super().__init__()
+        bound = 1 / math.sqrt(inputs)
+        weight = torch.empty(members, inputs, outputs, device=generator.device)
+        self.weight = nn.Parameter(weight.uniform_(-bound, bound, generator=generator))
+        self.bias = nn.Parameter(torch.zeros(members, 1, outputs, device=generator.device))
+
+    def forward(self, x: Tensor, members: Tensor | None = None) -> Tensor:
+        """(E, B, inputs) -> (E, B, outputs), or the chosen `members` only."""
+        weight, bias = _choose(self.weight, members), _choose(self.bias, members)
+        if weight.shape[-1] == 1:  # a matrix product with one column wastes most of its work
+            return (x * weight.transpose(1, 2)).sum(-1, keepdim=True) + bias
+        return torch.baddbmm(bias, x, weight)
+
+    def maps(self) -> list[_Map]:
+        """The E maps, each (B, inputs) -> (B, outputs)."""
+        pairs = zip(_members_of(self.weight), _members_of(self.bias.squeeze(1)), strict=True)
+        return [partial(_affine, weight, bias) for weight, bias in pairs]
+
+
+class StackedLayerNorm(nn.Module):
+    """E layer normalisations (Ba 2016), each with its own scale and shift."""
+
+    def __init__(self, members: int, width: int, device: torch.device) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(members, 1, width, device=device))
+        self.shift = nn.Parameter(torch.zeros(members, 1, width, device=device))
+
+    def forward(self, x: Tensor, members: Tensor | None = None) -> Tensor:
+        """(E, B, width) -> (E, B, width), or the chosen `members` only."""
+        scale, shift = _choose(self.scale, members), _choose(self.shift, members)
+        return torch.addcmul(shift, layer_norm(x, x.shape[-1:]), scale)
+
+    def maps(self) -> list[_Map]:
+        """The E normalisations, each (B, width) -> (B, width)."""
+        pairs = zip(_members_of(self.scale.squeeze(1)), _members_of(self.shift.squeeze(1)), strict=True)
+        return [partial(layer_norm, normalized_shape=scale.shape, weight=scale, bias=shift) for scale, shift in pairs]
+
+
+class StackedMLP(nn.Module):
+    """E MLPs that share nothing: Linear -> LayerNorm -> ReLU for each hidden size, then Linear.
+
+    Their parameters are stacked. On a GPU one batched product serves all of them; on a CPU they take turns, so that
+    what one works on stays in the cache nearest to the core.
+    """
+
+    def __init__(
+        self, members: int, inputs: int, hidden_sizes: tuple[int, ...], outputs: int, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.members = members
+        sizes = (inputs, *hidden_sizes)
+        self.hidden = nn.ModuleList(StackedLinear(members, a, b, generator) for a, b in itertools.pairwise(sizes))
+        self.norms = nn.ModuleList(StackedLayerNorm(members, width, generator.device) for width in hidden_sizes)
+        self.last = StackedLinear(members, sizes[-1], outputs, generator)
+        self._kept: tuple[int, _Turns] = (0, [])
+
+    def forward(self, x: Tensor, members: Tensor | None = None) -> Tensor:
+        """(B, inputs) -> (E, B, outputs), or (S, B, outputs) for the S chosen `members`."""
+        count = self.members if members is None else len(members)
+        return self._in_turn([x] * count, members) if _on_cpu(x) else self._at_once(x.expand(count, *x.shape), members)
+
+    def each(self, x: Tensor, members: Tensor | None = None) -> Tensor:
+        """(E, B, inputs), an input of its own for each member, -> (E, B, outputs); as `forward` for `members`."""
+        return self._in_turn(x.unbind(), members) if _on_cpu(x) else self._at_once(x, members)
+
+    def _at_once(self, x: Tensor, members: Tensor | None) -> Tensor:
+        for linear, norm in zip(self.hidden, self.norms, strict=True):
+            x = norm(linear(x, members), members).relu_()
+        out: Tensor = self.last(x, members)
+        return out
+
+    def _in_turn(self, inputs: Sequence[Tensor], members: Tensor | None) -> Tensor:
+        turns = self._turns() if torch.is_grad_enabled() else self._kept_turns()
+        outputs = []
+        for x, member in zip(inputs, range(self.members) if members is None else members.tolist(), strict=True):
+            for linear, norm in turns[member][:-1]:
+                x = norm(linear(x)).relu_()
+            outputs.append(turns[member][-1][0](x))
+        return torch.stack(outputs)
+
+    def _turns(self) -> _Turns:
+        """Of each member, its layers: a linear map, and a normalisation but for the last."""
+        hidden = [
+            zip(cast("StackedLinear", linear).maps(), cast("StackedLayerNorm", norm).maps(), strict=True)
+            for linear, norm in zip(self.hidden, self.norms, strict=True)
+        ]
+        return list(zip(*hidden, ((last,) for last in self.last.maps()), strict=True))
+
+    def _kept_turns(self) -> _Turns:
+        """Without gradients they are views of the parameters, which see every step: made once for where those lie."""
+        place = self.last.weight.data_ptr()
+        if self._kept[0] != place:
+            self._kept = place, self._turns()
+        return self._kept[1]
+
+
+class Policy(nn.Module):
+    """A tanh-squashed Gaussian for the continuous actions and, for tasks with a gripper, critics of its 3 actions.
+
+    Args:
+        head: Makes one vector of state and images.
+        action_size: Length of the action; with a gripper, its last entry is the gripper's.
+        gripper: Whether there is a gripper action.
+        hidden_sizes: Widths of the hidden layers.
+        generator: Source of all randomness, from initialisation to exploration. Its device is the policy's device.
+        gripper_exploration: Chance of a random gripper action when `act` is not deterministic.
+
+    Raises:
+        ConfigError: if no continuous action is left.
+    """
+
+    def __init__(
+        self,
+        *,
+        head: StateHead | ImageHead,
+        action_size: int,
+        gripper: bool,
+        hidden_sizes: tuple[int, ...],
+        generator: torch.Generator,
+        gripper_exploration: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.head = head
+        self.action_size = action_size
+        self.continuous_size = action_size - int(gripper)
+        if self.continuous_size < 1:
+            raise ConfigError(f"action_size {action_size} with gripper={gripper} leaves no continuous action")
+        self.generator = generator
+        self.gripper_exploration = gripper_exploration
+        self.actor = StackedMLP(1, head.size, hidden_sizes, 2 * self.continuous_size, generator)
+        self.gripper: StackedMLP | None = None
+        if gripper:
+            self.gripper = StackedMLP(GRIPPER_MEMBERS, head.size, hidden_sizes, GRIPPER_CHOICES, generator)
+
+    def forward(self, latent: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, head.size) -> mean and log standard deviation before the tanh, (B, continuous) each."""
+        mean, raw = self.actor(latent)[0].float().chunk(2, -1)
+        return mean, LOG_STD_LOW + (LOG_STD_HIGH - LOG_STD_LOW) * torch.sigmoid(raw)
+
+    def sample(self, latent: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, head.size) -> continuous action (B, continuous) and its log-probability (B,), differentiable."""
+        mean, log_std = self(latent)
+        return squashed_sample(mean, log_std, self.draw_noise(latent))
+
+    def draw_noise(self, rows: Tensor) -> Tensor:
+        """Standard normal noise for `squashed_sample`, (B, continuous), for B rows."""
+        shape = (len(rows), self.continuous_size)
+        return torch.randn(shape, generator=self.generator, device=self.generator.device)
+
+    @torch.no_grad()
+    def act(self, state: Tensor, images: Tensor | None = None, *, deterministic: bool) -> Tensor:
+        """State (B, state) and images (B, *view_shape) -> (B, act) in [-1, 1]; the gripper entry is -1, 0 or 1."""
+        latent = self.head(state, images)
+        action: Tensor = self(latent)[0].tanh() if deterministic else self.sample(latent)[0]
+        if self.gripper is None:
+            return action
+        choice = self.gripper(latent).mean(0).argmax(-1)
+        if not deterministic:
+            g, device = self.generator, choice.device
+            anything = torch.randint(GRIPPER_CHOICES, choice.shape, generator=g, device=device)
+            explore = torch.rand(choice.shape, generator=g, device=device) < self.gripper_exploration
+            choice = torch.where(explore, anything, choice)
+        return torch.cat([action, (choice - 1).unsqueeze(-1).to(action.dtype)], -1)
+
+    def policy_state(self) -> dict[str, Tensor]:
+        """Copies of all parameters on the CPU, to be sent to an actor."""
+        return {name: value.detach().to("cpu", copy=True) for name, value in self.state_dict().items()}
+
+    def load_policy_state(self, state: dict[str, Tensor]) -> None:
+        """Takes over what `policy_state` gave.
+
+        Raises:
+            CheckpointError: if names or shapes differ; then nothing is taken over.
+        """
+        mine = {name: tuple(value.shape) for name, value in self.state_dict().items()}
+        given = {name: tuple(value.shape) for name, value in state.items()}
+        different = sorted(name for name in mine.keys() | given.keys() if mine.get(name) != given.get(name))
+        if different:
+            shapes = (f"{name} is {given.get(name, 'missing')}, here {mine.get(name, 'missing')}" for name in different)
+            raise CheckpointError(
+                f"these parameters belong to another policy: {'; '.join(itertools.islice(shapes, 3))}"
+            )
+        self.load_state_dict(state)
+
+
+def make_policy(task: TaskSpec, percepts: PerceptSpec, config: TrainConfig, generator: torch.Generator) -> Policy:
+    """The policy that a run's configuration asks for, on the generator's device.
+
+    Raises:
+        ConfigError: if the settings contradict each other.
+    """
+    size = percepts.state_size * len(config.replay.history)
+    head: StateHead | ImageHead = StateHead(size)
+    if percepts.images is not None:
+        head = ImageHead(size, percepts, config.encoder, generator)
+    return Policy(
+        head=head,
+        action_size=task.action_size,
+        gripper=task.gripper,
+        hidden_sizes=config.sac.hidden_sizes,
+        generator=generator,
+        gripper_exploration=config.sac.gripper_exploration,
+    )
+
+
+def squashed_sample(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """Action and log-probability of a tanh-squashed Gaussian (Haarnoja 2018, appendix C).
+
+    Args:
+        mean: Of the Gaussian, shape (..., n).
+        log_std: Log of its standard deviation, shape (..., n).
+        noise: Standard normal, shape (..., n).
+
+    Returns:
+        a = tanh(u) with u = mean + std * noise, shape (..., n), and
+        log pi(a) = sum_i log N(u_i) - log(1 - tanh(u_i)^2), shape (...,).
+    """
+    u = mean + log_std.exp() * noise
+    # log(1 - tanh(u)^2) = 2 (log 2 - u - softplus(-2 u)), which neither overflows nor loses digits
+    log_slope = 2 * (math.log(2) - u - softplus(-2 * u))
+    log_normal = -0.5 * noise.square() - log_std - 0.5 * math.log(2 * math.pi)
+    return u.tanh(), (log_normal - log_slope).sum(-1)
+
+
+def _on_cpu(x: Tensor) -> bool:
+    """And not being compiled, which does better by itself."""
+    return not (x.is_cuda or torch.compiler.is_compiling())
+
+
+def _affine(weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
+    if weight.shape[-1] == 1:  # a matrix product with one column wastes most of its work
+        return torch.addmv(bias, x.to(bias.dtype), weight.squeeze(1)).unsqueeze(1)
+    return torch.addmm(bias, x, weight)
+
+
+def _members_of(stacked: Tensor) -> tuple[Tensor, ...]:
+    """Each member's part; of a single one such that its gradient need not be copied."""
+    stacked = stacked if torch.is_grad_enabled() else stacked.detach()
+    return stacked.unbind() if len(stacked) > 1 else (stacked.squeeze(0),)
+
+
+def _choose(parameter: Tensor, members: Tensor | None) -> Tensor:
+    return parameter if members is None else parameter.index_select(0, members)

@@ -1,0 +1,244 @@
+"""Messages over a wire that may lose, repeat or delay frames, between processes that may end and come back.
+
+Each side numbers its messages; the other takes them in order, once, and says how far it has come; what it has not got
+is sent again (go-back-n). A process draws a random number when it starts. Who hears a new number knows that the other
+side is new, starts counting from 0 again and sends everything that it keeps; frames of a process that was replaced do
+not count any more. Nothing here waits: `post` only puts down, and `pump` sends what is due.
+
+Messages that wait for a peer, on the disk, so that their number does not matter.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from robot_rl.errors import LinkError
+from robot_rl.link.frame import PIECE, Frame, Kind, pack, unpack
+from robot_rl.system.atomic_file import writing
+
+
+class Spool:
+    """A list of byte strings in a file that nobody else sees and that is gone with its process.
+
+    Args:
+        folder: Where the file is made; None takes the system's folder for temporary files.
+
+    Raises:
+        RunDirectoryError: from every method that writes, if the disk does not take it.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+        self._places: list[tuple[int, int]] = []  # offset and size
+        self._end = 0
+        self._file = self._make()
+
+    def __len__(self) -> int:
+        """Messages in it."""
+        return len(self._places)
+
+    @property
+    def nbytes(self) -> int:
+        """Their size together."""
+        return self._end
+
+    def append(self, content: bytes) -> None:
+        """Adds a message at the end."""
+        with writing(self._folder or Path(tempfile.gettempdir())):
+            os.pwrite(self._file, content, self._end)
+        self._places.append((self._end, len(content)))
+        self._end += len(content)
+
+    def __getitem__(self, index: int) -> bytes:
+        """The message at an index from 0."""
+        offset, size = self._places[index]
+        return os.pread(self._file, size, offset)
+
+    def size(self, index: int) -> int:
+        """Size of the message at an index [bytes]."""
+        return self._places[index][1]
+
+    def restart(self, contents: Iterable[bytes]) -> None:
+        """Holds these messages and no others from now on."""
+        old, self._file, self._places, self._end = self._file, self._make(), [], 0
+        os.close(old)
+        for content in contents:
+            self.append(content)
+
+    def close(self) -> None:
+        """Gives the disk space back; doing it twice is fine."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _make(self) -> int:
+        with writing(self._folder or Path(tempfile.gettempdir())):
+            descriptor, name = tempfile.mkstemp(prefix=".spool-", dir=self._folder)
+            os.unlink(name)  # the descriptor keeps it until the process ends, however it ends
+        return descriptor
+
+
+WINDOW = 4 * 2**20
+"""Bytes that may be on their way without word of their arrival."""
+RESEND_AFTER = 0.3
+"""Time without word of any arrival after which what is on its way is sent again [s]."""
+BEACON = 0.25
+"""Time between two words of how far this side has come, if nothing else is said [s]."""
+
+
+class Stream:
+    """One end.
+
+    Args:
+        send: Puts a frame on the wire; may lose it.
+        deliver: Given each message of the peer, in order, once. Returns False if it cannot take it now: then it comes
+            again.
+        on_peer: Told when a peer is heard for the first time, or is a new one.
+        spool: Keeps what is posted, for a peer that comes back.
+        forget: Whether what has arrived need not be kept, and nothing is kept for a new peer.
+        clock: Time [s].
+    """
+
+    def __init__(
+        self,
+        send: Callable[[bytes], None],
+        deliver: Callable[[bytes], bool],
+        on_peer: Callable[[], None],
+        spool: Spool,
+        *,
+        forget: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._send, self._deliver, self._on_peer = send, deliver, on_peer
+        self._spool, self._forget, self._clock = spool, forget, clock
+        self._lock = threading.RLock()
+        self.session = secrets.randbits(63) + 1
+        self.peer = 0
+        """The other side's number; 0 before it was heard."""
+        self._gone: set[int] = set()
+        self._shift = 0  # place in the spool, minus number of the message
+        self._arrived = (0, 0)  # number of the first message that the peer lacks, and what it has of it
+        self._next = (0, 0)  # what is sent next
+        self._last_word = self._last_said = -1e9
+        self._expected = (0, bytearray())  # number of the message that is coming in, and its bytes so far
+
+    def post(self, content: bytes) -> None:
+        """Puts a message down to be sent."""
+        with self._lock:
+            self._spool.append(content)
+
+    def restart_from(self, contents: Iterable[bytes]) -> None:
+        """What a new peer will be told instead of all that was posted so far.
+
+        Raises:
+            LinkError: if the present peer has not got all of that yet.
+        """
+        with self._lock:
+            if self.waiting:
+                raise LinkError(f"{self.waiting} messages have not arrived; they cannot be replaced by their sum")
+            self._spool.restart(contents)
+            self._shift = len(self._spool) - self._arrived[0]
+
+    @property
+    def waiting(self) -> int:
+        """Messages posted that the peer has not said to have."""
+        with self._lock:
+            return len(self._spool) - self._shift - self._arrived[0]
+
+    # The wire.
+
+    def on_frame(self, content: bytes) -> None:
+        """Takes in what came over the wire.
+
+        Raises:
+            LinkError: if it is no frame of this version.
+        """
+        frame = unpack(content)
+        with self._lock:
+            if frame.sender in self._gone or frame.sender == self.session:
+                return
+            if frame.sender != self.peer:
+                self._meet(frame.sender)
+            if frame.receiver != self.session:
+                self._say()  # it does not know us yet
+            elif frame.kind == Kind.PROGRESS:
+                self._note((frame.number, frame.offset))
+            else:
+                self._take(frame)
+
+    def pump(self) -> bool:
+        """Sends what is due; returns whether there is more to send at once."""
+        with self._lock:
+            now = self._clock()
+            if now - self._last_said >= BEACON:
+                self._say()
+            if not self.peer:
+                return False
+            if now - self._last_word >= RESEND_AFTER and self._next > self._arrived:
+                self._next, self._last_word = self._arrived, now
+            return all(self._send_piece() for _ in range(8))  # then somebody else may have the lock
+
+    # How.
+
+    def _meet(self, sender: int) -> None:
+        """Somebody new: counting starts again."""
+        if self.peer:
+            self._gone.add(self.peer)
+        self.peer = sender
+        if self._forget:
+            self._spool.restart(())
+        self._shift, self._arrived, self._next, self._expected = 0, (0, 0), (0, 0), (0, bytearray())
+        self._last_word = self._clock()
+        self._say()
+        self._on_peer()
+
+    def _note(self, place: tuple[int, int]) -> None:
+        if place > self._next or place <= self._arrived:
+            return  # of an earlier time
+        self._arrived, self._last_word = place, self._clock()
+        if self._forget and place[0] + self._shift == len(self._spool):
+            self._spool.restart(())
+            self._shift = -place[0]
+
+    def _take(self, frame: Frame) -> None:
+        number, got = self._expected
+        if (frame.number, frame.offset) == (number, len(got)) and frame.piece:
+            got += frame.piece
+            if len(got) == frame.size:
+                if self._deliver(bytes(got)):
+                    self._expected = (number + 1, bytearray())
+                else:  # no room: its last piece has to come again
+                    del got[frame.offset :]
+        self._say()
+
+    def _say(self) -> None:
+        """How far this side has come."""
+        self._last_said = self._clock()
+        number, got = self._expected
+        self._send(pack(Frame(Kind.PROGRESS, self.session, self.peer, number, len(got))))
+
+    def _send_piece(self) -> bool:
+        """Sends the next piece, if there is one and the window has room."""
+        number, offset = self._next
+        place = number + self._shift
+        if place >= len(self._spool) or self._on_the_way() >= WINDOW:
+            return False
+        content = self._spool[place]
+        piece = content[offset : offset + PIECE]
+        self._send(pack(Frame(Kind.PIECE, self.session, self.peer, number, offset, len(content), piece)))
+        end = offset + len(piece)
+        if self._next == self._arrived:
+            self._last_word = self._clock()
+        self._next = (number + 1, 0) if end >= len(content) else (number, end)
+        return True
+
+    def _on_the_way(self) -> int:
+        (first, had), (last, sent) = self._arrived, self._next
+        whole = sum(self._spool.size(number + self._shift) for number in range(first, last))
+        return whole - had + sent

@@ -1,0 +1,1 @@
+"""Success classifiers: frames, training, certificates, and judging in a run."""

@@ -1,0 +1,184 @@
+"""Which frames of recorded episodes show success, and which of them to learn from.
+
+A frame shows success if the step that led to it was rewarded. That holds for a recording whose every step was labelled
+(`robot-rl reward record`) and for an ordinary one, whose last step alone is rewarded. Frames shortly before one that
+shows success are unclear: the peg was in already, or the person had not pressed the button yet.
+
+Of a run that a classifier rewarded, only those episodes count that a person judged, at once or in hindsight: it shall
+not learn from itself. What a person says in hindsight counts more than what was recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from robot_rl.data.schema import JUDGE, OVERRULED, Episode
+from robot_rl.data.store.layout import find_store
+from robot_rl.data.store.operator_labels import operator_labels
+from robot_rl.data.store.reward_overlays import overlay_fingerprints
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.reward.validation.ground_truth import CLASSIFIER_JUDGE
+
+NEAR = 15
+"""Frames as close as this to a success are the hardest to tell from one; half of the negatives are such."""
+DECEPTIVE = 3
+"""Last frames of an episode that a classifier ended as a success, and a person said was none."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledEpisode:
+    """The frames of an episode; row t is observation t.
+
+    Attributes:
+        episode: As recorded.
+        fingerprint: Of its file.
+        store: Where it is.
+        shows: Which frames show success, shape (T + 1,), bool.
+        unclear: Which do not, but will within a few steps, shape (T + 1,), bool.
+        deceptive: Which do not, but deceived an earlier classifier; they are learned from in any case. As above.
+    """
+
+    episode: Episode
+    fingerprint: str
+    store: Path
+    shows: np.ndarray
+    unclear: np.ndarray
+    deceptive: np.ndarray
+
+    @property
+    def labels(self) -> Labels:
+        """What is known of its frames."""
+        return Labels(self.shows, self.unclear, self.deceptive)
+
+
+class Labels(NamedTuple):
+    """The labels of an episode's frames, as in `LabelledEpisode`."""
+
+    shows: np.ndarray
+    unclear: np.ndarray
+    deceptive: np.ndarray
+
+    @property
+    def negative(self) -> np.ndarray:
+        """Which frames certainly show no success."""
+        return ~self.shows & ~self.unclear
+
+
+@dataclass(frozen=True)
+class LabelledStore:
+    """Episodes with labels.
+
+    Attributes:
+        path: Directory of the store, or of a run.
+        rewards: Name of the overlay to take the rewards from; None takes what a person said in hindsight, and otherwise
+            those recorded.
+    """
+
+    path: Path
+    rewards: str | None = None
+
+    def count(self) -> int:
+        """How many there are.
+
+        Raises:
+            DataError: if the store cannot be read.
+        """
+        with EpisodeStore.open(find_store(self.path)) as store:
+            return len(self._names(store))
+
+    def episodes(self, margin: int) -> Iterator[LabelledEpisode]:
+        """Each of them that somebody judged; of an overlay, those that have it.
+
+        Args:
+            margin: Frames before a success that are unclear.
+
+        Raises:
+            DataError: if the store or an episode cannot be read.
+        """
+        with EpisodeStore.open(find_store(self.path)) as store:
+            for name, rewards in self._names(store).items():
+                episode = store.read(name, rewards=rewards)
+                if episode.reward_source != CLASSIFIER_JUDGE:
+                    labels = labels_of(episode, margin)
+                    yield LabelledEpisode(episode, store.fingerprint(name), store.path, *labels)
+
+    def _names(self, store: EpisodeStore) -> dict[str, str | None]:
+        """The episodes, each with the overlay that has its rewards."""
+        if self.rewards is not None:
+            having = overlay_fingerprints(store.path, self.rewards)
+            return {name: self.rewards for name in store.ids() if store.fingerprint(name) in having}
+        said = operator_labels(store.path)
+        names = {row.episode_id: row.metadata.get(JUDGE) for row in store.summaries()}
+        rewards = {name: said.get(store.fingerprint(name)) if said else None for name in names}
+        return {name: rewards[name] for name, judge in names.items() if rewards[name] or judge != CLASSIFIER_JUDGE}
+
+
+def labels_of(episode: Episode, margin: int) -> Labels:
+    """What is known of the frames of an episode; `margin` as in `LabelledStore.episodes`."""
+    shows = shows_success(episode)
+    deceptive = np.zeros_like(shows)
+    taken_back = episode.metadata.get(JUDGE) == CLASSIFIER_JUDGE and episode.metadata.get("success")
+    if not shows.any() and (taken_back or episode.metadata.get(OVERRULED) == CLASSIFIER_JUDGE):
+        deceptive[-DECEPTIVE:] = True
+    return Labels(shows, unclear_rows(shows, margin), deceptive)
+
+
+def shows_success(episode: Episode) -> np.ndarray:
+    """Which observations show success, shape (T + 1,)."""
+    return np.concatenate([[False], episode.reward > 0])
+
+
+def unclear_rows(shows: np.ndarray, margin: int) -> np.ndarray:
+    """Which rows do not show success, but one of the `margin` after them does."""
+    unclear = np.zeros_like(shows)
+    for ahead in range(1, margin + 1):
+        unclear[:-ahead] |= shows[ahead:]
+    return unclear & ~shows
+
+
+def choose_frames(
+    labels: Sequence[Labels], positives: int, negatives: int, rng: np.random.Generator
+) -> list[tuple[int, int]]:
+    """Frames to learn from, spread over the episodes: one of each in turn, until there are enough or no more.
+
+    Args:
+        labels: Of each episode.
+        positives: How many shall show success.
+        negatives: How many shall not: first what has deceived before, then half of them near a success, as long as
+            there are such.
+        rng: Which ones.
+
+    Returns:
+        Number of the episode and row, of each.
+    """
+    reach = [np.convolve(one.shows, np.ones(2 * NEAR + 1), "same")[: len(one.shows)] > 0 for one in labels]
+    rest = [one.negative & ~one.deceptive for one in labels]
+    showing, deceptive, near, far = (
+        [rng.permutation(np.flatnonzero(which)).tolist() for which in rows]
+        for rows in (
+            [one.shows for one in labels],
+            [one.deceptive for one in labels],
+            [r & close for r, close in zip(rest, reach, strict=True)],
+            [r & ~close for r, close in zip(rest, reach, strict=True)],
+        )
+    )
+    chosen = _in_turn(deceptive, negatives)
+    chosen += _in_turn(near, (negatives - len(chosen)) // 2)
+    chosen += _in_turn(far, negatives - len(chosen))
+    chosen += _in_turn(near, negatives - len(chosen))
+    return sorted(_in_turn(showing, positives) + chosen)
+
+
+def _in_turn(rows: list[list[int]], count: int) -> list[tuple[int, int]]:
+    """Takes rows out, one of each episode in turn."""
+    taken: list[tuple[int, int]] = []
+    while len(taken) < count and any(rows):
+        for number, left in enumerate(rows):
+            if left and len(taken) < count:
+                taken.append((number, left.pop()))
+    return taken

@@ -1,0 +1,281 @@
+"""How far a reward classifier can be trusted: it judges recorded episodes as it would have judged them live.
+
+It knows classifiers and labelled episodes; it does not know how the findings are shown (`classifier_page.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from robot_rl.errors import DataError
+from robot_rl.reward.classifier.classifier import FrameReader, RewardClassifier, debounced, first_at_least
+from robot_rl.reward.classifier.fitness import Standing, stand
+from robot_rl.reward.classifier.frames import LabelledEpisode
+from robot_rl.reward.classifier.physical_gate import all_open
+from robot_rl.reward.query import Kind
+from robot_rl.reward.validation import figures
+from robot_rl.reward.validation.figures import Figure, share, with_interval
+from robot_rl.reward.validation.gates import GATES, Condition
+from robot_rl.reward.validation.ground_truth import NEAR_MISS, OUTCOME
+
+MOST_DELAY = 5.0
+"""From the success to its being seen, 95th percentile [steps]."""
+CONDITIONS = (
+    *(one for one in GATES[Kind.SUCCESS]["sparse reward and ending episodes"] if one.figure != "recall"),
+    Condition("recall", at_least=0.90),
+    Condition("delay_steps", at_most=MOST_DELAY),
+)
+"""What a classifier needs that ends episodes: more recall than labels given later, as what it misses goes on moving."""
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedEpisode:
+    """An episode as the classifier sees it; row t is observation t.
+
+    Attributes:
+        episode_id: Its name.
+        store: Where it is.
+        outcome: How it went, in a word; empty if nobody said.
+        shows: Which frames show success, shape (T + 1,).
+        logits: Of each camera, shape (T + 1, cameras).
+        probability: Shape (T + 1,).
+        open: Whether the gates are, shape (T + 1,).
+        score: Least probability of the last frames, 0 where a gate was closed, shape (T + 1,).
+        fired: Frame at which the classifier would have ended it as a success; None if it would not.
+    """
+
+    episode_id: str
+    store: Path
+    outcome: str
+    shows: np.ndarray
+    logits: np.ndarray
+    probability: np.ndarray
+    open: np.ndarray
+    score: np.ndarray
+    fired: int | None
+
+    @property
+    def success(self) -> bool:
+        """Whether it really was one."""
+        return bool(self.shows.any())
+
+    @property
+    def right(self) -> bool:
+        """Whether the classifier would have ended it at a moment of success."""
+        return _is_right(self.shows, self.fired)
+
+
+Column = Callable[[JudgedEpisode], np.ndarray]
+"""Something that an episode has of each frame."""
+
+
+@dataclass(frozen=True)
+class ClassifierReport:
+    """What is known of a classifier.
+
+    Attributes:
+        episodes: As judged.
+        figures: By name.
+        standing: Whether it may end episodes, and why not.
+        notes: What a reader should know, one sentence each.
+    """
+
+    episodes: Sequence[JudgedEpisode]
+    figures: Mapping[str, Figure]
+    standing: Standing
+    notes: Sequence[str]
+
+
+def judge_episodes(
+    classifier: RewardClassifier,
+    labelled: Iterable[LabelledEpisode],
+    *,
+    on_episode: Callable[[int], object] = lambda done: None,
+) -> tuple[list[JudgedEpisode], int]:
+    """The episodes that it has not been trained on, as it sees them; and how many it has.
+
+    Raises:
+        DataError: if frames are missing, or it has been trained on all of them.
+    """
+    reader, known = FrameReader(classifier), set(classifier.trained_on)
+    judged, skipped = [], 0
+    for number, one in enumerate(labelled):
+        if one.fingerprint in known:
+            skipped += 1
+        else:
+            judged.append(_judge(reader, one))
+        on_episode(number + 1)
+    if not judged:
+        raise DataError(
+            f"there are no episodes to judge by: the classifier was trained on all {skipped}; record others, with "
+            "another --seed"
+        )
+    return judged, skipped
+
+
+def _judge(reader: FrameReader, one: LabelledEpisode) -> JudgedEpisode:
+    classifier, observations = reader.classifier, one.episode.observations
+    logits = reader.logits(observations)
+    probability = classifier.probability(logits)
+    is_open = all_open(classifier.gates, observations, len(logits))
+    return JudgedEpisode(
+        one.episode.episode_id,
+        one.store,
+        str(one.episode.metadata.get(OUTCOME, "")),
+        one.shows,
+        logits,
+        probability,
+        is_open,
+        *_ended(classifier, one.shows, probability * is_open),
+    )
+
+
+def _is_right(shows: np.ndarray, fired: int | None) -> bool:
+    """Whether there was a success where it would have been ended; frames after the end would show what the last did."""
+    return fired is not None and bool(shows[min(fired, len(shows) - 1)])
+
+
+def _ended(classifier: RewardClassifier, shows: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, int | None]:
+    """The debounced score, and where it ends the episode.
+
+    An episode that its task ended as a success is looked at as if its last frame had stayed: the next ones would have
+    shown the same.
+    """
+    longer = np.append(score, np.repeat(score[-1:] * shows[-1], classifier.consecutive - 1))
+    found = debounced(longer, classifier.consecutive)
+    return found, first_at_least(found, classifier.threshold)
+
+
+def make_classifier_report(
+    classifier: RewardClassifier, episodes: Sequence[JudgedEpisode], skipped: int = 0
+) -> ClassifierReport:
+    """Figures with 95 % intervals by episode, and the verdict.
+
+    Args:
+        classifier: The classifier.
+        episodes: As judged.
+        skipped: How many were left out because it was trained on them.
+    """
+    found = {"calibrated": Figure(1.0, 1.0, 1.0), **_figures(classifier, episodes)}
+    notes = [
+        "an episode counts as right only if the success was there in the very frame in which it would have been ended",
+        "heads were trained on other episodes" + (f"; {skipped} that they knew were left out" if skipped else ""),
+    ]
+    if classifier.gates and all(
+        found[f"{name}.gate_alone"].value >= found[name].value for name in ("precision", "recall")
+    ):
+        notes.append("the gates alone would do as well on these episodes: here the pictures add nothing to them")
+    standing = stand(CONDITIONS, found, _causes(classifier, episodes, found))
+    return ClassifierReport(episodes, found, standing, notes)
+
+
+def _figures(classifier: RewardClassifier, episodes: Sequence[JudgedEpisode]) -> dict[str, Figure]:
+    success = np.array([one.success for one in episodes])
+    near = np.array([one.outcome == NEAR_MISS for one in episodes]) & ~success
+    fired = np.array([one.fired is not None for one in episodes])
+    best, count = np.array([one.score.max() for one in episodes]), len(episodes)
+    found = _outcomes("", success, fired, np.array([one.right for one in episodes]))
+    found["near_miss_false_positive_rate"] = share(int((fired & near).sum()), int(near.sum()))
+    for outcome in sorted({one.outcome for one in episodes if one.outcome and not one.success}):
+        of = np.array([one.outcome == outcome for one in episodes]) & ~success
+        found[f"false_positive_rate.{outcome}"] = share(int((fired & of).sum()), int(of.sum()))
+    delays = np.array([(one.fired or 0) - int(np.argmax(one.shows)) for one in episodes if one.right])
+    found["delay_steps"] = with_interval(lambda i: float(np.percentile(delays[i], 95)), len(delays))
+    found["roc_auc"] = with_interval(lambda i: figures.roc_auc(success[i], best[i]), count)
+    found["average_precision"] = with_interval(lambda i: figures.average_precision(success[i], best[i]), count)
+
+    probability: Column = lambda one: one.probability  # noqa: E731
+    found["calibration_error"] = _of_frames(episodes, figures.calibration_error, probability)
+    found["frame_roc_auc"] = _of_frames(episodes, figures.roc_auc, probability)
+    for index, camera in enumerate(classifier.heads):
+        if camera in classifier.cameras:
+            logit = partial(_logit, index)
+            found[f"frame_roc_auc.{camera}"] = _of_frames(episodes, figures.roc_auc, logit)
+    if classifier.gates:  # what either part brings
+        parts: dict[str, Column] = {"pictures_alone": probability, "gate_alone": lambda one: one.open.astype(float)}
+        for name, column in parts.items():
+            ended = [_ended(classifier, one.shows, column(one))[1] for one in episodes]
+            right = [_is_right(one.shows, at) for one, at in zip(episodes, ended, strict=True)]
+            found |= _outcomes(f".{name}", success, np.array([at is not None for at in ended]), np.array(right))
+    return found
+
+
+def _of_frames(
+    episodes: Sequence[JudgedEpisode], statistic: Callable[[np.ndarray, np.ndarray], float], column: Column
+) -> Figure:
+    """A figure of all frames; its interval is by episode."""
+
+    def of(chosen: np.ndarray) -> float:
+        drawn = [episodes[index] for index in chosen]
+        return statistic(np.concatenate([one.shows for one in drawn]), np.concatenate([column(one) for one in drawn]))
+
+    return with_interval(of, len(episodes), resamples=200)
+
+
+def _logit(camera: int, one: JudgedEpisode) -> np.ndarray:
+    return one.logits[:, camera]
+
+
+def _outcomes(suffix: str, success: np.ndarray, fired: np.ndarray, right: np.ndarray) -> dict[str, Figure]:
+    """Precision, recall, false positives among failures, and premature ends among successes."""
+    failures = int((~success).sum())
+    false_rate = share(int((fired & ~success).sum()), failures)
+    return {
+        f"precision{suffix}": share(int(right.sum()), int(fired.sum())),
+        f"recall{suffix}": share(int((right & success).sum()), int(success.sum())),
+        f"false_positives_per_100_failures{suffix}": Figure(*(100.0 * value for value in false_rate)),
+        f"premature_rate{suffix}": share(int((fired & success & ~right).sum()), int(success.sum())),
+    }
+
+
+def _frames_early(one: JudgedEpisode) -> int:
+    """How long before its next success an episode would have been ended; past its last one, to its end."""
+    fired = one.fired or 0
+    later = np.flatnonzero(one.shows[fired:])
+    return int(later[0]) if len(later) else len(one.shows) - fired
+
+
+def _causes(classifier: RewardClassifier, episodes: Sequence[JudgedEpisode], found: Mapping[str, Figure]) -> list[str]:
+    """What is probably the matter, in words; empty if nothing stands out."""
+    causes = []
+    auc = found["frame_roc_auc"].value
+    if auc < 0.5:
+        causes.append("it says the opposite of these labels: success and failure were mixed up, here or in training")
+    elif auc < 0.9:
+        causes.append(
+            "single frames are hardly told apart: other task, view or light than in training, or wrong labels"
+        )
+    of_cameras = {camera: found[f"frame_roc_auc.{camera}"].value for camera in classifier.cameras}
+    blind = {camera: value for camera, value in of_cameras.items() if value < 0.9 and auc >= 0.5}
+    causes += [f"camera {camera} does not see it (frame AUC {value:.2f})" for camera, value in blind.items()]
+    wrong = [one for one in episodes if one.fired is not None and not one.right]
+    if wrong:
+        early = [_frames_early(one) for one in wrong if one.success]
+        words = [f"{len(early)} that succeed later, {np.median(early):.0f} frames too early (median)"] if early else []
+        kinds = sorted({one.outcome or "failure" for one in wrong if not one.success})
+        words += [f"{sum((o.outcome or 'failure') == k and not o.success for o in wrong)} of {k}" for k in kinds]
+        called = "1 episode was" if len(wrong) == 1 else f"{len(wrong)} episodes were"
+        causes.append(
+            f"{called} called a success at a moment that was none: {', '.join(words)}; the pictures show what deceives "
+            "it; train with these, raise --consecutive, or give a --gate"
+        )
+    if found["delay_steps"].value > MOST_DELAY:
+        causes.append(
+            "it is late: successes are told from near misses only some steps on; a --gate that near misses do not pass "
+            "lets the threshold be lower"
+        )
+    missed = [one for one in episodes if one.success and one.fired is None]
+    expected = classifier.facts.get("held_out_success_probability", math.nan)
+    if missed and found["recall"].value < 0.8:
+        median = float(np.median([one.score.max() for one in episodes if one.success]))
+        causes.append(
+            f"{len(missed)} successes were missed: their frames reach p = {median:.2f} (median), the threshold is "
+            f"{classifier.threshold:.2f}, and in training they reached {expected:.2f}"
+        )
+    return causes

@@ -1,0 +1,1 @@
+"""Heads on frozen features: success and progress."""

@@ -1,0 +1,65 @@
+"""What a frozen image encoder makes of frames: what heads look at.
+
+What heads on a frozen image encoder have in common: what they were made for, and on what.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from robot_rl.learn.engine.hardware import Precision, computed_in
+from robot_rl.learn.networks.encoders import make_encoder
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureHead:
+    """A head says something of frames of one camera, by their features.
+
+    Attributes:
+        encoder: Whose features it is for.
+        size: Of the frames [px].
+        camera: Who sees them.
+        task: What the robot was to do.
+        trained_on: Ids of the episodes that it was trained on; a report leaves them out.
+    """
+
+    encoder: str
+    size: int
+    camera: str
+    task: str
+    trained_on: tuple[str, ...]
+
+
+class FrameFeatures:
+    """Features of frames by a frozen encoder.
+
+    Args:
+        encoder: As `EncoderConfig.name`: `bundled`, or `random` to compare with.
+        size: Height and width to which frames are brought [px].
+        batch: Frames at a time; with one, a frame's features are to the last digit the same in any company.
+        precision: In which they are computed.
+    """
+
+    def __init__(self, encoder: str, size: int, *, batch: int = 1, precision: Precision = "float32") -> None:
+        self._size, self._batch, self._dtype = size, batch, computed_in(precision)
+        self._network = make_encoder(encoder).to(self._dtype)
+
+    @torch.inference_mode()
+    def __call__(self, frames: np.ndarray) -> Tensor:
+        """uint8 (N, height, width, 3) -> (N, features), float32."""
+        rows = []
+        for start in range(0, len(frames), self._batch):
+            pixels = np.stack([self._resized(frame) for frame in frames[start : start + self._batch]])
+            images = torch.from_numpy(pixels).permute(0, 3, 1, 2).to(self._dtype)
+            rows.append(self._network(images).flatten(1).float())
+        return torch.cat(rows)
+
+    def _resized(self, frame: np.ndarray) -> np.ndarray:
+        if frame.shape[:2] == (self._size, self._size):
+            return frame
+        return np.asarray(Image.fromarray(frame).resize((self._size, self._size), Image.Resampling.BILINEAR))

@@ -1,0 +1,1 @@
+"""Labels of episodes: annotating, applying, training heads on them, and the labeller process."""

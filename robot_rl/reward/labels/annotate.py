@@ -1,0 +1,197 @@
+"""Asks about each unit that has no label yet, several at a time, and stores each answer as soon as it is there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from robot_rl.errors import BudgetSpentError, UnansweredError
+from robot_rl.reward.answer import Answer, Status
+from robot_rl.reward.backend import Backend
+from robot_rl.reward.label_store import LabelStore
+from robot_rl.reward.labels.units import Unit
+
+GIVE_UP = 5
+"""Questions in a row that remain without an answer before the rest are left for another time."""
+
+
+@dataclass
+class Progress:
+    """How labelling went.
+
+    Attributes:
+        known: Units that had a label, or whose answer was known, so that nothing was asked.
+        asked: Units that were asked about and answered.
+        statuses: How the answers were read.
+        unanswered: Units to which no answer came; they are asked about by the next run.
+        requests: Requests that the answers took.
+        prompt_tokens: Together.
+        reply_tokens: Together.
+        cost: Together.
+        latencies: Of each answer [s].
+        seconds: Since the start.
+        stopped: Why it ended before all units had a label; empty if they have.
+    """
+
+    known: int = 0
+    asked: int = 0
+    statuses: dict[str, int] = field(default_factory=lambda: dict.fromkeys(map(str, Status), 0))
+    unanswered: int = 0
+    requests: int = 0
+    prompt_tokens: int = 0
+    reply_tokens: int = 0
+    cost: float = 0.0
+    latencies: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+    stopped: str = ""
+
+    def count(self, answer: Answer) -> None:
+        """Adds one answer."""
+        self.asked += 1
+        self.statuses[answer.status] += 1
+        self.requests += answer.attempts
+        self.prompt_tokens += answer.prompt_tokens
+        self.reply_tokens += answer.reply_tokens
+        self.cost += answer.cost
+        self.latencies.append(answer.latency)
+
+    def summary(self) -> dict[str, Any]:
+        """In numbers."""
+        p50, p95 = np.quantile(self.latencies, [0.5, 0.95]).tolist() if self.latencies else (None, None)
+        return {
+            "known": self.known,
+            "asked": self.asked,
+            **self.statuses,
+            "unanswered": self.unanswered,
+            "requests": self.requests,
+            "prompt_tokens": self.prompt_tokens,
+            "reply_tokens": self.reply_tokens,
+            "cost": self.cost,
+            "seconds": self.seconds,
+            "labels_per_s": self.asked / self.seconds if self.seconds else 0.0,
+            "latency_p50_s": p50,
+            "latency_p95_s": p95,
+            "stopped": self.stopped,
+        }
+
+
+class Labelling:
+    """One labeller at work on one store.
+
+    Args:
+        labels: Where labels go; `begin` was called for `name`.
+        name: Of the labels.
+        backend: Who is asked.
+        on_label: Told the subject and the answer of each label that is new, and whether it was asked for; otherwise the
+            same question had an answer already.
+    """
+
+    def __init__(
+        self,
+        labels: LabelStore,
+        name: str,
+        backend: Backend,
+        on_label: Callable[[str, Answer, bool], object] = lambda _subject, _answer, _asked: None,
+    ) -> None:
+        self._labels, self._name, self._backend, self._on_label = labels, name, backend, on_label
+        self._identity: Mapping[str, Any] = backend.identity
+        self.progress = Progress()
+        self._under_way: dict[Future[Answer], tuple[str, list[str]]] = {}  # key, and subjects that wait for it
+        self._in_a_row = 0
+        self._started = time.monotonic()
+
+    def run(self, units: Iterable[Unit], on_unit: Callable[[Progress], object] = lambda _: None) -> Progress:
+        """Labels all units; what was labelled before is not asked again.
+
+        It ends early, and says so in `stopped`, when the budget is spent or the server stays silent.
+
+        Args:
+            units: What to ask about.
+            on_unit: Told after each.
+
+        Raises:
+            RobotRLError: if no unit can be answered. Answers under way are stored before that is raised, also when it
+                is interrupted.
+        """
+        self._started = time.monotonic()
+        pool = ThreadPoolExecutor(self._backend.concurrency, thread_name_prefix="label")
+        try:
+            for unit in units:
+                if not self._known(unit, pool):
+                    while len(self._under_way) >= self._backend.concurrency:
+                        self._take()
+                        on_unit(self.progress)
+                    if self.progress.stopped:
+                        break
+                on_unit(self.progress)
+            while self._under_way:
+                self._take()
+                on_unit(self.progress)
+        except BaseException:
+            self._save_what_arrives()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+            self.progress.seconds = time.monotonic() - self._started
+        return self.progress
+
+    def _known(self, unit: Unit, pool: ThreadPoolExecutor) -> bool:
+        """Whether nothing had to be asked; otherwise it is under way."""
+        if self._labels.has(self._name, unit.subject):
+            self.progress.known += 1
+            return True
+        query = unit.query()
+        key = query.key(self._identity)
+        if self._labels.link(self._name, unit.subject, key):
+            self.progress.known += 1
+            if (answer := self._labels.find(self._name, unit.subject)) is not None:
+                self._on_label(unit.subject, answer, False)
+            return True
+        for other, subjects in self._under_way.values():
+            if other == key:
+                subjects.append(unit.subject)
+                self.progress.known += 1
+                return True
+        self._under_way[pool.submit(self._backend.ask, query)] = (key, [unit.subject])
+        return False
+
+    def _take(self) -> None:
+        """Waits for at least one answer and stores what has come."""
+        done, _ = wait(self._under_way, return_when=FIRST_COMPLETED)
+        for future in done:
+            self._store(future)
+        self.progress.seconds = time.monotonic() - self._started
+
+    def _store(self, future: Future[Answer]) -> None:
+        key, subjects = self._under_way.pop(future)
+        try:
+            answer = future.result()
+        except UnansweredError as error:
+            self.progress.unanswered += len(subjects)
+            self._in_a_row += 1
+            if self._in_a_row >= GIVE_UP:
+                self.progress.stopped = f"{self._in_a_row} questions in a row were not answered: {error}"
+            return
+        except BudgetSpentError as error:
+            self.progress.stopped = self.progress.stopped or str(error)
+            return
+        self._in_a_row = 0
+        for subject in subjects:
+            self._labels.add(self._name, subject, key, answer, self._identity)
+            self._on_label(subject, answer, subject == subjects[0])
+        self.progress.count(answer)
+
+    def _save_what_arrives(self) -> None:
+        """Answers that are paid for are not thrown away because another question failed, or Ctrl-C was pressed."""
+        self._backend.close()  # so that nothing is tried again; what is on its way still comes
+        for future in self._under_way:
+            future.cancel()
+        wait(self._under_way)
+        for future in [f for f in self._under_way if not f.cancelled() and f.exception() is None]:
+            self._store(future)
+        self._under_way.clear()

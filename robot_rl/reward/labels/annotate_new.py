@@ -1,0 +1,114 @@
+"""Labels episodes as they are recorded: rounds over a store that grows.
+
+It needs no lock of the store: an episode is there as a whole or not at all. An episode whose label does not come is
+asked about again in the next round. It knows a store and who labels; it does not know what labels are for.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from robot_rl.config.labelling import LabelConfig
+from robot_rl.config.load import config_to_dict
+from robot_rl.data.store.layout import EPISODES, file_name
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.data.store.summary import EpisodeSummary
+from robot_rl.reward.answer import Answer
+from robot_rl.reward.backend import Backend
+from robot_rl.reward.label_store import LabelStore
+from robot_rl.reward.labels.annotate import Labelling
+from robot_rl.reward.labels.units import Units
+
+OnLabel = Callable[[EpisodeSummary, Answer, float | None, bool], object]
+"""Told the episode, the answer, the time from the end of its recording to the label [s], None if the label is not new,
+and whether it was asked for just now."""
+
+
+class Round(NamedTuple):
+    """What came of one round.
+
+    Attributes:
+        left: Episodes without a label, which the next round asks about again.
+        why: Why there are some; empty if there are none.
+        seconds: How long it asked [s].
+    """
+
+    left: tuple[str, ...]
+    why: str
+    seconds: float = 0.0
+
+
+class Watch:
+    """Asks about each episode of a store once.
+
+    Args:
+        store: Directory of the episode store.
+        config: Of the labeller.
+        task: What the robot was to do.
+        labels: Where labels go.
+        name: Of the labels.
+        backend: Who is asked.
+        on_label: Told of each label, also of those that were there before.
+        wanted: Which episodes to ask about.
+    """
+
+    def __init__(
+        self,
+        store: Path,
+        config: LabelConfig,
+        task: str,
+        labels: LabelStore,
+        name: str,
+        backend: Backend,
+        *,
+        on_label: OnLabel,
+        wanted: Callable[[EpisodeSummary], bool] = lambda _: True,
+    ) -> None:
+        self._store, self._config, self._task = store, config, task
+        self._labels, self._name, self._backend = labels, name, backend
+        self._on_label, self._wanted = on_label, wanted
+        self._labelled: set[str] = set()
+        self._begun = False
+
+    def round(self) -> Round:
+        """Asks about the episodes that have no label yet."""
+        with EpisodeStore.open(self._store) as store:
+            rows = [row for row in store.summaries() if row.episode_id not in self._labelled and self._wanted(row)]
+            if not rows:
+                return Round((), "")
+            units = Units(store, self._config, self._task, only=[row.episode_id for row in rows])
+            if not self._begun:
+                identity = asked_identity(self._backend, self._config, self._task, units.camera)
+                self._labels.begin(self._name, units.kind, identity, config_to_dict(self._config))
+                self._begun = True
+                for unit, row in zip(units, rows, strict=True):
+                    if (answer := self._labels.find(self._name, unit.subject)) is not None:
+                        self._take(row, answer, None, False)
+            of = {row.episode_id: row for row in rows}
+            work = Labelling(
+                self._labels,
+                self._name,
+                self._backend,
+                on_label=lambda subject, *told: self._new(of[json.loads(subject)[0]["episode_id"]], *told),
+            )
+            done = work.run(units)
+        left = tuple(name for name in of if name not in self._labelled)
+        why = done.stopped or (f"{len(left)} questions were not answered" if left else "")
+        return Round(left, why, done.seconds if done.asked else 0.0)
+
+    def _new(self, row: EpisodeSummary, answer: Answer, asked: bool) -> None:
+        file = self._store / EPISODES / file_name(row.position)
+        self._take(row, answer, max(0.0, time.time() - file.stat().st_mtime), asked)
+
+    def _take(self, row: EpisodeSummary, answer: Answer, lag: float | None, asked: bool) -> None:
+        self._labelled.add(row.episode_id)
+        self._on_label(row, answer, lag, asked)
+
+
+def asked_identity(backend: Backend, config: LabelConfig, task: str, camera: str) -> dict[str, object]:
+    """All that an answer depends on, besides the episode: who is asked, and what is shown and said."""
+    return {**backend.identity, "task": task, "camera": camera, "frames": config.frames.count}

@@ -1,0 +1,116 @@
+"""Makes rewards of labels: a column beside the recorded one, for whoever learns from the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from robot_rl.data.schema import Episode
+from robot_rl.data.store.reward_overlays import OverlayWriter
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.errors import LABELS_CURE, DataError, UncertifiedError
+from robot_rl.reward.answer import Status
+from robot_rl.reward.label_store import Label
+from robot_rl.reward.query import Kind
+from robot_rl.reward.shaping import potential_between, shaped_reward, sparse_reward
+from robot_rl.reward.validation.gates import GATES, Verdict
+from robot_rl.reward.validation.probability_calibration import Calibration, counts_as_success
+
+USE = {kind: next(iter(uses)) for kind, uses in GATES.items() if uses}
+"""What rewards of labels of a kind are: the first of its uses."""
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What was made.
+
+    Attributes:
+        episodes: That have rewards now.
+        without: Episodes that got none, as their label has no value or there is none.
+        positive: Of those with rewards, how many are rewarded as a success; None for other kinds.
+    """
+
+    episodes: int
+    without: tuple[str, ...]
+    positive: int | None
+
+
+def check_certified(kind: Kind, verdicts: Sequence[Verdict], allowed: bool, cure: str = LABELS_CURE) -> Verdict | None:
+    """The verdict on rewards of such labels, None if there is none.
+
+    Args:
+        kind: Of the labels.
+        verdicts: Of their report; empty if there is nothing to compare them with.
+        allowed: Whether the user takes the risk.
+        cure: What to do otherwise, for the message.
+
+    Raises:
+        UncertifiedError: if it is not passed, and the user does not.
+        DataError: if labels of this kind are not rewards by themselves.
+    """
+    if kind is Kind.SCORE:
+        raise DataError(f"labels of kind {kind} are no rewards by themselves, see docs/rewards.md; label success")
+    verdict = next((verdict for verdict in verdicts if verdict.use == USE[kind]), None)
+    if not allowed and (verdict is None or not verdict.passed):
+        failing = [reason for reason in verdict.reasons if not reason.startswith("passed")] if verdict else []
+        raise UncertifiedError(USE[kind], failing, cure)
+    return verdict
+
+
+def apply_labels(
+    store: EpisodeStore,
+    name: str,
+    labels: Sequence[Label],
+    kind: Kind,
+    provenance: Mapping[str, Any],
+    *,
+    calibration: Calibration | None,
+    discount: float,
+) -> Applied:
+    """Writes the rewards of an overlay.
+
+    Success: 1 at the last step of what counts as one, which is then the end of the task, as for a training that is
+    rewarded by labels; any other episode was cut off. Progress: the recorded reward, shaped by it.
+
+    Args:
+        store: The episodes.
+        name: Of the overlay.
+        labels: Of one labeller.
+        kind: Of the labels.
+        provenance: Where they come from; JSON values.
+        calibration: For success; without it a probability of 0.5 is one.
+        discount: For progress: the one that is learned with.
+
+    Raises:
+        DataError: if the overlay has rewards of an episode already.
+        RunDirectoryError: if it cannot be written.
+    """
+    known = {(clip["episode_id"], clip["fingerprint"]): label for label in labels for clip in label.subject}
+    without, written, positive = [], 0, 0
+    ended: bool | None = None  # a progress says nothing of the end
+    with OverlayWriter(store.path, name, provenance) as writer:
+        for episode_id in store.ids():
+            mark = store.fingerprint(episode_id)
+            label = known.get((episode_id, mark))
+            if label is None or label.answer.status is not Status.OK:
+                without.append(episode_id)
+                continue
+            episode = store.read(episode_id)
+            if kind is Kind.SUCCESS:
+                success = counts_as_success(label.answer.values[0], calibration)
+                positive += success
+                reward, ended = sparse_reward(len(episode), success), success
+            else:
+                reward = _shaped(episode, label, discount)
+            writer.write(episode, mark, reward, terminated=ended)
+            written += 1
+    return Applied(written, tuple(without), positive if kind is Kind.SUCCESS else None)
+
+
+def _shaped(episode: Episode, label: Label, discount: float) -> np.ndarray:
+    rows = label.subject[0]["rows"]
+    potential = potential_between(rows, label.answer.values, len(episode))
+    return shaped_reward(episode.reward, potential, bool(episode.terminated[-1]), discount)

@@ -1,0 +1,126 @@
+"""A labeller that was calibrated and judged on a store, ready to be set to work on another.
+
+It knows labels, their calibration and their report; it does not know what will be labelled, or when.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from robot_rl.config.components import BudgetConfig
+from robot_rl.config.labelling import LabelConfig
+from robot_rl.data.schema import IMAGE_PREFIX
+from robot_rl.data.store.layout import find_store
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.errors import ConfigError, DataError
+from robot_rl.reward.label_store import LabelStore
+from robot_rl.reward.labels.apply import check_certified
+from robot_rl.reward.query import Kind
+from robot_rl.reward.validation.ground_truth import read_truth
+from robot_rl.reward.validation.probability_calibration import Calibration, read_calibration
+from robot_rl.reward.validation.report import make_report
+
+CURE = (
+    "`robot-rl label calibrate` and `robot-rl label report` on that store say how it stands; "
+    "reward.allow_uncalibrated=true takes the risk"
+)
+
+
+@dataclass(frozen=True)
+class Labeller:
+    """What is known of it.
+
+    Attributes:
+        name: Of its labels.
+        config: How it is set.
+        task: What the robot is to do, as it is told.
+        identity: All that an answer depends on, besides the episode.
+        calibration: Of its probabilities; None if there is none.
+        certified: Whether its labels passed the gate for being a sparse reward.
+        reasons: How each condition of the gate stands, in words.
+    """
+
+    name: str
+    config: LabelConfig
+    task: str
+    identity: Mapping[str, Any]
+    calibration: Calibration | None
+    certified: bool
+    reasons: tuple[str, ...]
+
+    def within(self, budget: BudgetConfig) -> LabelConfig:
+        """How it is set, with another budget."""
+        return replace(self.config, budget=budget)
+
+
+def read_labeller(path: Path, name: str, *, allowed: bool) -> Labeller:
+    """The labeller of the labels of that name.
+
+    Args:
+        path: The store that has them, or its run.
+        name: Of the labels.
+        allowed: Whether the user takes the risk of labels that did not pass the gate.
+
+    Raises:
+        DataError: if there are no such labels, or they cannot be read.
+        ConfigError: if they do not say success.
+        UncertifiedError: if they did not pass the gate, and the user does not take the risk.
+    """
+    store_path = find_store(path)
+    with EpisodeStore.open(store_path) as store, LabelStore(store_path) as labels:
+        if (kind := labels.kind(name)) is not Kind.SUCCESS:
+            raise ConfigError(f"labels {name!r} are of kind {kind}; a training can be rewarded by labels of success")
+        file = labels.calibration_path(name)
+        calibration = read_calibration(file) if file.exists() else None
+        rows, trained_on = list(labels.labels(name)), labels.trained_on(name)
+        try:
+            verdicts = make_report(kind, rows, read_truth(store), calibration, trained_on).verdicts
+        except DataError:  # nothing to compare with
+            verdicts = []
+        verdict = check_certified(kind, verdicts, allowed, CURE)
+        identity = labels.identity(name)
+        return Labeller(
+            name=name,
+            config=_config(labels.settings(name), str(identity["camera"]), store_path),
+            task=str(identity["task"]),
+            identity=identity,
+            calibration=calibration,
+            certified=verdict is not None and verdict.passed,
+            reasons=verdict.reasons if verdict else ("not known: no outcomes to compare with",),
+        )
+
+
+def labelled_view(path: Path, name: str) -> tuple[str, tuple[int, int]]:
+    """Camera, and height and width of its frames [px], that the labels of that name are about.
+
+    Raises:
+        DataError: if there are no such labels, or no episodes.
+    """
+    store_path = find_store(path)
+    with EpisodeStore.open(store_path) as store, LabelStore(store_path) as labels:
+        camera = str(labels.identity(name).get("camera", ""))
+        for episode_id in store.ids():
+            if (frames := store.read(episode_id).observations.get(IMAGE_PREFIX + camera)) is not None:
+                return camera, (int(frames.shape[1]), int(frames.shape[2]))
+    raise DataError(f"{store_path}: no episode has frames of camera {camera!r}, which labels {name!r} are about")
+
+
+def _config(settings: Mapping[str, Any], camera: str, store: Path) -> LabelConfig:
+    """The settings that labels remember.
+
+    Raises:
+        DataError: if they remember none.
+    """
+    try:
+        config = TypeAdapter(LabelConfig).validate_json(json.dumps(settings))
+    except ValidationError as error:
+        raise DataError(
+            f"{store}: its labels do not say how they were made; label it anew under another name"
+        ) from error
+    return replace(config, frames=replace(config.frames, camera=camera))

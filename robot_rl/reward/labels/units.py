@@ -1,0 +1,129 @@
+"""What of an episode store is asked about: each episode, or pairs of moments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from robot_rl.config.labelling import FramesConfig, LabelConfig
+from robot_rl.data.schema import IMAGE_PREFIX, Episode
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.errors import DataError
+from robot_rl.reward.query import Clip, Kind, Query, canonical
+
+KEPT_EPISODES = 8
+"""Episodes kept in memory while pairs are drawn from all of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """Something to be asked about; its frames are read only when it is.
+
+    Attributes:
+        subject: As `Query.subject`.
+        query: Makes the query.
+    """
+
+    subject: str
+    query: Callable[[], Query]
+
+
+class Units:
+    """The units of a store, in an order that does not change.
+
+    Args:
+        store: The episodes.
+        config: Of the labeller.
+        task: What the robot was to do, in a sentence.
+        only: Ids of the episodes to ask about; None asks about all.
+
+    Raises:
+        DataError: if there is no episode, or none has frames of the camera.
+    """
+
+    def __init__(
+        self, store: EpisodeStore, config: LabelConfig, task: str, *, only: Collection[str] | None = None
+    ) -> None:
+        self._store, self._config, self._task = store, config, task
+        if not len(store):
+            raise DataError(f"{store.path}: holds no episodes; there is nothing to label")
+        self._episode = lru_cache(KEPT_EPISODES)(store.read)
+        self._fingerprint = lru_cache(None)(store.fingerprint)
+        rows = [row for row in store.summaries() if only is None or row.episode_id in only]
+        self._lengths = {row.episode_id: row.length for row in rows}
+        self.camera = choose_camera(self._episode(rows[0].episode_id), config.frames.camera)
+        self.kind = Kind(config.kind)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return 2 * self._config.pairs if self.kind is Kind.PREFERENCE else len(self._lengths)
+
+    def __iter__(self) -> Iterator[Unit]:
+        """Each of them."""
+        if self.kind is Kind.PREFERENCE:
+            return self._pairs()
+        return (self._unit((name, spaced_rows(length, self._config.frames))) for name, length in self._lengths.items())
+
+    def beginning(self, episode_id: str, steps: int) -> Unit:
+        """The first steps of an episode, as if it had ended there."""
+        return self._unit((episode_id, spaced_rows(steps, self._config.frames)))
+
+    def _pairs(self) -> Iterator[Unit]:
+        """Pairs of different moments, each in both orders; some moments are ends of episodes, the others any."""
+        names, rng = list(self._lengths), np.random.default_rng(self._config.seed)
+        after = np.cumsum([self._lengths[name] + 1 for name in names])
+        if after[-1] < 2:
+            raise DataError(f"{self._store.path}: holds fewer than two moments to compare")
+        share = self._config.pair_ends if len(names) > 1 else 0.0  # one episode has one end, and no other to compare
+        for _ in range(self._config.pairs):
+            drawn = np.zeros(2, int)
+            while drawn[0] == drawn[1]:
+                drawn = np.where(rng.uniform(size=2) < share, rng.choice(after, 2) - 1, rng.choice(after[-1], 2))
+            moments = []
+            for flat in drawn.tolist():
+                number = int(np.searchsorted(after, flat, side="right"))
+                moments.append((names[number], (flat - (int(after[number - 1]) if number else 0),)))
+            yield self._unit(*moments)
+            yield self._unit(*reversed(moments))
+
+    def _unit(self, *clips: tuple[str, tuple[int, ...]]) -> Unit:
+        subjects = [
+            {"episode_id": name, "fingerprint": self._fingerprint(name), "camera": self.camera, "rows": list(rows)}
+            for name, rows in clips
+        ]
+        return Unit(
+            canonical(subjects), lambda: Query(self.kind, self._task, tuple(self._clip(name, r) for name, r in clips))
+        )
+
+    def _clip(self, episode_id: str, rows: tuple[int, ...]) -> Clip:
+        episode = self._episode(episode_id)
+        choose_camera(episode, self.camera)
+        frames = episode.observations[IMAGE_PREFIX + self.camera][list(rows)]
+        return Clip(episode_id, self._fingerprint(episode_id), self.camera, rows, frames)
+
+
+def spaced_rows(steps: int, config: FramesConfig) -> tuple[int, ...]:
+    """Rows of an episode of that many steps: evenly spaced, with the first and the last; only the last if one."""
+    if config.count == 1:
+        return (steps,)
+    return tuple(sorted({round(row) for row in np.linspace(0, steps, config.count)}))
+
+
+def choose_camera(episode: Episode, camera: str) -> str:
+    """The camera, or the only one of the episode if none is named.
+
+    Raises:
+        DataError: if the episode has no frames, none of that camera, or several and none is named.
+    """
+    cameras = sorted(key.removeprefix(IMAGE_PREFIX) for key in episode.observations if key.startswith(IMAGE_PREFIX))
+    if not cameras:
+        raise DataError(f"episode {episode.episode_id}: has no frames; record it with cameras to have it labelled")
+    if not camera and len(cameras) == 1:
+        return cameras[0]
+    if camera not in cameras:
+        what = f"has no camera {camera!r}" if camera else "has several cameras"
+        raise DataError(f"episode {episode.episode_id}: {what}; set frames.camera to one of {', '.join(cameras)}")
+    return camera

@@ -1,0 +1,1 @@
+"""Rewards from preferences between pairs."""

@@ -1,0 +1,102 @@
+"""What really happened, as far as it is known: by the environment, or by a person in a file."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from robot_rl.data.schema import JUDGE, TASK_SUCCESS
+from robot_rl.data.store.reward_overlays import overlay_fingerprints, read_overlay
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.data.store.summary import EpisodeSummary
+from robot_rl.errors import DataError
+
+OUTCOME = "outcome"
+"""Key of an episode's metadata for how it went, in more detail than success: e.g. `near_miss`, `idle`."""
+NEAR_MISS = "near_miss"
+CLASSIFIER_JUDGE = "classifier"
+"""Name of a reward classifier as the judge of an episode: what it says is no truth."""
+_WORDS = {
+    "1": True,
+    "true": True,
+    "yes": True,
+    "success": True,
+    "0": False,
+    "false": False,
+    "no": False,
+    "failure": False,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """What is known of one episode.
+
+    Attributes:
+        success: Whether it succeeded, None if nobody said.
+        outcome: How it went, in a word; empty if nobody said.
+        progress: Share of the task done at each observation, shape (T + 1,); None if nobody said.
+    """
+
+    success: bool | None
+    outcome: str = ""
+    progress: np.ndarray | None = None
+
+
+def read_truth(store: EpisodeStore, *, outcomes: Path | None = None, progress: str = "") -> dict[str, Truth]:
+    """What is known of each episode of a store, by id.
+
+    Args:
+        store: The episodes; by default their metadata say whether they succeeded, unless only a classifier thinks so.
+        outcomes: CSV file with the columns `episode_id` and `success`, and perhaps `outcome`, e.g. by a person; it
+            counts instead of the metadata.
+        progress: Name of an overlay whose rewards are the true progress after each step; empty for none.
+
+    Raises:
+        DataError: if the file or the overlay cannot be used.
+    """
+    known = {row.episode_id: Truth(known_success(row), str(row.metadata.get(OUTCOME, ""))) for row in store.summaries()}
+    if outcomes is not None:
+        known |= _from_file(outcomes, store.summaries())
+    if progress:
+        marks = overlay_fingerprints(store.path, progress)
+        for episode_id, truth in known.items():
+            if (mark := store.fingerprint(episode_id)) in marks:
+                after = read_overlay(store.path, progress, mark).reward
+                known[episode_id] = replace(truth, progress=np.concatenate([[0.0], after]))
+        if not any(truth.progress is not None for truth in known.values()):
+            raise DataError(f"{store.path}: no overlay {progress!r} with the true progress of any episode")
+    return known
+
+
+def known_success(row: EpisodeSummary) -> bool | None:
+    """Whether an episode succeeded, by the environment or a person; None if only a classifier, or nobody, said so."""
+    if row.metadata.get(JUDGE) == CLASSIFIER_JUDGE:
+        return None
+    if row.success is None and (seen := row.metadata.get(TASK_SUCCESS)) is not None:
+        return bool(seen)
+    return row.success
+
+
+def _from_file(path: Path, episodes: Iterable[EpisodeSummary]) -> Mapping[str, Truth]:
+    ids = {row.episode_id for row in episodes}
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path}: cannot be read: {error}") from error
+    known = {}
+    for number, row in enumerate(rows, 2):
+        episode_id, word = (row.get("episode_id") or "").strip(), (row.get("success") or "").strip().lower()
+        if episode_id not in ids:
+            raise DataError(f"{path}:{number}: the store has no episode {episode_id!r}; expected episode_id,success")
+        if word not in _WORDS:
+            raise DataError(f"{path}:{number}: success is {word!r}; valid: {', '.join(_WORDS)}")
+        known[episode_id] = Truth(_WORDS[word], (row.get(OUTCOME) or "").strip())
+    if not known:
+        raise DataError(f"{path}: holds no rows; expected lines `episode_id,success` below that heading")
+    return known

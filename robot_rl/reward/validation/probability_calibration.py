@@ -1,0 +1,153 @@
+"""Turns a model's probability into one that can be believed, and chooses the threshold of a success.
+
+It knows probabilities and what was true; it does not know who judged.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from pydantic import TypeAdapter, ValidationError
+
+from robot_rl.errors import DataError
+from robot_rl.reward.answer import Answer, Status
+from robot_rl.system.atomic_file import write_atomically
+
+FEWEST = 10
+"""Least successes, and least failures, that a calibration is fitted to."""
+UNCALIBRATED_THRESHOLD = 0.5
+_EDGE = 1e-6
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """p' = sigmoid(slope logit(p) + offset) (Platt 1999), and from which p' on an episode counts as a success.
+
+    Attributes:
+        labels: Name of the labels that it was fitted to.
+        slope: Below 1 for a model that is too sure of itself.
+        offset: Above 0 for one that is too strict.
+        threshold: Of p'.
+        fitted_to: Episodes that it was fitted to; a report leaves them out.
+        successes: How many of them were successes.
+    """
+
+    labels: str
+    slope: float
+    offset: float
+    threshold: float
+    fitted_to: tuple[str, ...]
+    successes: int
+
+    def __call__(self, probability: np.ndarray) -> np.ndarray:
+        """Calibrated probabilities, of the shape of those given."""
+        return sigmoid(self.slope * _logit(probability) + self.offset)
+
+    def write(self, path: Path) -> None:
+        """Writes it to a JSON file.
+
+        Raises:
+            RunDirectoryError: if that cannot be done.
+        """
+        write_atomically(path, json.dumps(asdict(self), indent=2))
+
+
+def counts_as_success(probability: float, calibration: Calibration | None) -> bool:
+    """Whether a model's probability reaches the threshold; without a calibration that is 0.5."""
+    if calibration is None:
+        return probability >= UNCALIBRATED_THRESHOLD
+    return bool(calibration(np.array(probability)) >= calibration.threshold)
+
+
+def says_success(answer: Answer, calibration: Calibration | None) -> bool | None:
+    """Whether a label calls its episode a success; None if it has no value, which is never a success."""
+    return counts_as_success(answer.values[0], calibration) if answer.status is Status.OK else None
+
+
+def read_calibration(path: Path) -> Calibration:
+    """What `Calibration.write` wrote.
+
+    Raises:
+        DataError: if there is none, or it is damaged.
+    """
+    try:
+        return TypeAdapter(Calibration).validate_json(path.read_bytes())
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: no calibration there; `robot-rl label calibrate` makes one") from error
+    except (OSError, ValidationError) as error:
+        raise DataError(f"{path}: cannot be read: {error}") from error
+
+
+def calibrate(
+    labels: str, episodes: tuple[str, ...], truth: np.ndarray, probability: np.ndarray, *, max_false_positives: float
+) -> Calibration:
+    """Fits slope and offset by maximum likelihood, with Platt's smoothed targets, and chooses the threshold.
+
+    The threshold is the least one at which no more than the given share of the failures counts as a success.
+
+    Args:
+        labels: Name of the labels.
+        episodes: Ids, n of them.
+        truth: Whether each succeeded, shape (n,), bool.
+        probability: What the model said, shape (n,).
+        max_false_positives: Share of the failures, in [0, 1).
+
+    Raises:
+        DataError: if there are too few successes or failures.
+    """
+    positives, negatives = int(truth.sum()), int((~truth).sum())
+    if min(positives, negatives) < FEWEST:
+        raise DataError(
+            f"{positives} successes and {negatives} failures are too few to calibrate; label at least {FEWEST} of each "
+            "whose outcome is known"
+        )
+    slope, offset = fit_logistic(_logit(probability)[:, None], truth).tolist()
+    calibrated = sigmoid(slope * _logit(probability) + offset)
+    threshold = least_threshold(calibrated[~truth], max_false_positives)
+    return Calibration(labels, slope, offset, threshold, episodes, positives)
+
+
+def least_threshold(failures: np.ndarray, max_false_positives: float) -> float:
+    """The least threshold that no more than this share of the failures reaches; they have these scores."""
+    allowed = int(max_false_positives * len(failures))
+    return float(np.nextafter(np.sort(failures)[::-1][allowed], 2.0))  # just above the first that may not pass
+
+
+def fit_logistic(x: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Newton's method on the log-likelihood of sigmoid(slopes x + offset).
+
+    Args:
+        x: Shape (n, k).
+        truth: Shape (n,), bool.
+
+    Returns:
+        The k slopes, and the offset.
+    """
+    positives, negatives = truth.sum(), (~truth).sum()
+    # Platt (1999): targets that a finite number of cases justifies, so that separable data give a finite slope
+    target = np.where(truth, (positives + 1) / (positives + 2), 1 / (negatives + 2))
+    design = np.concatenate([x, np.ones((len(x), 1))], 1)
+    weights = np.append(np.full(x.shape[1], 1.0 / x.shape[1]), 0.0)
+    for _ in range(100):
+        p = sigmoid(design @ weights)
+        gradient = design.T @ (p - target)
+        curvature = design.T @ (design * (p * (1 - p))[:, None]) + 1e-9 * np.eye(len(weights))
+        step = np.linalg.solve(curvature, gradient)
+        largest = np.abs(step).max()
+        weights = weights - step * min(1.0, 2.0 / largest if largest > 0 else 1.0)
+        if largest < 1e-9:
+            break
+    return weights
+
+
+def _logit(p: np.ndarray) -> np.ndarray:
+    p = np.clip(np.asarray(p, float), _EDGE, 1 - _EDGE)
+    return np.log(p) - np.log1p(-p)
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    """1 / (1 + exp(-x)), without overflow."""
+    return 0.5 * (1.0 + np.tanh(0.5 * x))

@@ -1,0 +1,1 @@
+"""Vision-language models as labellers: prompts, backends, and answers as numbers."""

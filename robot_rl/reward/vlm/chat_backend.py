@@ -1,0 +1,144 @@
+"""A model that one talks to, as a `Backend`: a query becomes a turn, and its completion an answer.
+
+Frames as a server takes them: reduced to what it needs, as JPEG in a data URL.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from robot_rl.errors import DataError
+from robot_rl.reward.answer import Answer, Status
+from robot_rl.reward.query import Kind, Query
+from robot_rl.reward.vlm.chat_model import ChatModel, Completion, Part, Turn
+from robot_rl.reward.vlm.parse_answer import (
+    PreferenceForm,
+    ProgressForm,
+    Reading,
+    SuccessForm,
+    read_choice,
+    read_preference,
+    read_progress,
+    read_success,
+)
+from robot_rl.reward.vlm.prompts import Prompt
+
+JPEG_QUALITY = 90
+
+
+def reduced(frame: np.ndarray, longest_side: int) -> np.ndarray:
+    """The frame, with its longest side reduced to at most `longest_side` [px]; never enlarged.
+
+    Args:
+        frame: uint8, shape (height, width, 3).
+        longest_side: Of the result [px].
+    """
+    height, width = frame.shape[:2]
+    if max(height, width) <= longest_side:
+        return frame
+    scale = longest_side / max(height, width)
+    size = max(1, round(width * scale)), max(1, round(height * scale))
+    return np.asarray(Image.fromarray(frame).resize(size, Image.Resampling.LANCZOS))
+
+
+def data_url(frame: np.ndarray) -> str:
+    """A frame, uint8 of shape (height, width, 3), as `data:image/jpeg;base64,...`."""
+    content = io.BytesIO()
+    Image.fromarray(frame).save(content, "JPEG", quality=JPEG_QUALITY, subsampling=0)
+    return "data:image/jpeg;base64," + base64.b64encode(content.getvalue()).decode()
+
+
+CHOICES = ("True", "False")
+
+
+class ChatBackend:
+    """Asks a `ChatModel`.
+
+    Args:
+        model: Who is asked.
+        prompt: In which words; of the kind of the queries.
+        answer: `structured` or `logprobs`.
+        longest_side: To which images are reduced [px].
+    """
+
+    def __init__(self, model: ChatModel, prompt: Prompt, answer: str, longest_side: int) -> None:
+        self._model, self._prompt, self._answer, self._side = model, prompt, answer, longest_side
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """Model, prompt, manner of the answer, size of the images."""
+        return {**self._model.identity, **self._prompt.identity, "answer": self._answer, "longest_side": self._side}
+
+    @property
+    def concurrency(self) -> int:
+        """Of the model."""
+        return self._model.concurrency
+
+    def ask(self, query: Query) -> Answer:
+        """See `Backend.ask`."""
+        if query.kind is Kind.PROGRESS:
+            return self._ask_progress(query)
+        if query.kind is Kind.PREFERENCE:
+            images = {"first": self._seen(query, 0), "second": self._seen(query, 1)}
+            done = self._model.complete(Turn(self._words(query, images), PreferenceForm.model_json_schema()))
+            return _answer(done, read_preference(done.text))
+        words = self._words(query, {"frames": self._seen(query, 0)})
+        if self._answer == "logprobs":
+            done = self._model.complete(Turn(words, choices=CHOICES))
+            return _answer(done, read_choice(done.first_token))
+        done = self._model.complete(Turn(words, SuccessForm.model_json_schema()))
+        return _answer(done, read_success(done.text))
+
+    def close(self) -> None:
+        """Of the model."""
+        self._model.close()
+
+    def _ask_progress(self, query: Query) -> Answer:
+        """Shows the frames after the first in random order, so that their order cannot stand in for progress.
+
+        Generative value learning (Ma 2024); the order follows from the query, so that it is asked the same way again.
+        """
+        start, *later = self._seen(query, 0)
+        if not later:
+            raise DataError(f"episode {query.clips[0].episode_id}: progress needs two frames; raise frames.count")
+        order = np.random.default_rng(int(query.key(self.identity)[:16], 16)).permutation(len(later))
+        words = self._words(query, {"start": [start], "frames": [later[index] for index in order]})
+        done = self._model.complete(Turn(words, ProgressForm.model_json_schema()))
+        reading = read_progress(done.text, len(later))
+        values = np.zeros(len(later) + 1)  # the first frame is where 0 is, by definition
+        if reading.status is Status.OK:
+            values[1 + order] = reading.values
+            reading = reading._replace(values=tuple(values.tolist()))
+        return _answer(done, reading._replace(details={**reading.details, "shown_order": order.tolist()}))
+
+    def _words(self, query: Query, images: Mapping[str, list[np.ndarray]]) -> tuple[Part, ...]:
+        return self._prompt.fill(query.task, images)
+
+    def _seen(self, query: Query, clip: int) -> list[np.ndarray]:
+        return [reduced(frame, self._side) for frame in query.clips[clip].frames]
+
+
+def _answer(done: Completion, reading: Reading) -> Answer:
+    """What was read, with what it cost."""
+    status, values, details = reading
+    if done.refused:
+        status, values, details = Status.REFUSED, (), {}
+    elif status is Status.UNPARSABLE and done.cut:
+        details = {"why": "it was cut off; raise endpoint.max_reply_tokens"}
+    return Answer(
+        status=status,
+        values=values,
+        raw=done.text,
+        details=details if not done.first_token else {**details, "first_token": [list(t) for t in done.first_token]},
+        prompt_tokens=done.prompt_tokens,
+        reply_tokens=done.reply_tokens,
+        cost=done.cost,
+        latency=done.latency,
+        attempts=done.attempts,
+    )

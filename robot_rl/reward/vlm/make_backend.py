@@ -1,0 +1,52 @@
+"""The backend that a configuration asks for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from robot_rl.config.labelling import LabelConfig
+from robot_rl.errors import ConfigError
+from robot_rl.reward.backend import Backend
+from robot_rl.reward.budget import Budget
+from robot_rl.reward.query import Kind
+from robot_rl.reward.vlm.chat_backend import ChatBackend
+from robot_rl.reward.vlm.chat_model import ChatModel
+from robot_rl.reward.vlm.openai_client import Endpoint
+from robot_rl.reward.vlm.prompts import choose_prompt
+
+
+def make_backend(config: LabelConfig, budget: Budget) -> Backend:
+    """Ready to be asked; a server was reached, and has the model.
+
+    Raises:
+        ConfigError: if the settings contradict each other, or the prompt cannot be used.
+        EndpointError: if the server cannot be used.
+    """
+    kind = Kind(config.kind)
+    if (config.backend == "clip") != (kind is Kind.SCORE):
+        raise ConfigError(
+            f"backend={config.backend} cannot be asked for kind={kind}; backend=clip is for kind=score, and only that"
+        )
+    if config.backend == "clip":
+        from robot_rl.reward.vlm.clip_backend import ClipBackend
+
+        return ClipBackend(config.local, config.score, budget)
+    if config.backend == "head":
+        if kind not in (Kind.SUCCESS, Kind.PROGRESS) or not config.head:
+            raise ConfigError(
+                "backend=head is for kind=success and kind=progress, and needs the file of a head: set head, see "
+                "`label train`"
+            )
+        from robot_rl.reward.vlm.head_backend import HeadBackend
+
+        return HeadBackend(Path(config.head), kind, budget)
+    prompt = choose_prompt(kind, config.answer, config.prompt)
+    model: ChatModel
+    if config.backend == "qwen":
+        from robot_rl.reward.vlm.qwen_local import LocalChat
+
+        model = LocalChat(config.local, budget)
+    else:
+        model = endpoint = Endpoint(config.endpoint, budget)
+        endpoint.connect()
+    return ChatBackend(model, prompt, config.answer, config.frames.longest_side)

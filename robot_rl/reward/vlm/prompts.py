@@ -1,0 +1,169 @@
+"""What the model is told: built-in prompts or the user's own, with a version that every label remembers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from string import Formatter
+
+import numpy as np
+import yaml
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from robot_rl.errors import ConfigError
+from robot_rl.reward.query import Kind
+from robot_rl.reward.vlm.chat_model import Part
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class Prompt:
+    """Words with places for the task and for images, e.g. `{task}` and `{frames}`.
+
+    Attributes:
+        name: Of the prompt.
+        version: Counts up whenever the words change.
+        text: The words.
+    """
+
+    name: str
+    version: int
+    text: str
+
+    @property
+    def identity(self) -> dict[str, str | int]:
+        """What a label remembers of it: name, version and a digest, in case somebody forgets to count up."""
+        return {
+            "prompt": self.name,
+            "prompt_version": self.version,
+            "prompt_digest": hashlib.sha256(self.text.encode()).hexdigest()[:16],
+        }
+
+    def fill(self, task: str, images: Mapping[str, Sequence[np.ndarray]]) -> tuple[Part, ...]:
+        """The words with the task in its place and each group of images in its, numbered if there are several."""
+        parts: list[Part] = []
+        words = ""
+        for text, place, _, _ in Formatter().parse(self.text):
+            words += text
+            if place == "task":
+                words += task
+            elif place is not None:
+                group = images[place]
+                for number, image in enumerate(group, 1):
+                    words += f"\nFrame {number}:\n" if len(group) > 1 else ""
+                    parts += [words, image] if words else [image]
+                    words = ""
+        return (*parts, words) if words else tuple(parts)
+
+
+PLACES = {
+    Kind.SUCCESS: ("task", "frames"),
+    Kind.PROGRESS: ("task", "start", "frames"),
+    Kind.PREFERENCE: ("task", "first", "second"),
+}
+"""The places that a prompt for each kind must have, and the only ones that it can have."""
+
+BUILT_IN = {
+    (Kind.SUCCESS, "structured"): Prompt(
+        "success",
+        1,
+        """You judge whether a robot arm finished its task. The task: {task}
+
+These camera frames are of one attempt, evenly spaced in time and in order; the last one shows how it ended.
+{frames}
+
+Judge by how things are in the last frame. An attempt that comes close, or that undoes what it had achieved, is a \
+failure. Say "unsure" only if the frames do not show what decides it.
+Answer with one JSON object and nothing else: {{"seen": what the last frame shows of the goal, in one sentence, \
+"verdict": "success", "failure" or "unsure", "confidence": how sure you are of the verdict, 50 to 100}}""",
+    ),
+    (Kind.SUCCESS, "logprobs"): Prompt(
+        "success-logprobs",
+        1,
+        """These camera frames are of one attempt of a robot arm, evenly spaced in time and in order.
+{frames}
+
+Statement: in the last frame, this task is finished completely: {task}
+Is the statement true? Answer with the single word True or False.""",
+    ),
+    (Kind.PROGRESS, "structured"): Prompt(
+        "progress",
+        1,
+        """You estimate how far a robot arm is with its task. The task: {task}
+
+At the start of the attempt, where 0 percent of the task is done, the camera sees this:
+{start}
+Here are other frames of the same attempt, in random order:
+{frames}
+
+For each of these frames say what percentage of the task is done, from 0 to 100; 100 only if it is finished. The \
+frames are not in order in time, and the attempt may have failed, so judge each by what it shows.
+Answer with one JSON object and nothing else: {{"frames": [{{"frame": its number, "seen": what it shows of the goal, \
+in a few words, "percent": the percentage}}, ...], "unsure": true or \
+false, whether the frames fail to show what decides it}}""",
+    ),
+    (Kind.PREFERENCE, "structured"): Prompt(
+        "preference",
+        1,
+        """You compare two moments in the work of a robot arm. The task: {task}
+
+First image:
+{first}
+Second image:
+{second}
+
+In which image is the arm closer to having finished the task? Say "neither" if there is no real difference, and \
+"unsure" if the images do not show what decides it.
+Answer with one JSON object and nothing else: {{"seen": what tells the two apart, in one sentence, "closer": "first", \
+"second", "neither" or "unsure"}}""",
+    ),
+}
+"""By kind and manner of the answer."""
+
+
+def choose_prompt(kind: Kind, answer: str, path: str = "") -> Prompt:
+    """The built-in prompt for a kind and a manner of the answer, or that of a file.
+
+    Args:
+        kind: What is asked.
+        answer: `structured` or `logprobs`.
+        path: YAML file with `name`, `version` and `text`; empty takes the built-in one.
+
+    Raises:
+        ConfigError: if there is none for these, or the file's is not usable.
+    """
+    if (kind, answer) not in BUILT_IN:
+        valid = ", ".join(f"kind={k} answer={a}" for k, a in BUILT_IN)
+        raise ConfigError(f"kind={kind} cannot be asked with answer={answer}; valid: {valid}")
+    if not path:
+        return BUILT_IN[kind, answer]
+    try:
+        tree = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        prompt = TypeAdapter(Prompt).validate_python(tree)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"cannot read prompt {path}: {error}") from error
+    except ValidationError as error:
+        raise ConfigError(f"prompt {path}: expected name, version (a whole number) and text: {error}") from error
+    check_places(prompt, kind)
+    return prompt
+
+
+def check_places(prompt: Prompt, kind: Kind) -> None:
+    """Nothing, if the prompt has the places that its kind needs.
+
+    Raises:
+        ConfigError: if one is missing, unknown, or there twice.
+    """
+    where = f"prompt {prompt.name!r} for kind={kind}"
+    try:
+        places = [place for _, place, _, _ in Formatter().parse(prompt.text) if place is not None]
+    except ValueError as error:
+        raise ConfigError(f"{where}: {error}; a brace that is no place is written twice, {{{{ or }}}}") from error
+    needed = ", ".join(f"{{{place}}}" for place in PLACES[kind])
+    if unknown := sorted(set(places) - set(PLACES[kind])):
+        raise ConfigError(f"{where}: unknown place {{{unknown[0]}}}; it has these: {needed}; other braces are doubled")
+    if missing := [place for place in PLACES[kind] if place not in places]:
+        raise ConfigError(f"{where}: has no place {{{missing[0]}}}; it needs each of {needed}")
+    if twice := [place for place in PLACES[kind] if place != "task" and places.count(place) > 1]:
+        raise ConfigError(f"{where}: shows {{{twice[0]}}} twice")

@@ -1,0 +1,115 @@
+"""Going on with a run that was stopped: what its configuration may change, and how a user is told to do it."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robot_rl.config.components import TrainConfig
+from robot_rl.config.load import config_to_dict, dump_config
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.errors import CheckpointError, InterruptedRunError
+from robot_rl.learn.checkpoint import load_checkpoint
+from robot_rl.learn.perception import Perception
+from robot_rl.run.run_directory import RunDirectory
+from robot_rl.run.training_loop import CHECKPOINT_KIND
+
+
+def checkpoint_to_resume(run: RunDirectory, config: TrainConfig) -> dict[str, Any] | None:
+    """The checkpoint, or None if the run had not come to write one. What was extended becomes the run's configuration.
+
+    Raises:
+        CheckpointError: if it cannot be read, or does not go with the configuration.
+    """
+    started = run.config
+    _check_same(started, config)
+    checkpoint = load_checkpoint(run.checkpoint_path, kind=CHECKPOINT_KIND) if run.checkpoint_path.exists() else None
+    if checkpoint and checkpoint["env_steps"] > config.env_steps:
+        raise CheckpointError(
+            f"the run has taken {checkpoint['env_steps']} env steps already, more than the {config.env_steps} asked for"
+        )
+    if config != started:
+        dump_config(config, run.config_path)
+    return checkpoint
+
+
+def _check_same(old: TrainConfig, new: TrainConfig) -> None:
+    """A resumed run may be extended, and see other crops of its frames; nothing else of it may change.
+
+    Raises:
+        CheckpointError: naming what differs.
+    """
+    sight, reward = new.encoder, replace(old.reward, budget=new.reward.budget)
+    if reward.kind == "classifier":  # which has its content's hash
+        reward = replace(reward, path=new.reward.path)
+    if reward.shaping.head and new.reward.shaping.head:  # likewise
+        reward = replace(reward, shaping=replace(reward.shaping, head=new.reward.shaping.head))
+    extended = replace(
+        old,
+        env_steps=new.env_steps,
+        processes=new.processes,
+        realtime=new.realtime,
+        reaction_time=new.reaction_time,
+        max_lead_steps=new.max_lead_steps,
+        checkpoint_interval=new.checkpoint_interval,
+        evaluation=new.evaluation,
+        reward=reward,
+        calibrations=new.calibrations,  # wherever the files are now; what is in them is compared apart
+        encoder=replace(old.encoder, crops=sight.crops, shift=sight.shift, precision=sight.precision),
+    )
+    if extended == new:
+        return
+    before, after = config_to_dict(extended), config_to_dict(new)
+    changed = sorted(key for key in before if before[key] != after[key])
+    raise CheckpointError(
+        f"the run was started with other settings of {', '.join(changed)}; "
+        "resume it without changing them, or start a new run in another directory"
+    )
+
+
+def perceive_again(
+    checkpoint: dict[str, Any], store: EpisodeStore, perception: Perception, log: Callable[[str], None]
+) -> None:
+    """Features in a checkpoint that were made in another way are computed anew from the recorded frames, in place.
+
+    Raises:
+        CheckpointError: if the recorded episodes are not those of the checkpoint.
+    """
+    spec = perception.spec.images
+    recorded = store.summaries()[: checkpoint["stored"]]
+    for part, demonstration in (("demos", True), ("online", False)):
+        memory = checkpoint["learner"][part]
+        lengths = [int(rows) - 1 for rows in memory["episode_rows"]]
+        if spec is None or not lengths or memory.get("images_by") in (spec.maker, None):
+            continue
+        rows = [row for row in recorded if bool(row.metadata.get("demonstration")) is demonstration][-len(lengths) :]
+        if [row.length for row in rows] != lengths:
+            raise CheckpointError(
+                f"{store.path} does not hold the {len(lengths)} episodes whose frames have to be looked at again; "
+                "go on with the encoder settings of the run"
+            )
+        log(f"looking again at the frames of {len(rows)} episodes ({part}): {memory['images_by']} -> {spec.maker}")
+        episodes = (store.read(row.episode_id) for row in rows)
+        percepts = (percept for episode in episodes for percept in perception.of_rows(episode.observations))
+        memory["images"] = np.stack([spec.check(percept.images) for percept in percepts])
+        memory["images_by"] = spec.maker
+
+
+def how_to_resume(path: Path) -> str:
+    """The command, for a message."""
+    return f"continue with: robot-rl train --resume --out {shlex.quote(str(path))}"
+
+
+@contextlib.contextmanager
+def say_how_to_resume(path: Path) -> Iterator[None]:
+    """Ctrl-C at a moment when nothing is saved for it: what the last checkpoint holds is still there."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        raise InterruptedRunError(f"stopped at once; what was saved before is kept; {how_to_resume(path)}") from error

@@ -1,0 +1,127 @@
+"""Text files of a run: JSON, written in one piece, with errors that say the cure.
+
+Binary files that survive a crash, a power cut or a full disk: the old content or the new, never half of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robot_rl.errors import RunDirectoryError
+
+
+def write_synced(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
+    """Writes a file and waits until its content is on the disk."""
+    with open(path, "wb") as file:
+        for chunk in chunks:
+            file.write(chunk)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync_directory(path: Path) -> None:
+    """Waits until the names made, moved or removed in a directory are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def replace_file(path: Path, chunks: Iterable[bytes | memoryview], *, previous: Path | None = None) -> None:
+    """Atomically replaces a file: whatever happens, `path` is whole. One process at a time.
+
+    Args:
+        path: The file.
+        chunks: Its new content.
+        previous: Where to keep the old content, if there is any; on the same disk.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        write_synced(temporary, chunks)
+        if previous is not None and path.exists():
+            _second_name(path, previous)  # before the replacement, so that `path` never disappears
+        os.replace(temporary, path)
+        sync_directory(path.parent)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _second_name(path: Path, other: Path) -> None:
+    """Atomically makes `other` hold what `path` holds: by a hard link, or a copy where the disk has no links."""
+    spare = other.with_name(f".{other.name}.tmp")
+    spare.unlink(missing_ok=True)
+    try:
+        os.link(path, spare)
+    except OSError:
+        write_synced(spare, [path.read_bytes()])
+    os.replace(spare, other)
+
+
+_CURES = {
+    errno.ENOSPC: "the disk is full; make room, or choose a directory on another disk",
+    errno.EDQUOT: "the disk quota is used up; make room, or choose a directory on another disk",
+    errno.EFBIG: "larger than files may be here; raise the limit (`ulimit -f`), or choose another disk",
+    errno.EACCES: "not allowed; choose a directory that you may write to",
+    errno.EPERM: "not allowed; choose a directory that you may write to",
+    errno.EEXIST: "a file is in the way; choose another directory",
+    errno.ENOTDIR: "a file is in the way; choose another directory",
+    errno.EROFS: "the file system is read-only; choose a directory that you may write to",
+}
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turns the operating system's refusal to write `path` into an error that says the cure.
+
+    Raises:
+        RunDirectoryError: if the body raised an `OSError`, e.g. because the disk is full.
+    """
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        cure = _CURES.get(error.errno or 0, "check that the directory exists and that you may write to it")
+        raise RunDirectoryError(f"cannot write {path}: {reason}; {cure}") from error
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Writes a text file; until the new one is complete and on the disk, the old one stays.
+
+    Raises:
+        RunDirectoryError: if it cannot be written; the old file, if any, is unharmed.
+    """
+    with writing(path):
+        replace_file(path, [text.encode()])
+
+
+def to_json(value: Any, *, indent: int | None = None) -> str:
+    """JSON of plain values, numpy scalars and arrays, and paths.
+
+    JSON knows no NaN and no infinity: both become `null`, which reads "no finite number".
+    """
+    return json.dumps(_plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

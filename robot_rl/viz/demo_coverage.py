@@ -1,0 +1,61 @@
+"""Where demonstrations start and end, so that a person sees what is not covered yet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from robot_rl.data.schema import Episode
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.geometry import Pose, quat_rotate
+from robot_rl.system.atomic_file import writing
+from robot_rl.viz.learning_curve import BLUE, GREEN, ORANGE
+
+
+def coverage(store: EpisodeStore, path: Path, *, title: str) -> None:
+    """Writes a PNG of the tool's paths from above and from the side, with starts and ends.
+
+    Args:
+        store: The demonstrations.
+        path: The PNG.
+        title: What they are.
+
+    Raises:
+        RunDirectoryError: if it cannot be written.
+    """
+    figure = Figure(figsize=(9.5, 4.6), layout="constrained")
+    figure.suptitle(title, fontweight="bold")
+    panels = figure.subplots(1, 2)
+    marked: set[str] = set()
+    for episode in store.episodes():
+        points = base_path(episode) * 1000.0
+        success = bool(episode.metadata.get("success"))
+        end, colour = ("success", GREEN) if success else ("no success", ORANGE)
+        for axes, (i, j) in zip(panels, ((0, 1), (0, 2)), strict=True):
+            axes.plot(points[:, i], points[:, j], color="#888888", linewidth=0.8, alpha=0.6)
+            axes.plot(*points[0, [i, j]], "o", color=BLUE, markersize=5, label=None if "start" in marked else "start")
+            axes.plot(*points[-1, [i, j]], "D", color=colour, markersize=6, label=None if end in marked else end)
+        marked |= {"start", end}
+    for axes, name, vertical in zip(panels, ("From above", "From the side"), ("y", "z"), strict=True):
+        axes.set_title(name, loc="left", fontsize=11)
+        axes.set_xlabel("x of the robot's base [mm]")
+        axes.set_ylabel(f"{vertical} [mm]")
+        axes.set_aspect("equal", adjustable="datalim")
+        axes.grid(alpha=0.25, linewidth=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].legend(fontsize=9, framealpha=0.85)
+    with writing(path):
+        FigureCanvasAgg(figure).print_figure(str(path), format="png", dpi=120)
+
+
+def base_path(episode: Episode) -> np.ndarray:
+    """Where the tcp was in the robot's base frame [m], shape (T + 1, 3); relative to the start if that is not known."""
+    offsets = np.asarray(episode.observations["state/tcp_pose"], float)[:, :3]
+    start = episode.metadata.get("T_base_reset")
+    if start is None:
+        return offsets
+    pose = Pose.from_rotvec(np.array(start[:3]), np.array(start[3:]))
+    return np.array([pose.position + quat_rotate(pose.quaternion, offset) for offset in offsets])

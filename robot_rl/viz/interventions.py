@@ -1,0 +1,92 @@
+"""When people took over from the policy: how often, for how long, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from robot_rl.clock import NS_PER_S
+from robot_rl.data.schema import OPERATOR_SOURCES, Episode, Source
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.system.atomic_file import writing
+from robot_rl.viz.learning_curve import BLUE, ORANGE, rolling_mean
+
+
+class Intervention(NamedTuple):
+    """One take-over.
+
+    Attributes:
+        start: Step at which the operator took over.
+        end: Step after the last one that the operator commanded; rests in between are part of it.
+        seconds: How long that was.
+    """
+
+    start: int
+    end: int
+    seconds: float
+
+
+def interventions(episode: Episode) -> list[Intervention]:
+    """The take-overs of an episode, in their order."""
+    found, start, end = [], None, 0
+    for t, source in enumerate([*episode.source.tolist(), Source.POLICY]):
+        if source in OPERATOR_SOURCES:
+            start, end = (t if start is None else start), t + 1
+        elif source == Source.POLICY and start is not None:
+            seconds = float(episode.stamp_obs[end] - episode.stamp_obs[start]) / NS_PER_S
+            found.append(Intervention(start, end, seconds))
+            start = None
+    return found
+
+
+def intervention_plot(store: EpisodeStore, log: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Writes a PNG: intervention rate and length over the online steps, and the reasons that were given.
+
+    Args:
+        store: Episodes of a run.
+        log: Rows of its record of what people did and said.
+        path: The PNG.
+
+    Raises:
+        RunDirectoryError: if it cannot be written.
+    """
+    steps, rates, places, lengths = 0, [], [], []
+    ends = []
+    for episode in store.episodes():
+        if episode.metadata.get("demonstration"):
+            continue
+        for one in interventions(episode):
+            places.append(steps + one.start)
+            lengths.append(one.seconds)
+        steps += len(episode)
+        ends.append(steps)
+        rates.append(float(np.isin(episode.source, OPERATOR_SOURCES).mean()))
+    figure = Figure(figsize=(11, 3.6), layout="constrained")
+    rate, length, why = figure.subplots(1, 3)
+    rate.plot(ends, rates, ".", color=ORANGE, alpha=0.3, markeredgewidth=0)
+    rate.plot(ends, rolling_mean(rates), color=ORANGE, linewidth=1.8)
+    rate.set_title(f"Steps led by a person (take-overs: {len(lengths)})", loc="left", fontsize=11)
+    rate.set_ylim(-0.03, 1.03)
+    length.plot(places, lengths, "o", color=BLUE, alpha=0.6, markersize=4, markeredgewidth=0)
+    length.set_title("Length of each [s]", loc="left", fontsize=11)
+    length.set_ylim(bottom=0)
+    reasons = Counter(str(row["text"]) for row in log if row["kind"] == "reason")
+    reasons["not said"] = max(len(lengths) - sum(reasons.values()), 0)
+    rows = [(reason, count) for reason, count in reversed(reasons.most_common()) if count]
+    why.barh([reason for reason, _ in rows], [count for _, count in rows], color=ORANGE, height=0.6)
+    why.set_title("Why", loc="left", fontsize=11)
+    why.xaxis.get_major_locator().set_params(integer=True)
+    for axes in (rate, length, why):
+        axes.grid(alpha=0.25, linewidth=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+    for axes in (rate, length):
+        axes.set_xlabel("env steps")
+        axes.set_xlim(0, max(steps, 1))
+    with writing(path):
+        FigureCanvasAgg(figure).print_figure(str(path), format="png", dpi=120)

@@ -1,0 +1,1 @@
+"""The contracts of `robot_rl` over topics."""

@@ -1,0 +1,105 @@
+"""Waiting until a person has said that all is ready. It knows the service by which they say so, not what it is for.
+
+A person elsewhere, over topics: what they judge and stop comes in, what they are asked goes out.
+
+It knows the topics; what a word leads to, `PersonElsewhere` and `Supervision` know.
+"""
+
+from __future__ import annotations
+
+from rclpy.task import Future
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+
+from robot_rl.env.command_limits import LATCHED
+from robot_rl.env.task import TaskSpec
+from robot_rl.errors import LinkError
+from robot_rl.hil.remote_operator import PersonElsewhere
+from ros_nodes.interface import topics
+from ros_nodes.interface.task_messages import Judgement, from_text
+from ros_nodes.node.robot_node_base import RobotNode
+
+PERIOD = 0.1
+"""Time between two looks at whether there is something to ask, and somebody to be asked [s]."""
+
+
+class RosPerson:
+    """Stands between topics and the person of a job.
+
+    Args:
+        node: Whose publisher and subscriptions.
+        person: Of the job.
+    """
+
+    def __init__(self, node: RobotNode, person: PersonElsewhere) -> None:
+        self._person, self._asked = person, ""
+        self._question = node.publisher(topics.QUESTION)
+        node.subscribe(topics.JUDGEMENT, self._take_judgement)
+        node.subscribe(topics.STOPPED, self._take_stopped)
+        node.timer(PERIOD, self._ask)
+
+    def _ask(self) -> None:
+        self._person.heard(self._question.get_subscription_count() > 0)
+        if (question := self._person.question) != self._asked:
+            self._asked = question
+            self._question.publish(String(data=question))
+
+    def _take_judgement(self, message: String) -> None:
+        said = from_text(Judgement, message.data)
+        if said.episode is None:
+            self._person.say(said.success, said.reason)
+        elif said.success is None:
+            raise LinkError(f"a Judgement of {said.episode} without success: it can be cut no more")
+        else:
+            self._person.hindsight.say(said.episode, said.success)
+
+    def _take_stopped(self, message: String) -> None:
+        self._person.stopped(message.data if message.data.startswith(LATCHED) else "")
+
+
+FACT = "waits_for_person"
+"""Name in a node's diagnostics for whether it waits."""
+
+
+def to_make_ready(spec: TaskSpec) -> str:
+    """What a person does before an episode of a real arm."""
+    return "make the scene ready" if spec.start else "make the scene ready and bring the arm to its start pose"
+
+
+class PersonReady:
+    """Whoever waits lets the node go on meanwhile: it has to be awaited in a callback group of its own.
+
+    Args:
+        node: Whose service.
+    """
+
+    def __init__(self, node: RobotNode) -> None:
+        self._waiting: Future[bool] | None = None
+        node.create_service(Trigger, topics.READY_SERVICE[0], self._on_ready)
+
+    @property
+    def waits(self) -> bool:
+        """Whether somebody is waited for."""
+        return self._waiting is not None
+
+    async def wait(self) -> bool:
+        """Returns when the person is ready: True; or when another waits instead, False."""
+        if self._waiting is not None:
+            self._waiting.set_result(False)  # whoever asked before has given up, or was killed
+        waiting: Future[bool] = Future()
+        self._waiting = waiting
+        return bool(await waiting)
+
+    def say(self) -> str | None:
+        """The person is ready; why that is of no use now, or None."""
+        if self._waiting is None:
+            return "no episode waits to begin"
+        waiting, self._waiting = self._waiting, None
+        waiting.set_result(True)
+        return None
+
+    def _on_ready(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        del request  # holds nothing
+        reason = self.say()
+        response.success, response.message = reason is None, reason or ""
+        return response

@@ -1,0 +1,63 @@
+"""`RobotIO` over topics: what stands on it cannot tell a real arm from a simulated one.
+
+It adds commands, as messages, to what is read.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+from robot_rl.clock import NS_PER_S, Clock
+from robot_rl.env.robot_io import Command, check_command
+from ros_nodes.bridge.ros_state import RosReadings
+from ros_nodes.bridge.wait import Arrivals
+from ros_nodes.interface import convert, topics
+from ros_nodes.node.robot_node_base import RobotNode
+
+
+class RosRobotIO(RosReadings):
+    """A robot behind topics.
+
+    Args:
+        node: Whose subscriptions and publishers; somebody else spins it.
+        clock: The robot's clock.
+        arrivals: Rung at every message.
+        options: As for `RosReadings`.
+    """
+
+    def __init__(self, node: RobotNode, clock: Clock, arrivals: Arrivals, **options: Any) -> None:
+        super().__init__(node, clock, arrivals, **options)
+        self._lock = threading.Lock()
+        self._idle = False  # whether the newest message was a stop
+        self.last_stamp = -1
+        """Of the newest command or stop on the wire [ns]."""
+        self._commands = node.publisher(topics.COMMAND)
+
+    def command(self, command: Command) -> None:
+        """Sends a command.
+
+        On the wire stamps rise: where one with a later stamp was sent before, it counts from then, and that much
+        shorter.
+        """
+        check_command(command, self._clock.now())
+        with self._lock:
+            stamp = max(command.stamp, self.last_stamp + 1)
+            if stamp != command.stamp:
+                command = replace(command, stamp=stamp, ttl=command.ttl - (stamp - command.stamp) / NS_PER_S)
+            self._commands.publish(convert.command_message(command))
+            self.last_stamp, self._idle = stamp, False
+
+    def stop(self) -> None:
+        """Sends a stop, unless the last message was one."""
+        with self._lock:
+            if self._idle:
+                return
+            self.last_stamp = max(self._clock.now(), self.last_stamp + 1)
+            self._commands.publish(convert.stop_message(self.last_stamp))
+            self._idle = True
+
+    def listeners(self) -> int:
+        """How many nodes take the commands."""
+        return int(self._commands.get_subscription_count())

@@ -1,0 +1,134 @@
+"""`Task` over topics: the scene, its reset and the judgement are another node's; this asks for them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
+from rcl_interfaces.srv import SetParameters
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+
+from robot_rl.clock import NS_PER_S
+from robot_rl.env.robot_io import RobotState
+from robot_rl.env.task import Outcome
+from robot_rl.errors import GraphError, StaleStateError
+from robot_rl.geometry import Pose
+from robot_rl.spec import ArraySpec
+from ros_nodes.bridge.wait import Arrivals
+from ros_nodes.interface import topics
+from ros_nodes.interface.task_messages import EpisodeStarted, Estimates, TaskHead, Verdict, from_text
+from ros_nodes.node.robot_node_base import RobotNode
+
+RESET_LIMIT = 60.0
+"""Longest time that making the scene ready may take [s]; a person may have to do it."""
+MAX_AGE = 0.2
+"""Oldest estimate that is used, relative to the state [s]."""
+
+
+class RosTask:
+    """A task behind topics.
+
+    Args:
+        node: Whose subscriptions and clients.
+        head: What the task said of itself.
+        arrivals: Rung at every message.
+        server: Name of the node that has the parameter `episode_seed`.
+        ready: Waits until the measurements from a stamp [ns] on have arrived.
+    """
+
+    def __init__(
+        self, node: RobotNode, head: TaskHead, arrivals: Arrivals, *, server: str, ready: Callable[[int], None]
+    ) -> None:
+        self.spec = head.spec
+        self._observations, self._arrivals, self._ready = head.observations, arrivals, ready
+        self._episode = -1
+        self._estimates: deque[Estimates] = deque(maxlen=16)
+        self._verdicts: deque[Verdict] = deque(maxlen=16)
+        self._judged, self._judged_at = Outcome(False, 0.0), -1
+        self._stopped, self._was_stopped = "", False  # why the arm may not move; whether so since the last verdict
+        node.subscribe(topics.STOPPED, self._take_stopped)
+        node.subscribe(topics.ESTIMATES, self._take_estimates)
+        node.subscribe(topics.VERDICT, self._take_verdict)
+        self._reset = node.create_client(Trigger, topics.RESET[0])
+        self._parameters = node.create_client(SetParameters, f"{server}/set_parameters")
+
+    def observation_specs(self) -> dict[str, ArraySpec]:
+        """As the task said."""
+        return dict(self._observations)
+
+    def reset(self, seed: int) -> None:
+        """Has the scene made ready.
+
+        Raises:
+            GraphError: if nobody does, or it does not work.
+        """
+        value = ParameterValue(type=ParameterType.PARAMETER_INTEGER, integer_value=seed)
+        request = SetParameters.Request(parameters=[Parameter(name="episode_seed", value=value)])
+        for result in self._arrivals.call(self._parameters, request, RESET_LIMIT).results:
+            if not result.successful:
+                raise GraphError(f"the task does not take the seed {seed}: {result.reason}")
+        answer = self._arrivals.call(self._reset, Trigger.Request(), RESET_LIMIT)
+        if not answer.success:
+            raise GraphError(f"the task could not be made ready: {answer.message}")
+        started = from_text(EpisodeStarted, answer.message)
+        self._episode, self._judged = started.episode, Outcome(False, 0.0)
+        self._verdicts.clear()
+        self._was_stopped = bool(self._stopped)
+        self._ready(started.stamp)
+
+    def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
+        """What the task estimated for that state.
+
+        Raises:
+            StaleStateError: if its newest estimate is too old.
+        """
+        del T_base_reset  # the task has its own
+        nearest = min(self._of_episode(), key=lambda e: abs(e.stamp - state.stamp), default=None)
+        age = abs(state.stamp - nearest.stamp) / NS_PER_S if nearest else float("inf")
+        if nearest is None or age > MAX_AGE:
+            raise StaleStateError(
+                age, MAX_AGE, what="estimate of the task", hint=f"who publishes {topics.ESTIMATES.name}?"
+            )
+        return {key: np.array(values) for key, values in nearest.values.items()}
+
+    def evaluate(self, state: RobotState) -> Outcome:
+        """The newest verdict on this episode; success and failure stay until the next reset.
+
+        A step in which the safety node let nothing through counts as held: what was commanded was not done.
+        """
+        del state  # whoever judges has seen more than that
+        while self._verdicts:
+            verdict = self._verdicts.popleft()
+            if verdict.episode == self._episode and not (self._judged.success or self._judged.failure):
+                self._judged = Outcome(verdict.success, verdict.reward, verdict.failure, verdict.metrics)
+        held, self._was_stopped = self._was_stopped, bool(self._stopped)
+        return replace(self._judged, held=True) if held else self._judged
+
+    def estimated(self, stamp: int) -> bool:
+        """Whether the estimates for a stamp [ns] have arrived."""
+        return any(estimates.stamp >= stamp for estimates in list(self._estimates))
+
+    def judged(self, stamp: int) -> bool:
+        """Whether the verdict on the state of a stamp [ns] has arrived."""
+        return self._judged_at >= stamp
+
+    def _of_episode(self) -> list[Estimates]:
+        return [estimates for estimates in list(self._estimates) if estimates.episode == self._episode]
+
+    def _take_estimates(self, message: String) -> None:
+        self._estimates.append(from_text(Estimates, message.data))
+        self._arrivals.ring()
+
+    def _take_stopped(self, message: String) -> None:
+        self._stopped = message.data
+        self._was_stopped |= bool(message.data)
+
+    def _take_verdict(self, message: String) -> None:
+        verdict = from_text(Verdict, message.data)
+        self._verdicts.append(verdict)
+        self._judged_at = verdict.stamp
+        self._arrivals.ring()

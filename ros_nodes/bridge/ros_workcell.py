@@ -1,0 +1,246 @@
+"""The workcell behind topics: what `RobotEnv` stands on, here and on the robot."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
+
+from sensor_msgs.msg import Joy
+from std_msgs.msg import String
+from std_srvs.srv import SetBool
+
+from robot_rl.clock import Clock
+from robot_rl.config.components import SimulationConfig
+from robot_rl.config.nodes import ActorNodeConfig
+from robot_rl.data.schema import Source
+from robot_rl.env.state_assembler import ARM_PARTS, TOOL, Freshness, camera_part
+from robot_rl.env.task import Workcell, WorkcellOptions
+from robot_rl.errors import GraphError, UnknownNameError
+from robot_rl.run.calibrations import CalibrationRecord
+from robot_rl.teleop.remote_device import Intervention, TeleopOperator
+from ros_nodes.bridge.lockstep_clock import LockstepClock
+from ros_nodes.bridge.ros_robot_io import RosRobotIO
+from ros_nodes.bridge.ros_task import RESET_LIMIT, RosTask
+from ros_nodes.bridge.wait import Arrivals
+from ros_nodes.interface import convert, topics
+from ros_nodes.interface.task_messages import CameraCalibration, TaskHead, from_text
+from ros_nodes.node.robot_node_base import RobotNode
+
+MEASURED = (topics.POSE, topics.TWIST, topics.WRENCH, topics.JOINTS)
+
+
+class RosWorkcell:
+    """Finds the other nodes, and makes robot, clock, task and operator of their topics.
+
+    Args:
+        node: Whose publishers, subscriptions and clients; it is being spun in another thread.
+        config: How old things may be, and how long to wait for the other nodes.
+
+    Raises:
+        GraphError: if a node that is needed does not show up.
+    """
+
+    def __init__(self, node: RobotNode, config: ActorNodeConfig) -> None:
+        self._node, self._config = node, config
+        self._arrivals = Arrivals()
+        self._head: TaskHead | None = None
+        self._intervention: Intervention | None = None
+        node.subscribe(topics.HEAD, self._take_head)
+        node.subscribe(topics.INTERVENTION, self._take_intervention)
+        self._operator_reset = node.create_client(SetBool, topics.OPERATOR_RESET[0])
+        if not self._arrivals.wait_for(lambda: self._head is not None, config.graph_timeout):
+            raise GraphError(
+                f"no node has said on {topics.HEAD.name} which task is to be done, within {config.graph_timeout:g} s; "
+                f"is sim_node or task_node running in this namespace and ROS domain?{self._seen()}"
+            )
+
+    @property
+    def head(self) -> TaskHead:
+        """What the task says of itself."""
+        if self._head is None:
+            raise GraphError("the task is not known yet")
+        return self._head
+
+    def calibrations(self, cameras: Sequence[str]) -> list[CalibrationRecord]:
+        """The calibrations that these cameras are told by; other drivers than ours do not say.
+
+        Raises:
+            GraphError: if a camera of ours does not say.
+        """
+        told: dict[str, CameraCalibration] = {}
+        node, limit = self._node, self._config.graph_timeout
+
+        def take(camera: str, message: String) -> None:
+            told[camera] = from_text(CameraCalibration, message.data)
+            self._arrivals.ring()
+
+        names = {c: node.resolve_topic_name(topics.CALIBRATION.name.format(camera=c)) for c in cameras}
+        for camera in cameras:
+            node.subscribe(topics.CALIBRATION, partial(take, camera), camera=camera)
+        images = [node.resolve_topic_name(topics.IMAGE.name.format(camera=c)) for c in cameras]
+        self._arrivals.wait_for(lambda: all(node.count_publishers(name) for name in images), limit)
+        if not self._arrivals.wait_for(
+            lambda: all(c in told or not node.count_publishers(name) for c, name in names.items()), limit
+        ):
+            silent = ", ".join(names[c] for c in cameras if c not in told)
+            raise GraphError(f"nothing has come on {silent} within {limit:g} s, although it is published")
+        return [message.record for message in told.values() if message.record is not None]
+
+    def make(self, task: str, options: WorkcellOptions) -> Workcell:
+        """The workcell, once every node that is needed is there.
+
+        Raises:
+            GraphError: if the task is another, or a node is missing.
+            UnknownNameError: if a camera is not published.
+        """
+        node, head = self._node, self.head
+        self._check(task, options)
+        ahead = math.inf if head.lockstep else Freshness.max_ahead  # in lockstep, time is told after what was measured
+        freshness = Freshness(self._config.max_age, self._config.max_camera_age, self._config.max_skew, ahead)
+        lockstep = LockstepClock(node, self._arrivals) if head.lockstep else None
+        clock: Clock = lockstep or node.wall
+        io = RosRobotIO(
+            node, clock, self._arrivals, cameras=options.cameras, freshness=freshness, lockstep=head.lockstep
+        )
+
+        def ready(stamp: int) -> None:
+            """Waits for what was measured from `stamp` [ns] on."""
+            if lockstep is not None:
+                lockstep.wait_for_stamp(stamp)
+                return
+            parts = ("pose", *(camera_part(name) for name in options.cameras))
+            arrived = self._arrivals.wait_for(
+                lambda: task_.estimated(stamp) and all(io.parts.stamp(part) >= stamp for part in parts), 10.0
+            )
+            if not arrived:
+                ages = ", ".join(f"{part} {io.parts.age(part, clock.now()):.2f} s" for part in parts)
+                raise GraphError(f"nothing has been measured since the reset; newest: {ages}")
+
+        task_ = RosTask(node, head, self._arrivals, server=self._task_server(), ready=ready)
+        operator = None
+        if head.operator != "none":
+            operator = TeleopOperator(
+                head.spec, lambda: self._intervention, clock, self._config.operator_timeout, self._reset_operator
+            )
+        if lockstep is not None:
+            lockstep.last_command = lambda: io.last_stamp
+            lockstep.measured += [io.parts.complete_at, task_.estimated]
+            frames = [camera_part(name) for name in options.cameras]
+            lockstep.measured.append(lambda stamp: all(io.parts.stamp(part) >= stamp for part in frames))
+            lockstep.answered.append(task_.judged)
+            if operator is not None:
+                lockstep.answered.append(self._operator_was_asked)
+        self._wait_for_graph(io, measuring=lockstep is None)
+        source = Source.SCRIPT if head.operator == "script" else Source.HUMAN
+        return Workcell(
+            io=io,
+            clock=clock,
+            task=task_,
+            operator=operator,
+            operator_source=source,
+            close=lambda: None,
+            await_frames=io.await_frames,
+        )
+
+    def _check(self, task: str, options: WorkcellOptions) -> None:
+        head = self.head
+        if task != head.spec.name:
+            raise GraphError(f"the run is of task {task}, but the task that is running here is {head.spec.name}")
+        if options.simulation != (head.simulation or SimulationConfig()):
+            here = "a real one" if head.simulation is None else _set(head.simulation)
+            raise GraphError(
+                f"the run is for an arm whose `simulation` is {_set(options.simulation)}, the arm here is {here}; give "
+                "sim_node the file (arm:=FILE) and the run its numbers (--config, from `calibrate sim --train-config`)"
+            )
+        for camera in options.cameras:
+            if camera not in head.cameras:
+                raise UnknownNameError("camera", camera, head.cameras)
+        if options.cameras and options.image_size != head.image_size:
+            raise GraphError(
+                f"the policy sees {options.image_size[1]} x {options.image_size[0]} px, but the cameras publish "
+                f"{head.image_size[1]} x {head.image_size[0]} px; set both alike"
+            )
+
+    def _wait_for_graph(self, io: RosRobotIO, *, measuring: bool) -> None:
+        """Returns when somebody measures, somebody takes commands, and nobody else gives any.
+
+        With `measuring`, every part of the arm's state has come, too; in lockstep that is not before the first reset.
+        """
+        node = self._node
+        needed = [node.resolve_topic_name(topic.name) for topic in MEASURED]
+
+        command = node.resolve_topic_name(topics.COMMAND.name)
+
+        def wrong() -> list[str]:
+            reasons = [f"nobody publishes {name}" for name in needed if not node.count_publishers(name)]
+            if measuring and not reasons:
+                reasons += [f"no {part} of the arm has come" for part in (*ARM_PARTS, TOOL) if io.parts.stamp(part) < 0]
+            if not io.listeners():
+                reasons.append(f"nobody listens to {command}; is safety_node running?")
+            if len(writers := _publishers(node, command)) > 1:  # one that was killed is forgotten after a while
+                reasons.append(f"{len(writers)} nodes publish {command}: {', '.join(writers)}; only one may")
+            return reasons
+
+        if not self._arrivals.wait_for(lambda: not wrong(), self._config.graph_timeout):
+            raise GraphError(f"after {self._config.graph_timeout:g} s: {'; '.join(wrong())}")
+
+    def _task_server(self) -> str:
+        """The node that says which task it is."""
+        topic = self._node.resolve_topic_name(topics.HEAD.name)
+
+        def alone() -> bool:
+            """Of a publisher that has just been discovered, DDS does not know the node for a moment."""
+            names = _publishers(self._node, topic)
+            return len(names) == 1 and names[0] in _nodes(self._node)
+
+        found = self._arrivals.wait_for(alone, self._config.graph_timeout)
+        names = _publishers(self._node, topic)
+        if not found:
+            raise GraphError(f"exactly one node has to publish {topic}; here: {', '.join(names) or 'none'}")
+        return names[0]
+
+    def _seen(self) -> str:
+        names = sorted(set(self._node.get_node_names()) - {self._node.get_name()})
+        return f" Nodes seen: {', '.join(names)}." if names else " No other node is seen."
+
+    def _operator_was_asked(self, stamp: int) -> bool:
+        return self._intervention is not None and self._intervention.stamp >= stamp
+
+    def _reset_operator(self, seed: int, demonstrate: bool) -> None:
+        del seed  # who acts by a script has it from the task
+        patience = 10.0 if self.head.operator == "script" else RESET_LIMIT
+        answer = self._arrivals.call(self._operator_reset, SetBool.Request(data=demonstrate), patience)
+        if not answer.success:
+            raise GraphError(f"the operator cannot be told of a new episode: {answer.message}")
+        if self.head.operator != "script":
+            return  # a person has said that they are ready
+        if not self._arrivals.wait_for(lambda: self._operator_was_asked(int(answer.message)), 10.0):
+            raise GraphError(f"the operator says nothing on {topics.INTERVENTION.name}; is teleop_node running?")
+
+    def _take_head(self, message: String) -> None:
+        self._head = from_text(TaskHead, message.data)
+        self._arrivals.ring()
+
+    def _take_intervention(self, message: Joy) -> None:
+        self._intervention = convert.intervention_of(message)
+        self._arrivals.ring()
+
+
+def _set(simulation: SimulationConfig) -> str:
+    """What of it is set, for a message."""
+    return (
+        ", ".join(f"{key} {value:g}" for key, value in asdict(simulation).items() if value is not None) or "the task's"
+    )
+
+
+def _nodes(node: RobotNode) -> set[str]:
+    """Full names of all nodes."""
+    return {f"{where.rstrip('/')}/{name}" for name, where in node.get_node_names_and_namespaces()}
+
+
+def _publishers(node: RobotNode, topic: str) -> list[str]:
+    """Full names of the nodes that publish on a topic; also of those that were killed and not yet forgotten."""
+    infos = node.get_publishers_info_by_topic(topic)
+    return sorted(f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in infos)

@@ -1,0 +1,1 @@
+"""Which nodes are started together, and the supervision of their processes."""

@@ -1,0 +1,74 @@
+"""`robot-rl up BRINGUP`: starts ROS nodes together, where `ros2 launch` is not installed as well as where it is."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from robot_rl.cli.command import MakeParser, add_parser
+from robot_rl.errors import ConfigError, PluginError
+from ros_nodes.bringup.table import node_specs, read_table
+
+
+def add_command(commands: Any, add: MakeParser) -> None:
+    """Adds the command."""
+    del add  # its nodes speak for themselves
+    parser = add_parser(commands, "up", "start ROS 2 nodes together: a simulated arm, or a whole training")
+    parser.set_defaults(command=_up, parser=parser)
+    table = read_table()
+    names = ", ".join(f"{name} ({entry['help']})" for name, entry in table["bringups"].items())
+    parser.add_argument("bringup", metavar="BRINGUP", choices=list(table["bringups"]), help=f"one of: {names}")
+    for name, entry in table["arguments"].items():
+        default = entry["default"]
+        if isinstance(default, list):
+            parser.add_argument(f"--{name}", nargs="*", metavar="X", help=f"{entry['help']} (default: none)")
+        elif isinstance(default, bool):
+            parser.add_argument(f"--{name}", action="store_true", default=None, help=entry["help"])
+        else:
+            shown = default if default != "" else "none"
+            parser.add_argument(f"--{name}", metavar="X", help=f"{entry['help']} (default: {shown})")
+    parser.add_argument("--domain", type=_domain, metavar="N", help="ROS domain (default: ROS_DOMAIN_ID, or 0)")
+    parser.add_argument("--check", action="store_true", help="verify nodes, topics, types and QoS; nothing moves")
+
+
+def _up(arguments: argparse.Namespace) -> int:
+    if find_spec("rclpy") is None:
+        raise PluginError(
+            "ROS 2 is not here: source your installation (source /opt/ros/jazzy/setup.bash), or, without one, "
+            "pip install 'robot_rl[ros]'"
+        )
+    table = read_table()
+    given = {}
+    for name, entry in table["arguments"].items():
+        value = getattr(arguments, name)
+        if value is None:
+            continue
+        wanted = type(entry["default"])
+        value = yaml.safe_load(value) if wanted is int else value
+        if not isinstance(value, wanted):
+            raise ConfigError(f"--{name} has to be a whole number, got {value!r}")
+        given[name] = value
+    if (params := given.get("params")) and not Path(params).is_file():
+        raise ConfigError(f"--params {params}: there is no such file; launch/config/robot.yaml is an example")
+    specs = node_specs(table, arguments.bringup, given)
+    environment = {} if arguments.domain is None else {"ROS_DOMAIN_ID": str(arguments.domain)}
+    namespace = str(given.get("namespace", ""))
+    if arguments.check:
+        os.environ.update(environment)
+        from ros_nodes.bringup.check import check
+
+        return check(specs, namespace, environment)
+    from ros_nodes.bringup.supervisor import Supervisor
+
+    return Supervisor(specs, namespace, environment).run()
+
+
+def _domain(text: str) -> int:
+    if not text.isdecimal() or int(text) > 232:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 232, got {text!r}")
+    return int(text)

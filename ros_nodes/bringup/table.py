@@ -1,0 +1,118 @@
+"""What is started together: the table in `launch/config/bringups.yaml`, read. Needs no ROS.
+
+`launch/` reads the same file, so that `ros2 launch` and `robot-rl up` start the same nodes in the same way.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from robot_rl.errors import ConfigError, UnknownNameError
+
+FASTDDS_PROFILE = "fastdds.xml"
+
+
+@dataclass(frozen=True)
+class NodeSpec:
+    """A node to start.
+
+    Attributes:
+        name: In the table.
+        executable: Module of this package, and name of the program.
+        parameters: Its parameters; they count more than those in the file.
+        params: Parameter file of ROS (YAML), or an empty text.
+        respawn: Whether it is started again when it ends by itself.
+        main: Whether everything ends with it.
+    """
+
+    name: str
+    executable: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    params: str = ""
+    respawn: bool = False
+    main: bool = False
+
+    def command(self, namespace: str) -> list[str]:
+        """What to run: the same arguments as `ros2 launch` gives."""
+        command = [sys.executable, "-m", f"ros_nodes.nodes.{self.executable}", "--ros-args"]
+        if namespace:
+            command += ["-r", f"__ns:=/{namespace.strip('/')}"]
+        if self.params:
+            command += ["--params-file", self.params]
+        for key, value in self.parameters.items():
+            command += ["-p", f"{key}:={_flow(value)}"]
+        return command
+
+
+def table_folder() -> Path:
+    """Where the table lies: in a checkout, or where it was installed.
+
+    Raises:
+        ConfigError: if it is in neither place.
+    """
+    for parent in Path(__file__).parents[1:6]:
+        for place in (parent / "launch" / "config", parent / "share/robot_rl/launch/config"):
+            if (place / "bringups.yaml").is_file():
+                return place
+    raise ConfigError(f"launch/config/bringups.yaml is missing around {Path(__file__).parent}; install robot_rl again")
+
+
+def read_table() -> dict[str, Any]:
+    """The table, as it is written."""
+    table: dict[str, Any] = yaml.safe_load((table_folder() / "bringups.yaml").read_text(encoding="utf-8"))
+    return table
+
+
+def node_specs(table: Mapping[str, Any], bringup: str, arguments: Mapping[str, Any]) -> list[NodeSpec]:
+    """The nodes of a bringup with these arguments; those left out have their default.
+
+    Raises:
+        UnknownNameError: if there is no such bringup, argument, or node in `only`.
+    """
+    if bringup not in table["bringups"]:
+        raise UnknownNameError("bringup", bringup, table["bringups"])
+    for name in arguments:
+        if name not in table["arguments"]:
+            raise UnknownNameError("argument", name, table["arguments"])
+    values = {name: arguments.get(name, entry["default"]) for name, entry in table["arguments"].items()}
+    for name, entry in table["derived"].items():
+        values[name] = entry["given"] if values[entry["of"]] else entry["otherwise"]
+    names = _filled(table["bringups"][bringup]["nodes"], values)
+    for name in values["only"]:
+        if name not in names:
+            raise UnknownNameError("node of this bringup", name, names)
+    specs = []
+    for name in (name for name in names if name in values["only"] or not values["only"]):
+        entry = dict(table["nodes"][name])
+        parameters = {key: _filled(value, values) for key, value in entry.pop("parameters", {}).items()}
+        specs.append(NodeSpec(name, parameters=parameters, params=str(values["params"]), **entry))
+    return specs
+
+
+def _filled(value: Any, values: Mapping[str, Any]) -> Any:
+    """The value with arguments in their places; a place that is all of it takes the argument's type."""
+    if isinstance(value, str) and value.startswith("{") and value.endswith("}") and value[1:-1] in values:
+        return values[value[1:-1]]
+    if isinstance(value, str):
+        return value.format(**values)
+    if isinstance(value, list):
+        filled: list[Any] = []
+        for item in value:
+            one = _filled(item, values)
+            filled += one if isinstance(one, list) else [one]
+        return filled
+    return value
+
+
+def _flow(value: Any) -> str:
+    """A parameter's value as `-p` takes it. ROS cannot tell the type of an empty list: one empty text stands for it."""
+    value = [""] if value == [] else value
+    if isinstance(value, str):
+        return yaml.safe_dump(value, default_style='"', width=10**6).strip()
+    return yaml.safe_dump(value, default_flow_style=True, width=10**6).removesuffix("...\n").strip()

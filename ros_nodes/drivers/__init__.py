@@ -1,0 +1,1 @@
+"""Drivers of arms over ROS topics."""

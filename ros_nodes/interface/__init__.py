@@ -1,0 +1,1 @@
+"""What crosses topics: names, QoS profiles, conversions, messages of a task."""

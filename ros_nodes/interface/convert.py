@@ -1,0 +1,274 @@
+"""ROS messages to our values and back. Nothing else knows that ROS writes quaternions as (x, y, z, w).
+
+Functions called `..._message` make messages; the others read them, and raise `SpecError` where a message does not hold
+what it should.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+
+import numpy as np
+from builtin_interfaces.msg import Duration, Time
+from geometry_msgs.msg import Pose as PoseMessage
+from geometry_msgs.msg import PoseStamped, Transform, TwistStamped, WrenchStamped
+from sensor_msgs.msg import CameraInfo, Image, JointState, Joy
+from std_msgs.msg import Header
+from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
+
+from calibration.result import CameraIntrinsics
+from robot_rl.clock import NS_PER_S
+from robot_rl.env.robot_io import Command
+from robot_rl.env.state_assembler import Joints, Tool, checked_quaternion
+from robot_rl.errors import SpecError
+from robot_rl.geometry import Pose
+from robot_rl.teleop.remote_device import Intervention
+
+BASE_FRAME, TCP_FRAME = "base", "tcp"
+GRIPPER = "gripper"
+CONTACT = "contact"
+
+_CHANNELS = {"rgb8": (3, (0, 1, 2)), "bgr8": (3, (2, 1, 0)), "rgba8": (4, (0, 1, 2)), "bgra8": (4, (2, 1, 0))}
+
+
+def time_message(stamp: int) -> Time:
+    """A time [ns]."""
+    seconds, nanoseconds = divmod(stamp, NS_PER_S)
+    return Time(sec=seconds, nanosec=nanoseconds)
+
+
+def stamp_of(time: Time) -> int:
+    """A time [ns]."""
+    return int(time.sec) * NS_PER_S + int(time.nanosec)
+
+
+def header(stamp: int, frame: str) -> Header:
+    """Stamp [ns] and frame."""
+    return Header(stamp=time_message(stamp), frame_id=frame)
+
+
+def pose_message(stamp: int, pose: Pose, frame: str = BASE_FRAME) -> PoseStamped:
+    """A pose in a frame."""
+    message = PoseStamped(header=header(stamp, frame))
+    _fill_pose(message.pose, pose)
+    return message
+
+
+def pose_of(message: PoseMessage) -> Pose:
+    """A pose; its quaternion is of unit length."""
+    p, q = message.position, message.orientation
+    return Pose(np.array((p.x, p.y, p.z)), checked_quaternion(np.array((q.w, q.x, q.y, q.z))))
+
+
+def twist_message(stamp: int, twist: np.ndarray, frame: str = BASE_FRAME) -> TwistStamped:
+    """A twist (linear, angular), shape (6,)."""
+    message = TwistStamped(header=header(stamp, frame))
+    linear, angular = message.twist.linear, message.twist.angular
+    linear.x, linear.y, linear.z, angular.x, angular.y, angular.z = twist.tolist()
+    return message
+
+
+def twist_of(message: TwistStamped) -> np.ndarray:
+    """(linear, angular), shape (6,)."""
+    v, w = message.twist.linear, message.twist.angular
+    return np.array((v.x, v.y, v.z, w.x, w.y, w.z))
+
+
+def wrench_message(stamp: int, wrench: np.ndarray, frame: str = TCP_FRAME) -> WrenchStamped:
+    """A wrench (force, torque), shape (6,)."""
+    message = WrenchStamped(header=header(stamp, frame))
+    force, torque = message.wrench.force, message.wrench.torque
+    force.x, force.y, force.z, torque.x, torque.y, torque.z = wrench.tolist()
+    return message
+
+
+def wrench_of(message: WrenchStamped) -> np.ndarray:
+    """(force, torque), shape (6,)."""
+    f, t = message.wrench.force, message.wrench.torque
+    return np.array((f.x, f.y, f.z, t.x, t.y, t.z))
+
+
+def joints_message(stamp: int, names: list[str], joints: Joints) -> JointState:
+    """Positions and velocities of the arm's joints."""
+    return JointState(
+        header=header(stamp, ""), name=names, position=joints.position.tolist(), velocity=joints.velocity.tolist()
+    )
+
+
+def joints_of(message: JointState, names: Sequence[str] = (), without: str = "") -> Joints:
+    """Positions and velocities.
+
+    Args:
+        message: The joint state.
+        names: Which joints, in this order; none takes all in the message's order.
+        without: A joint to leave out then.
+    """
+    position, velocity = np.array(message.position), np.array(message.velocity)
+    if not len(message.name) == len(position) == len(velocity):
+        raise SpecError(
+            f"a joint state has {len(message.name)} names, {len(position)} positions and {len(velocity)} velocities; "
+            "all three are needed"
+        )
+    there = list(message.name)
+    if missing := set(names) - set(there):
+        raise SpecError(f"no joint is called {', '.join(sorted(missing))}; there are {', '.join(there)}")
+    if not names and without not in there:
+        return Joints(position, velocity)
+    chosen = [there.index(name) for name in names or there if name != without or names]
+    return Joints(position[chosen], velocity[chosen])
+
+
+def tool_message(stamp: int, tool: Tool) -> JointState:
+    """Width between the fingers as a position, and the peak of the contact force as an effort."""
+    return JointState(
+        header=header(stamp, TCP_FRAME),
+        name=[GRIPPER, CONTACT],
+        position=[tool.gripper_width, 0.0],
+        effort=[0.0, tool.peak_force],
+    )
+
+
+def tool_of(message: JointState) -> Tool:
+    """Width between the fingers and peak of the contact force."""
+    try:
+        width = message.position[message.name.index(GRIPPER)]
+        return Tool(width, message.effort[message.name.index(CONTACT)])
+    except (ValueError, IndexError) as error:
+        raise SpecError(
+            f"the state of the tool needs a position of {GRIPPER!r} and an effort of {CONTACT!r}; it names "
+            f"{list(message.name)}"
+        ) from error
+
+
+def image_message(stamp: int, image: np.ndarray, frame: str) -> Image:
+    """An RGB frame, uint8, shape (height, width, 3)."""
+    height, width, channels = image.shape
+    # array.array is the fast way to fill a sequence on every ROS distribution; numpy arrays take 1000 times as long.
+    data = array("B", image.tobytes())
+    return Image(
+        header=header(stamp, frame), height=height, width=width, encoding="rgb8", step=width * channels, data=data
+    )
+
+
+def image_of(message: Image) -> np.ndarray:
+    """An RGB frame, uint8, shape (height, width, 3); a view of the message where it is rgb8."""
+    known = _CHANNELS.get(message.encoding)
+    if known is None:
+        raise SpecError(f"image encoding {message.encoding!r} is not known; valid: {', '.join(_CHANNELS)}")
+    channels, order = known
+    data = np.frombuffer(message.data, np.uint8)
+    if message.step < message.width * channels or data.size != message.height * message.step:
+        raise SpecError(
+            f"an image of {message.width} x {message.height} px in {message.encoding} has {data.size} bytes in rows "
+            f"of {message.step}"
+        )
+    rows = data.reshape(message.height, message.step)[:, : message.width * channels]
+    pixels = rows.reshape(message.height, message.width, channels)
+    return pixels if order == (0, 1, 2) and channels == 3 else pixels[:, :, list(order)]
+
+
+def camera_info_message(
+    stamp: int,
+    size: tuple[int, int],
+    matrix: np.ndarray,
+    frame: str,
+    model: str = "plumb_bob",
+    distortion: tuple[float, ...] = (0.0,) * 5,
+) -> CameraInfo:
+    """Height and width of an image [px], the camera matrix, shape (3, 3), and the distortion."""
+    height, width = size
+    projection = np.hstack((matrix, np.zeros((3, 1))))
+    return CameraInfo(
+        header=header(stamp, frame),
+        height=height,
+        width=width,
+        distortion_model=model,
+        d=list(distortion),
+        k=matrix.ravel(),
+        r=np.eye(3).ravel(),
+        p=projection.ravel(),
+    )
+
+
+def lens_message(stamp: int, size: tuple[int, int], lens: CameraIntrinsics | None, frame: str) -> CameraInfo:
+    """What is known of the lens behind an image of this height and width [px]; None: that it is not calibrated."""
+    if lens is None:
+        return camera_info_message(stamp, size, np.zeros((3, 3)), frame, "", ())
+    return camera_info_message(stamp, size, lens.matrix, frame, lens.model, lens.distortion)
+
+
+def command_message(command: Command) -> MultiDOFJointTrajectory:
+    """A command: where the tcp, and the gripper if it is named, shall be, and for how long that counts."""
+    point = MultiDOFJointTrajectoryPoint(time_from_start=_duration(command.ttl))
+    transform = Transform()
+    translation, rotation = transform.translation, transform.rotation
+    translation.x, translation.y, translation.z = command.T_base_target.position.tolist()
+    rotation.w, rotation.x, rotation.y, rotation.z = command.T_base_target.quaternion.tolist()
+    point.transforms.append(transform)
+    names = [TCP_FRAME]
+    if command.gripper_width is not None:
+        gripper = Transform()
+        gripper.translation.x = command.gripper_width
+        point.transforms.append(gripper)
+        names.append(GRIPPER)
+    return MultiDOFJointTrajectory(header=header(command.stamp, BASE_FRAME), joint_names=names, points=[point])
+
+
+def stop_message(stamp: int) -> MultiDOFJointTrajectory:
+    """A stop: as in ROS's own controllers, a trajectory without points."""
+    return MultiDOFJointTrajectory(header=header(stamp, BASE_FRAME))
+
+
+def command_of(message: MultiDOFJointTrajectory) -> Command | None:
+    """The command; None for a stop."""
+    if not message.points:
+        return None
+    names, point = list(message.joint_names), message.points[0]
+    if len(message.points) != 1 or names not in ([TCP_FRAME], [TCP_FRAME, GRIPPER]):
+        raise SpecError(
+            f"a command has one point for tcp, or for tcp and gripper; got {len(message.points)} of {names}"
+        )
+    if len(point.transforms) != len(names):
+        raise SpecError(f"a command for {names} has {len(point.transforms)} transforms")
+    p, q = point.transforms[0].translation, point.transforms[0].rotation
+    target = Pose(np.array((p.x, p.y, p.z)), np.array((q.w, q.x, q.y, q.z)))
+    width = float(point.transforms[1].translation.x) if len(names) == 2 else None
+    duration = point.time_from_start
+    return Command(
+        stamp_of(message.header.stamp), duration.sec + duration.nanosec / NS_PER_S, target, gripper_width=width
+    )
+
+
+def joy_message(stamp: int, axes: np.ndarray, buttons: tuple[int, ...]) -> Joy:
+    """Axes and buttons of a device."""
+    return Joy(header=header(stamp, TCP_FRAME), axes=array("f", np.asarray(axes, np.float32)), buttons=list(buttons))
+
+
+def intervention_message(intervention: Intervention) -> Joy:
+    """An intervention: x, y, z, roll, pitch, yaw as axes; take over, close, open as buttons."""
+    gripper = intervention.gripper
+    buttons = (int(intervention.active), int(gripper < 0), int(gripper > 0))
+    return joy_message(intervention.stamp, intervention.motion, buttons)
+
+
+def intervention_of(message: Joy) -> Intervention:
+    """An intervention."""
+    if len(message.axes) != 6 or len(message.buttons) != 3:
+        raise SpecError(
+            f"an intervention has 6 axes and 3 buttons, this one {len(message.axes)} and {len(message.buttons)}"
+        )
+    active, close, opened = message.buttons
+    motion = np.array(message.axes, np.float32)
+    return Intervention(stamp_of(message.header.stamp), bool(active), motion, float(bool(opened)) - float(bool(close)))
+
+
+def _fill_pose(message: PoseMessage, pose: Pose) -> None:
+    p, q = message.position, message.orientation
+    p.x, p.y, p.z = pose.position.tolist()
+    q.w, q.x, q.y, q.z = pose.quaternion.tolist()
+
+
+def _duration(seconds: float) -> Duration:
+    whole, nanoseconds = divmod(round(seconds * NS_PER_S), NS_PER_S)
+    return Duration(sec=whole, nanosec=nanoseconds)

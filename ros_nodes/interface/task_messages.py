@@ -1,0 +1,164 @@
+"""What a task says that no standard message can: versioned JSON in a `std_msgs/String`, readable by `ros2 topic echo`.
+
+Each kind is a dataclass, checked field by field on arrival. Numbers cross without loss.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+from std_msgs.msg import String
+
+from robot_rl.config.components import SimulationConfig
+from robot_rl.env.task import TaskSpec
+from robot_rl.errors import LinkError
+from robot_rl.run.calibrations import CalibrationRecord
+from robot_rl.spec import ArraySpec
+
+VERSION = 2
+"""Of this file; both sides must have the same."""
+MAX_TEXT = 2**18
+"""Longest text [characters]."""
+_STRICT = ConfigDict(extra="forbid")
+
+
+def _settings(value: object) -> object:
+    """From a text: a mapping, which a strict dataclass does not take for itself."""
+    return SimulationConfig(**value) if isinstance(value, dict) else value
+
+
+@dataclass(frozen=True, config=_STRICT)
+class TaskHead:
+    """What there is to know of a task before it starts; latched.
+
+    Attributes:
+        spec: The fixed facts.
+        observations: Specs of the task's own part of the observation.
+        operator: Who can take over: `script`, `human` or `none`.
+        lockstep: Whether time waits for the actor.
+        image_size: Height and width of the frames [px].
+        cameras: Cameras that are published.
+        simulation: How a simulated arm moves, where that differs from the task's own; None on a real one.
+    """
+
+    spec: TaskSpec
+    observations: dict[str, ArraySpec]
+    operator: str
+    lockstep: bool
+    image_size: tuple[int, int]
+    cameras: tuple[str, ...]
+    simulation: Annotated[SimulationConfig | None, BeforeValidator(_settings)]
+
+
+@dataclass(frozen=True, config=_STRICT)
+class Estimates:
+    """The task's own part of the observation, for the state of that stamp [ns]."""
+
+    episode: int
+    stamp: int
+    values: dict[str, list[float]]
+
+
+@dataclass(frozen=True, config=_STRICT)
+class Verdict:
+    """How things stand after a step; given once a step. `stamp` [ns] is that of the state that was judged."""
+
+    episode: int
+    stamp: int
+    success: bool
+    reward: float
+    failure: str | None
+    metrics: dict[str, float]
+
+
+@dataclass(frozen=True, config=_STRICT)
+class Judgement:
+    """What a person says of an episode.
+
+    Attributes:
+        success: Whether it was one; None: no judgement, the running episode shall only end.
+        episode: A recorded episode; None: the running one, which ends with it.
+        reason: Why it shall end without a judgement.
+    """
+
+    success: bool | None
+    episode: str | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, config=_STRICT)
+class EpisodeStarted:
+    """The answer to `task/reset`. `stamp` [ns]: measurements from then on belong to the episode."""
+
+    episode: int
+    stamp: int
+
+
+@dataclass(frozen=True, config=_STRICT)
+class Advance:
+    """Lockstep: time shall advance to `until` [ns], once the command or stop of stamp `after` [ns] has arrived.
+
+    With `frames`, the cameras take a picture then.
+    """
+
+    until: int
+    after: int
+    frames: bool
+
+
+@dataclass(frozen=True, config=_STRICT)
+class Advanced:
+    """Lockstep: time stands at `now` [ns]; the newest state was measured at `stamp` [ns]."""
+
+    now: int
+    stamp: int
+
+
+@dataclass(frozen=True, config=_STRICT)
+class CameraCalibration:
+    """The calibration that a camera's lens is told by; latched. None: it is not calibrated."""
+
+    record: CalibrationRecord | None
+
+
+Content = TaskHead | Estimates | Verdict | Judgement | EpisodeStarted | Advance | Advanced | CameraCalibration
+Kind = TypeVar("Kind", TaskHead, Estimates, Verdict, Judgement, EpisodeStarted, Advance, Advanced, CameraCalibration)
+
+
+def to_text(content: Content) -> str:
+    """The text of a message."""
+    return json.dumps({"version": VERSION, **dataclasses.asdict(content)})
+
+
+def to_message(content: Content) -> String:
+    """The message."""
+    return String(data=to_text(content))
+
+
+def from_text(kind: type[Kind], text: str) -> Kind:
+    """What `to_text` made this text of.
+
+    Raises:
+        LinkError: if it is too long, malformed, or of another version.
+    """
+    if len(text) > MAX_TEXT:
+        raise LinkError(f"a {kind.__name__} of {len(text)} characters; allowed are {MAX_TEXT}")
+    try:
+        tree: Any = json.loads(text)
+    except ValueError as error:
+        raise LinkError(f"malformed {kind.__name__}: {error}") from error
+    if not isinstance(tree, dict) or "version" not in tree:
+        raise LinkError(f"malformed {kind.__name__}: it has no version")
+    if (version := tree.pop("version")) != VERSION:
+        raise LinkError(
+            f"a {kind.__name__} of version {version}, this program reads {VERSION}; run the same robot_rl on both sides"
+        )
+    try:
+        return TypeAdapter(kind).validate_python(tree)
+    except ValidationError as error:
+        faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()[:3])
+        raise LinkError(f"malformed {kind.__name__}: {faults}") from error

@@ -1,0 +1,127 @@
+"""Every topic and service, in one table: nodes take names from it, and `docs/ros2.md` shows it.
+
+Names are relative, so that a namespace or a remapping moves them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import PoseStamped, TwistStamped, WrenchStamped
+from rclpy.qos import QoSProfile
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import CameraInfo, Image, JointState, Joy
+from std_msgs.msg import Bool, Header, String, UInt8MultiArray
+from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import MultiDOFJointTrajectory
+
+from ros_nodes.interface import qos
+
+
+class Topic(NamedTuple):
+    """A topic.
+
+    Attributes:
+        name: Relative to the namespace; `{camera}` stands for a camera's name.
+        type: Of its messages.
+        qos: Of its publisher.
+        rate: How often, in words.
+        frame: Of its header.
+        about: What it carries.
+    """
+
+    name: str
+    type: type[Any]
+    qos: QoSProfile
+    rate: str
+    frame: str
+    about: str
+
+
+POSE = Topic("current_pose", PoseStamped, qos.MEASUREMENT, "100 Hz", "base", "measured pose of the tcp")
+TWIST = Topic("current_twist", TwistStamped, qos.MEASUREMENT, "100 Hz", "base", "measured twist of the tcp")
+WRENCH = Topic("wrench", WrenchStamped, qos.MEASUREMENT, "100 Hz", "tcp", "wrench on the tool, tared and filtered")
+JOINTS = Topic("joint_states", JointState, qos.MEASUREMENT, "100 Hz", "", "position and velocity of the arm's joints")
+TOOL = Topic(
+    "tool_state",
+    JointState,
+    qos.MEASUREMENT,
+    "100 Hz",
+    "tcp",
+    "gripper width; peak of the force since the last message",
+)
+IMAGE = Topic("camera/{camera}/image_raw", Image, qos.MEASUREMENT, "30 Hz", "{camera}_optical_frame", "RGB frames")
+CAMERA_INFO = Topic(
+    "camera/{camera}/camera_info", CameraInfo, qos.MEASUREMENT, "30 Hz", "{camera}_optical_frame", "camera matrix"
+)
+CALIBRATION = Topic(
+    "camera/{camera}/calibration",
+    String,
+    qos.LATCHED,
+    "once",
+    "",
+    "the calibration that it is told by (JSON); runs record it",
+)
+COMMAND = Topic(
+    "command",
+    MultiDOFJointTrajectory,
+    qos.COMMAND,
+    "10 Hz",
+    "base",
+    "set-point of tcp and gripper from the actor; `time_from_start` is how long it counts, no points means stop",
+)
+SAFE_COMMAND = Topic(
+    "safe_command", MultiDOFJointTrajectory, qos.COMMAND, "10 Hz", "base", "the same within all limits, for the arm"
+)
+JOY = Topic("joy", Joy, qos.EVENT, "100 Hz", "tcp", "the operator's device")
+TELEOP_TWIST = Topic(
+    "teleop/twist", TwistStamped, qos.EVENT, "by the device", "tcp", "the operator's device, as a twist"
+)
+INTERVENTION = Topic(
+    "intervention",
+    Joy,
+    qos.EVENT,
+    "as the device",
+    "tcp",
+    "axes: x y z roll pitch yaw; buttons: take over, close, open",
+)
+HEAD = Topic("task/head", String, qos.LATCHED, "once", "", "the task's facts (JSON)")
+ESTIMATES = Topic("task/estimates", String, qos.EVENT, "100 Hz", "", "the task's part of the observation (JSON)")
+VERDICT = Topic("task/verdict", String, qos.EVENT, "once a step", "", "success, failure, reward (JSON)")
+JUDGEMENT = Topic(
+    "operator/judgement", String, qos.EVENT, "by hand", "", "a person on the running episode, or a recorded one (JSON)"
+)
+QUESTION = Topic(
+    "operator/question", String, qos.LATCHED, "on change", "", "what the actor asks the person; empty: nothing"
+)
+HEARTBEAT = Topic("heartbeat", Header, qos.EVENT, "20 Hz each", "", "stamp, and the node's name as frame")
+ESTOP = Topic("estop", Bool, qos.EVENT, "by hand", "", "true latches the emergency stop")
+STOPPED = Topic("safety/stopped", String, qos.LATCHED, "on change", "", "why the arm holds; empty while it may move")
+DIAGNOSTICS = Topic("/diagnostics", DiagnosticArray, qos.EVENT, "1 Hz each", "", "rates, ages, skew, drops, refusals")
+TO_LEARNER = Topic("link/to_learner", UInt8MultiArray, qos.STREAM, "every step", "", "steps; checked, acknowledged")
+TO_ACTOR = Topic("link/to_actor", UInt8MultiArray, qos.STREAM, "every step", "", "parameters and progress")
+CLOCK = Topic("/clock", Clock, qos.EVENT, "lockstep only", "", "simulated time")
+ADVANCE = Topic("lockstep/advance", String, qos.EVENT, "lockstep only", "", "time shall go on until then (JSON)")
+ADVANCED = Topic("lockstep/advanced", String, qos.LATCHED, "lockstep only", "", "time stands there now (JSON)")
+
+TOPICS = tuple(value for value in globals().values() if isinstance(value, Topic))
+
+RESET = ("task/reset", Trigger)
+"""Starts the episode of the parameter `episode_seed`; answers when the arm is at its start pose."""
+READY_SERVICE = ("task/ready", Trigger)
+"""On a real robot: the scene is ready, the episode may begin."""
+SUCCESS_SERVICE, FAILURE_SERVICE = ("task/success", Trigger), ("task/failure", Trigger)
+"""On a real robot: a person's judgement of the running episode."""
+OPERATOR_RESET = ("operator/reset", SetBool)
+"""Tells the operator of a new episode; true: demonstrate it."""
+TARE_SERVICE = ("robot/tare", Trigger)
+"""Takes off what the wrench sensor says now: the tool must touch nothing."""
+DRIVE_SERVICE = ("calibrate/drive", SetBool)
+"""A person's consent that the arm is driven to the poses of a calibration; false takes it back, and the arm holds."""
+RECORD_SERVICE = ("recorder/record", SetBool)
+"""True begins a bag of all topics, false completes it; the answer names the file."""
+STOP_SERVICE = ("safety/estop", Trigger)
+"""Latches the emergency stop."""
+RELEASE_SERVICE = ("safety/release", Trigger)
+"""Releases it, once its cause is gone."""

@@ -1,0 +1,1 @@
+"""What every node is made of: base class, parameters, spinning."""

@@ -1,0 +1,109 @@
+"""What all our nodes have in common: a configuration, a heartbeat, diagnostics, and time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.clock import Clock, ClockType
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from rclpy.subscription import Subscription
+from rclpy.timer import Timer
+
+from robot_rl.clock import WallClock
+from robot_rl.errors import RobotRLError
+from ros_nodes.interface import topics
+from ros_nodes.interface.convert import header, time_message
+from ros_nodes.interface.topics import Topic
+
+HEARTBEAT_RATE = 20.0
+"""[Hz]"""
+
+
+class RobotNode(Node):
+    """A node with a heartbeat and diagnostics.
+
+    A subclass overrides `health` and `facts`.
+
+    Args:
+        name: Its name, unless a remapping changes it.
+        options: What `rclpy.node.Node` takes, e.g. `context`.
+    """
+
+    def __init__(self, name: str, **options: Any) -> None:
+        super().__init__(name, **options)
+        self.wall = WallClock()
+        self.problems: Counter[str] = Counter()
+        """How often what was refused or went wrong; shown in the diagnostics."""
+        self._heartbeats = self.publisher(topics.HEARTBEAT)
+        self._diagnostics = self.publisher(topics.DIAGNOSTICS)
+        self.timer(1.0 / HEARTBEAT_RATE, self._beat)
+        self.timer(1.0, self._diagnose)
+
+    def publisher(self, topic: Topic, **names: str) -> Publisher:
+        """A publisher of a topic, as the table says."""
+        return self.create_publisher(topic.type, topic.name.format(**names), topic.qos)
+
+    def subscribe(
+        self, topic: Topic, callback: Callable[[Any], None], profile: Any | None = None, **names: str
+    ) -> Subscription:
+        """A subscription; what the callback refuses with a `RobotRLError` is logged and counted.
+
+        Args:
+            topic: Which.
+            callback: Given each message.
+            profile: Quality of service other than that of the table.
+            names: What stands for `{camera}` and the like.
+        """
+
+        def guarded(message: Any) -> None:
+            try:
+                callback(message)
+            except RobotRLError as error:
+                self.problem(f"{topic.name.format(**names)}: {error}")
+
+        return self.create_subscription(topic.type, topic.name.format(**names), guarded, profile or topic.qos)
+
+    def timer(self, period: float, callback: Callable[[], None]) -> Timer:
+        """Calls back every `period` [s] of real time, whatever the simulated time does."""
+        return self.create_timer(period, callback, clock=Clock(clock_type=ClockType.STEADY_TIME))
+
+    def problem(self, text: str) -> None:
+        """Counts something that was refused or went wrong, and says so, at most once a second for each text."""
+        if self.problems[text] == 0 or len(self.problems) < 100:
+            self.problems[text] += 1
+        self.get_logger().warning(text, throttle_duration_sec=1.0)
+
+    def health(self) -> tuple[bytes, str]:
+        """Level (`DiagnosticStatus.OK` and so on) and a sentence."""
+        return DiagnosticStatus.OK, "ok"
+
+    def facts(self) -> Mapping[str, object]:
+        """Figures for the diagnostics."""
+        return {}
+
+    def _beat(self) -> None:
+        self._heartbeats.publish(header(self.wall.now(), self.get_name()))
+
+    def _diagnose(self) -> None:
+        level, message = self.health()
+        facts = {**self.facts(), **{f"refused: {text[:120]}": n for text, n in self.problems.most_common(5)}}
+        values = [KeyValue(key=key, value=_text(value)) for key, value in facts.items()]
+        status = DiagnosticStatus(
+            level=level, name=self.get_fully_qualified_name(), message=message, hardware_id="", values=values
+        )
+        array = DiagnosticArray(status=[status])
+        array.header.stamp = time_message(self.wall.now())
+        self._diagnostics.publish(array)
+
+
+def is_neighbour(node: Node, full_name: str) -> bool:
+    """Whether a node of that full name, e.g. `/left/sim_node`, is in the same namespace: part of the same robot."""
+    return full_name.rpartition("/")[0] == node.get_namespace().rstrip("/")
+
+
+def _text(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

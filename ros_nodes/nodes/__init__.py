@@ -1,0 +1,1 @@
+"""The executables: one node a file."""

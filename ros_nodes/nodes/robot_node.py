@@ -1,0 +1,142 @@
+"""A real arm behind our topics: an `ArmBackend`, and `CommandFollower` on the way to it.
+
+What arrives on `safe_command` is followed until it expires; then, without measurements, on a stop and at the end of the
+node, the arm holds. The one backend of today is a Cartesian controller behind topics; the simulated arm has a node of
+its own, which also simulates the task.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticStatus
+from rclpy.publisher import Publisher
+from std_srvs.srv import Trigger
+from trajectory_msgs.msg import MultiDOFJointTrajectory
+
+from robot_rl.arm.command_follower import CommandFollower
+from robot_rl.arm.driver import ArmBackend
+from robot_rl.arm.wrench_filter import ContactWrench
+from robot_rl.clock import NS_PER_S
+from robot_rl.config.nodes import RobotNodeConfig
+from robot_rl.env.state_assembler import Freshness, StateAssembler, Tool
+from robot_rl.errors import RobotRLError
+from ros_nodes.drivers.crisp import CartesianTopics
+from ros_nodes.interface import convert, topics
+from ros_nodes.node.parameters import declare, refuse_changes
+from ros_nodes.node.robot_node_base import RobotNode
+from ros_nodes.node.spin import run_with_threads
+
+WATCH_RATE = 100.0
+"""How often it looks for what has expired [Hz]."""
+
+
+class ArmNode(RobotNode):
+    """The node; its parameters are those of `RobotNodeConfig`."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("robot_node", **options)
+        self.config = config = declare(self, RobotNodeConfig)
+        refuse_changes(self, RobotNodeConfig)
+        self._parts = StateAssembler(freshness=Freshness(max_age=config.max_age))
+        self._contact = ContactWrench(config.wrench_cutoff)
+        self._gripper_width = 0.0
+        names = (topics.POSE, topics.TWIST, topics.WRENCH, topics.JOINTS)
+        self._streams: dict[str, Publisher] = {
+            part: self.publisher(topic)
+            for part, topic in zip(("pose", "twist", "wrench", "joints"), names, strict=True)
+        }
+        self._tool = self.publisher(topics.TOOL)
+        self._due: dict[str, int] = {}  # when each part may be published again [ns]
+        self._backend: ArmBackend = CartesianTopics(self, config)
+        self._follower = CommandFollower(self._backend, config.max_age)
+        self._followed = self._refused = 0
+        self._backend.start(self._take)
+        self.subscribe(topics.SAFE_COMMAND, self._follow)
+        self.create_service(Trigger, topics.TARE_SERVICE[0], self._on_tare)
+        self.timer(1.0 / WATCH_RATE, lambda: self._follower.look(self.wall.now(), self._age()))
+        if not config.wrench_topic:
+            self.get_logger().warning("no wrench_topic: forces are not known, and no limit on them counts")
+
+    def destroy_node(self) -> None:
+        """Has the arm hold first."""
+        self._follower.stop("its node has ended")
+        super().destroy_node()
+
+    def health(self) -> tuple[bytes, str]:
+        """Whether the arm would obey."""
+        if faults := self._backend.faults():
+            return DiagnosticStatus.ERROR, "; ".join(faults)
+        doing = f"the arm holds: {self._follower.holds}" if self._follower.holds else "the arm follows commands"
+        if not self.config.wrench_topic:
+            return DiagnosticStatus.WARN, f"{doing}; forces are not measured"
+        return DiagnosticStatus.OK, doing
+
+    def facts(self) -> Mapping[str, object]:
+        """Commands by what became of them, and how much is measured."""
+        now = self.wall.now()
+        ages = {f"{part} age_s": self._parts.age(part, now) for part in self._streams}
+        received = {f"received {part}": count for part, count in self._parts.received.items()}
+        return {"followed": self._followed, "refused": self._refused} | ages | received
+
+    def _follow(self, message: MultiDOFJointTrajectory) -> None:
+        try:
+            command = convert.command_of(message)
+            if command is None:
+                self._follower.stop("it was told to stop")
+                return
+            self._follower.command(command, self.wall.now(), self._age())
+        except RobotRLError:
+            self._refused += 1
+            raise
+        self._followed += 1
+
+    def _take(self, part: str, stamp: int, value: Any) -> None:
+        """Publishes a measurement, unless it is broken or comes too soon after the one before."""
+        if part == "gripper":
+            self._gripper_width = float(value)
+            return
+        if not self._parts.add(part, stamp, value, self.wall.now()):
+            self.problem(f"the {part} was refused: its {self._parts.last_refusal(part)}")
+            return
+        if part == "wrench":
+            value = self._contact.add(stamp, value)  # also those in between: their peak counts
+        if stamp < self._due.get(part, 0):
+            return
+        self._due[part] = stamp + round(0.9 * NS_PER_S / self.config.state_rate)
+        self._streams[part].publish(_message(part, stamp, value))
+        if part == "pose":
+            tool = Tool(self._gripper_width, self._contact.take_peak())
+            self._tool.publish(convert.tool_message(stamp, tool))
+
+    def _age(self) -> float:
+        return self._parts.age("pose", self.wall.now())
+
+    def _on_tare(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        del request  # holds nothing
+        response.success = bool(self.config.wrench_topic) and self._contact.tare()
+        response.message = "tared" if response.success else "no wrench has been measured"
+        return response
+
+
+def _message(part: str, stamp: int, value: Any) -> Any:
+    if part == "joints":
+        names = [f"joint{number}" for number in range(1, len(value.position) + 1)]
+        return convert.joints_message(stamp, names, value)
+    makers: dict[str, Callable[[int, Any], Any]] = {
+        "pose": convert.pose_message,
+        "twist": convert.twist_message,
+        "wrench": convert.wrench_message,
+    }
+    return makers[part](stamp, value)
+
+
+def main() -> int:
+    """Runs the node."""
+    return run_with_threads(ArmNode)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

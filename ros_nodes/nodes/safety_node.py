@@ -1,0 +1,191 @@
+"""Between whoever commands and the arm, in a process of its own: `CommandGuard` over topics.
+
+Every message on `command` leads to exactly one on `safe_command`: the command within its limits, or a stop. Without
+heartbeats of the required nodes, with two nodes that command, or after an emergency stop, only stops go out.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticStatus
+from geometry_msgs.msg import PoseStamped, WrenchStamped
+from std_msgs.msg import Bool, Header, String
+from std_srvs.srv import Trigger
+from trajectory_msgs.msg import MultiDOFJointTrajectory
+
+from robot_rl.config.nodes import SafetyNodeConfig
+from robot_rl.env.command_limits import LATCHED, CommandGuard, unheard
+from robot_rl.errors import CommandRefusedError, RobotRLError
+from ros_nodes.interface import convert, qos, topics
+from ros_nodes.node.parameters import declare, refuse_changes
+from ros_nodes.node.robot_node_base import RobotNode
+from ros_nodes.node.spin import run
+
+WATCH_RATE = 50.0
+"""How often it looks for what is missing [Hz]."""
+
+
+class SafetyNode(RobotNode):
+    """The node; its parameters are those of `SafetyNodeConfig`."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("safety_node", **options)
+        self.config = declare(self, SafetyNodeConfig)
+        refuse_changes(self, SafetyNodeConfig)
+        self.guard = CommandGuard(self.config)
+        self._beats: dict[str, float] = {}
+        self._silent: str | None = None  # who was silent when it last looked
+        self._stopped: str | None = None
+        self._passed = self._limited = self._refused = 0
+        self._simulated = bool(self.get_parameter("use_sim_time").value)
+        # What is measured comes before what is commanded, also where both wait for the executor.
+        self.subscribe(topics.POSE, self._take_pose, qos.LOCKSTEP_READING if self._simulated else qos.READING)
+        self.subscribe(topics.WRENCH, self._take_wrench, qos.LOCKSTEP_READING if self._simulated else qos.READING)
+        self.subscribe(topics.HEARTBEAT, self._take_heartbeat)
+        self.subscribe(topics.ESTOP, self._take_estop)
+        self._safe = self.publisher(topics.SAFE_COMMAND)
+        self._state = self.publisher(topics.STOPPED)
+        self._command_topic = self.subscribe(topics.COMMAND, self._take_command).topic_name
+        self.create_service(Trigger, topics.STOP_SERVICE[0], self._on_stop)
+        self.create_service(Trigger, topics.RELEASE_SERVICE[0], self._on_release)
+        self.timer(1.0 / WATCH_RATE, self._watch)
+        self._say("")
+        self.get_logger().info("limits commands, but is no certified safety function: keep the robot's own")
+
+    def health(self) -> tuple[bytes, str]:
+        """Whether the arm may move."""
+        return (DiagnosticStatus.ERROR, self._stopped) if self._stopped else (DiagnosticStatus.OK, "the arm may move")
+
+    def facts(self) -> Mapping[str, object]:
+        """Commands by what became of them."""
+        return {"passed": self._passed, "limited": self._limited, "refused": self._refused}
+
+    # What it hears.
+
+    def _take_pose(self, message: PoseStamped) -> None:
+        self.guard.measured_pose(
+            convert.pose_of(message.pose), convert.stamp_of(message.header.stamp), self._machine_time()
+        )
+
+    def _take_wrench(self, message: WrenchStamped) -> None:
+        self.guard.measured_wrench(
+            convert.wrench_of(message), convert.stamp_of(message.header.stamp), self._machine_time()
+        )
+
+    def _take_heartbeat(self, message: Header) -> None:
+        self._beats[message.frame_id] = time.monotonic()
+
+    def _take_estop(self, message: Bool) -> None:
+        if message.data:
+            self._trip("asked for on the topic estop")
+
+    def _take_command(self, message: MultiDOFJointTrajectory) -> None:
+        stamp = convert.stamp_of(message.header.stamp)
+        try:
+            if (reason := self._reason(stamp)) is not None:
+                self._announce(reason)
+                raise CommandRefusedError(reason)
+            command = convert.command_of(message)
+            if command is None:
+                self._stop(stamp)
+                return
+            guarded = self.guard.check(command, self._now(stamp))
+        except RobotRLError as error:
+            self._refused += 1
+            self._stop(stamp)
+            self.problem(f"command refused: {error}")
+            return
+        self._passed += 1
+        self._limited += bool(guarded.limited)
+        if guarded.limited:
+            self.get_logger().warning(f"command limited: {', '.join(guarded.limited)}", throttle_duration_sec=1.0)
+        self._safe.publish(convert.command_message(guarded.command))
+
+    # What it does.
+
+    def _watch(self) -> None:
+        """Stops the arm when something is missing, rather than with the next command."""
+        before, self._silent = self._silent, self._unheard()
+        if self._silent is not None and before is None:
+            return  # once more: if this process was held up, their heartbeats are waiting to be read
+        reason = self._reason()
+        if reason is not None and self._stopped is None:
+            self._stop(self.wall.now() if not self._simulated else 0)
+        self._announce(reason)
+
+    def _announce(self, reason: str | None) -> None:
+        """Says why the arm may not move, or that it may, when that changes."""
+        if _kind(reason) != _kind(self._stopped):
+            self._say(reason or "")
+            if reason is not None:
+                self.get_logger().error(f"the arm holds: {reason}", throttle_duration_sec=1.0)
+        self._stopped = reason
+
+    def _reason(self, stamp: int | None = None) -> str | None:
+        """Why the arm may not move now; None if it may."""
+        if self.guard.tripped is not None:
+            return f"{LATCHED}{self.guard.tripped}; release it by hand"
+        writers = self.count_publishers(self._command_topic)
+        if writers > 1:
+            names = sorted(i.node_name for i in self.get_publishers_info_by_topic(self._command_topic))
+            return f"{writers} nodes publish commands: {', '.join(names)}; only one may"
+        if self._simulated and stamp is None:
+            return None  # time waits for whoever is late
+        return self._silent or self.guard.stale(self._now(stamp))
+
+    def _unheard(self) -> str | None:
+        """Which required node is silent. Where time waits for them, they may be."""
+        required = () if self._simulated else self.config.required_nodes
+        return unheard(self._beats, required, self.config.heartbeat_timeout, time.monotonic())
+
+    def _now(self, stamp: int | None) -> int:
+        """Time [ns]. Simulated time is known from the newest command: it waits for nobody else."""
+        return stamp if self._simulated and stamp is not None else self.wall.now()
+
+    def _machine_time(self) -> int | None:
+        """Time [ns], with which stamps can be compared; None where time is simulated."""
+        return None if self._simulated else self.wall.now()
+
+    def _stop(self, stamp: int) -> None:
+        self.guard.stop(stamp)
+        self._safe.publish(convert.stop_message(stamp))
+
+    def _trip(self, reason: str) -> None:
+        self.guard.trip(reason)
+        self._watch()
+
+    def _say(self, reason: str) -> None:
+        self._state.publish(String(data=reason))
+
+    def _on_stop(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        del request  # holds nothing
+        self._trip("asked for by the service safety/estop")
+        response.success, response.message = True, "latched; release it with safety/release"
+        return response
+
+    def _on_release(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        del request  # holds nothing
+        self.guard.release()
+        self._watch()
+        response.success = self._stopped is None
+        response.message = self._stopped or "the arm may move"
+        return response
+
+
+def _kind(reason: str | None) -> str | None:
+    """A reason without its figures, which change all the time."""
+    return None if reason is None else re.sub(r"[\d.]+", "", reason)
+
+
+def main() -> int:
+    """Runs the node."""
+    return run(SafetyNode)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""What `sim_node` puts behind the topics: the scene of a task, or one in which a camera can be calibrated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from calibration.result import CameraIntrinsics, SimulatedArm, load_intrinsics, load_result
+from robot_rl.config.components import SimulationConfig
+from robot_rl.config.nodes import SimNodeConfig
+from robot_rl.env.registry import make_workcell
+from robot_rl.env.task import Workcell, WorkcellOptions
+from robot_rl.errors import ConfigError, PluginError
+from ros_nodes.node.parameters import named_values
+from sim.calibration.cell import Truth, calibration_workcell, draw_truth
+from sim.calibration.rig import Plate
+
+
+class Mirror(NamedTuple):
+    """What is simulated.
+
+    Attributes:
+        cell: The workcell.
+        image_size: Height and width of its frames [px].
+        simulation: How the arm moves, where that differs from the task's own.
+        calibrations: Files by the camera whose lens is told by them.
+        lenses: What they say.
+    """
+
+    cell: Workcell
+    image_size: tuple[int, int]
+    simulation: SimulationConfig
+    calibrations: dict[str, Path]
+    lenses: dict[str, CameraIntrinsics]
+
+
+def make_mirror(config: SimNodeConfig) -> Mirror:
+    """The simulated workcell that the parameters ask for.
+
+    Raises:
+        CalibrationError: if a file is no such calibration, or of another camera, resolution or robot.
+        ConfigError: if a board is to be seen by more or less than one camera.
+        PluginError: if a board is asked for and OpenCV is not installed.
+        UnknownNameError: if there is no such task or camera.
+    """
+    simulation, robot = SimulationConfig(), config.robot or None
+    if config.arm:
+        arm, _ = load_result(Path(config.arm).expanduser(), SimulatedArm)
+        arm.require(robot=robot)
+        simulation = arm.settings
+    named = named_values("calibrations", config.calibrations, config.cameras)
+    files = {name: Path(file).expanduser() for name, file in named.items()}
+    lenses = {name: load_intrinsics(file, camera=name, robot=robot) for name, file in files.items()}
+    truth = _truth(config) if config.board else None
+    size = (truth.lens.height, truth.lens.width) if truth is not None else (config.image_size, config.image_size)
+    for lens in lenses.values():
+        lens.require(size=size[::-1])
+    options = WorkcellOptions(config.cameras, size, realtime=not config.lockstep, simulation=simulation)
+    cell = make_workcell(config.task, options) if truth is None else _with_board(config.board, truth, options)
+    return Mirror(cell, size, simulation, files, lenses)
+
+
+def _truth(config: SimNodeConfig) -> Truth:
+    if len(config.cameras) != 1:
+        raise ConfigError(f"with a board there is one camera; cameras are {', '.join(config.cameras) or 'none'}")
+    return draw_truth(config.mounting, config.cameras[0], config.episode_seed)
+
+
+def _with_board(board: str, truth: Truth, options: WorkcellOptions) -> Workcell:
+    try:
+        from calibration.camera.board import Board
+    except ImportError as error:
+        raise PluginError(f"a board needs OpenCV ({error}): pip install 'robot_rl[calibration]'") from error
+    seen = Board.parse(board)
+    return calibration_workcell(Plate(seen.black(), seen.extent, seen.margin), truth, options)

@@ -1,0 +1,302 @@
+"""The simulated arm behind the robot's topics, with its task and its scripted operator.
+
+In real time it runs by itself, as a robot does. In lockstep time stands still until `lockstep/advance` moves it, and
+what it then measures, judges and decides comes once, in the order in which an environment in one process asks for it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.timer import Timer
+from rosgraph_msgs.msg import Clock as ClockMessage
+from sensor_msgs.msg import CameraInfo
+from std_msgs.msg import String
+from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import MultiDOFJointTrajectory
+
+from robot_rl.clock import NS_PER_S
+from robot_rl.config.nodes import SimNodeConfig
+from robot_rl.data.schema import Source
+from robot_rl.env.robot_io import RobotState
+from robot_rl.env.state_assembler import Joints, Tool
+from robot_rl.errors import StaleStateError
+from robot_rl.run.calibrations import read_record
+from robot_rl.teleop.remote_device import as_device
+from ros_nodes.bridge.ros_operator import FACT, PersonReady
+from ros_nodes.interface import convert, topics
+from ros_nodes.interface.task_messages import (
+    Advance,
+    Advanced,
+    CameraCalibration,
+    EpisodeStarted,
+    Estimates,
+    TaskHead,
+    Verdict,
+    from_text,
+    to_message,
+    to_text,
+)
+from ros_nodes.node.parameters import declare, refuse_changes
+from ros_nodes.node.robot_node_base import RobotNode
+from ros_nodes.node.spin import run
+from ros_nodes.nodes.sim_cell import make_mirror
+
+PIECE = NS_PER_S // 100
+"""In lockstep, time between two looks at what has arrived [ns]."""
+JITTER = NS_PER_S // 200
+"""How far the simulation's time may be from the wall clock's before the stamps follow it again [ns]."""
+VERDICT_LEAD = 0.015
+"""In real time, how long before the end of a control period the step is judged [s]: the verdict shall arrive in it."""
+
+
+class SimNode(RobotNode):
+    """The node; its parameters are those of `SimNodeConfig`."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("sim_node", **options)
+        self.config = config = declare(self, SimNodeConfig)
+        self._seed = config.episode_seed
+        refuse_changes(self, SimNodeConfig, {"episode_seed": self._set_seed})
+        mirror = make_mirror(config)
+        self.cell, size, self._lenses = mirror.cell, mirror.image_size, mirror.lenses
+        self._io: Any = self.cell.io  # MuJoCo's: it can also give frames apart from the rest
+        self._task, self._spec = self.cell.task, self.cell.task.spec
+        self._person = PersonReady(self) if config.operator == "person" else None
+        self._operator = self.cell.operator if self._person is None else None
+        self._episode = 0
+        self._offset = 0  # from the simulation's time to the stamps [ns]
+        self._last_state = self._last_frame = -1
+        self._last_command = -1  # stamp of the newest command or stop
+        self._judge_at: int | None = None  # simulation's time at which the running step is judged [ns]
+        self._hand = as_device(self._spec, None)  # what the operator's hand does
+        self._hand_stamp = -1
+        self._goal: Advance | None = None
+        self._make_publishers(config)
+        for name, publisher in self._calibrations.items():
+            file = mirror.calibrations.get(name)
+            record = read_record(f"{name}={file}") if file is not None else None
+            publisher.publish(to_message(CameraCalibration(record)))
+        self._make_subscriptions()
+        if config.lockstep:
+            self._pacer: Timer = self.timer(1e-4, self._advance_piece)
+            self._pacer.cancel()
+        else:
+            self.timer(1.0 / config.state_rate, self._tick)
+            if config.cameras:
+                self.timer(1.0 / config.camera_rate, self._publish_frames)
+        self._begin_episode()
+        operator = "none" if self._operator is None else self.cell.operator_source.name.lower()
+        operator = operator if self._person is None else Source.HUMAN.name.lower()
+        observed = dict(self._task.observation_specs())
+        head = TaskHead(self._spec, observed, operator, config.lockstep, size, config.cameras, mirror.simulation)
+        self._head.publish(to_message(head))
+
+    def facts(self) -> Mapping[str, object]:
+        """Whether a person is waited for, who shall demonstrate."""
+        return {FACT: self._person is not None and self._person.waits}
+
+    def destroy_node(self) -> None:
+        """Releases the cameras, too."""
+        self.cell.close()
+        super().destroy_node()
+
+    def _make_publishers(self, config: SimNodeConfig) -> None:
+        self._pose, self._twist = self.publisher(topics.POSE), self.publisher(topics.TWIST)
+        self._wrench, self._joints = self.publisher(topics.WRENCH), self.publisher(topics.JOINTS)
+        self._tool, self._joy = self.publisher(topics.TOOL), self.publisher(topics.JOY)
+        self._head, self._estimates = self.publisher(topics.HEAD), self.publisher(topics.ESTIMATES)
+        self._verdicts = self.publisher(topics.VERDICT)
+        self._images = {name: self.publisher(topics.IMAGE, camera=name) for name in config.cameras}
+        self._infos = {name: self.publisher(topics.CAMERA_INFO, camera=name) for name in config.cameras}
+        self._calibrations = {name: self.publisher(topics.CALIBRATION, camera=name) for name in config.cameras}
+        if config.lockstep:
+            self._time_out, self._advanced = self.publisher(topics.CLOCK), self.publisher(topics.ADVANCED)
+
+    def _make_subscriptions(self) -> None:
+        self.subscribe(topics.SAFE_COMMAND, self._follow)
+        self.create_service(Trigger, topics.RESET[0], self._on_reset)
+        group = ReentrantCallbackGroup()  # of its own: while it waits for a person, everything else goes on
+        self.create_service(SetBool, topics.OPERATOR_RESET[0], self._on_operator_reset, callback_group=group)
+        if self.config.lockstep:
+            self.subscribe(topics.ADVANCE, self._on_advance)
+
+    # ------------------------------------------------------------------- time
+
+    def _tick(self) -> None:
+        """Real time: lets the physics catch up, publishes what it measured, and judges the step when it is due."""
+        wall = self.wall.now()
+        now = self.cell.clock.now()  # may take long, if the physics has to catch up
+        offset = wall - now
+        if abs(offset - self._offset) > JITTER:
+            self._offset = offset
+        state = self._measure(images=False)
+        if state is None:
+            return
+        if state.stamp > self._last_state:
+            self._publish_state(state)
+            self._publish_hand()
+        if self._judge_at is not None and now >= self._judge_at:
+            self._judge_at = None
+            self._judge(state)
+
+    def _on_advance(self, message: String) -> None:
+        self._goal = from_text(Advance, message.data)
+        self._pacer.reset()
+
+    def _advance_piece(self) -> None:
+        """Lockstep: a little at a time, so that a stop comes in time."""
+        goal, now = self._goal, self._io.now()
+        if goal is None or self._last_command < goal.after:  # the command that belongs to it is on its way
+            self._pacer.cancel()
+            return
+        self._io.sleep_until(min(now + PIECE, goal.until))
+        if self._io.now() >= goal.until:
+            self._goal = None
+            state = self._measure(images=goal.frames)
+            if state is not None:
+                self._publish_state(state)
+                self._publish_images(state.stamp, state.images)
+                self._judge(state)
+            self._say_time(self._last_state)
+
+    def _say_time(self, stamp: int) -> None:
+        now = self._io.now()
+        self._time_out.publish(ClockMessage(clock=convert.time_message(now)))
+        self._advanced.publish(to_message(Advanced(now=now, stamp=stamp)))
+
+    # ---------------------------------------------------------------- sensing
+
+    def _measure(self, *, images: bool) -> RobotState | None:
+        """The newest state; None while the sensors are dead. Then nothing is published, but the arm goes on."""
+        try:
+            state: RobotState = self._io.read(images=images)
+        except StaleStateError as error:
+            self.problem(f"the sensors: {error}")
+            return None
+        return state
+
+    def _publish_state(self, state: RobotState) -> None:
+        self._last_state = state.stamp
+        stamp = state.stamp + self._offset
+        self._pose.publish(convert.pose_message(stamp, state.T_base_tcp))
+        self._twist.publish(convert.twist_message(stamp, state.twist))
+        self._wrench.publish(convert.wrench_message(stamp, state.wrench))
+        names = [f"joint{number}" for number in range(1, len(state.joint_position) + 1)]
+        self._joints.publish(convert.joints_message(stamp, names, Joints(state.joint_position, state.joint_velocity)))
+        self._tool.publish(convert.tool_message(stamp, Tool(state.gripper_width, state.peak_force)))
+        values = self._task.observe(state, self._T_base_reset)
+        estimates = {key: np.asarray(value, float).tolist() for key, value in values.items()}
+        self._estimates.publish(to_message(Estimates(self._episode, stamp, estimates)))
+
+    def _publish_frames(self) -> None:
+        stamp, images = self._io.frames()
+        if stamp > self._last_frame:
+            self._publish_images(stamp, images)
+
+    def _publish_images(self, stamp: int, images: Any) -> None:
+        self._last_frame = stamp
+        for name, image in images.items():
+            frame = topics.IMAGE.frame.format(camera=name)
+            self._images[name].publish(convert.image_message(stamp + self._offset, image, frame))
+            self._infos[name].publish(self._info(stamp + self._offset, name, image.shape[:2], frame))
+
+    def _info(self, stamp: int, name: str, size: tuple[int, int], frame: str) -> CameraInfo:
+        """What is said of a camera's lens: what its calibration found, or what the renderer knows."""
+        lens = self._lenses.get(name)
+        if lens is None:
+            return convert.camera_info_message(stamp, size, self._io.camera_matrix(name), frame)
+        return convert.lens_message(stamp, size, lens, frame)
+
+    # ----------------------------------------------------------------- acting
+
+    def _follow(self, message: MultiDOFJointTrajectory) -> None:
+        stamp = convert.stamp_of(message.header.stamp)
+        self._last_command = max(self._last_command, stamp)
+        if self._goal is not None:
+            self._pacer.reset()
+        command = convert.command_of(message)
+        if command is None:
+            self._io.stop()
+            return
+        sent = stamp - self._offset
+        self._io.command(type(command)(sent, command.ttl, command.T_base_target, command.gripper_width))
+        if not self.config.lockstep:
+            self._judge_at = sent + round((self._spec.control_period - VERDICT_LEAD) * NS_PER_S)
+
+    # -------------------------------------------------------------- the task
+
+    def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        del request  # holds nothing
+        started = self._begin_episode()
+        response.success, response.message = True, to_text(started)
+        return response
+
+    def _begin_episode(self) -> EpisodeStarted:
+        self._task.reset(self._seed)
+        self._episode += 1
+        self._judge_at, self._goal, self._operator_began = None, None, False
+        self._hand = as_device(self._spec, None)
+        if not self.config.lockstep:
+            wall = self.wall.now()
+            self._offset = wall - self.cell.clock.now()
+        state = self._io.read(images=self.config.lockstep)
+        self._T_base_reset = state.T_base_tcp
+        self._publish_state(state)
+        if self.config.lockstep:
+            self._publish_images(state.stamp, state.images)
+            self._say_time(state.stamp)
+        self._newest = state
+        return EpisodeStarted(self._episode, state.stamp + self._offset)
+
+    def _judge(self, state: RobotState) -> None:
+        """Once a step: how it stands, and what the operator does next."""
+        outcome = self._task.evaluate(state)
+        stamp = state.stamp + self._offset
+        metrics = {name: float(value) for name, value in outcome.metrics.items()}
+        verdict = Verdict(self._episode, stamp, outcome.success, outcome.reward, outcome.failure, metrics)
+        self._verdicts.publish(to_message(verdict))
+        self._newest = state
+        self._decide()
+
+    async def _on_operator_reset(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        if self._person is not None:
+            response.success = not request.data or await self._person.wait()
+            response.message = "" if response.success else "another demonstration was asked for meanwhile"
+            return response
+        if self._operator is None:
+            response.message = f"task {self._spec.name} has no operator"
+            return response
+        self._operator.reset(self._seed, request.data)
+        self._operator_began = True
+        self._decide()
+        response.success, response.message = True, str(self._hand_stamp)
+        return response
+
+    def _decide(self) -> None:
+        """Has the operator look and act, once a step."""
+        if self._operator is not None and self._operator_began:
+            self._hand = as_device(self._spec, self._operator.act(self._newest, self._T_base_reset))
+        self._publish_hand()
+
+    def _publish_hand(self) -> None:
+        """As a device does: stamped when it is read. In lockstep, when what the operator saw was measured."""
+        if self._operator is not None:  # a scripted one; a person has a device
+            self._hand_stamp = self._newest.stamp + self._offset if self.config.lockstep else self.wall.now()
+            self._joy.publish(convert.joy_message(self._hand_stamp, *self._hand))
+
+    def _set_seed(self, seed: int) -> None:
+        self._seed = seed
+
+
+def main() -> int:
+    """Runs the node."""
+    return run(SimNode)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,155 @@
+"""A task on a real robot, of which a person makes the scene ready and judges the outcome.
+
+It is the other side of `RosTask`, as `sim_node` is in simulation. The person says that the scene is ready, that the
+task is done, or that it has failed: by buttons of the device on `joy`, or by services.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import TypeAdapter, ValidationError
+from rclpy.callback_groups import ReentrantCallbackGroup
+from sensor_msgs.msg import Joy
+from std_srvs.srv import SetBool, Trigger
+
+from robot_rl.config.nodes import TaskNodeConfig
+from robot_rl.env.task import TaskSpec
+from robot_rl.errors import ConfigError
+from ros_nodes.bridge.ros_operator import FACT, PersonReady, to_make_ready
+from ros_nodes.interface import topics
+from ros_nodes.interface.task_messages import EpisodeStarted, Estimates, TaskHead, Verdict, to_message, to_text
+from ros_nodes.node.parameters import declare, refuse_changes
+from ros_nodes.node.robot_node_base import RobotNode
+from ros_nodes.node.spin import run
+
+ESTIMATE_RATE = 20.0
+"""How often it says that it estimates nothing [Hz]: who reads an observation waits for that."""
+
+
+class TaskNode(RobotNode):
+    """The node; its parameters are those of `TaskNodeConfig`."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("task_node", **options)
+        self.config = config = declare(self, TaskNodeConfig)
+        refuse_changes(self, TaskNodeConfig, {"episode_seed": lambda _: None})
+        self.spec = load_task(Path(config.file).expanduser(), config.task)
+        self._episode = 0
+        self._person = PersonReady(self)
+        self._judged = True  # whether there is nothing to be judged
+        self._outcomes = {"success": 0, "failure": 0}
+        self._held: tuple[bool, bool] = (False, False)  # buttons
+        self._verdicts, self._estimates = self.publisher(topics.VERDICT), self.publisher(topics.ESTIMATES)
+        self._tare = self.create_client(Trigger, topics.TARE_SERVICE[0])
+        # In a group of its own: while it waits for the person, everything else goes on.
+        self.create_service(Trigger, topics.RESET[0], self._on_reset, callback_group=ReentrantCallbackGroup())
+        self.create_service(SetBool, topics.OPERATOR_RESET[0], self._on_operator_reset)
+        for (name, kind), say in (
+            (topics.SUCCESS_SERVICE, lambda: self._judge(True)),
+            (topics.FAILURE_SERVICE, lambda: self._judge(False)),
+        ):
+            self.create_service(kind, name, _answering(say))
+        self.subscribe(topics.JOY, self._take_joy)
+        self.timer(1.0 / ESTIMATE_RATE, self._estimate)
+        size = (config.image_size, config.image_size)
+        head = TaskHead(self.spec, {}, "human", False, size, self.spec.cameras, None)
+        self.publisher(topics.HEAD).publish(to_message(head))
+
+    def facts(self) -> Mapping[str, object]:
+        """Episodes by their outcome, and whether somebody is waited for."""
+        return {"episodes": self._episode, **self._outcomes, FACT: self._person.waits}
+
+    async def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        del request  # holds nothing
+        self._judged = True
+        self.get_logger().info(
+            f"{to_make_ready(self.spec)}; then press button {self.config.success_button} "
+            f"or call {self.resolve_service_name(topics.READY_SERVICE[0])}"
+        )
+        if not await self._person.wait():
+            response.message = "another reset was asked for meanwhile"
+            return response
+        self._episode, self._judged = self._episode + 1, False
+        if self._tare.service_is_ready():
+            self._tare.call_async(Trigger.Request())  # as the contract of the wrench says: tared at reset
+        response.success = True
+        response.message = to_text(EpisodeStarted(self._episode, self.wall.now()))
+        return response
+
+    def _on_operator_reset(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        self.get_logger().info("you demonstrate this episode" if request.data else "the policy acts; you may take over")
+        response.success = True
+        return response
+
+    def _judge(self, success: bool) -> str | None:
+        """The episode is decided; why that is of no use now, or None."""
+        if self._judged:
+            return "no episode is running that is not judged yet"
+        self._judged = True
+        failure = None if success else "judged by the operator"
+        verdict = Verdict(self._episode, self.wall.now(), success, float(success), failure, {})
+        self._verdicts.publish(to_message(verdict))
+        self._outcomes["success" if success else "failure"] += 1
+        return None
+
+    def _take_joy(self, message: Joy) -> None:
+        buttons = (self.config.success_button, self.config.failure_button)
+        before, self._held = self._held, (_is_held(message, buttons[0]), _is_held(message, buttons[1]))
+        if self._held[0] and not before[0]:
+            self._person.say() if self._person.waits else self._judge(True)
+        elif self._held[1] and not before[1]:
+            self._judge(False)
+
+    def _estimate(self) -> None:
+        self._estimates.publish(to_message(Estimates(self._episode, self.wall.now(), {})))
+
+
+def load_task(path: Path, name: str) -> TaskSpec:
+    """The facts of a task, but for its name, from a YAML file with the fields of `TaskSpec`.
+
+    Raises:
+        ConfigError: naming the file, and what is wrong in it.
+    """
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
+            raise ConfigError(f"{path}: has to be a mapping with the fields of a task, e.g. `max_steps: 100`")
+        if unknown := sorted(content.keys() - set(TaskSpec.__dataclass_fields__)):
+            valid = ", ".join(field for field in TaskSpec.__dataclass_fields__ if field != "name")
+            raise ConfigError(f"{path}: unknown {', '.join(unknown)}; valid: {valid}")
+        return TypeAdapter(TaskSpec).validate_python({**content, "name": name})
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(
+            f"{path}: cannot be read as a task: {error}; launch/config/task.yaml is an example"
+        ) from error
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise ConfigError(f"{path}: {wrong}") from error
+
+
+def _answering(say: Callable[[], str | None]) -> Callable[[Trigger.Request, Trigger.Response], Trigger.Response]:
+    def answer(request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        del request  # holds nothing
+        reason = say()
+        response.success, response.message = reason is None, reason or ""
+        return response
+
+    return answer
+
+
+def _is_held(message: Joy, button: int) -> bool:
+    return 0 <= button < len(message.buttons) and bool(message.buttons[button])
+
+
+def main() -> int:
+    """Runs the node."""
+    return run(TaskNode)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""A simulated calibration rig: board, lens and camera."""

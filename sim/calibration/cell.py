@@ -1,0 +1,175 @@
+"""The simulated arm as a workcell in which a camera can be calibrated: nobody knows yet where camera and board are.
+
+It is what `robot-rl up calibrate` puts behind the robot's topics. A green ball marks the tcp, so that what was found
+can be checked in the picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+
+from calibration.result import CameraIntrinsics
+from robot_rl.data.schema import Source
+from robot_rl.env.robot_io import RobotState
+from robot_rl.env.task import Outcome, TaskSpec, Workcell, WorkcellOptions, Workspace
+from robot_rl.geometry import Pose, quat_from_matrix
+from robot_rl.spec import ArraySpec
+from sim.arm import ARM_DOF, solve_ik
+from sim.calibration.lens_camera import LensCamera
+from sim.calibration.rig import PictureFaults, Plate, rig_model, spoiled
+from sim.mujoco_robot_io import MujocoRobotIO
+from sim.real_time import RealTimeRobotIO
+from sim.scene import add_pointer_tool
+
+FAULTS = PictureFaults(hidden=0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """What a calibration shall find.
+
+    Attributes:
+        mounting: `eye_in_hand` or `eye_to_hand`.
+        lens: Of the camera.
+        T_parent_camera: Its optical frame in the tcp's frame, or in the base frame.
+        T_parent_board: The board in the base frame, or in the tcp's.
+    """
+
+    mounting: str
+    lens: CameraIntrinsics
+    T_parent_camera: Pose
+    T_parent_board: Pose
+
+    def facing(self, extent: tuple[float, float], distance: float) -> Pose:
+        """T_base_tcp with the middle of a board of this extent [m] at this distance [m] before the camera."""
+        width, height = extent
+        T_camera_board = Pose(np.array([-width / 2, -height / 2, distance]), np.array([1.0, 0.0, 0.0, 0.0]))
+        if self.mounting == "eye_in_hand":
+            return self.T_parent_board @ T_camera_board.inverse() @ self.T_parent_camera.inverse()
+        return self.T_parent_camera @ T_camera_board @ self.T_parent_board.inverse()
+
+
+NOMINAL = {
+    "eye_in_hand": (
+        Pose.from_rotvec(np.array([0.0, 0.06, -0.12]), np.array([0.0, 0.0, np.pi / 2]))
+        @ Pose.from_rotvec(np.zeros(3), np.array([0.0, -0.3, 0.0])),
+        Pose.from_rotvec(np.array([0.45, 0.08, 0.04]), np.array([np.pi, 0.0, 0.0])),
+    ),
+    "eye_to_hand": (
+        Pose(np.array([0.92, 0.0, 0.25]), quat_from_matrix(np.array([[0.0, 0, -1], [1, 0, 0], [0, -1, 0]]))),
+        Pose(np.array([0.03, 0.11, 0.045]), quat_from_matrix(np.array([[0.0, 0, -1], [-1, 0, 0], [0, 1, 0]]))),
+    ),
+}
+"""Camera and board as on the drawing of the cell, by mounting; the gripper holds the board's edge, below the tcp."""
+_DISTANCE = {"eye_in_hand": 1.5, "eye_to_hand": 1.6}
+"""Of the board from the camera at the start, in distances at which it fills the picture."""
+_OFF_POSITION, _OFF_TURN = 0.015, 0.06
+"""How far the cell is from its drawing at most, per axis [m, rad]."""
+
+
+def draw_truth(mounting: str, camera: str, seed: int) -> Truth:
+    """A cell as it turned out: a lens that is not that of the data sheet, camera and board beside their places.
+
+    Args:
+        mounting: `eye_in_hand` or `eye_to_hand`.
+        camera: What the camera is called.
+        seed: Which cell.
+    """
+    rng = np.random.default_rng([seed, len(mounting)])
+    camera_off, board_off = (
+        Pose.from_rotvec(rng.uniform(-_OFF_POSITION, _OFF_POSITION, 3), rng.uniform(-_OFF_TURN, _OFF_TURN, 3))
+        for _ in range(2)
+    )
+    X, Y = NOMINAL[mounting]
+    fx, fy = (455.0 + rng.uniform(-5.0, 5.0, 2)).tolist()
+    cx, cy = (np.array([239.5, 179.5]) + rng.uniform(-5.0, 5.0, 2)).tolist()
+    distortion = (-0.2, 0.05, 5e-4, -4e-4, -0.01, 0.02, 0.01, 0.0)
+    lens = CameraIntrinsics(camera, 480, 360, "rational_polynomial", fx, fy, cx, cy, distortion)
+    return Truth(mounting, lens, X @ camera_off, Y @ board_off)
+
+
+class LensCameras:
+    """One camera with the lens and the faults of a real one, for `MujocoRobotIO`."""
+
+    def __init__(self, model: mujoco.MjModel, body_camera: str, truth: Truth) -> None:
+        self._model, self._data = model, mujoco.MjData(model)
+        self._name = truth.lens.camera
+        self._camera = LensCamera(model, body_camera, truth.lens)
+
+    def reset(self, seed: int) -> None:
+        """The same for every episode."""
+
+    def render(self, qpos: np.ndarray, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
+        """What it sees with the joints at `qpos`."""
+        self._data.qpos[:] = qpos
+        mujoco.mj_kinematics(self._model, self._data)
+        mujoco.mj_camlight(self._model, self._data)
+        return {self._name: spoiled(self._camera.render(self._data), FAULTS, rng)}
+
+    def matrix(self, name: str) -> np.ndarray:
+        """Zeros: it is not calibrated."""
+        del name  # there is one
+        return np.zeros((3, 3))
+
+    def close(self) -> None:
+        """Releases the OpenGL context."""
+        self._camera.close()
+
+
+class CalibrationScene:
+    """A task without a goal: the arm stands where the camera sees the board."""
+
+    def __init__(self, io: MujocoRobotIO, q_start: np.ndarray, spec: TaskSpec) -> None:
+        self._io, self._q_start, self.spec = io, q_start, spec
+
+    def observation_specs(self) -> dict[str, ArraySpec]:
+        """Nothing but the arm."""
+        return {}
+
+    def reset(self, seed: int) -> None:
+        """Brings the arm back."""
+        self._io.reset(self._q_start, seed)
+
+    def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
+        """Nothing."""
+        del state, T_base_reset  # nothing to estimate
+        return {}
+
+    def evaluate(self, state: RobotState) -> Outcome:
+        """Never done."""
+        del state  # there is nothing to reach
+        return Outcome(False, 0.0)
+
+
+def calibration_workcell(plate: Plate, truth: Truth, options: WorkcellOptions) -> Workcell:
+    """The workcell; its camera is called as the truth's lens says, whatever `options` name.
+
+    Raises:
+        RenderError: if this machine cannot render.
+    """
+    model, body_camera = rig_model(plate, truth.mounting, truth.T_parent_camera, truth.T_parent_board, add_pointer_tool)
+    io = MujocoRobotIO(model, simulation=options.simulation)
+    cameras = LensCameras(model, body_camera, truth)
+    io.attach_cameras(cameras)
+    distance = _DISTANCE[truth.mounting] * max(plate.extent) * truth.lens.fx / truth.lens.width
+    start = truth.facing(plate.extent, distance)
+    spec = TaskSpec(
+        name="calibration",
+        instruction="calibrate the camera",
+        max_steps=1_000_000,
+        control_period=0.1,
+        workspace=Workspace(low=(-1.0, -1.0, -1.0), high=(1.0, 1.0, 1.0), yaw=np.pi, tilt=np.pi),
+        cameras=(truth.lens.camera,),
+    )
+    q_start = np.zeros(model.nq)
+    q_start[:ARM_DOF] = solve_ik(model, "tcp", start.position, start.quaternion)
+    task = CalibrationScene(io, q_start, spec)
+    arm: MujocoRobotIO | RealTimeRobotIO = io
+    if options.realtime:
+        task.reset(seed=0)
+        arm = RealTimeRobotIO(io)
+    return Workcell(arm, arm, task, None, Source.SCRIPT, cameras.close)

@@ -1,0 +1,184 @@
+"""The simulated arm with a calibration board and a camera: on the tool and the table, or the other way round.
+
+It renders what the camera sees when the tcp is somewhere, with the faults that real pictures have. It knows where
+everything is; what looks at its pictures does not.
+
+A white plate with black rectangles on it: what a calibration board is to a renderer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+from scipy.ndimage import gaussian_filter
+
+from calibration.result import CameraIntrinsics
+from robot_rl.geometry import Pose
+from sim.arm import ARM_DOF, solve_ik, visual
+from sim.calibration.lens_camera import LensCamera, set_camera_pose
+from sim.scene import add_peg_tool, new_scene
+
+_THICKNESS = 0.002
+_LIFT = 5e-5
+"""How far the black stands out, since two faces in one plane flicker [m]."""
+
+
+def add_plate(
+    spec: mujoco.MjSpec, body: mujoco.MjsBody, black: np.ndarray, extent: tuple[float, float], margin: float
+) -> None:
+    """Adds a plate to a body; the body's frame is the pattern's: x right, y down, z away from the viewer.
+
+    Args:
+        spec: Scene.
+        body: What it belongs to.
+        black: Rectangles (left, top, width, height) in the pattern's frame [m], shape (n, 4).
+        extent: Width and height of the pattern [m].
+        margin: White around it [m].
+    """
+    width, height = extent
+    visual(
+        body,
+        mujoco.mjtGeom.mjGEOM_BOX,
+        (0.95, 0.95, 0.95, 1),
+        size=(width / 2 + margin, height / 2 + margin, _THICKNESS / 2),
+        pos=(width / 2, height / 2, _LIFT + _THICKNESS / 2),
+    )
+    left, top, wide, high = black.T
+    corners = np.stack(
+        (
+            np.stack((left, left, left + wide, left + wide), axis=1),
+            np.stack((top, top + high, top + high, top), axis=1),
+            np.zeros((len(black), 4)),
+        ),
+        axis=2,
+    ).reshape(-1, 3)
+    triangles = np.array([(0, 1, 2), (0, 2, 3)])  # seen from -z
+    faces = (4 * np.arange(len(black))[:, None, None] + triangles).reshape(-1, 3)
+    # MuJoCo moves a mesh to its centre of mass and turns it to its axes of inertia, and the geom back by as much.
+    name = f"{body.name}_black"
+    mesh = spec.add_mesh(name=name, uservert=corners.ravel().tolist(), userface=faces.ravel().tolist())
+    mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
+    visual(body, mujoco.mjtGeom.mjGEOM_MESH, (0.03, 0.03, 0.03, 1), meshname=name)
+
+
+@dataclass(frozen=True, eq=False)
+class Plate:
+    """How a board looks: black rectangles (left, top, width, height), the pattern's extent and its margin, all [m]."""
+
+    black: np.ndarray
+    extent: tuple[float, float]
+    margin: float
+
+
+@dataclass(frozen=True)
+class PictureFaults:
+    """What is wrong with pictures.
+
+    Attributes:
+        blur: Standard deviation of the blur, the largest; each picture's is drawn from half of it to it [px].
+        noise: Standard deviation of each colour value [0-255].
+        hidden: Share of the pictures in which something covers a part of the board.
+    """
+
+    blur: float = 0.8
+    noise: float = 3.0
+    hidden: float = 0.3
+
+
+def rig_model(
+    plate: Plate,
+    mounting: str,
+    T_parent_camera: Pose,
+    T_parent_board: Pose,
+    add_tool: Callable[[mujoco.MjSpec], None] = add_peg_tool,
+) -> tuple[mujoco.MjModel, str]:
+    """The arm with a board and a camera, and the name of the camera.
+
+    Args:
+        plate: How the board looks.
+        mounting: `eye_in_hand` (camera on the tool, board on the table) or `eye_to_hand` (the other way round).
+        T_parent_camera: Optical frame of the camera in the tcp's frame, or in the base frame.
+        T_parent_board: Board in the base frame, or in the tcp's.
+        add_tool: Adds the arm with a tool.
+    """
+    on_tool = mounting == "eye_in_hand"
+    spec = new_scene()
+    add_tool(spec)
+    tool = spec.body("tool")
+    tcp = spec.site("tcp")
+    T_tool_tcp = Pose(np.array(tcp.pos), np.array(tcp.quat))
+    T_body_board = T_parent_board if on_tool else T_tool_tcp @ T_parent_board
+    board = (spec.worldbody if on_tool else tool).add_body(name="board")
+    board.pos, board.quat = T_body_board.position, T_body_board.quaternion
+    add_plate(spec, board, plate.black, plate.extent, plate.margin)
+    model, camera = spec.compile(), "wrist" if on_tool else "front"
+    set_camera_pose(model, camera, T_tool_tcp @ T_parent_camera if on_tool else T_parent_camera)
+    return model, camera
+
+
+class CalibrationRig:
+    """Arm, board and camera.
+
+    Args:
+        plate: How the board looks.
+        intrinsics: The camera's lens.
+        mounting: As in `rig_model`, like the poses.
+        T_parent_camera: Where the camera is.
+        T_parent_board: Where the board is.
+    """
+
+    def __init__(
+        self, plate: Plate, intrinsics: CameraIntrinsics, mounting: str, T_parent_camera: Pose, T_parent_board: Pose
+    ) -> None:
+        self.model, camera = rig_model(plate, mounting, T_parent_camera, T_parent_board)
+        self.data = mujoco.MjData(self.model)
+        self._camera = LensCamera(self.model, camera, intrinsics)
+
+    def reachable(self, T_base_tcp: Pose) -> bool:
+        """Whether the arm can go there from its ready pose, its elbow as it is."""
+        try:
+            self._angles(T_base_tcp)
+        except ValueError:
+            return False
+        return True
+
+    def photograph(self, T_base_tcp: Pose, faults: PictureFaults, rng: np.random.Generator) -> np.ndarray:
+        """What the camera sees with the tcp there; RGB, uint8, shape (height, width, 3).
+
+        Raises:
+            ValueError: if the arm cannot go there.
+        """
+        self.data.qpos[:ARM_DOF] = self._angles(T_base_tcp)
+        mujoco.mj_kinematics(self.model, self.data)
+        mujoco.mj_camlight(self.model, self.data)
+        return spoiled(self._camera.render(self.data), faults, rng)
+
+    def close(self) -> None:
+        """Releases the OpenGL context."""
+        self._camera.close()
+
+    def _angles(self, T_base_tcp: Pose) -> np.ndarray:
+        return solve_ik(self.model, "tcp", T_base_tcp.position, T_base_tcp.quaternion, starts=1)
+
+
+def spoiled(picture: np.ndarray, faults: PictureFaults, rng: np.random.Generator) -> np.ndarray:
+    """A perfect picture with the faults of a real one; uint8, shape (height, width, 3)."""
+    image = picture.astype(np.float64)
+    if rng.random() < faults.hidden:
+        _cover(image, rng)
+    sigma = faults.blur * rng.uniform(0.5, 1.0)
+    image = gaussian_filter(image, (sigma, sigma, 0))
+    image += rng.normal(0.0, faults.noise, image.shape) if faults.noise else 0.0
+    return np.clip(np.rint(image), 0, 255).astype(np.uint8)
+
+
+def _cover(image: np.ndarray, rng: np.random.Generator) -> None:
+    """Puts something that is no board in front: a disc, a tenth to a quarter of the picture high."""
+    height, width = image.shape[:2]
+    x, y = rng.uniform(0.3, 0.7) * width, rng.uniform(0.3, 0.7) * height
+    radius = rng.uniform(0.05, 0.13) * height
+    rows, columns = np.ogrid[:height, :width]
+    image[(columns - x) ** 2 + (rows - y) ** 2 < radius**2] = rng.uniform(40, 200, 3)

@@ -1,0 +1,90 @@
+"""Commands and an arm that writes down what it is told."""
+
+import numpy as np
+import pytest
+
+from robot_rl.arm.command_follower import CommandFollower
+from robot_rl.clock import NS_PER_S
+from robot_rl.env.robot_io import Command
+from robot_rl.errors import ActionError, StaleStateError
+from robot_rl.geometry import Pose
+
+DOWN = np.array([0.0, 1.0, 0.0, 0.0])
+
+
+class Arm:
+    def __init__(self):
+        self.told = []
+
+    def move_to(self, target):
+        self.told.append(float(target.position[0]))
+
+    def move_gripper(self, width):
+        self.told.append(("gripper", width))
+
+    def hold(self):
+        self.told.append("hold")
+
+
+@pytest.fixture
+def arm():
+    return Arm()
+
+
+@pytest.fixture
+def follower(arm):
+    return CommandFollower(arm, max_age=0.2)
+
+
+def command(at, x=0.5, ttl=0.3, width=None):
+    return Command(at, ttl, Pose(np.array([x, 0.0, 0.2]), DOWN), width)
+
+
+def test_a_command_is_followed_until_it_expires_and_then_the_arm_holds_once(arm, follower):
+    assert follower.holds == "no command has come yet"
+    follower.command(command(0), now=0, age=0.01)
+    assert follower.holds is None
+    follower.look(round(0.299 * NS_PER_S), age=0.01)
+    assert arm.told == [0.5]
+    for now in (0.3, 0.31, 5.0):
+        follower.look(round(now * NS_PER_S), age=0.01)
+    assert arm.told == [0.5, "hold"]
+    assert follower.holds == "the last command has expired"
+
+
+def test_a_new_command_replaces_the_expiry_of_the_old(arm, follower):
+    follower.command(command(0, 0.1, width=0.02), now=0, age=0.0)
+    follower.command(command(NS_PER_S // 10, 0.2), now=NS_PER_S // 10, age=0.0)
+    follower.look(round(0.35 * NS_PER_S), age=0.0)
+    assert arm.told == [0.1, ("gripper", 0.02), 0.2]
+    follower.look(round(0.4 * NS_PER_S), age=0.0)
+    assert arm.told[-1] == "hold"
+
+
+def test_an_arm_that_is_not_measured_is_not_moved(arm, follower):
+    with pytest.raises(StaleStateError, match=r"pose of the arm is 0\.300 s old"):
+        follower.command(command(0), now=0, age=0.3)
+    assert arm.told == []
+    follower.command(command(0), now=0, age=0.1)
+    follower.look(NS_PER_S // 10, age=0.25)
+    assert arm.told == [0.5, "hold"]
+    assert follower.holds == "it is not measured"
+
+
+def test_a_refused_command_leaves_the_present_one_in_force(arm, follower):
+    follower.command(command(0), now=0, age=0.0)
+    for bad in (command(0, np.nan), command(0, ttl=0.0), command(-NS_PER_S)):
+        with pytest.raises(ActionError):
+            follower.command(bad, now=0, age=0.0)
+    assert arm.told == [0.5]
+    assert follower.holds is None
+
+
+def test_a_stop_holds_and_may_come_twice(arm, follower):
+    follower.stop("told to")
+    assert arm.told == [], "nothing has been commanded, so nothing is taken back"
+    follower.command(command(0), now=0, age=0.0)
+    follower.stop("told to")
+    follower.stop("told to")
+    assert arm.told == [0.5, "hold"]
+    assert follower.holds == "told to"

@@ -1,0 +1,33 @@
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from robot_rl.bench import learner as bench
+
+
+@pytest.mark.parametrize("case", bench.CASES)
+def test_flops_are_those_of_the_products_that_torch_runs(case):
+    work = bench.CASES[case]
+    learner, batch = work.learner(), work.minibatches()
+    with FlopCounterMode(display=False) as counter:
+        learner.update(batch)
+    # the last layer (width 1) runs element-wise and is not counted by torch; a first layer's gradient also covers
+    # the observation's columns, which nobody needs; and the head multiplies two matrices out first, which takes more
+    # operations than are needed but less time
+    most = 1.35 if case == "pixels" else 1.05
+    assert 0.95 * work.flops < counter.get_total_flops() < most * work.flops
+
+
+def test_report_is_complete_and_leaves_the_threads_alone():
+    torch.set_num_threads(2)
+    report = bench.bench_learner(cases=("state_2", "pixels"), engines=("eager", "bfloat16"), rounds=2)
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(1)
+    assert report["threads"] == 1
+    assert report["gemm_size"] in bench.GEMM_SIZES
+    for case in ("state_2", "pixels"):
+        for engine in ("eager", "bfloat16"):
+            row = report[case][engine]
+            assert row["best_ms"] <= row["median_ms"]
+            assert 0.0 < row["share"] < 1.2, "the bound is measured as well, and other tests run beside it"
+    assert report["pixels"]["times_faster"] > 10

@@ -1,0 +1,108 @@
+"""The delay of a camera, planted in motions that are otherwise known."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from synthetic import BOARD, PINHOLE, random_view, shaken
+
+from calibration.arm.time_offset import Frame, calibrate_time_offset
+from calibration.arm.trajectory import Trajectory
+from calibration.camera.view import View
+from calibration.hand_eye.problem import Guess
+from calibration.result import MOUNTINGS, HandEye
+from robot_rl.errors import CalibrationError
+from robot_rl.geometry import Pose
+
+START = 1_700_000_000_000_000_000  # [ns], as a clock of ROS says it
+
+
+def motion(seed, mounting, *, delay, size=1.0, rate=30.0, span=2.5, intrinsics=PINHOLE):
+    """Frames at 30 Hz that are stamped late, and the arm's poses at 100 Hz."""
+    rng = np.random.default_rng(seed)
+    X = Pose.from_rotvec(rng.uniform(-0.1, 0.1, 3), rng.uniform(-1, 1, 3))
+    Y = Pose.from_rotvec(rng.uniform(-0.5, 0.5, 3), rng.uniform(-1, 1, 3))
+    truth = Guess(mounting, X, Y, ())
+    _, T_camera_board = random_view(rng, intrinsics, tilt=0.2)
+    middle = truth.predict(T_camera_board)
+    swing = size * np.concatenate((rng.uniform(0.02, 0.04, 3), rng.uniform(0.05, 0.1, 3))) * rng.choice([-1, 1], 6)
+    speed, phase = rng.uniform(3, 5, 6), rng.uniform(0, 2 * np.pi, 6)
+
+    def at(t):
+        d = swing * np.sin(speed * t + phase)
+        return middle @ Pose.from_rotvec(d[:3], d[3:])
+
+    times = np.arange(-0.7, span + 0.7, 0.01)
+    stamps = START + np.rint(1e9 * times).astype(np.int64)
+    trajectory = Trajectory(stamps, [shaken(at(t), rng, 1e-4, 2e-4) for t in times])
+    frames = []
+    for i, t in enumerate(np.arange(0.0, span, 1 / rate) + rng.uniform(0, 0.01)):
+        T = truth.see(at(t))
+        pixels = intrinsics.project(BOARD.corners @ T.matrix.T + T.position)
+        ids = np.flatnonzero(((pixels > 0) & (pixels < [639, 479])).all(axis=1))
+        if len(ids) >= 12:
+            measured = pixels[ids] + rng.normal(0, 0.15, (len(ids), 2))
+            view = View(f"frame {i}", (640, 480), ids, measured, BOARD.corners[ids])
+            frames.append(Frame(view, START + round(1e9 * (t + delay))))
+    covariance = tuple(map(tuple, np.eye(6).tolist()))
+    position, quaternion = tuple(X.position.tolist()), tuple(X.quaternion.tolist())
+    fingerprint = intrinsics.fingerprint
+    hand_eye = HandEye("fr3", mounting, position, quaternion, covariance, intrinsics, fingerprint, 1e-4, 2e-4)
+    return hand_eye, frames, trajectory
+
+
+@pytest.mark.parametrize("mounting", MOUNTINGS)
+@pytest.mark.parametrize("delay", [0.0337, -0.112])
+def test_the_delay_is_found_to_a_fraction_of_a_frame(mounting, delay):
+    hand_eye, frames, trajectory = motion(0, mounting, delay=delay)
+    fit = calibrate_time_offset(hand_eye, frames, trajectory)
+    assert fit.quality.good, fit.quality.verdict
+    assert abs(fit.result.delay - delay) < 0.002
+    assert abs(fit.result.delay - delay) < 4.0 * fit.result.sigma
+    assert fit.result.sigma < 0.001
+    assert fit.errors.shape == (len(fit.stamps), 6)
+    if abs(delay) > 0.03:
+        assert fit.quality.figures["error_after_mm"] < 0.3 * fit.quality.figures["error_before_mm"]
+
+
+def test_wrong_frames_are_left_out():
+    hand_eye, frames, trajectory = motion(1, "eye_in_hand", delay=0.02)
+    frames[10] = dataclasses.replace(frames[10], stamp=frames[10].stamp + 200_000_000)
+    fit = calibrate_time_offset(hand_eye, frames, trajectory)
+    assert list(fit.quality.rejected) == [frames[10].view.name]
+    assert abs(fit.result.delay - 0.02) < 0.002
+
+
+def test_an_arm_that_hardly_moves_gives_no_result():
+    hand_eye, frames, trajectory = motion(2, "eye_in_hand", delay=0.02, size=0.003)
+    with pytest.raises(CalibrationError, match=r"hardly moved.*swing it to and fro"):
+        calibrate_time_offset(hand_eye, frames, trajectory)
+
+
+def test_bad_input_is_refused():
+    hand_eye, frames, trajectory = motion(3, "eye_in_hand", delay=0.02)
+    with pytest.raises(CalibrationError, match="10 usable frames, needed are 20"):
+        calibrate_time_offset(hand_eye, frames[:10], trajectory)
+    other_camera = dataclasses.replace(hand_eye, intrinsics=dataclasses.replace(PINHOLE, width=1280, height=720))
+    with pytest.raises(CalibrationError, match="1280 x 720"):
+        calibrate_time_offset(other_camera, frames, trajectory)
+    other_clock = [dataclasses.replace(frame, stamp=frame.stamp - START) for frame in frames]
+    with pytest.raises(CalibrationError, match="on the clock of the pictures"):
+        calibrate_time_offset(hand_eye, other_clock, trajectory)
+    with pytest.raises(CalibrationError, match="do not rise"):
+        Trajectory(trajectory.stamps[::-1], trajectory.poses)
+
+
+def test_a_trajectory_is_interpolated_with_its_velocity():
+    twist = np.array([0.1, -0.2, 0.05, 0.3, 0.1, -0.2])
+    stamps = np.arange(0, 100_000_000, 10_000_000)
+    start = Pose.from_rotvec(np.array([0.4, 0.1, 0.3]), np.array([3.0, 0.1, 0.0]))
+    poses = [start]
+    for _ in stamps[1:]:
+        poses.append(poses[-1] @ Pose.from_rotvec(0.01 * twist[:3], 0.01 * twist[3:]))
+    trajectory = Trajectory(stamps, poses)
+    here, velocity = trajectory.at(25_000_000)
+    later, _ = trajectory.at(25_100_000)
+    np.testing.assert_allclose((here.inverse() @ later).vector() / 1e-4, velocity, rtol=1e-2, atol=1e-3)
+    assert trajectory.at(-1) is None
+    assert trajectory.at(95_000_000) is None

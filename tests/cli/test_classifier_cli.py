@@ -1,0 +1,169 @@
+"""`robot-rl reward` as a user types it, on the smallest task: record, train, judge, and let it judge a training."""
+
+import asyncio
+import json
+import signal
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from browser import job
+from pages import page
+from running import SMALL, robot_rl
+
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.reward.classifier.classifier import read_classifier_file
+from robot_rl.reward.classifier.frames import DECEPTIVE, LabelledStore
+from robot_rl.reward.validation.ground_truth import CLASSIFIER_JUDGE
+
+TRAINING = {
+    "demonstrations": 1,
+    "warmup_steps": 20,
+    "update_to_data": 1,
+    "replay.batch_size": 16,
+    "sac.hidden_sizes": [32, 32],
+    "evaluation.curve_interval": 0,
+    "env_steps": 100_000,  # far more than will be needed
+    "reward.kind": "classifier",
+    "reward.allow_unfit": "true",
+    "reward.overrule_s": 1,
+}
+FEW = ("--positives", "30", "--negatives", "45", "--size", "64")
+QUICK = ("--camera", "front", "--looks", "0", "--json")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("reward")
+    for name, seed in (("frames", 0), ("others", 1)):
+        done = robot_rl("reward", "record", "reach", "--out", path / name, *FEW, "--seed", seed, "--json")
+        assert done.returncode == 0, done.stderr
+        answer = json.loads(done.stdout)
+        assert answer["positives"] >= 30
+        assert answer["negatives"] >= 45
+    done = robot_rl("reward", "train", path / "frames", "--out", path / "c.pt", *FEW)
+    assert done.returncode == 0, done.stderr
+    assert "robot-rl reward report" in done.stdout
+    return path
+
+
+def judged(folder, *flags):
+    settings = {"reward.kind": "classifier", "reward.path": folder / "c.pt"}
+    words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    return robot_rl("train", "reach", *SMALL, *words, *flags)
+
+
+def test_what_the_script_records_shows_success_and_near_misses(folder):
+    labelled = list(LabelledStore(folder / "frames").episodes(2))
+    assert all(set(one.episode.observations) >= {"images/front", "images/wrist"} for one in labelled)
+    undone = [one for one in labelled if (np.diff(one.shows.astype(int)) < 0).any()]
+    assert undone  # done, and then no longer
+    assert not any(one.episode.terminated.any() and one.shows.any() for one in labelled)
+    with EpisodeStore.open(folder / "frames") as store:
+        assert [bool(row.success) for row in store.summaries()] == [bool(one.shows.any()) for one in labelled]
+
+
+def test_a_training_is_judged_by_a_classifier_only_if_it_may(folder, tmp_path):
+    refused = judged(folder, "--out", tmp_path / "run")
+    assert refused.returncode == 1
+    assert "was never judged" in refused.stderr
+    assert not (tmp_path / "run").exists()
+
+    report = robot_rl("reward", "report", folder / "c.pt", folder / "others", "--out", tmp_path / "page.png")
+    assert (tmp_path / "page.png").exists(), report.stderr
+    assert "end episodes" in report.stdout.splitlines()[0]
+
+    done = judged(folder, "--set", "reward.allow_unfit=true", "--out", tmp_path / "run", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "task_success" in json.dumps(json.loads(done.stdout)) or json.loads(done.stdout)["success_rate"] == 0
+    with EpisodeStore.open(tmp_path / "run" / "episodes") as store:
+        episodes = list(store.episodes())
+    assert {episode.reward_source for episode in episodes} == {"classifier"}
+    assert "images/front" in episodes[0].observations
+    nobody = robot_rl("reward", "train", tmp_path / "run", "--out", tmp_path / "again.pt")
+    assert "0 episodes" in nobody.stderr  # it does not learn from itself
+    again = robot_rl("eval", tmp_path / "run", "--episodes", "2", "--json")
+    assert again.returncode == 0, again.stderr
+    assert {"task_success", "classifier_probability"} <= json.loads(again.stdout)["results"][0]["metrics"].keys()
+
+
+def test_what_cannot_be_is_said_at_once(folder, tmp_path):
+    other = robot_rl("train", *SMALL, "--set", "reward.kind=classifier", "--out", tmp_path / "run", "cube_lift")
+    assert "needs reward.path" in other.stderr
+    path = f"reward.path={folder / 'c.pt'}"
+    flags = ("--set", "reward.kind=classifier", "--set", "reward.allow_unfit=true", "--set", path)
+    other = robot_rl("train", "cube_lift", *SMALL, *flags, "--out", tmp_path / "run")
+    assert "trained for 'reach', not for 'cube_lift'" in other.stderr
+    gate = robot_rl("reward", "train", folder / "frames", "--out", tmp_path / "g.pt", "--gate", "height < 3")
+    assert "expected state/<name>" in gate.stderr
+    known = robot_rl("reward", "report", folder / "c.pt", folder / "frames")
+    assert "was trained on all" in known.stderr
+
+
+# ------------------------------------------------------------------ a person who knows better
+
+
+class Served:
+    """What `page` has to know of a console."""
+
+    def __init__(self, url):
+        self.url = url.rstrip("/")
+
+
+async def judge(url):
+    """Overrules the classifier while it is asked, lets it have its way, and corrects that afterwards; the episodes."""
+    async with page(Served(url)) as anna:
+        await anna.take()
+        overruled = None
+        while overruled is None:  # on a busy machine a word may come too late for its episode
+            state = await anna.hear("state", lambda m: m["question"] or any(r["overruled"] for r in m["ended"]))
+            overruled = next((row["id"] for row in state["ended"] if row["overruled"]), None)
+            if overruled is None:
+                assert CLASSIFIER_JUDGE in state["question"]
+                await anna.say(type="do", what="failure")
+        of_classifier = lambda m: [r["id"] for r in m["ended"] if r["judge"] == CLASSIFIER_JUDGE]  # noqa: E731
+        believed = of_classifier(await anna.hear("state", lambda m: len(of_classifier(m)) >= 2))
+        await anna.say(type="label", episode=believed[0], success=False)
+        await anna.hear("labelled")
+        state = await anna.hear("state", lambda m: any(row["label"] for row in m["ended"]))
+        assert [row["label"] for row in state["ended"] if row["id"] == believed[0]] == [
+            {"success": False, "who": "Anna"}
+        ]
+        async with anna.session.get(f"{url}/episodes/{believed[0]}") as answer:
+            assert (await answer.json())["label"]["success"] is False
+        await anna.give_back()
+        return overruled, believed[0]
+
+
+def test_what_a_person_overrules_at_once_and_afterwards_trains_the_next_classifier(folder, tmp_path):
+    run = tmp_path / "run"
+    credulous = tmp_path / "credulous.pt"
+    replace(read_classifier_file(folder / "c.pt").classifier, threshold=0.0).write(
+        credulous
+    )  # it takes everything for a success
+    settings = TRAINING | {"reward.path": credulous}
+    flags = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    with job("train", "reach", "--console", "127.0.0.1:0", "--heartbeat", 5, "--out", run, *flags) as (process, url):
+        at_once, afterwards = asyncio.run(judge(url.rstrip("/")))
+        process.send_signal(signal.SIGINT)
+        _, messages = process.communicate(timeout=120)
+        assert process.returncode == 130, messages
+
+    found = {one.episode.episode_id: one for one in LabelledStore(run).episodes(2)}
+    assert found.keys() == {at_once, afterwards} | {
+        n for n, one in found.items() if one.episode.reward_source == "operator"
+    }
+    for name in (at_once, afterwards):
+        assert not found[name].shows.any()
+        assert found[name].deceptive.sum() == min(DECEPTIVE, len(found[name].shows))
+    with EpisodeStore.open(run / "episodes") as store:
+        assert store.read(afterwards).reward[-1] == 1.0, "what was recorded stays"
+        others = {store.fingerprint(name) for name in store.ids() if name not in found}
+    assert others, "the classifier alone judged some"
+
+    done = robot_rl("reward", "train", folder / "frames", run, "--out", tmp_path / "better.pt", *FEW, *QUICK)
+    assert done.returncode == 0, done.stderr
+    learned = set(read_classifier_file(tmp_path / "better.pt").classifier.trained_on)
+    assert {found[at_once].fingerprint, found[afterwards].fingerprint} <= learned
+    assert not learned & others, "it does not learn from what only a classifier said"
+    assert json.loads(done.stdout)["episodes"] == len(learned)

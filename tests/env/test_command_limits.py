@@ -1,0 +1,160 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from robot_rl.clock import NS_PER_S
+from robot_rl.config.nodes import SafetyNodeConfig
+from robot_rl.env.command_limits import CommandGuard, unheard
+from robot_rl.env.robot_io import Command
+from robot_rl.errors import ActionError, CommandRefusedError, ConfigError, SpecError
+from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_multiply, rotvec_from_quat
+
+LIMITS = SafetyNodeConfig()
+DOWN = np.array([0.0, 1.0, 0.0, 0.0])
+HERE = Pose(np.array([0.5, 0.0, 0.2]), DOWN)
+NOW = 10 * NS_PER_S
+
+
+def guard(limits=LIMITS, pose=HERE, now=NOW):
+    made = CommandGuard(limits)
+    made.measured_pose(pose, now)
+    made.measured_wrench(np.zeros(6), now)
+    return made
+
+
+def to(offset=(0.0, 0.0, 0.0), rotvec=(0.0, 0.0, 0.0), stamp=NOW, ttl=0.3):
+    quaternion = quat_multiply(HERE.quaternion, quat_from_rotvec(np.array(rotvec, float)))
+    return Command(stamp, ttl, Pose(HERE.position + np.array(offset), quaternion))
+
+
+def lead(command):
+    turn = rotvec_from_quat(quat_multiply(quat_conjugate(HERE.quaternion), command.T_base_target.quaternion))
+    return np.linalg.norm(command.T_base_target.position - HERE.position), np.linalg.norm(turn)
+
+
+def test_a_command_within_the_limits_is_the_same_object():
+    command = to((0.01, -0.01, 0.01), (0.02, 0.0, 0.05))
+    guarded = guard().check(command, NOW)
+    assert guarded.command is command
+    assert guarded.limited == ()
+
+
+def test_a_set_point_far_away_is_brought_near_in_the_same_direction():
+    guarded = guard().check(to((0.1, 0.0, 0.1), (0.0, 0.0, 3.0)), NOW)
+    assert set(guarded.limited) == {"speed", "turn rate"}
+    distance, angle = lead(guarded.command)
+    assert distance == pytest.approx(LIMITS.max_speed * LIMITS.reaction_time)
+    assert angle == pytest.approx(LIMITS.max_turn_rate * LIMITS.reaction_time)
+    way = guarded.command.T_base_target.position - HERE.position
+    assert way / np.linalg.norm(way) == pytest.approx([np.sqrt(0.5), 0.0, np.sqrt(0.5)])
+
+
+def test_the_lead_changes_no_faster_than_the_acceleration_allows():
+    made = guard()
+    first = made.check(to((0.03, 0.0, 0.0)), NOW).command
+    later = NOW + NS_PER_S // 1000
+    second = made.check(to((-0.03, 0.0, 0.0), stamp=later), later)
+    assert "acceleration" in second.limited
+    change = np.linalg.norm(second.command.T_base_target.position - first.T_base_target.position)
+    assert change == pytest.approx(LIMITS.max_acceleration * LIMITS.reaction_time * 0.001)
+
+
+def test_the_set_point_stays_in_the_box():
+    edge = Pose(np.array([0.699, 0.0, 0.001]), DOWN)
+    command = Command(NOW, 0.3, Pose(np.array([0.715, 0.0, -0.01]), DOWN))
+    guarded = guard(pose=edge).check(command, NOW)
+    assert guarded.limited == ("box",)
+    assert guarded.command.T_base_target.position.tolist() == [0.7, 0.0, 0.0]
+
+
+def test_a_long_life_is_cut():
+    guarded = guard().check(to(ttl=5.0), NOW)
+    assert (guarded.command.ttl, guarded.limited) == (LIMITS.max_ttl, ("ttl",))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        to(stamp=NOW - NS_PER_S),
+        to(ttl=float("nan")),
+        to((np.nan, 0.0, 0.0)),
+        replace(to(), T_base_target=Pose(HERE.position, np.zeros(4))),
+        replace(to(), gripper_width=float("inf")),
+    ],
+    ids=["expired", "ttl", "position", "quaternion", "gripper"],
+)
+def test_what_is_no_command_is_refused(bad):
+    with pytest.raises(ActionError):
+        guard().check(bad, NOW)
+
+
+def test_refusals_say_why():
+    made = guard()
+    made.check(to(), NOW)
+    with pytest.raises(CommandRefusedError, match="comes twice"):
+        made.check(to(), NOW)
+    with pytest.raises(CommandRefusedError, match="future"):
+        made.check(to(stamp=NOW + NS_PER_S), NOW)
+    with pytest.raises(CommandRefusedError, match=r"pose is 0.30 s old"):
+        made.check(to(stamp=NOW + 3 * NS_PER_S // 10), NOW + 3 * NS_PER_S // 10)
+    with pytest.raises(CommandRefusedError, match="nothing valid has come"):
+        CommandGuard(LIMITS).check(to(), NOW)
+
+
+def test_a_nan_in_the_wrench_is_no_measurement():
+    made = guard()
+    later = NOW + NS_PER_S
+    made.measured_pose(HERE, later)
+    with pytest.raises(SpecError, match="the wrench's value has a NaN"):
+        made.measured_wrench(np.full(6, np.nan), later)
+    with pytest.raises(CommandRefusedError, match=r"wrench is 1.00 s old"):
+        made.check(to(stamp=later), later)
+
+
+@pytest.mark.parametrize(
+    ("stamp", "now", "reason"),
+    [
+        (NOW, NOW, "does not rise: a clock was set back, or two nodes publish it"),
+        (NOW - NS_PER_S, NOW, "does not rise"),
+        (NOW + NS_PER_S, NOW, "lies in the future: the clocks of the machines differ"),
+    ],
+)
+def test_stamps_that_jump_are_refused_and_what_was_known_grows_old(stamp, now, reason):
+    made = guard()
+    with pytest.raises(SpecError, match=f"the pose's stamp {reason}"):
+        made.measured_pose(HERE, stamp, now)
+    with pytest.raises(SpecError, match=f"the wrench's stamp {reason}"):
+        made.measured_wrench(np.zeros(6), stamp, now)
+    assert made.stale(NOW + NS_PER_S) is not None
+
+
+def test_after_a_stop_earlier_commands_do_not_count():
+    made = guard()
+    made.stop(NOW + 5)
+    with pytest.raises(CommandRefusedError):
+        made.check(to(stamp=NOW), NOW)
+    assert made.check(to(stamp=NOW + 6), NOW + 6)
+
+
+def test_too_much_force_latches_until_it_is_released():
+    made = guard()
+    made.measured_wrench(np.array([0.0, 0.0, -81.0, 0, 0, 0]), NOW + 1)
+    made.measured_wrench(np.zeros(6), NOW + 2)
+    made.trip("another reason")
+    with pytest.raises(CommandRefusedError, match="contact force of 81 N"):
+        made.check(to(stamp=NOW + 3), NOW + 3)
+    made.release()
+    assert made.check(to(stamp=NOW + 4), NOW + 4)
+
+
+@pytest.mark.parametrize("low", [(0.8, -0.3, 0.0), (0.3, -0.3), (0.7, 0.0, 0.0)])
+def test_a_box_that_is_none_is_refused(low):
+    with pytest.raises(ConfigError, match="box_low"):
+        CommandGuard(replace(LIMITS, box_low=low))
+
+
+def test_who_is_silent_for_how_long():
+    assert unheard({"a": 9.9, "b": 9.0}, ["a"], 0.2, 10.0) is None
+    assert "node b for 1.00 s" in unheard({"a": 9.9, "b": 9.0}, ["a", "b"], 0.2, 10.0)
+    assert "node c yet" in unheard({}, ["c"], 0.2, 10.0)

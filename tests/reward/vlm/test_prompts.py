@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+
+from robot_rl.errors import ConfigError
+from robot_rl.reward.query import Kind
+from robot_rl.reward.vlm.prompts import BUILT_IN, PLACES, Prompt, check_places, choose_prompt
+
+
+@pytest.mark.parametrize("key", BUILT_IN, ids=str)
+def test_built_in_prompts_are_valid_and_show_everything(key):
+    kind, prompt = key[0], BUILT_IN[key]
+    check_places(prompt, kind)
+    images = {place: [np.full((2, 2, 3), n, np.uint8) for n in range(3)] for place in PLACES[kind][1:]}
+    parts = prompt.fill("push the {cube}", images)
+    words = "".join(part for part in parts if isinstance(part, str))
+    assert "push the {cube}" in words
+    assert "{{" not in words
+    assert sum(not isinstance(part, str) for part in parts) == 3 * len(images)
+
+
+def test_images_stand_where_the_prompt_says_and_several_are_numbered():
+    images = [np.full((1, 1, 3), n, np.uint8) for n in range(2)]
+    parts = Prompt("p", 1, "Do {task}: {frames} end").fill("it", {"frames": images})
+    assert parts[0] == "Do it: \nFrame 1:\n"
+    assert parts[1] is images[0]
+    assert parts[2] == "\nFrame 2:\n"
+    assert parts[3] is images[1]
+    assert parts[4] == " end"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("Judge {frames}", "has no place {task}"),
+        ("Judge {task}", "has no place {frames}"),
+        ("{task} {frames} {goal}", "unknown place {goal}"),
+        ("{task} {frames} {frames}", "shows {frames} twice"),
+        ('{task} {frames} {"a": 1}', "unknown place"),
+        ("{task} {frames} }", "written twice"),
+    ],
+)
+def test_a_prompt_without_its_places_is_refused(tmp_path, text, problem):
+    path = tmp_path / "prompt.yaml"
+    path.write_text(f"name: mine\nversion: 1\ntext: '{text}'\n")
+    with pytest.raises(ConfigError) as caught:
+        choose_prompt(Kind.SUCCESS, "structured", str(path))
+    assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize("content", ["", "name: mine", "name: mine\nversion: one\ntext: x", "[", "- a"])
+def test_a_file_that_is_no_prompt_is_refused(tmp_path, content):
+    path = tmp_path / "prompt.yaml"
+    path.write_text(content)
+    with pytest.raises(ConfigError, match="prompt"):
+        choose_prompt(Kind.SUCCESS, "structured", str(path))
+
+
+def test_changed_words_are_another_identity():
+    one, other = Prompt("p", 1, "a {task}"), Prompt("p", 1, "b {task}")
+    assert one.identity != other.identity
+
+
+def test_not_every_kind_has_log_probabilities():
+    with pytest.raises(ConfigError, match="kind=preference cannot be asked with answer=logprobs; valid: "):
+        choose_prompt(Kind.PREFERENCE, "logprobs")

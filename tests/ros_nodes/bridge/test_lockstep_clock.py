@@ -1,0 +1,73 @@
+"""The same code on the other side of topics plays the same episode: in lockstep, bit for bit."""
+
+import numpy as np
+import pytest
+from ros_nodes_graph import Cell
+
+from robot_rl.data.schema import Source
+from robot_rl.env.registry import make_workcell, task_names
+from robot_rl.env.robot_env import RobotEnv
+from robot_rl.env.task import WorkcellOptions
+
+
+def facts(row):
+    observation, reward, terminated, truncated, info = row
+    step = info["step"]
+    return {
+        **observation,
+        "action": step.action,
+        "result": np.array([reward, terminated, truncated, step.source, info["force_peak"], *info["metrics"].values()]),
+    }
+
+
+def play_both(envs, seed, policy, **options):
+    """Yields the same step of both; ends when both do."""
+    firsts = [env.reset(seed=seed, options=options)[0] for env in envs]
+    yield firsts
+    done = False
+    while not done:
+        action = policy(firsts[0])
+        rows = [env.step(action) for env in envs]
+        yield [facts(row) for row in rows]
+        ends = {row[2] or row[3] for row in rows}
+        assert len(ends) == 1
+        done = ends.pop()
+
+
+@pytest.mark.parametrize("task", task_names())
+def test_an_episode_over_topics_is_the_episode_in_one_process(graph, task):
+    envs = [RobotEnv(cell, interventions=True) for cell in (Cell(graph, task).workcell, make_workcell(task))]
+    rng, sources = np.random.default_rng(0), set()
+
+    def policy(_):
+        return rng.uniform(-0.3, 0.3, envs[0].action_space.shape).astype(np.float32)
+
+    for seed in (3, 4):
+        for over_topics, in_process in play_both(envs, seed, policy):
+            assert over_topics.keys() == in_process.keys()
+            for key, value in over_topics.items():
+                assert np.array_equal(value, in_process[key]), key
+            if "result" in over_topics:
+                sources.add(Source(int(over_topics["result"][3])))
+    assert sources == {Source.POLICY, Source.SCRIPT}, "the operator never took over, or always led"
+
+
+def test_a_demonstration_over_topics_is_the_same_too(graph):
+    envs = [RobotEnv(cell) for cell in (Cell(graph, "reach").workcell, make_workcell("reach"))]
+    for over_topics, in_process in play_both(envs, 5, lambda _: np.zeros(3, np.float32), demonstrate=True):
+        assert all(np.array_equal(value, in_process[key]) for key, value in over_topics.items())
+    assert in_process["result"][1], "the demonstration failed"
+
+
+def test_frames_over_topics_are_the_same_pixels(graph):
+    options = WorkcellOptions(cameras=("wrist", "front"), image_size=(64, 64), estimates=False)
+    cell = Cell(graph, "reach", options=options)
+    envs = [RobotEnv(c, options=options) for c in (cell.workcell, make_workcell("reach", options))]
+    frames = 0
+    for over_topics, in_process in play_both(envs, 6, lambda _: np.full(3, 0.2, np.float32)):
+        for camera in ("images/wrist", "images/front"):
+            assert np.array_equal(over_topics[camera], in_process[camera])
+            frames += 1
+        if frames > 20:
+            break
+    assert over_topics["images/wrist"].std() > 1

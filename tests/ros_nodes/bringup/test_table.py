@@ -1,0 +1,141 @@
+"""The table of what is started together, and the launch files that read it: as text, without `ros2 launch`."""
+
+import ast
+import importlib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from robot_rl.config.nodes import (
+    ActorNodeConfig,
+    CalibrateNodeConfig,
+    CameraNodeConfig,
+    ConsoleNodeConfig,
+    LabellerNodeConfig,
+    LearnerNodeConfig,
+    RecorderNodeConfig,
+    RobotNodeConfig,
+    SafetyNodeConfig,
+    SimNodeConfig,
+    TaskNodeConfig,
+    TeleopNodeConfig,
+)
+from robot_rl.errors import UnknownNameError
+from ros_nodes.bringup.table import node_specs, read_table, table_folder
+
+LAUNCH = Path(__file__).parents[3] / "launch"
+CONFIGS = {
+    "sim_node": SimNodeConfig,
+    "safety_node": SafetyNodeConfig,
+    "teleop_node": TeleopNodeConfig,
+    "learner_node": LearnerNodeConfig,
+    "actor_node": ActorNodeConfig,
+    "calibrate_node": CalibrateNodeConfig,
+    "camera_node": CameraNodeConfig,
+    "recorder_node": RecorderNodeConfig,
+    "robot_node": RobotNodeConfig,
+    "task_node": TaskNodeConfig,
+    "console_node": ConsoleNodeConfig,
+    "labeller_node": LabellerNodeConfig,
+}
+TABLE = read_table()
+
+
+def test_every_node_of_the_table_exists_and_declares_the_parameters_that_it_is_given():
+    for name, entry in TABLE["nodes"].items():
+        module = importlib.import_module(f"ros_nodes.nodes.{entry['executable']}")
+        assert callable(module.main), name
+        declared = {*CONFIGS[entry["executable"]].__dataclass_fields__, "use_sim_time"}
+        assert set(entry.get("parameters", {})) <= declared, name
+
+
+def test_every_bringup_names_nodes_of_the_table_and_every_node_is_used():
+    given = {"console": ":8480", "labels": "labels.yaml"}
+    used = {spec.name for name in TABLE["bringups"] for spec in node_specs(TABLE, name, given)}
+    assert used == set(TABLE["nodes"])
+
+
+def test_with_the_console_a_person_leads_and_the_arm_holds_without_it():
+    alone, led = (
+        {spec.name: spec for spec in node_specs(TABLE, "train", given)} for given in ({}, {"console": ":8480"})
+    )
+    assert led.keys() - alone.keys() == {"console"}
+    assert led["console"].parameters["address"] == ":8480"
+    assert (alone["sim"].parameters["operator"], led["sim"].parameters["operator"]) == ("script", "person")
+    required = [nodes["safety"].parameters["required_nodes"] for nodes in (alone, led)]
+    assert required == [["sim_node", "teleop_node"], ["sim_node", "teleop_node", "console_node"]]
+
+
+def test_arguments_take_their_places_and_keep_their_types():
+    specs = {spec.name: spec for spec in node_specs(TABLE, "train", {"task": "reach", "settings": ["env_steps=5"]})}
+    assert specs["sim"].parameters["task"] == "reach"
+    assert specs["sim"].parameters["lockstep"] is False
+    assert specs["sim"].parameters["cameras"] == []
+    assert specs["actor"].parameters["settings"] == ["task=reach", "seed=0", "device=cpu", "env_steps=5"]
+    command = specs["sim"].command("left/arm")
+    assert command[1:5] == ["-m", "ros_nodes.nodes.sim_node", "--ros-args", "-r"]
+    assert "__ns:=/left/arm" in command
+    assert 'task:="reach"' in command
+    assert "cameras:=['']" in command
+    assert "lockstep:=false" in command
+
+
+def test_unknown_bringups_and_arguments_are_named():
+    with pytest.raises(UnknownNameError, match="valid: calibrate, calibrate_robot, demo, eval, robot, sim, train"):
+        node_specs(TABLE, "trian", {})
+    with pytest.raises(UnknownNameError, match=r"valid: .*task"):
+        node_specs(TABLE, "train", {"taks": "reach"})
+    with pytest.raises(UnknownNameError, match=r"unknown node of this bringup 'lerner'; valid: actor, learner, rec"):
+        node_specs(TABLE, "train", {"only": ["lerner"]})
+
+
+def test_a_bringup_may_be_divided_between_machines():
+    whole = {spec.name: spec for spec in node_specs(TABLE, "train", {})}
+    learner = node_specs(TABLE, "train", {"only": ["learner"]})
+    others = node_specs(TABLE, "train", {"only": [name for name in whole if name != "learner"]})
+    assert {spec.name: spec for spec in [*learner, *others]} == whole
+
+
+def test_the_dds_profile_lies_beside_the_table():
+    assert (table_folder() / "fastdds.xml").read_text().count("33554432") == 1
+
+
+@pytest.mark.parametrize("path", sorted(LAUNCH.glob("*.py")), ids=lambda path: path.name)
+def test_a_launch_file_is_short_compiles_and_defines_what_launch_looks_for(path):
+    text = path.read_text()
+    assert path.name.endswith(".launch.py")
+    assert len(text.splitlines()) <= 40
+    defined = {node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+    assert "generate_launch_description" in defined
+
+
+def test_every_bringup_has_a_launch_file_that_names_it():
+    for name in TABLE["bringups"]:
+        assert f'{{"bringup": "{name}"}}' in (LAUNCH / f"{name}.launch.py").read_text()
+
+
+def test_launch_files_and_robot_rl_up_make_the_same_of_the_table():
+    """The converter of the launch file is run on its own: `launch` itself need not be installed."""
+    tree = ast.parse((LAUNCH / "bringup.launch.py").read_text())
+    (function,) = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "filled"]
+    scope = {"yaml": yaml}
+    exec(compile(ast.Module([function], []), "bringup.launch.py", "exec"), scope)
+    given = {"task": "reach", "lockstep": "true", "settings": "[env_steps=5]", "cameras": "[wrist]", "seed": "3"}
+    given["calibrations"] = "[wrist=wrist.yaml]"
+    given["console"] = ":8480"
+    texts = {name: given.get(name, str(entry["default"])) for name, entry in TABLE["arguments"].items()}
+    texts |= {n: str(d["given" if texts[d["of"]] else "otherwise"]) for n, d in TABLE["derived"].items()}
+    typed = {name: yaml.safe_load(value) for name, value in given.items()}
+    for spec in node_specs(TABLE, "train", typed):
+        written = TABLE["nodes"][spec.name].get("parameters", {})
+        assert {key: scope["filled"](value, texts) for key, value in written.items()} == dict(spec.parameters)
+
+
+def test_every_node_has_a_script_for_ros2_run():
+    nodes = {path.stem for path in (LAUNCH.parent / "ros_nodes").glob("*_node.py")}
+    scripts = {path.name: path for path in (LAUNCH.parent / "scripts" / "nodes").iterdir()}
+    assert scripts.keys() == nodes
+    for name, path in scripts.items():
+        assert path.stat().st_mode & 0o111, f"{path} has to be executable"
+        assert f"from ros_nodes.nodes.{name} import main" in path.read_text()

@@ -1,0 +1,173 @@
+"""The safety node between whoever commands and the arm: a real node, real topics, and an arm that can be broken."""
+
+import time
+
+import numpy as np
+import pytest
+from ros_nodes_graph import Graph
+from std_msgs.msg import Bool, String
+from std_srvs.srv import Trigger
+from waiting import PATIENCE, eventually
+
+from robot_rl.config.nodes import SafetyNodeConfig
+from robot_rl.env.robot_io import Command
+from robot_rl.geometry import Pose
+from ros_nodes.interface import convert, qos, topics
+from ros_nodes.node.robot_node_base import RobotNode
+from ros_nodes.nodes.safety_node import SafetyNode
+
+DOWN = np.array([0.0, 1.0, 0.0, 0.0])
+HERE = Pose(np.array([0.5, 0.0, 0.2]), DOWN)
+
+
+class Arm(RobotNode):
+    """Measures 50 times a second, and keeps what reaches it."""
+
+    def __init__(self, **options):
+        super().__init__("arm", **options)
+        self.measures, self.beats, self.wrench, self.force = True, True, np.zeros(6), 0.0
+        self.received, self.stopped = [], []
+        self._p, self._w = self.publisher(topics.POSE), self.publisher(topics.WRENCH)
+        self.subscribe(topics.SAFE_COMMAND, lambda m: self.received.append((time.monotonic(), convert.command_of(m))))
+        self.subscribe(topics.STOPPED, lambda m: self.stopped.append(m.data))
+        self.timer(0.02, self._measure)
+
+    def _measure(self):
+        if self.measures:
+            self._p.publish(convert.pose_message(self.wall.now(), HERE))
+            self._w.publish(convert.wrench_message(self.wall.now(), self.wrench))
+
+    def _beat(self):
+        if self.beats:
+            super()._beat()
+
+
+class Hand(RobotNode):
+    """Commands."""
+
+    def __init__(self, **options):
+        super().__init__(options.pop("name", "hand"), **options)
+        self._c, self._e = self.publisher(topics.COMMAND), self.publisher(topics.ESTOP)
+        self.release_client = self.create_client(Trigger, topics.RELEASE_SERVICE[0])
+        self.estop_client = self.create_client(Trigger, topics.STOP_SERVICE[0])
+
+    def go(self, offset=0.01):
+        command = Command(self.wall.now(), 0.3, Pose(HERE.position + np.array([offset, 0, 0]), DOWN))
+        self._c.publish(convert.command_message(command))
+
+    def estop(self):
+        self._e.publish(Bool(data=True))
+
+    def call(self, client):
+        assert client.wait_for_service(PATIENCE)
+        future = client.call_async(Trigger.Request())
+        assert eventually(future.done)
+        return future.result()
+
+
+class Rig:
+    def __init__(self, graph):
+        self.graph = graph
+        self.arm, self.hand = graph.add(Arm), graph.add(Hand)
+        # Generous times: what is tested is that it holds, not how fast a busy machine is.
+        self.safety = graph.add(SafetyNode, required_nodes=["arm"], heartbeat_timeout=1.0, max_age=1.0)
+        assert eventually(self.moves), self.arm.stopped
+
+    def moves(self):
+        """Whether a command gets through."""
+        count = len(self.arm.received)
+        self.hand.go()
+        return eventually(lambda: any(c is not None for _, c in self.arm.received[count:]), 0.5)
+
+    def holds(self, why):
+        """Whether a stop comes without any command, with the reason for all to see; then no command gets through."""
+        stopped = eventually(lambda: self.arm.received[-1][1] is None)
+        said = eventually(lambda: self.arm.stopped and why in self.arm.stopped[-1])
+        count = len(self.arm.received)
+        self.hand.go()
+        answered = eventually(lambda: len(self.arm.received) > count)
+        refused = all(c is None for _, c in self.arm.received[count:])
+        level, sentence = self.safety.health()
+        return stopped and said and answered and refused and why in sentence and level != b"\x00"
+
+
+@pytest.fixture
+def rig():
+    graph = Graph()
+    yield Rig(graph)
+    graph.close()
+
+
+def test_a_far_set_point_arrives_limited(rig):
+    lead = SafetyNodeConfig().max_speed * SafetyNodeConfig().reaction_time
+
+    def arrives():
+        time.sleep(0.2)  # from rest, so that the acceleration is not what limits it
+        rig.hand.go(offset=0.19)
+        newest = lambda: rig.arm.received[-1][1]  # noqa: E731  (a stop, where a busy machine held somebody up)
+        return eventually(lambda: newest() and newest().T_base_target.position[0] == pytest.approx(0.5 + lead), 1.0)
+
+    assert eventually(arrives)
+
+
+def test_the_arm_holds_when_a_required_node_falls_silent_and_goes_on_when_it_is_back(rig):
+    rig.arm.beats = False
+    assert rig.holds("no heartbeat of the required node arm")
+    rig.arm.beats = True
+    assert eventually(rig.moves)
+    assert rig.arm.stopped[-1] == ""
+
+
+def test_the_arm_holds_while_it_is_not_measured(rig):
+    rig.arm.measures = False
+    assert rig.holds("the arm's pose is")
+    rig.arm.measures = True
+    assert eventually(rig.moves)
+
+
+def test_a_nan_in_the_wrench_is_no_measurement(rig):
+    rig.arm.wrench = np.full(6, np.nan)
+    assert rig.holds("the arm's wrench is")
+
+
+def test_too_much_force_latches(rig):
+    rig.arm.wrench = np.array([0.0, 0.0, 90.0, 0, 0, 0])
+    assert rig.holds("contact force of 90 N")
+    rig.arm.wrench = np.zeros(6)
+    assert not rig.moves()
+    time.sleep(0.1)
+    assert rig.hand.call(rig.hand.release_client).success
+    assert eventually(rig.moves)
+
+
+@pytest.mark.parametrize("by", ["topic", "service"])
+def test_the_emergency_stop_stays_until_it_is_released_by_hand(rig, by):
+    if by == "topic":
+        rig.hand.estop()
+    else:
+        assert rig.hand.call(rig.hand.estop_client).success
+    assert rig.holds(f"emergency stop: asked for {'on the' if by == 'topic' else 'by the'} {by}")
+    rig.hand._e.publish(Bool(data=False))  # is not how it is released
+    assert not rig.moves()
+    assert rig.hand.call(rig.hand.release_client).success
+    assert eventually(rig.moves)
+
+
+def test_two_nodes_that_command_are_both_refused_and_named(rig):
+    other = rig.graph.add(lambda **options: Hand(name="intruder", **options))
+    assert rig.holds("2 nodes publish commands: hand, intruder; only one may")
+    count = len(rig.arm.received)
+    other.go()
+    assert eventually(lambda: len(rig.arm.received) > count)
+    assert all(command is None for _, command in rig.arm.received[count:])
+    rig.graph.remove(other)
+    assert eventually(rig.moves)
+
+
+def test_somebody_who_comes_later_sees_why_the_arm_holds(rig):
+    rig.hand.estop()
+    assert rig.holds("topic estop")
+    late, heard = rig.graph.add(lambda **options: RobotNode("late", **options)), []
+    late.create_subscription(String, topics.STOPPED.name, lambda m: heard.append(m.data), qos.LATCHED)
+    assert eventually(lambda: heard)
+    assert "topic estop" in heard[-1]

@@ -1,0 +1,113 @@
+"""A real arm's cell, whole: its task and its person, from the scene that is made ready to the judgement."""
+
+import time
+
+import numpy as np
+import pytest
+import yaml
+from cartesian_controller import TILTED
+from rclpy.parameter import Parameter
+from real_cell import EXAMPLE, RealCell
+from std_srvs.srv import Trigger
+from waiting import PATIENCE, eventually
+
+from robot_rl.data.schema import Source
+from robot_rl.errors import ConfigError
+from ros_nodes.interface import topics
+from ros_nodes.nodes.task_node import TaskNode, load_task
+
+
+def test_a_person_makes_ready_leads_and_judges(graph):
+    cell = RealCell(graph)
+    assert cell.env.spec_task.name == "plug"
+    cell.reset(graph, lambda: cell.person.press(3), demonstrate=True)
+    assert cell.person.call("ready").message == "no episode waits to begin"
+    start = cell.controller.position
+    cell.person.axes[1], cell.person.buttons[0] = 1.0, 1  # along y of the tcp, which is the base's z
+    steps, ended = [], False
+    while not ended:
+        _, reward, terminated, truncated, info = cell.env.step(np.zeros(4, np.float32))
+        steps.append(info["step"])
+        ended = terminated or truncated
+        if len(steps) == 6:
+            assert cell.person.call("success").success
+    assert (terminated, reward, info["success"]) == (True, 1.0, True)
+    assert len(steps) < 12
+    assert sum(step.source == Source.HUMAN for step in steps) >= 4
+    assert cell.controller.position[2] - start[2] > 0.002
+    assert cell.person.call("success").message == "no episode is running that is not judged yet"
+    assert cell.task.facts()["success"] == 1
+
+    cell.reset(graph, lambda: cell.person.call("ready"))
+    cell.person.axes[1], cell.person.buttons[0] = 0.0, 0
+    cell.person.press(4)
+    for _ in range(20):
+        *_, terminated, _, info = cell.env.step(np.zeros(4, np.float32))
+        if terminated:
+            break
+    assert info["failure"] == "judged by the operator"
+
+
+def test_the_arm_goes_to_its_start_pose_before_the_person_is_asked(graph, tmp_path):
+    task = yaml.safe_load(EXAMPLE.read_text())
+    task["start"] = {"position": [0.5, -0.06, 0.22], "quaternion": TILTED.tolist(), "retreat": 0.03, "speed": 0.2}
+    (tmp_path / "task.yaml").write_text(yaml.safe_dump(task))
+    cell = RealCell(graph, task_file=tmp_path / "task.yaml")
+    asked_at = []
+    cell.reset(graph, lambda: asked_at.append(cell.controller.position) or cell.person.call("ready"))
+    assert asked_at[0] == pytest.approx([0.5, -0.06, 0.22], abs=5e-3)
+    assert np.array(cell.controller.targets)[:, 1].min() < -0.02, (
+        "back along the tool, which points along the base's -y"
+    )
+
+
+def test_a_step_in_which_the_safety_node_let_nothing_through_is_recorded_as_a_hold(graph):
+    cell = RealCell(graph)
+    cell.reset(graph, lambda: cell.person.call("ready"))
+    action = np.array([0.5, 0.0, 0.0, 0.0], np.float32)
+    assert cell.env.step(action)[4]["step"].source == Source.POLICY
+    estop = cell.person.publisher(topics.ESTOP)
+    assert eventually(lambda: estop.get_subscription_count() == 1)
+    estop.publish(topics.ESTOP.type(data=True))
+    time.sleep(0.3)
+    held = [cell.env.step(action)[4]["step"] for _ in range(3)]
+    assert [step.source for step in held] == [Source.HOLD] * 3
+    assert not np.any([step.action for step in held])
+    assert np.array_equal(held[0].action_policy, action)
+
+
+def test_a_second_request_takes_the_place_of_one_that_nobody_waits_for(graph):
+    cell = RealCell(graph)
+    client = cell.actor.create_client(Trigger, topics.RESET[0])
+    assert client.wait_for_service(PATIENCE)
+    first = client.call_async(Trigger.Request())
+    assert eventually(lambda: cell.task.facts()["waits_for_person"])
+    second = client.call_async(Trigger.Request())
+    assert eventually(first.done)
+    assert "another reset" in first.result().message
+    assert cell.person.call("ready").success
+    assert eventually(second.done)
+    assert second.result().success
+
+
+def test_the_seed_may_change_at_any_time(graph):
+    node = graph.add(TaskNode, task="plug", file=str(EXAMPLE))
+    assert node.set_parameters([Parameter("episode_seed", value=2**40)])[0].successful
+    assert "restart it" in node.set_parameters([Parameter("task", value="other")])[0].reason
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (None, "cannot be read as a task.*task.yaml is an example"),
+        ("- 1", "has to be a mapping"),
+        ("speed: 3", "unknown speed; valid: instruction, max_steps"),
+        ("max_steps: many", "instruction: .*; max_steps: "),
+    ],
+)
+def test_a_file_that_is_no_task_is_named(tmp_path, text, reason):
+    path = tmp_path / "a.yaml"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(ConfigError, match=f"a.yaml: {reason}"):
+        load_task(path, "a")

@@ -1,0 +1,105 @@
+"""A robot that is lost for a moment costs an episode; a run that was killed learns from all that it had recorded."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from env_contract import Delegate
+from fakes import fake_workcell
+
+from robot_rl.config.components import EvaluationConfig, ReplayConfig, SACConfig, TrainConfig
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.errors import InterruptedRunError, StaleStateError
+from robot_rl.learn.checkpoint import load_checkpoint
+from robot_rl.run import episode_retry as patience
+from robot_rl.run.deployment import Site
+from robot_rl.run.train import train
+
+CONFIG = TrainConfig(
+    task="reach",
+    env_steps=150,
+    demonstrations=2,
+    warmup_steps=20,
+    update_to_data=1,
+    checkpoint_interval=1000,
+    sac=SACConfig(hidden_sizes=(8, 8)),
+    replay=ReplayConfig(batch_size=8),
+    evaluation=EvaluationConfig(episodes=2, curve_interval=0, video_episodes=0),
+)
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch):
+    monkeypatch.setattr(patience, "PAUSE", 0.0)
+
+
+class Broken:
+    """A workcell whose robot raises an error at certain reads, counted from 0 over the whole run."""
+
+    def __init__(self, faults):
+        self.faults, self.reads = faults, 0
+
+    def __call__(self, task, options):
+        cell = fake_workcell()
+
+        def read():
+            number, self.reads = self.reads, self.reads + 1
+            if number in self.faults:
+                raise self.faults[number]
+            return cell.io.read()
+
+        return replace(cell, io=Delegate(cell.io, read=read))
+
+
+def stale():
+    return StaleStateError(1.0, 0.2)
+
+
+def compare(run):
+    with EpisodeStore.open(run / "episodes") as store:
+        episodes = [store.read(i) for i in store.ids() if i.startswith("episode-")]
+    recorded = np.concatenate([episode.action for episode in episodes])
+    replay = load_checkpoint(run / "checkpoint.pt")["learner"]["online"]
+    lengths = np.asarray(replay["episode_rows"])
+    used = np.delete(np.asarray(replay["action"]), np.cumsum(lengths) - 1, axis=0)
+    assert np.array_equal(used, recorded)
+    return episodes
+
+
+def test_an_episode_is_lost_and_the_run_goes_on(tmp_path):
+    # While demonstrating, in an episode, at the start of one, twice in a row, and while evaluating.
+    faults = dict.fromkeys((5, 60, 75, 100, 101, 102, 300), stale())
+    broken = Broken(faults)
+    logs = train(CONFIG, tmp_path / "run", resume=False, site=Site(broken, repeatable=False, lost_episodes=10))
+    assert logs["env_steps"] == 150
+    assert logs["episodes"] == 2
+    episodes = compare(tmp_path / "run")
+    assert any(episode.metadata.get("interrupted") for episode in episodes)
+    with EpisodeStore.open(tmp_path / "run" / "episodes") as store:
+        assert sum(i.startswith("demonstration-") for i in store.ids()) == 2
+
+
+def test_too_many_lost_in_a_row_end_the_run(tmp_path):
+    broken = Broken(dict.fromkeys(range(80, 200), stale()))
+    with pytest.raises(StaleStateError):
+        train(CONFIG, tmp_path / "run", resume=False, site=Site(broken, repeatable=False, lost_episodes=3))
+
+
+def test_by_default_none_may_be_lost(tmp_path):
+    with pytest.raises(StaleStateError):
+        train(CONFIG, tmp_path / "run", resume=False, site=Site(Broken({80: stale()})))
+
+
+def test_a_run_that_was_killed_learns_from_what_was_recorded_after_its_checkpoint(tmp_path):
+    run = tmp_path / "run"
+    faults = {70: stale(), 90: stale(), 91: stale(), 130: KeyboardInterrupt()}  # the last stands for a kill
+    with pytest.raises(InterruptedRunError):
+        train(CONFIG, run, resume=False, site=Site(Broken(faults), repeatable=False, lost_episodes=3))
+    with EpisodeStore.open(run / "episodes") as store:
+        before = [i for i in store.ids() if i.startswith("episode-")]
+    assert before, "nothing was recorded after the checkpoint"
+    assert load_checkpoint(run / "checkpoint.pt")["env_steps"] == 0
+    train(CONFIG, run, resume=True, site=Site(Broken({}), repeatable=False))
+    episodes = compare(run)
+    assert [episode.episode_id for episode in episodes][: len(before)] == before
+    assert sum(len(episode) for episode in episodes) >= 150

@@ -1,0 +1,155 @@
+"""Training that is killed, stopped or out of disk space: it loses nothing finished and ends as if it had not been."""
+
+import json
+import resource
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+from functools import partial
+
+import pytest
+from running import SMALL, learned, robot_rl, same, start, timeless
+
+from robot_rl.data.store.codec import decode
+from robot_rl.learn.checkpoint import load_checkpoint
+from robot_rl.run.metrics import read_metrics
+
+TRAIN = ("train", "reach", *SMALL, "--steps", "400")
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    path = tmp_path_factory.mktemp("uninterrupted") / "run"
+    assert robot_rl(*TRAIN, "--out", path).returncode == 0
+    return path
+
+
+def wait_for(what, process):
+    deadline = time.monotonic() + 120
+    while not what():
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def episode_files(run):
+    return {path.name: path.read_bytes() for path in (run / "episodes" / "episodes").glob("*.zip")}
+
+
+def assert_same_result(run, other):
+    assert same(learned(run), learned(other))
+    summary, expected = (json.loads((path / "summary.json").read_text()) for path in (run, other))
+    assert timeless(summary) == timeless(expected)
+    metrics, expected = (read_metrics(path / "metrics.jsonl") for path in (run, other))
+    assert [timeless(record) for record in metrics] == [timeless(record) for record in expected]
+    assert episode_files(run).keys() == episode_files(other).keys()
+
+
+def test_after_kill_9_no_finished_episode_is_lost_and_resume_lands_on_the_same_result(uninterrupted, tmp_path):
+    run = tmp_path / "run"
+    process = start(*TRAIN, "--out", run)
+
+    def ahead_of_its_checkpoint():
+        if not (run / "checkpoint.pt.previous").exists():
+            return False
+        state = load_checkpoint(run / "checkpoint.pt")
+        return state["env_steps"] > 0 and len(episode_files(run)) > state["stored"]
+
+    wait_for(ahead_of_its_checkpoint, process)
+    process.kill()
+    process.communicate()
+    assert not (run / "summary.json").exists()
+    finished, journals = episode_files(run), list((run / "episodes" / "partial").glob("*.journal"))
+    stored = load_checkpoint(run / "checkpoint.pt")["stored"]
+
+    done = robot_rl("train", "--resume", "--out", run)
+    assert done.returncode == 0, done.stderr
+    assert f"{len(finished) - stored} episodes recorded after the checkpoint were set aside" in done.stderr
+    assert done.stderr.count("the writer was interrupted; partial/") >= len(journals)
+    aside = {path: path.read_bytes() for path in (run / "episodes" / "aside").glob("*/*.zip")}
+    kept = [content for name, content in episode_files(run).items() if name in sorted(finished)[:stored]]
+    assert set(finished.values()) <= {*kept, *aside.values()}
+    for path in set(aside) - {path for path in aside if aside[path] in finished.values()}:
+        assert decode(aside[path]).metadata["interrupted"]  # the episode that was running, up to its newest step
+    assert_same_result(run, uninterrupted)
+
+
+@pytest.mark.parametrize("moment", ["demonstrating", "training"])
+def test_ctrl_c_saves_says_how_to_resume_and_that_lands_on_the_same_result(moment, uninterrupted, tmp_path):
+    run = tmp_path / "run with spaces"
+    process = start(*TRAIN, "--out", run)
+    wait_for(lambda: len(episode_files(run)) >= (1 if moment == "demonstrating" else 4), process)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert (process.returncode, output) == (130, "")
+    assert "stopping at the end of this episode" in errors
+    assert not (run / "summary.json").exists()
+
+    command = errors.partition("continue with: robot-rl ")[2]
+    done = robot_rl(*shlex.split(command))
+    assert done.returncode == 0, done.stderr
+    assert not (run / "episodes" / "aside").exists()
+    assert_same_result(run, uninterrupted)
+
+
+def test_a_second_ctrl_c_stops_at_once_and_leaves_the_last_checkpoint(tmp_path):
+    run = tmp_path / "run"
+    # Updates so slow that an episode takes a minute.
+    slow = ("--set", "sac.hidden_sizes=[512, 512]", "--set", "update_to_data=40", "--set", "replay.batch_size=512")
+    process = start(*TRAIN, *slow, "--set", "warmup_steps=1", "--out", run)
+    wait_for((run / "episodes" / "partial" / "000002.journal").exists, process)  # the first online episode runs
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    while "stopping at the end of this episode" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "stopped at once" in errors
+    assert f"continue with: robot-rl train --resume --out {run}" in errors
+    assert load_checkpoint(run / "checkpoint.pt")["env_steps"] == 0
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of its own, where that may be mounted; else None."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(disk)]
+    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        yield None
+        return
+    yield disk
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def test_a_full_disk_is_an_error_leaves_all_that_was_saved_and_resume_works_with_space(
+    uninterrupted, small_disk, tmp_path
+):
+    """On a disk that is really full; or, where none can be mounted, with a limit on the size of files."""
+    run = shutil.copytree(uninterrupted, (small_disk or tmp_path) / "run")
+    checkpoint, before = load_checkpoint(run / "checkpoint.pt"), episode_files(run)
+    ballast = run.parent / "ballast"
+    space = (run / "checkpoint.pt").stat().st_size // 2
+    options = {}
+    if small_disk:
+        ballast.write_bytes(bytes(shutil.disk_usage(small_disk).free - space))
+    else:
+        options["preexec_fn"] = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (space, space))
+
+    more = ("train", "--resume", "--out", run, "--steps", 800)
+    done = robot_rl(*more, **options)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert ("the disk is full; make room" if small_disk else "raise the limit") in done.stderr
+    assert "Traceback" not in done.stderr
+    assert load_checkpoint(run / "checkpoint.pt")["env_steps"] == checkpoint["env_steps"]
+    assert same(learned(run), learned(uninterrupted))
+    now = episode_files(run)
+    assert {name: now[name] for name in before} == before
+
+    ballast.unlink(missing_ok=True)
+    done = robot_rl(*more)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((run / "summary.json").read_text())["env_steps"] == 800
