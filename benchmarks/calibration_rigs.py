@@ -55,14 +55,14 @@ def one_rig(seed: int, mounting: str) -> dict[str, Any]:
     rig = rigs.make_rig(truth, lens)
     detector, sightings, corner_errors = BoardDetector(BOARD), [], []
     for i, T in enumerate(rigs.planned(rig, truth, POSES, intrinsics=lens, seed=seed)):
-        picture = rig.photograph(T, PictureFaults(), rng)
+        picture = rig.render(T, PictureFaults(), rng)
         try:
             view = detector.detect(picture, f"view {i}")
         except BadViewError as error:
             print(f"rig {seed}, view {i}: {error}", file=sys.stderr)
             continue
         sightings.append(Sighting(view, shaken(T, rng)))
-        seen = truth.see(T)
+        seen = truth.predict_board(T)
         corner_errors.append(view.pixels - lens.project(view.points @ seen.matrix.T + seen.position))
     rig.close()
     camera = calibrate_intrinsics([s.view for s in sightings], "wrist")

@@ -15,13 +15,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from calibration.camera.board import Board
-from calibration.guided.session import CameraSession, Setup
+from calibration.guided.session import CameraSession, SessionSetup
 from calibration.hand_eye.planner import SafetyBox
 from robot_rl.env.move_arm import Travel
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.geometry import Pose
-from sim.calibration.cell import NOMINAL, Truth, calibration_workcell, draw_truth
+from sim.calibration.cell import NOMINAL, RigTruth, calibration_workcell, draw_truth
 from sim.calibration.rig import Plate
 
 BOARD = Board.parse("charuco:11x8:20mm:15mm")
@@ -40,7 +40,7 @@ class Blind:
         return self._io.read(images=False)
 
 
-def pixel(truth: Truth, X: Pose, lens: object, T_base_tcp: Pose) -> np.ndarray:
+def pixel(truth: RigTruth, X: Pose, lens: object, T_base_tcp: Pose) -> np.ndarray:
     """Where the tcp is in the picture [px]."""
     seen = X.inverse() if truth.mounting == "eye_in_hand" else X.inverse() @ T_base_tcp
     return lens.project(seen.position[None])[0]
@@ -49,10 +49,10 @@ def pixel(truth: Truth, X: Pose, lens: object, T_base_tcp: Pose) -> np.ndarray:
 def measure(mounting: str, seed: int, views: int) -> Mapping[str, float]:
     """One rig."""
     truth = draw_truth(mounting, "camera", seed)
-    cell = calibration_workcell(Plate(BOARD.black(), BOARD.extent, BOARD.margin), truth, WorkcellOptions())
+    cell = calibration_workcell(Plate(BOARD.black_rectangles(), BOARD.extent, BOARD.margin), truth, WorkcellOptions())
     cell.task.reset(seed)
     travel = Travel(Blind(cell.io), cell.clock, 0.25, 1.0)
-    session = CameraSession(Setup(BOARD, "camera", mounting, "fr3"))
+    session = CameraSession(SessionSetup(BOARD, "camera", mounting, "fr3"))
     began, start, visited = time.perf_counter(), travel.rest(), []
     session.add(cell.io.frames()[1]["camera"], "start", start.T_base_tcp)
     box = SafetyBox(LOW, HIGH, start.T_base_tcp.quaternion, MAX_TURN)

@@ -20,7 +20,7 @@ from robot_rl.system.atomic_file import write_atomically
 
 if TYPE_CHECKING:
     from calibration.guided.flow import Advice
-    from calibration.report.report import Report
+    from calibration.report.report import CalibrationReport
     from calibration.result import Calibration, Quality
 
 _BOARD_HELP = "as printed, e.g. charuco:11x8:20mm:15mm (squares across x down, square, marker) or apriltag:7x5:24mm:8mm"
@@ -120,7 +120,7 @@ def _intrinsics(arguments: argparse.Namespace) -> Reply:
     flow = IntrinsicsFlow(Board.parse(arguments.board), arguments.camera, LENS_MODELS[arguments.model])
     files = picture_files(arguments.pictures)
     for number, file in enumerate(files, 1):
-        _say(number, len(files), file.name, flow.add(read_picture(file), file.name))
+        _print_advice(number, len(files), file.name, flow.add(read_picture(file), file.name))
     fit = flow.finish()
     reply = _finish(arguments, fit.result, fit.quality, intrinsics_report(fit))
     if arguments.camera_info is not None and not reply.code:
@@ -148,14 +148,14 @@ def _hand_eye(arguments: argparse.Namespace) -> Reply:
         )
     flow = HandEyeFlow(board, intrinsics, arguments.mounting.replace("-", "_"), arguments.robot)
     for number, file in enumerate(files, 1):
-        _say(number, len(files), file.name, flow.add(read_picture(file), file.name, poses[file.name]))
+        _print_advice(number, len(files), file.name, flow.add(read_picture(file), file.name, poses[file.name]))
     fit = flow.finish()
     return _finish(arguments, fit.result, fit.quality, hand_eye_report(fit))
 
 
 def _time_offset(arguments: argparse.Namespace) -> Reply:
     _check_opencv()
-    from calibration.arm.time_offset import Frame, calibrate_time_offset
+    from calibration.arm.time_offset import StampedImage, calibrate_time_offset
     from calibration.camera.board import Board
     from calibration.camera.view import BadViewError, BoardDetector
     from calibration.guided.recording import read_frames, read_picture, read_trajectory
@@ -168,7 +168,7 @@ def _time_offset(arguments: argparse.Namespace) -> Reply:
     frames, rejected = [], dict[str, str]()
     for number, (name, stamp) in enumerate(listed.items(), 1):
         try:
-            frames.append(Frame(detector.detect(read_picture(folder / name), name), stamp))
+            frames.append(StampedImage(detector.detect(read_picture(folder / name), name), stamp))
         except BadViewError as error:
             rejected[name] = str(error)
         if number % 20 == 0 or number == len(listed):
@@ -231,17 +231,17 @@ def _check_opencv() -> None:
         raise CalibrationError(f"OpenCV {cv2.__version__} lacks what is needed: pip install 'robot_rl[calibration]'")
 
 
-def _say(number: int, total: int, name: str, advice: Advice) -> None:
+def _print_advice(number: int, total: int, name: str, advice: Advice) -> None:
     """A line on each picture, as it goes."""
-    print(f"[{number}/{total}] {name}: {advice.in_words()}", file=sys.stderr)
+    print(f"[{number}/{total}] {name}: {advice.summary()}", file=sys.stderr)
 
 
-def _finish(arguments: argparse.Namespace, result: Calibration, quality: Quality, report: Report) -> Reply:
+def _finish(arguments: argparse.Namespace, result: Calibration, quality: Quality, report: CalibrationReport) -> Reply:
     """Writes report and, if it is good, result."""
-    from calibration.report.report import conclude
+    from calibration.report.report import write_result_and_report
 
     page = arguments.report or arguments.out.with_suffix(".html")
-    lines = conclude(result, quality, report, arguments.out, page)
+    lines = write_result_and_report(result, quality, report, arguments.out, page)
     answer = {
         "quality": asdict(quality),
         "result": asdict(result),

@@ -21,7 +21,7 @@ from robot_rl.errors import DivergedError, StaleStateError, UnknownNameError
 from robot_rl.geometry import Pose, quat_from_matrix, quat_from_rotvec, quat_multiply
 from sim.arm import ARM_DOF
 from sim.controller import ImpedanceController, ImpedanceGains
-from sim.sensing import Sample, SampleHistory, Sensing, WrenchFilter, seconds_to_ns
+from sim.sensing import SampleHistory, SensedState, Sensing, WrenchFilter, seconds_to_ns
 from sim.settings import apply_settings
 
 NEVER = 2**63 - 1  # [ns]
@@ -88,7 +88,7 @@ class MujocoRobotIO:
         self._tcp_position, self._tcp_matrix = self.data.site_xpos[self._tcp], self.data.site_xmat[self._tcp]
         self._wrist_to_tcp = self._wrench_transform(model.site("wrist_ft").id)
         self.history = SampleHistory(max(self.sensing.delay, self.sensing.camera_delay), self.sensing.period)
-        self._take_sample(keep=True)
+        self._record_state(keep=True)
 
     def attach_cameras(self, cameras: Cameras) -> None:
         """From now on `read` brings frames."""
@@ -132,7 +132,7 @@ class MujocoRobotIO:
             self._steps += 1
             if self._steps % sample_every == 0:
                 self._filter.update()
-                self._take_sample(keep=self._steps * dt >= samples_from)
+                self._record_state(keep=self._steps * dt >= samples_from)
 
     # ---------------------------------------------------------------- RobotIO
 
@@ -223,10 +223,10 @@ class MujocoRobotIO:
         self._tare[:] = self._wrist_sensor
         self._filter.restart(self._tare)
         self.history.clear()
-        self._take_sample(keep=True)
+        self._record_state(keep=True)
         self._peak_force = 0.0
 
-    def _take_sample(self, *, keep: bool) -> None:
+    def _record_state(self, *, keep: bool) -> None:
         """Looks at the contact force and, if the sample is to be kept, adds what the sensors measure now."""
         # The sensor gives what the parent exerts on the child; in equilibrium that is minus the contact force.
         wrench = self._tare - self._filter.value
@@ -237,7 +237,7 @@ class MujocoRobotIO:
         data, velocity = self.data, np.empty(6)
         mujoco.mj_objectVelocity(self.model, data, mujoco.mjtObj.mjOBJ_SITE, self._tcp, velocity, 0)
         self.history.add(
-            Sample(
+            SensedState(
                 stamp=self.now(),
                 qpos=data.qpos.copy(),
                 qvel=data.qvel.copy(),

@@ -29,7 +29,7 @@ class OperatorSkill:
     Attributes:
         position_error: Standard deviation of where it sees things [m].
         yaw_error: Of how it sees them turned [rad].
-        look_again: Chance per step of a fresh look.
+        resample_chance: Chance per step of a fresh look.
         speed: Fraction of the largest action that it uses; drawn per episode from this range.
         action_noise: Standard deviation added to each action.
         pause: Chance per step of starting a pause.
@@ -38,7 +38,7 @@ class OperatorSkill:
 
     position_error: float = 0.0006
     yaw_error: float = 0.008
-    look_again: float = 0.05
+    resample_chance: float = 0.05
     speed: tuple[float, float] = (0.35, 0.55)
     action_noise: float = 0.08
     pause: float = 0.03
@@ -50,7 +50,7 @@ class InterventionHabit:
     """When the operator takes over from a policy.
 
     Attributes:
-        patience: Steps without progress before it considers taking over.
+        stall_steps: Steps without progress before it considers taking over.
         progress: What counts as progress towards the goal [m].
         force: Force at which it considers taking over at once [N].
         chance: Chance that it does, when it considers it.
@@ -58,7 +58,7 @@ class InterventionHabit:
         rest: Steps after handing back in which it does not take over again.
     """
 
-    patience: int = 15
+    stall_steps: int = 15
     progress: float = 0.002
     force: float = 45.0
     chance: float = 0.6
@@ -108,7 +108,7 @@ class ScriptedOperator(ABC):
         self._pause = 0
         self._burst, self._rest = 0, 0
         self._best, self._stalled = np.inf, 0
-        self._look()
+        self._sample_perception_error()
         self.begin()
 
     def act(self, state: RobotState, T_base_reset: Pose) -> np.ndarray | None:
@@ -140,33 +140,33 @@ class ScriptedOperator(ABC):
         if self._rest > 0:
             self._rest -= 1
             return False
-        worried = self._stalled >= habit.patience or state.peak_force > habit.force
+        worried = self._stalled >= habit.stall_steps or state.peak_force > habit.force
         if not worried:
             return False
         if rng.uniform() >= habit.chance:
-            self._stalled = habit.patience // 2
+            self._stalled = habit.stall_steps // 2
             return False
         self._burst = int(rng.integers(habit.burst[0], habit.burst[1] + 1))
-        self._look()
+        self._sample_perception_error()
         self.begin()
         return True
 
     # Seeing and moving.
 
-    def _look(self) -> None:
+    def _sample_perception_error(self) -> None:
         """A fresh look: a new error of the eyes."""
         self._eye_position = self._rng.normal(0.0, self._skill.position_error, 3)
         self._eye_yaw = self._rng.normal(0.0, self._skill.yaw_error)
 
-    def seen(self, truth: Pose) -> Pose:
+    def perceived(self, truth: Pose) -> Pose:
         """A thing's pose as the operator sees it: turned and moved by the error of its eyes."""
         turn = quat_from_rotvec(np.array([0.0, 0.0, self._eye_yaw]))
         return Pose(truth.position + self._eye_position, quat_multiply(turn, truth.quaternion))
 
     def _lead(self, state: RobotState) -> np.ndarray:
         rng, skill = self._rng, self._skill
-        if rng.uniform() < skill.look_again:
-            self._look()
+        if rng.uniform() < skill.resample_chance:
+            self._sample_perception_error()
         goal, pace, gripper = self.plan(state)
         if self._pause == 0 and rng.uniform() < skill.pause:
             self._pause = int(rng.integers(1, skill.pause_steps + 1))
@@ -240,7 +240,7 @@ class InsertionOperator(ScriptedOperator):
 
     def plan(self, state: RobotState) -> tuple[Pose, float, float]:
         """Over the hole first, then down; with a wiggle where the peg sticks."""
-        seen = self.seen(self._hole())
+        seen = self.perceived(self._hole())
         offset = state.T_base_tcp.position - seen.position
         lateral, depth = float(np.hypot(offset[0], offset[1])), float(-offset[2])
         if not self._lowering and lateral < self.aligned and depth > -2.0 * self.hover:
@@ -261,7 +261,7 @@ class InsertionOperator(ScriptedOperator):
         elif self._sticking >= self.stuck_steps:
             phase = (self._sticking - self.stuck_steps) % 5
             if phase == 0:  # looks again, lifts the peg a little, and tries somewhere near
-                self._look()
+                self._sample_perception_error()
                 self._wiggle = self._rng.normal(0.0, self.search, 2)
             if phase < 2:
                 return Pose(self._over(seen, self.lift), downward), 1.0, 0.0

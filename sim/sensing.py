@@ -44,7 +44,7 @@ class Sensing:
     max_age: float = 0.2
 
 
-class Sample(NamedTuple):
+class SensedState(NamedTuple):
     """What the sensors measured at `stamp` [ns]."""
 
     stamp: int
@@ -98,7 +98,7 @@ class SampleHistory:
     def __init__(self, span: float, period: float) -> None:
         self.span = seconds_to_ns(span + period)
         """How far back samples are of use [ns]."""
-        self._samples: deque[Sample] = deque(maxlen=int(np.ceil(span / period)) + 2)
+        self._samples: deque[SensedState] = deque(maxlen=int(np.ceil(span / period)) + 2)
         self.frozen = False
         """Fault injection: while true, no new sample arrives, as when a driver dies."""
 
@@ -107,12 +107,12 @@ class SampleHistory:
         if not self.frozen:
             self._samples.clear()
 
-    def add(self, sample: Sample) -> None:
+    def add(self, sample: SensedState) -> None:
         """Appends the newest sample."""
         if not self.frozen:
             self._samples.append(sample)
 
-    def at(self, stamp: int) -> Sample:
+    def at(self, stamp: int) -> SensedState:
         """The newest sample not younger than allowed: measured at or before `stamp` [ns], else the oldest kept."""
         for sample in reversed(self._samples):
             if sample.stamp <= stamp:

@@ -85,12 +85,12 @@ def identify_arm(playback: Playback, motions: Sequence[Motion], robot: str) -> A
     held_out = np.arange(len(motions)) % HELD_OUT == HELD_OUT - 1
     used = [motion for motion, out in zip(motions, held_out, strict=True) if not out]
     before = _vector(playback.own)
-    problem = _Problem(playback, used, before)
+    problem = _FitProblem(playback, used, before)
     x, covariance = problem.solve()
     result = SimulatedArm(robot=robot, settings=_settings(x), covariance=tuple(map(tuple, covariance.tolist())))
 
     errors = np.array([[_rms(playback, motion, settings) for motion in motions] for settings in (before, x)])
-    quality = _judge(x, np.sqrt(np.diag(covariance)), problem, errors, held_out)
+    quality = _assess_quality(x, np.sqrt(np.diag(covariance)), problem, errors, held_out)
     shown = int(np.argmax(np.where(held_out, errors[0, :, 0], -1.0)))
     motion = motions[shown]
     paths = (motion.poses, *(playback(motion, _settings(settings)) for settings in (before, x)))
@@ -100,7 +100,7 @@ def identify_arm(playback: Playback, motions: Sequence[Motion], robot: str) -> A
     return ArmFit(result, quality, before, names, held_out, errors[0], errors[1], example, seconds)
 
 
-class _Problem:
+class _FitProblem:
     """Least squares over the errors of all motions, in units of their noise; parameters in units of `scale`."""
 
     def __init__(self, playback: Playback, motions: Sequence[Motion], before: np.ndarray) -> None:
@@ -197,7 +197,9 @@ def _check_motions(motions: Sequence[Motion]) -> None:
         )
 
 
-def _judge(x: np.ndarray, sigma: np.ndarray, problem: _Problem, errors: np.ndarray, held_out: np.ndarray) -> Quality:
+def _assess_quality(
+    x: np.ndarray, sigma: np.ndarray, problem: _FitProblem, errors: np.ndarray, held_out: np.ndarray
+) -> Quality:
     (used_before, used), (out_before, out) = (
         np.sqrt((errors[:, part] ** 2).mean(axis=1)) for part in (~held_out, held_out)
     )

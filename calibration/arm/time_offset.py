@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 
 from calibration.arm.trajectory import Trajectory
 from calibration.camera.board_pose import board_pose, step
-from calibration.camera.view import BadViewError, View, reasons
+from calibration.camera.view import BadViewError, BoardView, reasons
 from calibration.hand_eye.problem import Guess, Row, Solution, make_row, solve
 from calibration.result import CameraIntrinsics, HandEye, Quality, TimeOffset
 from robot_rl.clock import NS_PER_S
@@ -38,10 +38,10 @@ _OUTLIER = 5.0
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class StampedImage:
     """A view of the board and the camera's stamp of it [ns]."""
 
-    view: View
+    view: BoardView
     stamp: int
 
 
@@ -68,7 +68,7 @@ class TimeOffsetFit:
 
 def calibrate_time_offset(
     hand_eye: HandEye,
-    frames: Sequence[Frame],
+    frames: Sequence[StampedImage],
     trajectory: Trajectory,
     *,
     rejected: Mapping[str, str] | None = None,
@@ -85,7 +85,7 @@ def calibrate_time_offset(
         CalibrationError: if there are too few frames, the arm hardly moved, or no delay fits.
     """
     left_out = dict(rejected or {})
-    frames, boards, covariances = _seen(hand_eye.intrinsics, frames, left_out)
+    frames, boards, covariances = _board_poses(hand_eye.intrinsics, frames, left_out)
     X, mounting = hand_eye.T_parent_camera, hand_eye.mounting
     search = _search(mounting, X, frames, boards, trajectory)
     best = int(search[:, 1].argmin())
@@ -98,7 +98,7 @@ def calibrate_time_offset(
             "the arm hardly moved, so that any delay fits; swing it to and fro in front of the board, by 5 cm and 10 "
             "deg or more, about twice a second"
         )
-    model = _Model(mounting, X, frames, boards, covariances, trajectory)
+    model = _OffsetModel(mounting, X, frames, boards, covariances, trajectory)
     delay, Y = float(search[best, 0]), _board(mounting, X, frames, boards, trajectory, float(search[best, 0]))
     keep = np.ones(len(frames), bool)
     for _ in range(12):
@@ -116,14 +116,14 @@ def calibrate_time_offset(
     chosen = [frame for frame, kept in zip(frames, keep, strict=True) if kept]
     before = model.errors(0.0, _board(mounting, X, frames, boards, trajectory, 0.0))[keep]
     result = TimeOffset(hand_eye.robot, hand_eye.camera, delay, sigma)
-    quality = _judge(result, int(keep.sum()), errors[keep], before, left_out)
+    quality = _assess_quality(result, int(keep.sum()), errors[keep], before, left_out)
     stamps = np.array([frame.stamp for frame in chosen])
     return TimeOffsetFit(result, quality, search, stamps, errors[keep], before)
 
 
-def _seen(
-    intrinsics: CameraIntrinsics, frames: Sequence[Frame], rejected: dict[str, str]
-) -> tuple[list[Frame], list[Pose], list[np.ndarray]]:
+def _board_poses(
+    intrinsics: CameraIntrinsics, frames: Sequence[StampedImage], rejected: dict[str, str]
+) -> tuple[list[StampedImage], list[Pose], list[np.ndarray]]:
     """The frames in which the board has a pose, that pose, and its covariance; why others were left out is added."""
     kept, boards, covariances = [], [], []
     for frame in frames:
@@ -149,7 +149,7 @@ def _fixed(mounting: str, X: Pose, T_camera_board: Pose, T_base_tcp: Pose) -> Po
 
 
 def _search(
-    mounting: str, X: Pose, frames: Sequence[Frame], boards: Sequence[Pose], trajectory: Trajectory
+    mounting: str, X: Pose, frames: Sequence[StampedImage], boards: Sequence[Pose], trajectory: Trajectory
 ) -> np.ndarray:
     """Spread of the board's position and orientation, its size of 0.2 m as lever, over delays. Shape (n, 2)."""
     rows = []
@@ -172,7 +172,7 @@ def _search(
 
 
 def _board(
-    mounting: str, X: Pose, frames: Sequence[Frame], boards: Sequence[Pose], trajectory: Trajectory, delay: float
+    mounting: str, X: Pose, frames: Sequence[StampedImage], boards: Sequence[Pose], trajectory: Trajectory, delay: float
 ) -> Pose:
     """The board in the frame that it is fixed to, the median over all pictures."""
     found = []
@@ -187,14 +187,14 @@ def _board(
     )
 
 
-class _Model:
+class _OffsetModel:
     """The linear model of the hand-eye problem with X known, Y free, and the delay as one more unknown."""
 
     def __init__(
         self,
         mounting: str,
         X: Pose,
-        frames: Sequence[Frame],
+        frames: Sequence[StampedImage],
         boards: Sequence[Pose],
         covariances: Sequence[np.ndarray],
         trajectory: Trajectory,
@@ -255,7 +255,7 @@ class _Model:
             raise CalibrationError("the motion does not determine the delay; turn and move to and fro") from error
 
 
-def _judge(
+def _assess_quality(
     result: TimeOffset, frames: int, errors: np.ndarray, before: np.ndarray, rejected: dict[str, str]
 ) -> Quality:
     figures = {

@@ -115,7 +115,7 @@ class Board:
         square = self.size * np.array([(0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0)])
         return (tags[:, None] + square).reshape(-1, 3)
 
-    def black(self) -> np.ndarray:
+    def black_rectangles(self) -> np.ndarray:
         """The black areas as rectangles (left, top, width, height) in the board's frame [m]. Shape (n, 4)."""
         rectangles = []
         if self.kind == "charuco":
@@ -138,7 +138,7 @@ class Board:
         scale, margin = pixels_per_meter, self.margin
         width, height = (round(scale * (side + 2 * margin)) for side in self.extent)
         picture = np.full((height, width), 255, np.uint8)
-        for left, top, wide, high in self.black():
+        for left, top, wide, high in self.black_rectangles():
             x0, x1 = round(scale * (left + margin)), round(scale * (left + wide + margin))
             y0, y1 = round(scale * (top + margin)), round(scale * (top + high + margin))
             picture[y0:y1, x0:x1] = 0

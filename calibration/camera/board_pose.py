@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from calibration.camera.view import BadViewError, View
+from calibration.camera.view import BadViewError, BoardView
 from calibration.result import CameraIntrinsics
 from robot_rl.geometry import Pose, quat_from_matrix
 
@@ -58,7 +58,7 @@ class ViewTerms:
     weights: np.ndarray
 
 
-def view_terms(intrinsics: CameraIntrinsics, view: View, T_camera_board: Pose, noise: float) -> ViewTerms:
+def view_terms(intrinsics: CameraIntrinsics, view: BoardView, T_camera_board: Pose, noise: float) -> ViewTerms:
     """The terms of a view, for corners that are measured with this much noise [px]."""
     points = view.points @ T_camera_board.matrix.T + T_camera_board.position
     projected, by_point = intrinsics.project_with_jacobian(points)
@@ -79,7 +79,7 @@ def weighted_product(weights: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.nd
     return (weights[:, None, None] * A).reshape(rows, -1).T @ B.reshape(rows, -1)
 
 
-def board_pose(intrinsics: CameraIntrinsics, view: View, noise: float = 0.3) -> tuple[Pose, ViewTerms]:
+def board_pose(intrinsics: CameraIntrinsics, view: BoardView, noise: float = 0.3) -> tuple[Pose, ViewTerms]:
     """Pose of the board in the camera's frame, and its terms there.
 
     A plane seen from far has two poses that look almost alike (Collins and Bartoli, IPPE, 2014); both are refined, and
@@ -114,7 +114,7 @@ def board_pose(intrinsics: CameraIntrinsics, view: View, noise: float = 0.3) -> 
     return min(found, key=lambda pair: pair[1].cost)
 
 
-def refine_pose(intrinsics: CameraIntrinsics, view: View, T: Pose, noise: float) -> tuple[Pose, ViewTerms]:
+def refine_pose(intrinsics: CameraIntrinsics, view: BoardView, T: Pose, noise: float) -> tuple[Pose, ViewTerms]:
     """The pose with the least cost near `T`, by Levenberg and Marquardt, and its terms there."""
     terms, damping = view_terms(intrinsics, view, T, noise), 1e-6
     for _ in range(20):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibration.camera.board_pose import ViewTerms, board_pose, step, view_terms, weighted_product
-from calibration.camera.view import MIN_CORNERS, BadViewError, View, reasons
+from calibration.camera.view import MIN_CORNERS, BadViewError, BoardView, reasons
 from calibration.result import CameraIntrinsics, Quality
 from calibration.result.lens import COEFFICIENTS, by_coefficients, distort
 from robot_rl.errors import CalibrationError
@@ -67,13 +67,13 @@ class IntrinsicsFit:
 
     result: CameraIntrinsics
     quality: Quality
-    views: tuple[View, ...]
+    views: tuple[BoardView, ...]
     boards: tuple[Pose, ...]
     errors: tuple[np.ndarray, ...]
 
 
 def calibrate_intrinsics(
-    views: Sequence[View],
+    views: Sequence[BoardView],
     camera: str,
     model: str = "rational_polynomial",
     *,
@@ -120,7 +120,7 @@ def calibrate_intrinsics(
             break
     intrinsics, boards, terms, covariance = _adjust(intrinsics, kept, boards, noise)
     result = replace(intrinsics, covariance=tuple(map(tuple, covariance.tolist())), rms=_rms(terms))
-    quality = _judge(result, kept, boards, terms, left_out)
+    quality = _assess_quality(result, kept, boards, terms, left_out)
     return IntrinsicsFit(result, quality, tuple(kept), tuple(boards), tuple(t.errors for t in terms))
 
 
@@ -131,7 +131,7 @@ def tilt_spread(boards: Sequence[Pose]) -> float:
     return float(np.sqrt(np.mean(np.arccos(np.clip(normals @ mean / np.linalg.norm(mean), -1.0, 1.0)) ** 2)))
 
 
-def coverage(views: Sequence[View], columns: int = 8, rows: int = 6) -> np.ndarray:
+def coverage(views: Sequence[BoardView], columns: int = 8, rows: int = 6) -> np.ndarray:
     """How many corners lie in each cell of a grid over the picture, shape (rows, columns)."""
     width, height = views[0].size
     pixels = np.concatenate([view.pixels for view in views]) + 0.5
@@ -139,14 +139,14 @@ def coverage(views: Sequence[View], columns: int = 8, rows: int = 6) -> np.ndarr
     return counts.astype(int)
 
 
-def _check_sizes(views: Sequence[View]) -> None:
+def _check_sizes(views: Sequence[BoardView]) -> None:
     sizes = sorted({view.size for view in views})
     if len(sizes) > 1:
         counts = ", ".join(f"{sum(v.size == size for v in views)} of {size[0]} x {size[1]} px" for size in sizes)
         raise CalibrationError(f"the pictures have several resolutions: {counts}; intrinsics belong to one, sort them")
 
 
-def _start(views: Sequence[View], camera: str, model: str, noise: float) -> CameraIntrinsics:
+def _start(views: Sequence[BoardView], camera: str, model: str, noise: float) -> CameraIntrinsics:
     """The camera without distortion that fits a few views best, over a range of focal lengths."""
     width, height = views[0].size
     few = [views[i] for i in np.unique(np.linspace(0, len(views) - 1, MIN_VIEWS).astype(int))]
@@ -168,7 +168,7 @@ def _start(views: Sequence[View], camera: str, model: str, noise: float) -> Came
 
 
 def _adjust(
-    intrinsics: CameraIntrinsics, views: Sequence[View], boards: Sequence[Pose], noise: float
+    intrinsics: CameraIntrinsics, views: Sequence[BoardView], boards: Sequence[Pose], noise: float
 ) -> tuple[CameraIntrinsics, list[Pose], list[ViewTerms], np.ndarray]:
     """Levenberg and Marquardt over camera and poses, the poses eliminated by Schur's complement.
 
@@ -203,7 +203,9 @@ _ADVICE = "add views with the board tilted by 20 to 40 deg to all sides, near an
 class _State:
     """A camera, poses, and the terms of all views there."""
 
-    def __init__(self, intrinsics: CameraIntrinsics, boards: list[Pose], views: Sequence[View], noise: float) -> None:
+    def __init__(
+        self, intrinsics: CameraIntrinsics, boards: list[Pose], views: Sequence[BoardView], noise: float
+    ) -> None:
         self.intrinsics, self.boards, self._views, self._noise = intrinsics, boards, views, noise
         self.terms = [view_terms(intrinsics, v, T, noise) for v, T in zip(views, boards, strict=True)]
         self._prior = np.concatenate((np.zeros(4), np.full(len(intrinsics.distortion), _DISTORTION_PRIOR**-2)))
@@ -255,8 +257,8 @@ def _noise(terms: Sequence[ViewTerms], parameters: int) -> float:
 
 
 def _leave_out(
-    views: Sequence[View], boards: Sequence[Pose], terms: Sequence[ViewTerms], rejected: dict[str, str]
-) -> tuple[list[View], list[Pose], bool]:
+    views: Sequence[BoardView], boards: Sequence[Pose], terms: Sequence[ViewTerms], rejected: dict[str, str]
+) -> tuple[list[BoardView], list[Pose], bool]:
     """Leaves out corners far from where they should be, and views that are worse than the others altogether."""
     spreads = np.array([np.median(np.linalg.norm(t.errors, axis=1)) for t in terms])
     typical = float(np.median(spreads))
@@ -277,9 +279,9 @@ def _leave_out(
     return kept, poses, changed
 
 
-def _judge(
+def _assess_quality(
     result: CameraIntrinsics,
-    views: Sequence[View],
+    views: Sequence[BoardView],
     boards: Sequence[Pose],
     terms: Sequence[ViewTerms],
     rejected: dict[str, str],

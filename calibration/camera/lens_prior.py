@@ -26,7 +26,7 @@ class LensPrior:
     directions: np.ndarray
 
     @classmethod
-    def of(cls, intrinsics: CameraIntrinsics) -> LensPrior:
+    def from_intrinsics(cls, intrinsics: CameraIntrinsics) -> LensPrior:
         """What intrinsics with their covariance say."""
         sigma = intrinsics.sigma
         if sigma is None:

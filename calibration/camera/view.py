@@ -23,7 +23,7 @@ class BadViewError(CalibrationError):
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class BoardView:
     """Corners of a board in a picture.
 
     Attributes:
@@ -40,9 +40,9 @@ class View:
     pixels: np.ndarray
     points: np.ndarray
 
-    def only(self, keep: np.ndarray) -> View:
+    def only(self, keep: np.ndarray) -> BoardView:
         """The view with some of its corners."""
-        return View(self.name, self.size, self.ids[keep], self.pixels[keep], self.points[keep])
+        return BoardView(self.name, self.size, self.ids[keep], self.pixels[keep], self.points[keep])
 
 
 class BoardDetector:
@@ -65,7 +65,7 @@ class BoardDetector:
             parameters.cornerRefinementMethod = cv2.aruco.CORNER_REFINE_APRILTAG
             self._markers = cv2.aruco.ArucoDetector(dictionary, parameters)
 
-    def detect(self, image: np.ndarray, name: str) -> View:
+    def detect(self, image: np.ndarray, name: str) -> BoardView:
         """Where the corners of the board are.
 
         Args:
@@ -92,7 +92,7 @@ class BoardDetector:
         width = edge_width(grey, pixels)
         if width > MAX_EDGE_WIDTH:
             raise BadViewError(f"is blurred: edges are {width:.1f} px wide; hold still, focus, add light")
-        return View(name, (grey.shape[1], grey.shape[0]), ids, pixels, self.board.corners[ids])
+        return BoardView(name, (grey.shape[1], grey.shape[0]), ids, pixels, self.board.corners[ids])
 
     def _find(self, grey: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Ids, shape (n,), and pixels, shape (n, 2), of the corners, sorted by id."""

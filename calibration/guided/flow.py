@@ -14,7 +14,7 @@ import numpy as np
 from calibration.camera.board import Board
 from calibration.camera.board_pose import board_pose
 from calibration.camera.intrinsics import MIN_VIEWS, IntrinsicsFit, calibrate_intrinsics, coverage, tilt_spread
-from calibration.camera.view import BadViewError, BoardDetector, View
+from calibration.camera.view import BadViewError, BoardDetector, BoardView
 from calibration.hand_eye.hand_eye import MIN_VIEWS as MIN_POSES
 from calibration.hand_eye.hand_eye import HandEyeFit, calibrate_hand_eye
 from calibration.hand_eye.problem import Sighting
@@ -54,7 +54,7 @@ class Advice:
     enough: bool
     next: str
 
-    def in_words(self) -> str:
+    def summary(self) -> str:
         """For a person."""
         if not self.accepted:
             return f"left out: {self.reason}"
@@ -92,11 +92,11 @@ class _Flow(ABC, Generic[F]):
     def _advice(self, reason: str) -> Advice:
         """What to say after a frame that was refused for that reason, or taken if it is empty."""
 
-    def _refuse(self, name: str, reason: str) -> Advice:
+    def _reject(self, name: str, reason: str) -> Advice:
         self.rejected[name] = reason
         return self._advice(reason)
 
-    def _take(self, count: int) -> Advice:
+    def _accept(self, count: int) -> Advice:
         """The frame that was added as number `count` counts."""
         if count >= self.least and count % _REFIT_EVERY == 0:
             try:
@@ -121,7 +121,7 @@ class IntrinsicsFlow(_Flow[IntrinsicsFit]):
     def __init__(self, board: Board, camera: str, model: str, *, skip_similar: bool = False) -> None:
         super().__init__(board)
         self._camera, self._model, self._skip_similar = camera, model, skip_similar
-        self.views: list[View] = []
+        self.views: list[BoardView] = []
 
     def add(self, image: np.ndarray, name: str) -> Advice:
         """Takes a frame in.
@@ -135,9 +135,9 @@ class IntrinsicsFlow(_Flow[IntrinsicsFit]):
             if self._skip_similar and any(_same(view, other) for other in self.views):
                 raise BadViewError("shows the board where it was before; move it")
         except BadViewError as error:
-            return self._refuse(name, str(error))
+            return self._reject(name, str(error))
         self.views.append(view)
-        return self._take(len(self.views))
+        return self._accept(len(self.views))
 
     def finish(self) -> IntrinsicsFit:
         """The calibration from all views that count.
@@ -197,13 +197,13 @@ class HandEyeFlow(_Flow[HandEyeFit]):
             view = self._detector.detect(image, name)
             board_pose(self._intrinsics, view)
         except BadViewError as error:
-            return self._refuse(name, str(error))
-        return self.take(Sighting(view, T_base_tcp))
+            return self._reject(name, str(error))
+        return self.add_sighting(Sighting(view, T_base_tcp))
 
-    def take(self, sighting: Sighting) -> Advice:
+    def add_sighting(self, sighting: Sighting) -> Advice:
         """Takes in what was seen already, e.g. for the intrinsics."""
         self.sightings.append(sighting)
-        return self._take(len(self.sightings))
+        return self._accept(len(self.sightings))
 
     def finish(self) -> HandEyeFit:
         """The calibration from all views that count.
@@ -234,7 +234,7 @@ class HandEyeFlow(_Flow[HandEyeFit]):
         return "more poses with larger tilts"
 
 
-def _same(a: View, b: View) -> bool:
+def _same(a: BoardView, b: BoardView) -> bool:
     """Whether two views show the board in nearly the same place."""
     _, i, j = np.intersect1d(a.ids, b.ids, return_indices=True)
     if len(i) < 0.8 * max(len(a.ids), len(b.ids)):

@@ -15,17 +15,17 @@ from calibration.camera.board import Board
 from calibration.camera.intrinsics import IntrinsicsFit
 from calibration.guided.flow import Advice, HandEyeFlow, IntrinsicsFlow
 from calibration.hand_eye.hand_eye import MIN_VIEWS, HandEyeFit
-from calibration.hand_eye.planner import SafetyBox, look_around, plan_poses
+from calibration.hand_eye.planner import SafetyBox, initial_poses, plan_poses
 from calibration.hand_eye.problem import Guess, Sighting
 from calibration.report.camera_reports import hand_eye_report, intrinsics_report
-from calibration.report.report import conclude
+from calibration.report.report import write_result_and_report
 from calibration.result import CameraIntrinsics, write_camera_info
 from robot_rl.errors import CalibrationError
 from robot_rl.geometry import Pose
 
 
 @dataclass(frozen=True, eq=False)
-class Setup:
+class SessionSetup:
     """What is known before.
 
     Attributes:
@@ -52,7 +52,7 @@ class CameraSession:
         setup: What is known before.
     """
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: SessionSetup) -> None:
         self._setup = setup
         self._lens_flow = IntrinsicsFlow(setup.board, setup.camera, setup.model)
         self._flow = HandEyeFlow(setup.board, setup.lens, setup.mounting, setup.robot) if setup.lens else None
@@ -108,7 +108,7 @@ class CameraSession:
             raise CalibrationError(f"no picture shows the board {self._setup.board} yet; bring it into view")
         known = self._known()
         if known is None:
-            poses = look_around(self._sightings[0].T_base_tcp, box, phase=0.4 * seed)
+            poses = initial_poses(self._sightings[0].T_base_tcp, box, phase=0.4 * seed)
             if len(poses) < MIN_VIEWS:
                 raise CalibrationError(
                     f"around the pose that the arm is in, only {len(poses)} poses lie inside the safety box; enlarge "
@@ -142,7 +142,7 @@ class CameraSession:
                 self._finished = self.count, lens, self._where(lens.result).finish()
         return self._finished[1:]
 
-    def conclude(self, folder: Path) -> tuple[list[str], int]:
+    def write_results(self, folder: Path) -> tuple[list[str], int]:
         """Writes results that can be trusted, and reports in any case; says what, and an exit code.
 
         Args:
@@ -157,10 +157,14 @@ class CameraSession:
         lines, good = list[str](), where.quality.good
         if lens is not None:
             out = folder / f"{name}_intrinsics.yaml"
-            lines += conclude(lens.result, lens.quality, intrinsics_report(lens), out, out.with_suffix(".html"))
+            lines += write_result_and_report(
+                lens.result, lens.quality, intrinsics_report(lens), out, out.with_suffix(".html")
+            )
             good &= lens.quality.good
         out = folder / f"{name}_hand_eye.yaml"
-        lines += conclude(where.result, where.quality, hand_eye_report(where), out, out.with_suffix(".html"))
+        lines += write_result_and_report(
+            where.result, where.quality, hand_eye_report(where), out, out.with_suffix(".html")
+        )
         if good:
             info = folder / f"{name}_camera_info.yaml"
             write_camera_info(where.result.intrinsics, info)

@@ -115,6 +115,6 @@ def _complete(mounting: str, X: Pose, poses: Sequence[Pose], boards: Sequence[Po
 
 def _disagreement(guess: Guess, T_camera_board: Pose, T_base_tcp: Pose) -> float:
     """Cauchy's cost of a view: grows slowly, so that the wrong ones do not decide."""
-    error = (T_base_tcp.inverse() @ guess.predict(T_camera_board)).vector()
+    error = (T_base_tcp.inverse() @ guess.predict_tcp(T_camera_board)).vector()
     squares = (error[:3] @ error[:3]) / _POSITION_SCALE**2 + (error[3:] @ error[3:]) / _ROTATION_SCALE**2
     return float(np.log1p(squares))

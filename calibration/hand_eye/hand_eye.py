@@ -90,7 +90,7 @@ def calibrate_hand_eye(
             of another size than stated, poses that contradict each other.
     """
     left_out = dict(rejected or {})
-    sightings, boards, noise = _seen(intrinsics, sightings, left_out)
+    sightings, boards, noise = _board_poses(intrinsics, sightings, left_out)
     check_rotations([sighting.T_base_tcp for sighting in sightings])
     _check_travel([sighting.T_base_tcp for sighting in sightings])
     start = consensus(mounting, sightings, boards, np.random.default_rng(seed))
@@ -98,7 +98,7 @@ def calibrate_hand_eye(
         raise CalibrationError("no hand-eye pose fits these views; check that the poses belong to the pictures")
     guess, factor = start
     larger = [resized(sighting, factor) for sighting in sightings]
-    lens = LensPrior.of(intrinsics)
+    lens = LensPrior.from_intrinsics(intrinsics)
     free = HandEyeRefinement(lens, larger, guess, noise, scale=True).run()
     scale = factor * free.scale, factor * free.scale_sigma
     _check_scale(scale)
@@ -106,7 +106,7 @@ def calibrate_hand_eye(
     fit = HandEyeRefinement(lens, sightings, fixed, noise, scale=False, keep=free.keep).run()
     keep = np.flatnonzero(fit.keep)
     for i in np.flatnonzero(~fit.keep):
-        error = (sightings[i].T_base_tcp.inverse() @ fit.guess.predict(boards[i])).vector()
+        error = (sightings[i].T_base_tcp.inverse() @ fit.guess.predict_tcp(boards[i])).vector()
         left_out[sightings[i].view.name] = (
             f"the arm's pose is off by {1e3 * np.linalg.norm(error[:3]):.1f} mm and "
             f"{np.degrees(np.linalg.norm(error[3:])):.2f} deg; moved while the picture was taken, or stamped late?"
@@ -122,7 +122,7 @@ def calibrate_hand_eye(
     return _conclude(intrinsics, kept, [boards[i] for i in keep], fit, robot, left_out, scale)
 
 
-def _seen(
+def _board_poses(
     intrinsics: CameraIntrinsics, sightings: Sequence[Sighting], rejected: dict[str, str]
 ) -> tuple[list[Sighting], list[Pose], float]:
     """The views in which the board has a pose, that pose, and the pixel noise; why others were left out is added."""
@@ -205,7 +205,7 @@ def _conclude(
     )
     return HandEyeFit(
         result=result,
-        quality=_judge(result, len(sightings), rejected, apart, fit.deviations, scale),
+        quality=_assess_quality(result, len(sightings), rejected, apart, fit.deviations, scale),
         given=intrinsics,
         T_parent_board=guess.Y,
         used=tuple(sighting.view.name for sighting in sightings),
@@ -223,7 +223,7 @@ def _without(fit: HandEyeRefinement, i: int) -> np.ndarray:
     return (fit.solve(others).z - fit.solution.z)[:6]
 
 
-def _judge(
+def _assess_quality(
     result: HandEye,
     used: int,
     rejected: dict[str, str],

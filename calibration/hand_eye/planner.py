@@ -18,7 +18,7 @@ from calibration.camera.board import Board
 from calibration.camera.board_pose import view_terms, weighted_product
 from calibration.camera.intrinsics import parameter_derivative
 from calibration.camera.lens_prior import LensPrior
-from calibration.camera.view import View
+from calibration.camera.view import BoardView
 from calibration.hand_eye.problem import Guess, Sighting, linearise
 from calibration.result import CameraIntrinsics
 from robot_rl.errors import CalibrationError
@@ -93,18 +93,20 @@ def plan_poses(
             f"only {len(sightings)} of {_TRIES} random poses inside the safety box show the board, needed are {count}; "
             "move the board to where the camera sees it, or enlarge the box or the turn that it allows"
         )
-    boards = tuple(guess.see(sighting.T_base_tcp) for sighting in sightings)
-    lens = LensPrior.of(intrinsics if intrinsics.covariance else _roughly(intrinsics)).directions
+    boards = tuple(guess.predict_board(sighting.T_base_tcp) for sighting in sightings)
+    lens = LensPrior.from_intrinsics(
+        intrinsics if intrinsics.covariance else _with_datasheet_uncertainty(intrinsics)
+    ).directions
     rows = linearise(intrinsics, sightings, replace(guess, boards=boards), pixel_noise, scale=False, directions=lens)
     arm = np.diag(np.repeat([position_noise**2, rotation_noise**2], 3))
     information = np.stack([row.G.T @ np.linalg.solve(row.picture + arm, row.G) for row in rows])
     for known, sighting, T in zip(information, sightings, boards, strict=True):
-        known[12:, 12:] += _about_the_lens(intrinsics, sighting, T, pixel_noise, lens)
-    chosen = _most_telling(information, count)
-    return _short_way([sightings[i].T_base_tcp for i in chosen])
+        known[12:, 12:] += _lens_information(intrinsics, sighting, T, pixel_noise, lens)
+    chosen = _most_informative(information, count)
+    return _short_route([sightings[i].T_base_tcp for i in chosen])
 
 
-def look_around(
+def initial_poses(
     T_base_tcp: Pose, box: SafetyBox, *, turn: float = 0.28, step: float = 0.02, count: int = 8, phase: float = 0.0
 ) -> list[Pose]:
     """Poses near one from which the board is seen, while nobody knows where camera and board are.
@@ -155,7 +157,7 @@ def _candidates(
         )
         distance = near * rng.uniform(1.0, 2.2)
         T_camera_board = Pose(distance * ray - turned.matrix @ middle, turned.quaternion)
-        T_base_tcp = guess.predict(T_camera_board)
+        T_base_tcp = guess.predict_tcp(T_camera_board)
         if not box.allows(T_base_tcp):
             continue
         pixels = intrinsics.project(board.corners @ T_camera_board.matrix.T + T_camera_board.position)
@@ -164,19 +166,21 @@ def _candidates(
         if shown.mean() < _MIN_SHOWN or (reachable is not None and not reachable(T_base_tcp)):
             continue
         ids = np.flatnonzero(shown)
-        view = View(f"pose {len(found)}", (intrinsics.width, intrinsics.height), ids, pixels[ids], board.corners[ids])
+        view = BoardView(
+            f"pose {len(found)}", (intrinsics.width, intrinsics.height), ids, pixels[ids], board.corners[ids]
+        )
         found.append(Sighting(view, T_base_tcp))
     return found
 
 
-def _roughly(intrinsics: CameraIntrinsics) -> CameraIntrinsics:
+def _with_datasheet_uncertainty(intrinsics: CameraIntrinsics) -> CameraIntrinsics:
     """The camera with the uncertainty that the numbers of a data sheet have."""
     sigma = np.concatenate((0.01 * intrinsics.vector[:2], np.full(2, 0.015 * intrinsics.width)))
     sigma = np.append(sigma, np.full(len(intrinsics.distortion), _DISTORTION_SIGMA))
     return replace(intrinsics, covariance=tuple(map(tuple, np.diag(sigma**2).tolist())))
 
 
-def _about_the_lens(
+def _lens_information(
     intrinsics: CameraIntrinsics, sighting: Sighting, T_camera_board: Pose, noise: float, directions: np.ndarray
 ) -> np.ndarray:
     """What a picture alone tells of the lens along these directions, the board's pose unknown, shape (m, m)."""
@@ -187,7 +191,7 @@ def _about_the_lens(
     return weighted_product(terms.weights, J, J) - coupling.T @ np.linalg.solve(terms.H, coupling)
 
 
-def _most_telling(information: np.ndarray, count: int) -> list[int]:
+def _most_informative(information: np.ndarray, count: int) -> list[int]:
     """Greedy choice by the determinant of what is known of X, Y and the lens being unknown.
 
     Args:
@@ -209,7 +213,7 @@ def _most_telling(information: np.ndarray, count: int) -> list[int]:
     return chosen
 
 
-def _short_way(poses: Sequence[Pose]) -> list[Pose]:
+def _short_route(poses: Sequence[Pose]) -> list[Pose]:
     """From each pose to the nearest that is left, 10 cm counting as much as 30 degrees."""
     left, order = list(poses[1:]), [poses[0]]
     while left:

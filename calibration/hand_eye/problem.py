@@ -24,7 +24,7 @@ import numpy as np
 
 from calibration.camera.board_pose import adjoint, step, view_terms, weighted_product
 from calibration.camera.intrinsics import parameter_derivative
-from calibration.camera.view import View
+from calibration.camera.view import BoardView
 from calibration.result import CameraIntrinsics
 from robot_rl.geometry import Pose
 
@@ -33,7 +33,7 @@ from robot_rl.geometry import Pose
 class Sighting:
     """A picture of the board and where the arm said it was then."""
 
-    view: View
+    view: BoardView
     T_base_tcp: Pose
 
 
@@ -53,13 +53,13 @@ class Guess:
     Y: Pose
     boards: tuple[Pose, ...]
 
-    def predict(self, T_camera_board: Pose) -> Pose:
+    def predict_tcp(self, T_camera_board: Pose) -> Pose:
         """T_base_tcp from which a board would be seen there."""
         if self.mounting == "eye_in_hand":
             return self.Y @ T_camera_board.inverse() @ self.X.inverse()
         return self.X @ T_camera_board @ self.Y.inverse()
 
-    def see(self, T_base_tcp: Pose) -> Pose:
+    def predict_board(self, T_base_tcp: Pose) -> Pose:
         """T_camera_board when the arm is there."""
         if self.mounting == "eye_in_hand":
             return self.X.inverse() @ T_base_tcp.inverse() @ self.Y
@@ -143,7 +143,7 @@ def make_row(
     G, by_pose = derivatives(guess, T_camera_board)
     if scale:  # a larger board is farther away by as much
         G = np.column_stack((G, by_pose[:, :3] @ T_camera_board.position))
-    error = (T_base_tcp.inverse() @ guess.predict(T_camera_board)).vector()
+    error = (T_base_tcp.inverse() @ guess.predict_tcp(T_camera_board)).vector()
     return Row(error + by_pose @ d, G, by_pose @ H_inverse @ by_pose.T, d, H_inverse, by_pose, np.zeros((6, 0)))
 
 

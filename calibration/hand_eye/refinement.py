@@ -104,7 +104,7 @@ class HandEyeRefinement:
         """Views that agree with the first guess about as well as most do."""
         errors = np.array(
             [
-                (s.T_base_tcp.inverse() @ self.guess.predict(T)).vector()
+                (s.T_base_tcp.inverse() @ self.guess.predict_tcp(T)).vector()
                 for s, T in zip(self._sightings, self.guess.boards, strict=True)
             ]
         )

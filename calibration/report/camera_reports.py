@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from calibration.camera.intrinsics import IntrinsicsFit, coverage
 from calibration.hand_eye.hand_eye import HandEyeFit
-from calibration.report.report import Report, bars, new_figure
+from calibration.report.report import CalibrationReport, bars, new_figure
 from calibration.result.camera import PARAMETERS
 from robot_rl.viz.learning_curve import BLUE, ORANGE
 
@@ -19,7 +19,7 @@ _COEFFICIENTS = {
 }
 
 
-def intrinsics_report(fit: IntrinsicsFit) -> Report:
+def intrinsics_report(fit: IntrinsicsFit) -> CalibrationReport:
     """Numbers with their uncertainty, where the corners were, and what is left of their errors."""
     result = fit.result
     sigma = np.sqrt(np.diag(np.array(result.covariance)))
@@ -29,7 +29,7 @@ def intrinsics_report(fit: IntrinsicsFit) -> Report:
         (n, f"{v:.5g}" if i > 3 else f"{v:.3f}", f"{s:.2g}")
         for i, (n, v, s) in enumerate(zip(names, result.vector, sigma, strict=True))
     ]
-    return Report(
+    return CalibrationReport(
         f"Intrinsics of camera {result.camera}, {result.width} x {result.height} px, {result.model}",
         fit.quality,
         {"The camera": rows},
@@ -64,7 +64,7 @@ def _views(fit: IntrinsicsFit) -> Figure:
     return figure
 
 
-def hand_eye_report(fit: HandEyeFit) -> Report:
+def hand_eye_report(fit: HandEyeFit) -> CalibrationReport:
     """Pose with its uncertainty, what each view says against the rest, and OpenCV's answers beside ours."""
     result = fit.result
     X, sigma = result.T_parent_camera, result.sigma
@@ -83,7 +83,7 @@ def hand_eye_report(fit: HandEyeFit) -> Report:
             (name, f"{1e3 * np.linalg.norm(change.position):.3f}", f"{np.degrees(np.linalg.norm(change.rotvec)):.4f}")
         )
     where = "on the tool (eye in hand)" if result.mounting == "eye_in_hand" else "beside the arm (eye to hand)"
-    return Report(
+    return CalibrationReport(
         f"Hand-eye calibration of camera {result.camera}, {where}, robot {result.robot}",
         fit.quality,
         {

@@ -7,11 +7,11 @@ import numpy as np
 from calibration.arm.arm_identification import PARAMETERS, UNITS, ArmFit
 from calibration.arm.time_offset import TimeOffsetFit
 from calibration.arm.wrench import WrenchFit
-from calibration.report.report import Report, bars, new_figure
+from calibration.report.report import CalibrationReport, bars, new_figure
 from robot_rl.viz.learning_curve import BLUE, GREEN, ORANGE
 
 
-def time_offset_report(fit: TimeOffsetFit) -> Report:
+def time_offset_report(fit: TimeOffsetFit) -> CalibrationReport:
     """The search over delays, and how well pictures and arm agree before and after."""
     figure = new_figure(11, 3.8)
     search, errors = figure.subplots(1, 2, width_ratios=(1, 1.6))
@@ -26,10 +26,10 @@ def time_offset_report(fit: TimeOffsetFit) -> Report:
     errors.set(xlabel="time [s]", ylabel="picture against arm [mm]", ylim=(0, None))
     errors.legend()
     title = f"Delay of camera {fit.result.camera} against robot {fit.result.robot}"
-    return Report(title, fit.quality, {}, {"Search, and what is left": figure})
+    return CalibrationReport(title, fit.quality, {}, {"Search, and what is left": figure})
 
 
-def wrench_report(fit: WrenchFit) -> Report:
+def wrench_report(fit: WrenchFit) -> CalibrationReport:
     """Numbers with their uncertainty, and what is left on poses that were held out."""
     result = fit.result
     sigma = np.sqrt(np.diag(np.array(result.covariance)))
@@ -50,7 +50,7 @@ def wrench_report(fit: WrenchFit) -> Report:
     poses = [str(i + 1) for i in np.flatnonzero(fit.used)]
     bars(force, poses, np.linalg.norm(fit.held_out[:, :3], axis=1), "force left [N]")
     bars(torque, poses, np.linalg.norm(fit.held_out[:, 3:], axis=1), "torque left [Nm]")
-    return Report(
+    return CalibrationReport(
         f"Wrench sensor and tool of robot {result.robot}",
         fit.quality,
         {"Sensor and tool": rows},
@@ -58,7 +58,7 @@ def wrench_report(fit: WrenchFit) -> Report:
     )
 
 
-def simulated_arm_report(fit: ArmFit) -> Report:
+def simulated_arm_report(fit: ArmFit) -> CalibrationReport:
     """Settings with their uncertainty, errors of each motion before and after, and one motion in full."""
     sigma = np.sqrt(np.diag(np.array(fit.result.covariance)))
     found = [getattr(fit.result.settings, name) for name in PARAMETERS]
@@ -87,7 +87,7 @@ def simulated_arm_report(fit: ArmFit) -> Report:
         axis.plot(fit.example_seconds, after[:, column], color=BLUE, label="after")
         axis.set(xlabel="time [s]", ylabel=f"{name} of the tcp [mm]")
     motion.axes[0].legend()
-    return Report(
+    return CalibrationReport(
         f"How the simulation of robot {fit.result.robot} moves",
         fit.quality,
         {"Settings": rows},

@@ -32,7 +32,7 @@ td.number { text-align: right; font-variant-numeric: tabular-nums } img { max-wi
 
 
 @dataclass(frozen=True, eq=False)
-class Report:
+class CalibrationReport:
     """What a report shows.
 
     Attributes:
@@ -128,7 +128,9 @@ def _text(text: str) -> str:
     return html.escape(str(text))
 
 
-def conclude(result: Calibration, quality: Quality, report: Report, out: Path, page: Path) -> list[str]:
+def write_result_and_report(
+    result: Calibration, quality: Quality, report: CalibrationReport, out: Path, page: Path
+) -> list[str]:
     """Writes report and, if it is good, result; says what was done.
 
     Args:

@@ -102,7 +102,7 @@ class CameraIntrinsics:
         focal = np.array([self.fx, self.fy])
         return plane * focal + [self.cx, self.cy], derivative * focal[:, None]
 
-    def viewed(self, crop: tuple[int, int, int, int], size: tuple[int, int]) -> CameraIntrinsics:
+    def cropped(self, crop: tuple[int, int, int, int], size: tuple[int, int]) -> CameraIntrinsics:
         """The intrinsics of a rectangle of the images, brought to another size.
 
         The edges of the rectangle become the edges of the new images: column u becomes

@@ -22,7 +22,7 @@ from std_srvs.srv import SetBool
 
 from calibration.camera.board import Board
 from calibration.guided.recording import SightingRecorder
-from calibration.guided.session import CameraSession, Setup
+from calibration.guided.session import CameraSession, SessionSetup
 from calibration.hand_eye.planner import SafetyBox
 from calibration.result import load_intrinsics
 from calibration.result.lens import LENS_MODELS
@@ -71,7 +71,7 @@ class CalibrateNode(RobotNode):
         )
         model = LENS_MODELS[config.model]
         self.session = CameraSession(
-            Setup(Board.parse(config.board), config.camera, config.mounting, config.robot, model, lens)
+            SessionSetup(Board.parse(config.board), config.camera, config.mounting, config.robot, model, lens)
         )
         self._arrivals, self._consent = Arrivals(), threading.Event()
         if config.drive:
@@ -98,7 +98,7 @@ class CalibrateNode(RobotNode):
         """How far it is."""
         advice = self.session.advice
         facts: dict[str, object] = {"pictures that count": self.session.count, "may drive": self._consent.is_set()}
-        return facts | ({"newest picture": advice.in_words()} if advice is not None else {})
+        return facts | ({"newest picture": advice.summary()} if advice is not None else {})
 
     def run(self) -> int:
         """Does it all; returns the exit code."""
@@ -109,7 +109,7 @@ class CalibrateNode(RobotNode):
         self._say(f"pictures and poses are kept in {folder}")
         try:
             self._collect(recorder)
-            lines, code = self.session.conclude(out)
+            lines, code = self.session.write_results(out)
         except (KeyboardInterrupt, CalibrationError, RobotLostError):
             if self.session.count:
                 self._say(
@@ -182,7 +182,7 @@ class CalibrateNode(RobotNode):
     def _picture(self, recorder: SightingRecorder, rest: Rest) -> None:
         name = f"view_{recorder.count:03d}.png"
         recorder.add(self._shown_image, name, rest.T_base_tcp)
-        self._say(f"{name}: {self.session.add(self._shown_image, name, rest.T_base_tcp).in_words()}")
+        self._say(f"{name}: {self.session.add(self._shown_image, name, rest.T_base_tcp).summary()}")
 
     # ---------------------------------------------------------------- topics
 

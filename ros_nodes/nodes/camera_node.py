@@ -125,7 +125,7 @@ class _Camera:
                 serial = self.feed.serial
                 camera = serial if serial and self._intrinsics.camera == serial else self.name
                 self._intrinsics.require(camera=camera, size=captured)
-                self._lens = self._intrinsics.viewed(view.crop, view.size)
+                self._lens = self._intrinsics.cropped(view.crop, view.size)
             self._view, self._captured = view, captured
         return self._view
 

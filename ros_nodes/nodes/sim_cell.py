@@ -12,7 +12,7 @@ from robot_rl.env.registry import make_workcell
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import ConfigError, PluginError
 from ros_nodes.node.parameters import named_values
-from sim.calibration.cell import Truth, calibration_workcell, draw_truth
+from sim.calibration.cell import RigTruth, calibration_workcell, draw_truth
 from sim.calibration.rig import Plate
 
 
@@ -60,16 +60,16 @@ def make_mirror(config: SimNodeConfig) -> Mirror:
     return Mirror(cell, size, simulation, files, lenses)
 
 
-def _truth(config: SimNodeConfig) -> Truth:
+def _truth(config: SimNodeConfig) -> RigTruth:
     if len(config.cameras) != 1:
         raise ConfigError(f"with a board there is one camera; cameras are {', '.join(config.cameras) or 'none'}")
     return draw_truth(config.mounting, config.cameras[0], config.episode_seed)
 
 
-def _with_board(board: str, truth: Truth, options: WorkcellOptions) -> Workcell:
+def _with_board(board: str, truth: RigTruth, options: WorkcellOptions) -> Workcell:
     try:
         from calibration.camera.board import Board
     except ImportError as error:
         raise PluginError(f"a board needs OpenCV ({error}): pip install 'robot_rl[calibration]'") from error
     seen = Board.parse(board)
-    return calibration_workcell(Plate(seen.black(), seen.extent, seen.margin), truth, options)
+    return calibration_workcell(Plate(seen.black_rectangles(), seen.extent, seen.margin), truth, options)

@@ -20,7 +20,7 @@ from robot_rl.geometry import Pose, quat_from_matrix
 from robot_rl.spec import ArraySpec
 from sim.arm import ARM_DOF, solve_ik
 from sim.calibration.lens_camera import LensCamera
-from sim.calibration.rig import PictureFaults, Plate, rig_model, spoiled
+from sim.calibration.rig import PictureFaults, Plate, rig_model, with_faults
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.real_time import RealTimeRobotIO
 from sim.scene import add_pointer_tool
@@ -29,7 +29,7 @@ FAULTS = PictureFaults(hidden=0.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Truth:
+class RigTruth:
     """What a calibration shall find.
 
     Attributes:
@@ -71,7 +71,7 @@ _OFF_POSITION, _OFF_TURN = 0.015, 0.06
 """How far the cell is from its drawing at most, per axis [m, rad]."""
 
 
-def draw_truth(mounting: str, camera: str, seed: int) -> Truth:
+def draw_truth(mounting: str, camera: str, seed: int) -> RigTruth:
     """A cell as it turned out: a lens that is not that of the data sheet, camera and board beside their places.
 
     Args:
@@ -89,13 +89,13 @@ def draw_truth(mounting: str, camera: str, seed: int) -> Truth:
     cx, cy = (np.array([239.5, 179.5]) + rng.uniform(-5.0, 5.0, 2)).tolist()
     distortion = (-0.2, 0.05, 5e-4, -4e-4, -0.01, 0.02, 0.01, 0.0)
     lens = CameraIntrinsics(camera, 480, 360, "rational_polynomial", fx, fy, cx, cy, distortion)
-    return Truth(mounting, lens, X @ camera_off, Y @ board_off)
+    return RigTruth(mounting, lens, X @ camera_off, Y @ board_off)
 
 
 class LensCameras:
     """One camera with the lens and the faults of a real one, for `MujocoRobotIO`."""
 
-    def __init__(self, model: mujoco.MjModel, body_camera: str, truth: Truth) -> None:
+    def __init__(self, model: mujoco.MjModel, body_camera: str, truth: RigTruth) -> None:
         self._model, self._data = model, mujoco.MjData(model)
         self._name = truth.lens.camera
         self._camera = LensCamera(model, body_camera, truth.lens)
@@ -108,7 +108,7 @@ class LensCameras:
         self._data.qpos[:] = qpos
         mujoco.mj_kinematics(self._model, self._data)
         mujoco.mj_camlight(self._model, self._data)
-        return {self._name: spoiled(self._camera.render(self._data), FAULTS, rng)}
+        return {self._name: with_faults(self._camera.render(self._data), FAULTS, rng)}
 
     def matrix(self, name: str) -> np.ndarray:
         """Zeros: it is not calibrated."""
@@ -145,7 +145,7 @@ class CalibrationScene:
         return Outcome(False, 0.0)
 
 
-def calibration_workcell(plate: Plate, truth: Truth, options: WorkcellOptions) -> Workcell:
+def calibration_workcell(plate: Plate, truth: RigTruth, options: WorkcellOptions) -> Workcell:
     """The workcell; its camera is called as the truth's lens says, whatever `options` name.
 
     Raises:

@@ -145,7 +145,7 @@ class CalibrationRig:
             return False
         return True
 
-    def photograph(self, T_base_tcp: Pose, faults: PictureFaults, rng: np.random.Generator) -> np.ndarray:
+    def render(self, T_base_tcp: Pose, faults: PictureFaults, rng: np.random.Generator) -> np.ndarray:
         """What the camera sees with the tcp there; RGB, uint8, shape (height, width, 3).
 
         Raises:
@@ -154,7 +154,7 @@ class CalibrationRig:
         self.data.qpos[:ARM_DOF] = self._angles(T_base_tcp)
         mujoco.mj_kinematics(self.model, self.data)
         mujoco.mj_camlight(self.model, self.data)
-        return spoiled(self._camera.render(self.data), faults, rng)
+        return with_faults(self._camera.render(self.data), faults, rng)
 
     def close(self) -> None:
         """Releases the OpenGL context."""
@@ -164,7 +164,7 @@ class CalibrationRig:
         return solve_ik(self.model, "tcp", T_base_tcp.position, T_base_tcp.quaternion, starts=1)
 
 
-def spoiled(picture: np.ndarray, faults: PictureFaults, rng: np.random.Generator) -> np.ndarray:
+def with_faults(picture: np.ndarray, faults: PictureFaults, rng: np.random.Generator) -> np.ndarray:
     """A perfect picture with the faults of a real one; uint8, shape (height, width, 3)."""
     image = picture.astype(np.float64)
     if rng.random() < faults.hidden:

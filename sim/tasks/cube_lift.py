@@ -109,7 +109,7 @@ class LiftOperator(ScriptedOperator):
     """How long it waits for the fingers."""
 
     def __init__(self, task: CubeLift) -> None:
-        super().__init__(SPEC, OperatorSkill(speed=(0.5, 0.7)), InterventionHabit(patience=8, progress=0.004))
+        super().__init__(SPEC, OperatorSkill(speed=(0.5, 0.7)), InterventionHabit(stall_steps=8, progress=0.004))
         self._task = task
 
     def begin(self) -> None:
@@ -124,7 +124,7 @@ class LiftOperator(ScriptedOperator):
 
     def plan(self, state: RobotState) -> tuple[Pose, float, float]:
         """Where to, how fast, and what the fingers do."""
-        seen = self.seen(self._task.cube_pose())
+        seen = self.perceived(self._task.cube_pose())
         offset = state.T_base_tcp.position - seen.position
         lateral = float(np.hypot(offset[0], offset[1]))
         downward = quat_multiply(seen.quaternion, DOWNWARD)

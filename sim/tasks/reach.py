@@ -71,7 +71,7 @@ class ReachOperator(ScriptedOperator):
     """Goes straight to where it sees the target."""
 
     def __init__(self, task: Reach) -> None:
-        super().__init__(SPEC, habit=InterventionHabit(patience=8, burst=(5, 15)))
+        super().__init__(SPEC, habit=InterventionHabit(stall_steps=8, burst=(5, 15)))
         self._task = task
 
     def begin(self) -> None:
@@ -84,7 +84,7 @@ class ReachOperator(ScriptedOperator):
     def plan(self, state: RobotState) -> tuple[Pose, float, float]:
         """To the target."""
         del state  # it goes there from anywhere
-        return self.seen(Pose(self._task.target, DOWNWARD)), 1.0, 0.0
+        return self.perceived(Pose(self._task.target, DOWNWARD)), 1.0, 0.0
 
 
 def make(options: WorkcellOptions) -> Workcell:

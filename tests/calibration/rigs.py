@@ -10,7 +10,7 @@ from robot_rl.geometry import Pose, quat_from_matrix
 from sim.calibration.rig import CalibrationRig, PictureFaults, Plate
 from sim.scene import DOWNWARD
 
-PLATE = Plate(BOARD.black(), BOARD.extent, BOARD.margin)
+PLATE = Plate(BOARD.black_rectangles(), BOARD.extent, BOARD.margin)
 BOXES = {
     "eye_in_hand": SafetyBox(np.array([0.25, -0.35, 0.1]), np.array([0.75, 0.35, 0.65]), DOWNWARD, np.radians(60)),
     "eye_to_hand": SafetyBox(np.array([0.3, -0.35, 0.2]), np.array([0.7, 0.35, 0.65]), DOWNWARD, np.radians(60)),
@@ -57,4 +57,4 @@ def record(rig, poses, folder, seed=0, faults=PictureFaults()):  # noqa: B008  (
     """A folder of pictures and `poses.csv`, as a user records them."""
     rng, recorder = np.random.default_rng(seed), SightingRecorder(folder)
     for i, T in enumerate(poses):
-        recorder.add(rig.photograph(T, faults, rng), f"view_{i:02d}.png", shaken(T, rng))
+        recorder.add(rig.render(T, faults, rng), f"view_{i:02d}.png", shaken(T, rng))

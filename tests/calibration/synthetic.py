@@ -3,7 +3,7 @@
 import numpy as np
 
 from calibration.camera.board import Board
-from calibration.camera.view import View
+from calibration.camera.view import BoardView
 from calibration.hand_eye.problem import Guess, Sighting
 from calibration.result import CameraIntrinsics
 from robot_rl.geometry import Pose
@@ -38,7 +38,7 @@ def random_view(rng, intrinsics=PINHOLE, *, noise=0.15, tilt=0.7, name="view", b
         ids = np.flatnonzero(((pixels > 5) & (pixels < size - 6)).all(axis=1))
         if len(ids) >= 30:
             measured = pixels[ids] + noise * rng.standard_normal((len(ids), 2))
-            return View(name, (intrinsics.width, intrinsics.height), ids, measured, board.corners[ids]), T
+            return BoardView(name, (intrinsics.width, intrinsics.height), ids, measured, board.corners[ids]), T
 
 
 def random_views(seed, count, intrinsics=PINHOLE, **options):
@@ -60,7 +60,7 @@ def random_rig(seed, mounting, count=15, *, noise=0.1, position=2e-4, rotation=R
     sightings = []
     for i in range(count):
         view, T = random_view(rng, noise=noise, name=f"view {i}")
-        sightings.append(Sighting(view, shaken(truth.predict(T), rng, position, rotation)))
+        sightings.append(Sighting(view, shaken(truth.predict_tcp(T), rng, position, rotation)))
     return sightings, truth
 
 

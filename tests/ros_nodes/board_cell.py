@@ -38,7 +38,7 @@ class BoardCell:
         self.controller = graph.add(
             lambda **options: Controller(quaternion=start.quaternion, position=start.position, **options)
         )
-        self._plate, self._folder = Plate(board.black(), board.extent, board.margin), folder
+        self._plate, self._folder = Plate(board.black_rectangles(), board.extent, board.margin), folder
         self._offer()
         self._done = threading.Event()
         self._thread = graph.thread(self._show)
@@ -71,7 +71,7 @@ class BoardCell:
     def _picture(self, rig, rng):
         while True:
             pose = self._pose()
-            _, data = cv2.imencode(".png", rig.photograph(pose, FAULTS, rng)[:, :, ::-1])
+            _, data = cv2.imencode(".png", rig.render(pose, FAULTS, rng)[:, :, ::-1])
             moved = np.abs((pose.inverse() @ self._pose()).vector()).max()
             if moved < STILL or self._done.is_set():
                 return data.tobytes()

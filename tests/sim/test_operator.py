@@ -28,7 +28,7 @@ def test_helps_a_policy_that_does_nothing_in_bursts_and_hands_back(task):
     for seed in range(6):
         played = runs(play(env, seed).steps)
         assert not played[0][0], "it gives the policy a chance first"
-        assert played[0][1] >= habit.patience
+        assert played[0][1] >= habit.stall_steps
         stretches.append(played)
     bursts = [length for played in stretches for led, length in played[:-1] if led]  # the last may be cut by the end
     rests = [length for played in stretches for led, length in played[1:-1] if not led]
@@ -39,7 +39,7 @@ def test_helps_a_policy_that_does_nothing_in_bursts_and_hands_back(task):
 
 def test_bursts_have_all_lengths_of_the_habit_and_no_other():
     cell = peg_insert.make(WorkcellOptions())
-    habit = InterventionHabit(patience=1, chance=1.0, burst=(1, 3), rest=2)
+    habit = InterventionHabit(stall_steps=1, chance=1.0, burst=(1, 3), rest=2)
     operator = InsertionOperator(cell.task.spec, lambda: cell.task.T_base_hole, 0.025)
     operator._habit = habit
     cell.task.reset(0)
@@ -108,7 +108,7 @@ def test_it_sees_the_scene_with_an_error_that_changes_when_it_looks_again():
     errors = []
     for seed in range(400):
         operator.reset(seed, demonstrate=True)
-        errors.append(operator.seen(truth).position - truth.position)
+        errors.append(operator.perceived(truth).position - truth.position)
     assert np.std(errors, axis=0) == pytest.approx(operator._skill.position_error, rel=0.15)
 
 

@@ -51,7 +51,7 @@ def test_the_pdf_is_to_scale(tmp_path):
     streams = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL)
     drawing = max((zlib.decompress(s) for s in streams if s[:1] == b"x"), key=len).decode("latin-1")
     xy = np.array(re.findall(r"^([\d.]+) ([\d.]+) [ml]$", drawing, re.MULTILINE), dtype=float) / 72 * 25.4  # [mm]
-    page, black = xy[:4], xy[4 : 4 + 4 * len(board.black())]
+    page, black = xy[:4], xy[4 : 4 + 4 * len(board.black_rectangles())]
     assert np.ptp(page, axis=0) == pytest.approx((297.0, 210.0), abs=0.01)  # it fits in landscape
     assert np.ptp(black, axis=0) == pytest.approx((220.0, 160.0), abs=0.01)
 

@@ -7,7 +7,7 @@ import pytest
 from synthetic import FISHEYE, PINHOLE, random_views
 
 from calibration.camera.intrinsics import calibrate_intrinsics
-from calibration.camera.view import View
+from calibration.camera.view import BoardView
 from robot_rl.errors import CalibrationError
 
 
@@ -55,6 +55,6 @@ def test_views_that_are_alike_are_refused():
 
 def test_mixed_resolutions_are_refused():
     views = random_views(0, 10)
-    views[4] = View("big", (1280, 960), views[4].ids, 2 * views[4].pixels, views[4].points)
+    views[4] = BoardView("big", (1280, 960), views[4].ids, 2 * views[4].pixels, views[4].points)
     with pytest.raises(CalibrationError, match="9 of 640 x 480 px, 1 of 1280 x 960 px"):
         calibrate_intrinsics(views, "wrist")

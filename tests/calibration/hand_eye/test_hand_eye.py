@@ -33,11 +33,11 @@ def test_the_adjoint_carries_a_change_to_the_other_side(T, d):
 @settings(max_examples=30, deadline=None)
 def test_derivatives_are_those_of_finite_differences(mounting, X, Y, T, z, d):
     guess = Guess(mounting, X, Y, (T,))
-    arm = guess.predict(T)
+    arm = guess.predict_tcp(T)
     G, by_pose = derivatives(guess, T)
     z, d = 1e-5 * np.array(z), 1e-5 * np.array(d)
     moved = guess.moved(z, [d])
-    error = (arm.inverse() @ moved.predict(moved.boards[0])).vector()
+    error = (arm.inverse() @ moved.predict_tcp(moved.boards[0])).vector()
     np.testing.assert_allclose(error, G @ z + by_pose @ d, atol=1e-8)
 
 
@@ -46,7 +46,7 @@ def test_derivatives_are_those_of_finite_differences(mounting, X, Y, T, z, d):
 @settings(max_examples=30, deadline=None)
 def test_seeing_and_predicting_are_inverse(mounting, X, Y, T):
     guess = Guess(mounting, X, Y, ())
-    back = guess.see(guess.predict(T))
+    back = guess.predict_board(guess.predict_tcp(T))
     assert max(apart(back, T)) < 1e-7
 
 
@@ -104,13 +104,13 @@ def test_an_uncertain_lens_is_corrected_with_the_pose(mounting):
 def test_the_lens_moves_the_arms_errors_as_finite_differences_do(mounting, X, Y, u):
     view, T = random_view(np.random.default_rng(0), noise=0.0)
     directions, guess = np.diag([1.0] * 4 + [1e-3] * 8), Guess(mounting, X, Y, ())
-    sighting, change = Sighting(view, guess.predict(T)), 1e-3 * np.array(u)
+    sighting, change = Sighting(view, guess.predict_tcp(T)), 1e-3 * np.array(u)
     (row,) = linearise(
         PINHOLE, [sighting], dataclasses.replace(guess, boards=(T,)), 0.1, scale=False, directions=directions
     )
     moved = PINHOLE.with_vector(PINHOLE.vector + directions @ change)
     T_moved, _ = refine_pose(moved, view, T, 10.0)
-    error = (sighting.T_base_tcp.inverse() @ guess.predict(T_moved)).vector()
+    error = (sighting.T_base_tcp.inverse() @ guess.predict_tcp(T_moved)).vector()
     np.testing.assert_allclose(error, row.e + row.G[:, 12:] @ change, atol=2e-8)
 
 
@@ -143,7 +143,7 @@ def one_axis(sightings, truth):
     while len(found) < 12:
         T_base_tcp = start @ Pose.from_rotvec(rng.uniform(-0.05, 0.05, 3), np.array([0, 0, rng.uniform(-0.5, 0.5)]))
         view, _ = random_view(rng, noise=0.1)  # a view of some board pose; the corners are put where they belong
-        T = truth.see(T_base_tcp)
+        T = truth.predict_board(T_base_tcp)
         pixels = PINHOLE.project(view.points @ T.matrix.T + T.position)
         found.append(Sighting(dataclasses.replace(view, pixels=pixels), shaken(T_base_tcp, rng)))
     return found
@@ -169,7 +169,7 @@ def test_degenerate_motions_are_refused_with_what_to_add():
 
 def test_views_that_determine_nothing_are_an_error_and_no_lens_of_nan():
     sightings, truth = random_rig(0, "eye_in_hand", 6)
-    guess = dataclasses.replace(truth, boards=tuple(truth.see(s.T_base_tcp) for s in sightings))
+    guess = dataclasses.replace(truth, boards=tuple(truth.predict_board(s.T_base_tcp) for s in sightings))
     rows = linearise(PINHOLE, sightings, guess, 0.1, scale=False)
     solve(rows, 1e-3, 2e-3)
     with pytest.raises(np.linalg.LinAlgError):

@@ -6,8 +6,8 @@ from rigs import BOXES, random_truth, rough
 from synthetic import BOARD, PINHOLE
 
 from calibration.camera.intrinsics import calibrate_intrinsics
-from calibration.camera.view import View
-from calibration.hand_eye.planner import SafetyBox, look_around, plan_poses
+from calibration.camera.view import BoardView
+from calibration.hand_eye.planner import SafetyBox, initial_poses, plan_poses
 from calibration.hand_eye.rotation_spread import check_rotations
 from calibration.result import MOUNTINGS
 from robot_rl.errors import CalibrationError
@@ -29,7 +29,7 @@ def test_poses_are_allowed_show_the_board_and_turn_enough(mounting):
     assert {id(T) for T in poses} <= {id(T) for T in asked}
     check_rotations(poses)
     for T in poses:
-        seen = truth.see(T)
+        seen = truth.predict_board(T)
         pixels = PINHOLE.project(BOARD.corners @ seen.matrix.T + seen.position)
         assert ((pixels >= 0) & (pixels <= [639, 479])).all(axis=1).mean() > 0.4  # planned with a rough guess
 
@@ -55,7 +55,7 @@ def test_the_box_limits_position_and_turn():
 def test_looking_around_turns_about_all_axes_and_moves_to_and_fro_inside_the_box():
     box = BOXES["eye_in_hand"]
     middle = Pose(np.array([0.5, 0.0, 0.3]), box.orientation)
-    poses = look_around(middle, box)
+    poses = initial_poses(middle, box)
     assert len(poses) == 8
     check_rotations([middle, *poses])
     for pose in poses:
@@ -63,7 +63,7 @@ def test_looking_around_turns_about_all_axes_and_moves_to_and_fro_inside_the_box
         assert np.abs(change[:3]) == pytest.approx([0.0, 0.0, 0.02])
         assert np.degrees(np.linalg.norm(change[3:])) < 22
     assert sum((middle.inverse() @ pose).position[2] for pose in poses) == pytest.approx(0.0)
-    assert look_around(Pose(np.array([0.5, 0.0, 0.05]), box.orientation), box) == []
+    assert initial_poses(Pose(np.array([0.5, 0.0, 0.05]), box.orientation), box) == []
 
 
 @pytest.mark.parametrize("mounting", MOUNTINGS)
@@ -75,11 +75,11 @@ def test_poses_tell_about_the_lens_too(mounting):
         poses = plan_poses(PINHOLE, BOARD, truth, box, among, seed=seed)[:count]
         views = []
         for i, T in enumerate(poses):
-            seen = truth.see(T)
+            seen = truth.predict_board(T)
             pixels = PINHOLE.project(BOARD.corners @ seen.matrix.T + seen.position)
             ids = np.flatnonzero(((pixels > 0) & (pixels < [639, 479])).all(axis=1))
             noise = 0.1 * np.random.default_rng(i).standard_normal((len(ids), 2))
-            views.append(View(f"{i}", (640, 480), ids, pixels[ids] + noise, BOARD.corners[ids]))
+            views.append(BoardView(f"{i}", (640, 480), ids, pixels[ids] + noise, BOARD.corners[ids]))
         return calibrate_intrinsics(views, "wrist", start=PINHOLE).result.sigma[2:4].max()
 
     assert center_sigma(0, 12, 12) < center_sigma(0, 12, 40)  # the first of 40 on a short way are any
