@@ -3,10 +3,14 @@
 And examples of properties may take as long as they do, since these machines are busy at times.
 """
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, settings
 
-import sim  # noqa: F401
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # here and in processes that tests start: more threads than cores wait
+
+import sim  # noqa: E402, F401
 
 settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy machine")

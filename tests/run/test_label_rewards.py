@@ -203,7 +203,7 @@ def children():
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             ours = int(stat.read_text().rpartition(")")[2].split()[1]) == os.getpid()
-            if ours and b"labeller_process" in (stat.parent / "cmdline").read_bytes():
+            if ours and b"labels.process" in (stat.parent / "cmdline").read_bytes():
                 found.append(int(stat.parent.name))
     return found
 

@@ -36,7 +36,7 @@ def values(episode):
 def labels(store, wrong=0.0):
     """Pairs of moments, asked in both orders; the greater number is preferred."""
     rng, episodes, made = np.random.default_rng(0), list(store.episodes()), []
-    for _ in range(200):
+    for _ in range(400):  # enough that a tenth of wrong answers moves no rank by chance
         moments = [
             (episodes[i], int(row)) for i, row in zip(rng.integers(10, size=2), rng.integers(6, size=2), strict=True)
         ]
