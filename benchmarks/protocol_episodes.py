@@ -24,7 +24,7 @@ from robot_rl.env.registry import make_workcell
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.learn.actor import EpisodeResult, Rollout
-from robot_rl.reward.classifier.record import MomentJudge
+from robot_rl.reward.classifier.record import EveryStepReward
 from robot_rl.reward.validation.ground_truth import NEAR_MISS, OUTCOME
 from robot_rl.seeding import Purpose, episode_seed
 from robot_rl.system.progress import Progress
@@ -158,7 +158,7 @@ def record(path: Path, name: str, episodes: int, seed: int) -> None:
     cameras = DressedCameras(split.boxes, io.model, io.data, CAMERAS, (SIZE, SIZE), noise, split.looks)
     io.attach_cameras(cameras)
     operator: Any = MixedOperator(cell, split.kinds)
-    env = RobotEnv(replace(cell, operator=operator, judges=(MomentJudge(operator),)), options=observed)
+    env = RobotEnv(replace(cell, operator=operator, judges=(EveryStepReward(operator),)), options=observed)
     with EpisodeStore.create(path, {"task": TASK, "split": name}) as store, Progress(episodes, name) as shown:
         rollout = Rollout(env, None, None, (0,), [Keeper(store, cell.task, operator)])
         for number in range(episodes):

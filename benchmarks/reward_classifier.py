@@ -32,7 +32,7 @@ from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.learn.actor import EpisodeResult, Rollout
 from robot_rl.reward.classifier.frames import shows_success
-from robot_rl.reward.classifier.record import MomentJudge
+from robot_rl.reward.classifier.record import EveryStepReward
 from robot_rl.reward.validation.ground_truth import NEAR_MISS, OUTCOME
 from robot_rl.seeding import Purpose, episode_seed
 from robot_rl.system.progress import Progress
@@ -75,7 +75,7 @@ def record(path: Path, episodes: int, looks: float) -> None:
     cameras = MujocoCameras(io.model, io.data, observed.cameras, observed.image_size, io.sensing.pixel_noise, wider)
     io.attach_cameras(cameras)
     operator: Any = MixedOperator(cell, KINDS)
-    env = RobotEnv(replace(cell, operator=operator, judges=(MomentJudge(operator),)), options=observed)
+    env = RobotEnv(replace(cell, operator=operator, judges=(EveryStepReward(operator),)), options=observed)
     with EpisodeStore.create(path, {"task": TASK, "looks": looks}) as store, Progress(episodes, "record") as shown:
         rollout = Rollout(env, None, None, (0,), [Keeper(store, operator)])
         for number in range(episodes):

@@ -177,14 +177,14 @@ def _report(arguments: argparse.Namespace) -> Reply:
     from robot_rl.reward.classifier.certificate import certify
     from robot_rl.reward.classifier.fitness import Fitness
     from robot_rl.reward.classifier.frames import LabelledStore
-    from robot_rl.reward.classifier.report import judge_episodes, make_classifier_report
+    from robot_rl.reward.classifier.report import evaluate_episodes, make_classifier_report
     from robot_rl.reward.classifier.report_plot import draw_report
     from robot_rl.system.progress import Progress
 
     stores = [LabelledStore(path, arguments.rewards) for path in arguments.stores]
     with Progress(sum(store.count() for store in stores), "judge", unit="episodes") as shown:
         labelled = (one for store in stores for one in store.episodes(0))
-        episodes, skipped = judge_episodes(classifier, labelled, on_episode=shown.update)
+        episodes, skipped = evaluate_episodes(classifier, labelled, on_episode=shown.update)
     report = make_classifier_report(classifier, episodes, skipped)
     page = arguments.out or arguments.classifier.with_suffix(".png")
     draw_report(classifier, report, page)

@@ -200,13 +200,13 @@ def _train(arguments: argparse.Namespace) -> Reply:
     from robot_rl.data.store.store import EpisodeStore
     from robot_rl.reward.labels.train_head import HeadSettings, train_for
     from robot_rl.reward.labels.watch_store import instruction_of
-    from robot_rl.reward.query import Kind
+    from robot_rl.reward.query import QueryKind
     from robot_rl.reward.validation.ground_truth import read_truth
     from robot_rl.system.progress import Progress
 
-    kind = Kind(arguments.kind)
+    kind = QueryKind(arguments.kind)
     count = 32 if arguments.frames is None else arguments.frames
-    if kind is Kind.SUCCESS and arguments.frames is not None:
+    if kind is QueryKind.SUCCESS and arguments.frames is not None:
         arguments.parser.error("--frames is for --kind progress; success is learned from first and last frames")
     if count < 2:
         arguments.parser.error("--frames must be at least 2: the first one and the last")
@@ -223,7 +223,7 @@ def _train(arguments: argparse.Namespace) -> Reply:
         with Progress(round(arguments.share * len(store)), "look at", unit="episodes") as shown:
             head, successes = train_for(kind, store, truth, settings, shown.update)
     head.write(arguments.out)
-    only = "" if kind is Kind.SUCCESS else f" --kind {kind}"
+    only = "" if kind is QueryKind.SUCCESS else f" --kind {kind}"
     lines = [
         f"trained on {len(head.trained_on)} episodes, {successes} of them successes, seen by {head.camera}",
         f"label with it: robot-rl label run STORE{only} --set backend=head --set head={arguments.out}",

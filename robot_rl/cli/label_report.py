@@ -89,14 +89,14 @@ def _calibrate(arguments: argparse.Namespace) -> Reply:
     from robot_rl.data.store.layout import find_store
     from robot_rl.data.store.store import EpisodeStore
     from robot_rl.reward.label_store import LabelStore
-    from robot_rl.reward.query import Kind
+    from robot_rl.reward.query import QueryKind
     from robot_rl.reward.validation.ground_truth import read_truth
     from robot_rl.reward.validation.probability_calibration import calibrate
     from robot_rl.reward.validation.report import success_columns
 
     path, name = find_store(arguments.store), arguments.name
     with EpisodeStore.open(path) as store, LabelStore(path) as labels:
-        if (kind := labels.kind(name)) is not Kind.SUCCESS:
+        if (kind := labels.kind(name)) is not QueryKind.SUCCESS:
             raise ConfigError(f"labels {name!r} are of kind {kind}; only those of success are calibrated")
         truth = read_truth(store, outcomes=arguments.truth)
         columns = success_columns(list(labels.labels(name)), truth, labels.trained_on(name))
@@ -172,14 +172,14 @@ def _compare(arguments: argparse.Namespace) -> Reply:
     from robot_rl.data.store.layout import find_store
     from robot_rl.data.store.store import EpisodeStore
     from robot_rl.reward.label_store import LabelStore
-    from robot_rl.reward.query import Kind
+    from robot_rl.reward.query import QueryKind
     from robot_rl.reward.validation.comparison import compare_success
     from robot_rl.reward.validation.ground_truth import read_truth
     from robot_rl.reward.validation.probability_calibration import read_calibration
 
     path = find_store(arguments.store)
     with EpisodeStore.open(path) as store, LabelStore(path) as labels:
-        if odd := [name for name in arguments.name if labels.kind(name) is not Kind.SUCCESS]:
+        if odd := [name for name in arguments.name if labels.kind(name) is not QueryKind.SUCCESS]:
             raise ConfigError(f"labels {', '.join(odd)} are not of success; only those can be compared")
         files = {name: labels.calibration_path(name) for name in arguments.name}
         found = compare_success(
@@ -211,7 +211,7 @@ def _apply(arguments: argparse.Namespace) -> Reply:
     from robot_rl.reward.label_store import LabelStore
     from robot_rl.reward.labels.apply import apply_labels, check_certified
     from robot_rl.reward.preference.rewards import apply_preferences
-    from robot_rl.reward.query import Kind
+    from robot_rl.reward.query import QueryKind
     from robot_rl.reward.validation.ground_truth import read_truth
     from robot_rl.reward.validation.probability_calibration import read_calibration
     from robot_rl.reward.validation.report import make_report
@@ -237,7 +237,7 @@ def _apply(arguments: argparse.Namespace) -> Reply:
             "reasons": list(verdict.reasons) if verdict else ["not known: no outcomes to compare with"],
         }
         answer: dict[str, Any] = {"rewards": arguments.rewards, "certified": certified}
-        if kind is Kind.PREFERENCE:
+        if kind is QueryKind.PREFERENCE:
             one_thread()
             fit = apply_preferences(store, arguments.rewards, rows, provenance, of=arguments.features)
             answer |= {"episodes": len(store), **asdict(fit)}

@@ -59,7 +59,7 @@ class Potential(Protocol):
     size: int
     limit: float
 
-    def look(self, frame: np.ndarray) -> Tensor:
+    def encode(self, frame: np.ndarray) -> Tensor:
         """Features of a frame (height, width, 3), uint8, of any size; shape (features,), float32."""
         ...
 
@@ -168,7 +168,7 @@ class Perception:
         key = IMAGE_PREFIX + self._potential.camera
         if key not in observation:
             raise SpecError(f"observation: missing {key}, by which rewards are shaped; there are {sorted(observation)}")
-        return so_far(self._potential.look(observation[key]))
+        return so_far(self._potential.encode(observation[key]))
 
     def _frames(self, observation: Observation) -> np.ndarray:
         size = self.spec.images.size if self.spec.images else 0

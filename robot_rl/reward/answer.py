@@ -27,7 +27,7 @@ class Answer:
 
     Attributes:
         status: How it was read.
-        values: As `Kind` says; empty unless `status` is OK.
+        values: As `QueryKind` defines; empty unless `status` is OK.
         raw: The model's own words.
         details: More of it, e.g. log-probabilities, or why it could not be read; JSON values.
         prompt_tokens: Of the question, as the server counted.

@@ -10,7 +10,7 @@ from robot_rl.reward.query import Query
 
 
 class Backend(Protocol):
-    """Answers queries; `ask` may be called by several threads at a time."""
+    """Answers queries; `answer` may be called by several threads at a time."""
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -22,7 +22,7 @@ class Backend(Protocol):
         """Questions that it can take at the same time."""
         ...
 
-    def ask(self, query: Query) -> Answer:
+    def answer(self, query: Query) -> Answer:
         """The answer, or why there is none.
 
         Raises:

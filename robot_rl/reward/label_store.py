@@ -22,7 +22,7 @@ from typing import Any, Self
 from robot_rl.data.store.reward_overlays import check_overlay_name
 from robot_rl.errors import DataError, RunDirectoryError, UnknownNameError
 from robot_rl.reward.answer import Answer, Status
-from robot_rl.reward.query import Kind, canonical
+from robot_rl.reward.query import QueryKind, canonical
 from robot_rl.system.atomic_file import writing
 from robot_rl.system.directory_lock import Lock
 
@@ -101,13 +101,13 @@ class LabelStore:
         """Names of the labellers."""
         return [name for (name,) in self._rows("SELECT name FROM labeller ORDER BY name")]
 
-    def kind(self, name: str) -> Kind:
+    def kind(self, name: str) -> QueryKind:
         """What the labels of that name say.
 
         Raises:
             UnknownNameError: if there are none.
         """
-        return Kind(self._labeller(name)["kind"])
+        return QueryKind(self._labeller(name)["kind"])
 
     def identity(self, name: str) -> dict[str, Any]:
         """Who gave the labels of that name, and all else that the answers depend on.
@@ -129,7 +129,7 @@ class LabelStore:
         """
         return dict(self._labeller(name)["settings"])
 
-    def begin(self, name: str, kind: Kind, identity: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    def begin(self, name: str, kind: QueryKind, identity: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
         """Makes this process the one that adds labels of that name.
 
         Args:

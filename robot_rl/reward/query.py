@@ -14,7 +14,7 @@ import numpy as np
 from robot_rl.errors import DataError
 
 
-class Kind(StrEnum):
+class QueryKind(StrEnum):
     """What a label says.
 
     SUCCESS: probability that the episode succeeded; one value. PROGRESS: share of the task that is done, one value in
@@ -87,7 +87,7 @@ class Query:
         clips: One, or two for a preference, in the order in which they are shown.
     """
 
-    kind: Kind
+    kind: QueryKind
     task: str
     clips: tuple[Clip, ...]
 
@@ -97,7 +97,7 @@ class Query:
         Raises:
             DataError: if it is not what the kind needs, or there is no task.
         """
-        wanted = 2 if self.kind is Kind.PREFERENCE else 1
+        wanted = 2 if self.kind is QueryKind.PREFERENCE else 1
         if len(self.clips) != wanted:
             raise DataError(f"a {self.kind} query takes {wanted} clip(s), got {len(self.clips)}")
         if not self.task.strip():

@@ -13,7 +13,7 @@ from robot_rl.env.task import TaskSpec, Workcell, WorkcellOptions
 from robot_rl.errors import ConfigError, RobotRLError, UnknownNameError
 from robot_rl.reward.classifier.certificate import check_fit
 from robot_rl.reward.classifier.classifier import ClassifierFile, RewardClassifier
-from robot_rl.reward.classifier.judge import ClassifierJudge
+from robot_rl.reward.classifier.reward_source import ClassifierReward
 from robot_rl.reward.heads.progress_head import ProgressHeadFile
 from robot_rl.reward.labels.judge import LabelJudge
 from robot_rl.reward.labels.labeller import labelled_view
@@ -80,7 +80,7 @@ def rewarded(make: Callable[[], Workcell], config: RewardConfig, classifier_file
         raise
     if warning is not None:
         print(f"warning: {warning}", file=sys.stderr)
-    judge = ClassifierJudge(classifier, waits=stands_still(cell.clock))
+    judge = ClassifierReward(classifier, waits=stands_still(cell.clock))
 
     def close() -> None:
         judge.close()

@@ -14,7 +14,7 @@ from running import SMALL, robot_rl
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.reward.classifier.classifier import read_classifier_file
 from robot_rl.reward.classifier.frames import DECEPTIVE, LabelledStore
-from robot_rl.reward.validation.ground_truth import CLASSIFIER_JUDGE
+from robot_rl.reward.validation.ground_truth import CLASSIFIER_SOURCE
 
 TRAINING = {
     "demonstrations": 1,
@@ -124,9 +124,9 @@ async def judge(url):
             state = await anna.hear("state", lambda m: m["question"] or any(r["overruled"] for r in m["ended"]))
             overruled = next((row["id"] for row in state["ended"] if row["overruled"]), None)
             if overruled is None:
-                assert CLASSIFIER_JUDGE in state["question"]
+                assert CLASSIFIER_SOURCE in state["question"]
                 await anna.say(type="do", what="failure")
-        of_classifier = lambda m: [r["id"] for r in m["ended"] if r["judge"] == CLASSIFIER_JUDGE]  # noqa: E731
+        of_classifier = lambda m: [r["id"] for r in m["ended"] if r["judge"] == CLASSIFIER_SOURCE]  # noqa: E731
         believed = of_classifier(await anna.hear("state", lambda m: len(of_classifier(m)) >= 2))
         await anna.say(type="label", episode=believed[0], success=False)
         await anna.hear("labelled")

@@ -6,7 +6,7 @@ import pytest
 from robot_rl.errors import DataError, RunDirectoryError, UnknownNameError
 from robot_rl.reward.answer import Answer, Status
 from robot_rl.reward.label_store import LabelStore
-from robot_rl.reward.query import Kind
+from robot_rl.reward.query import QueryKind
 
 WHO = {"backend": "openai", "model": "m", "temperature": 0.0}
 ANSWER = Answer(Status.OK, (0.25,), "äh, {no}", {"log_odds": -1.1}, 120, 7, 0.002, 1.5, 2)
@@ -15,7 +15,7 @@ SUBJECT = '[{"episode_id":"e","rows":[9]}]'
 
 def opened(path, **options):
     store = LabelStore(path, **options)
-    store.begin("success", Kind.SUCCESS, WHO, {"note": 1})
+    store.begin("success", QueryKind.SUCCESS, WHO, {"note": 1})
     return store
 
 
@@ -28,7 +28,7 @@ def test_a_label_comes_back_as_it_was_also_from_another_process(tmp_path):
         assert label.time.endswith("+00:00")
         assert (store.names(), store.kind("success"), store.settings("success")) == (
             ["success"],
-            Kind.SUCCESS,
+            QueryKind.SUCCESS,
             {"note": 1},
         )
 
@@ -58,16 +58,16 @@ def test_a_full_disk_is_called_one_and_what_was_there_stays(tmp_path):
 def test_a_name_stands_for_one_way_of_labelling(tmp_path):
     opened(tmp_path, create=True).close()
     with LabelStore(tmp_path) as store, pytest.raises(DataError, match=r"model was 'm', is 'n'.*choose another --name"):
-        store.begin("success", Kind.SUCCESS, {**WHO, "model": "n"}, {})
+        store.begin("success", QueryKind.SUCCESS, {**WHO, "model": "n"}, {})
     with LabelStore(tmp_path) as store, pytest.raises(DataError, match="kind was 'success', is 'progress'"):
-        store.begin("success", Kind.PROGRESS, WHO, {})
+        store.begin("success", QueryKind.PROGRESS, WHO, {})
 
 
 def test_one_labeller_at_a_time_for_a_name(tmp_path):
     with opened(tmp_path, create=True), LabelStore(tmp_path) as other:
         with pytest.raises(RunDirectoryError, match="in use by process"):
-            other.begin("success", Kind.SUCCESS, WHO, {})
-        other.begin("progress", Kind.PROGRESS, WHO, {})
+            other.begin("success", QueryKind.SUCCESS, WHO, {})
+        other.begin("progress", QueryKind.PROGRESS, WHO, {})
 
 
 def test_bad_names_and_missing_or_damaged_labels(tmp_path):
@@ -77,7 +77,7 @@ def test_bad_names_and_missing_or_damaged_labels(tmp_path):
         with pytest.raises(UnknownNameError, match="unknown labels 'x'; valid: \\(none\\)"):
             list(store.labels("x"))
         with pytest.raises(DataError, match="lower-case"):
-            store.begin("../x", Kind.SUCCESS, WHO, {})
+            store.begin("../x", QueryKind.SUCCESS, WHO, {})
         with pytest.raises(RunDirectoryError, match="begin 'success' before"):
             store.add("success", SUBJECT, "k", ANSWER, WHO)
     path = tmp_path / "labels" / "labels.sqlite"

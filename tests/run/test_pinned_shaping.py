@@ -106,10 +106,10 @@ def test_replay_has_the_potential_of_every_observation_and_the_store_the_true_re
     learner = load_checkpoint(whole / "checkpoint.pt")["learner"]
     with EpisodeStore.open(whole / "episodes") as store:
         episodes = list(store.episodes())
-    expected, look = [], ProgressPotential(make_head(), 0.5)
+    expected, potential = [], ProgressPotential(make_head(), 0.5)
     for episode in episodes:
-        so_far = look.begin()
-        expected.append([so_far(look.look(frame)) for frame in episode.observations["images/front"]])
+        so_far = potential.begin()
+        expected.append([so_far(potential.encode(frame)) for frame in episode.observations["images/front"]])
         assert set(episode.reward.tolist()) <= {0.0, 1.0}
     for memory, ours in ((learner["demos"], expected[:1]), (learner["online"], expected[1:])):
         np.testing.assert_allclose(memory["potential"], np.concatenate(ours), atol=1e-6)

@@ -120,7 +120,7 @@ def fast_features(encoder: str, size: int) -> FrameFeatures:
     return FrameFeatures(encoder, size, batch=16, precision="auto")
 
 
-class FrameReader:
+class FrameScorer:
     """What a classifier says of observations.
 
     Args:

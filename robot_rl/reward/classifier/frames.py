@@ -22,7 +22,7 @@ from robot_rl.data.store.layout import find_store
 from robot_rl.data.store.operator_labels import operator_labels
 from robot_rl.data.store.reward_overlays import overlay_fingerprints
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.reward.validation.ground_truth import CLASSIFIER_JUDGE
+from robot_rl.reward.validation.ground_truth import CLASSIFIER_SOURCE
 
 NEAR = 15
 """Frames as close as this to a success are the hardest to tell from one; half of the negatives are such."""
@@ -51,12 +51,12 @@ class LabelledEpisode:
     deceptive: np.ndarray
 
     @property
-    def labels(self) -> Labels:
+    def labels(self) -> FrameLabels:
         """What is known of its frames."""
-        return Labels(self.shows, self.unclear, self.deceptive)
+        return FrameLabels(self.shows, self.unclear, self.deceptive)
 
 
-class Labels(NamedTuple):
+class FrameLabels(NamedTuple):
     """The labels of an episode's frames, as in `LabelledEpisode`."""
 
     shows: np.ndarray
@@ -103,7 +103,7 @@ class LabelledStore:
         with EpisodeStore.open(find_store(self.path)) as store:
             for name, rewards in self._names(store).items():
                 episode = store.read(name, rewards=rewards)
-                if episode.reward_source != CLASSIFIER_JUDGE:
+                if episode.reward_source != CLASSIFIER_SOURCE:
                     labels = labels_of(episode, margin)
                     yield LabelledEpisode(episode, store.fingerprint(name), store.path, *labels)
 
@@ -115,17 +115,17 @@ class LabelledStore:
         said = operator_labels(store.path)
         names = {row.episode_id: row.metadata.get(JUDGE) for row in store.summaries()}
         rewards = {name: said.get(store.fingerprint(name)) if said else None for name in names}
-        return {name: rewards[name] for name, judge in names.items() if rewards[name] or judge != CLASSIFIER_JUDGE}
+        return {name: rewards[name] for name, judge in names.items() if rewards[name] or judge != CLASSIFIER_SOURCE}
 
 
-def labels_of(episode: Episode, margin: int) -> Labels:
+def labels_of(episode: Episode, margin: int) -> FrameLabels:
     """What is known of the frames of an episode; `margin` as in `LabelledStore.episodes`."""
     shows = shows_success(episode)
     deceptive = np.zeros_like(shows)
-    taken_back = episode.metadata.get(JUDGE) == CLASSIFIER_JUDGE and episode.metadata.get("success")
-    if not shows.any() and (taken_back or episode.metadata.get(OVERRULED) == CLASSIFIER_JUDGE):
+    taken_back = episode.metadata.get(JUDGE) == CLASSIFIER_SOURCE and episode.metadata.get("success")
+    if not shows.any() and (taken_back or episode.metadata.get(OVERRULED) == CLASSIFIER_SOURCE):
         deceptive[-DECEPTIVE:] = True
-    return Labels(shows, unclear_rows(shows, margin), deceptive)
+    return FrameLabels(shows, unclear_rows(shows, margin), deceptive)
 
 
 def shows_success(episode: Episode) -> np.ndarray:
@@ -142,7 +142,7 @@ def unclear_rows(shows: np.ndarray, margin: int) -> np.ndarray:
 
 
 def choose_frames(
-    labels: Sequence[Labels], positives: int, negatives: int, rng: np.random.Generator
+    labels: Sequence[FrameLabels], positives: int, negatives: int, rng: np.random.Generator
 ) -> list[tuple[int, int]]:
     """Frames to learn from, spread over the episodes: one of each in turn, until there are enough or no more.
 

@@ -107,7 +107,7 @@ UNCLEAR = 2
 """Frames before a success that count as neither."""
 
 
-class MomentJudge:
+class EveryStepReward:
     """Rewards every step after which the task is done, and ends no episode for it.
 
     Args:
@@ -183,7 +183,7 @@ def record_frames(
         if cell.operator is None:
             raise ConfigError(f"task {task} has no scripted operator; lead the arm yourself: --console or --teleop")
         operator = StrayingOperator(cell.operator, cell.task.spec)
-        env = RobotEnv(replace(cell, operator=operator, judges=(MomentJudge(operator),)), options=observed)
+        env = RobotEnv(replace(cell, operator=operator, judges=(EveryStepReward(operator),)), options=observed)
         store = stack.enter_context(EpisodeStore.create(path, {"task": task, "seed": seed, **EVERY_STEP}))
         count = FrameCount(store)
         rollout = Rollout(env, None, None, (0,), [count])

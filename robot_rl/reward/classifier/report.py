@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from robot_rl.errors import DataError
-from robot_rl.reward.classifier.classifier import FrameReader, RewardClassifier, debounced, first_at_least
+from robot_rl.reward.classifier.classifier import FrameScorer, RewardClassifier, debounced, first_at_least
 from robot_rl.reward.classifier.fitness import Standing, stand
 from robot_rl.reward.classifier.frames import LabelledEpisode
 from robot_rl.reward.classifier.physical_gate import all_open
-from robot_rl.reward.query import Kind
+from robot_rl.reward.query import QueryKind
 from robot_rl.reward.validation import figures
 from robot_rl.reward.validation.figures import Figure, share, with_interval
 from robot_rl.reward.validation.gates import GATES, Condition
@@ -27,7 +27,7 @@ from robot_rl.reward.validation.ground_truth import NEAR_MISS, OUTCOME
 MOST_DELAY = 5.0
 """From the success to its being seen, 95th percentile [steps]."""
 CONDITIONS = (
-    *(one for one in GATES[Kind.SUCCESS]["sparse reward and ending episodes"] if one.figure != "recall"),
+    *(one for one in GATES[QueryKind.SUCCESS]["sparse reward and ending episodes"] if one.figure != "recall"),
     Condition("recall", at_least=0.90),
     Condition("delay_steps", at_most=MOST_DELAY),
 )
@@ -35,7 +35,7 @@ CONDITIONS = (
 
 
 @dataclass(frozen=True, eq=False)
-class JudgedEpisode:
+class EvaluatedEpisode:
     """An episode as the classifier sees it; row t is observation t.
 
     Attributes:
@@ -71,7 +71,7 @@ class JudgedEpisode:
         return _is_right(self.shows, self.fired)
 
 
-Column = Callable[[JudgedEpisode], np.ndarray]
+Column = Callable[[EvaluatedEpisode], np.ndarray]
 """Something that an episode has of each frame."""
 
 
@@ -86,24 +86,24 @@ class ClassifierReport:
         notes: What a reader should know, one sentence each.
     """
 
-    episodes: Sequence[JudgedEpisode]
+    episodes: Sequence[EvaluatedEpisode]
     figures: Mapping[str, Figure]
     standing: Standing
     notes: Sequence[str]
 
 
-def judge_episodes(
+def evaluate_episodes(
     classifier: RewardClassifier,
     labelled: Iterable[LabelledEpisode],
     *,
     on_episode: Callable[[int], object] = lambda done: None,
-) -> tuple[list[JudgedEpisode], int]:
+) -> tuple[list[EvaluatedEpisode], int]:
     """The episodes that it has not been trained on, as it sees them; and how many it has.
 
     Raises:
         DataError: if frames are missing, or it has been trained on all of them.
     """
-    reader, known = FrameReader(classifier), set(classifier.trained_on)
+    reader, known = FrameScorer(classifier), set(classifier.trained_on)
     judged, skipped = [], 0
     for number, one in enumerate(labelled):
         if one.fingerprint in known:
@@ -119,12 +119,12 @@ def judge_episodes(
     return judged, skipped
 
 
-def _judge(reader: FrameReader, one: LabelledEpisode) -> JudgedEpisode:
+def _judge(reader: FrameScorer, one: LabelledEpisode) -> EvaluatedEpisode:
     classifier, observations = reader.classifier, one.episode.observations
     logits = reader.logits(observations)
     probability = classifier.probability(logits)
     is_open = all_open(classifier.gates, observations, len(logits))
-    return JudgedEpisode(
+    return EvaluatedEpisode(
         one.episode.episode_id,
         one.store,
         str(one.episode.metadata.get(OUTCOME, "")),
@@ -153,7 +153,7 @@ def _ended(classifier: RewardClassifier, shows: np.ndarray, score: np.ndarray) -
 
 
 def make_classifier_report(
-    classifier: RewardClassifier, episodes: Sequence[JudgedEpisode], skipped: int = 0
+    classifier: RewardClassifier, episodes: Sequence[EvaluatedEpisode], skipped: int = 0
 ) -> ClassifierReport:
     """Figures with 95 % intervals by episode, and the verdict.
 
@@ -175,7 +175,7 @@ def make_classifier_report(
     return ClassifierReport(episodes, found, standing, notes)
 
 
-def _figures(classifier: RewardClassifier, episodes: Sequence[JudgedEpisode]) -> dict[str, Figure]:
+def _figures(classifier: RewardClassifier, episodes: Sequence[EvaluatedEpisode]) -> dict[str, Figure]:
     success = np.array([one.success for one in episodes])
     near = np.array([one.outcome == NEAR_MISS for one in episodes]) & ~success
     fired = np.array([one.fired is not None for one in episodes])
@@ -207,7 +207,7 @@ def _figures(classifier: RewardClassifier, episodes: Sequence[JudgedEpisode]) ->
 
 
 def _of_frames(
-    episodes: Sequence[JudgedEpisode], statistic: Callable[[np.ndarray, np.ndarray], float], column: Column
+    episodes: Sequence[EvaluatedEpisode], statistic: Callable[[np.ndarray, np.ndarray], float], column: Column
 ) -> Figure:
     """A figure of all frames; its interval is by episode."""
 
@@ -218,7 +218,7 @@ def _of_frames(
     return with_interval(of, len(episodes), resamples=200)
 
 
-def _logit(camera: int, one: JudgedEpisode) -> np.ndarray:
+def _logit(camera: int, one: EvaluatedEpisode) -> np.ndarray:
     return one.logits[:, camera]
 
 
@@ -234,14 +234,16 @@ def _outcomes(suffix: str, success: np.ndarray, fired: np.ndarray, right: np.nda
     }
 
 
-def _frames_early(one: JudgedEpisode) -> int:
+def _frames_early(one: EvaluatedEpisode) -> int:
     """How long before its next success an episode would have been ended; past its last one, to its end."""
     fired = one.fired or 0
     later = np.flatnonzero(one.shows[fired:])
     return int(later[0]) if len(later) else len(one.shows) - fired
 
 
-def _causes(classifier: RewardClassifier, episodes: Sequence[JudgedEpisode], found: Mapping[str, Figure]) -> list[str]:
+def _causes(
+    classifier: RewardClassifier, episodes: Sequence[EvaluatedEpisode], found: Mapping[str, Figure]
+) -> list[str]:
     """What is probably the matter, in words; empty if nothing stands out."""
     causes = []
     auc = found["frame_roc_auc"].value

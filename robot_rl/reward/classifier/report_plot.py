@@ -16,7 +16,7 @@ from robot_rl.data.schema import IMAGE_PREFIX
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.reward.classifier.classifier import RewardClassifier
 from robot_rl.reward.classifier.fitness import Fitness
-from robot_rl.reward.classifier.report import ClassifierReport, JudgedEpisode
+from robot_rl.reward.classifier.report import ClassifierReport, EvaluatedEpisode
 from robot_rl.reward.validation import figures
 from robot_rl.system.atomic_file import writing
 from robot_rl.viz.learning_curve import BLACK, BLUE, GREEN, ORANGE
@@ -126,7 +126,7 @@ def _bars(figure: figures.Figure) -> np.ndarray:
     return np.nan_to_num(np.array([[figure.value - figure.low], [figure.high - figure.value]])).clip(0)
 
 
-def _reliability(axes: Axes, episodes: Sequence[JudgedEpisode]) -> None:
+def _reliability(axes: Axes, episodes: Sequence[EvaluatedEpisode]) -> None:
     shows = np.concatenate([one.shows for one in episodes])
     p = np.concatenate([one.probability for one in episodes])
     place = np.minimum((10 * p).astype(int), 9)
@@ -141,7 +141,7 @@ def _reliability(axes: Axes, episodes: Sequence[JudgedEpisode]) -> None:
     _style(axes, "Reliability of frames (with their number)", "probability it gives", "share that shows success")
 
 
-def _scores(axes: Axes, classifier: RewardClassifier, episodes: Sequence[JudgedEpisode]) -> None:
+def _scores(axes: Axes, classifier: RewardClassifier, episodes: Sequence[EvaluatedEpisode]) -> None:
     kinds = sorted({_kind(one) for one in episodes}, key=lambda kind: (kind == "success", kind))
     rng = np.random.default_rng(0)
     for row, kind in enumerate(kinds):
@@ -155,7 +155,7 @@ def _scores(axes: Axes, classifier: RewardClassifier, episodes: Sequence[JudgedE
     axes.legend(loc="lower center", frameon=False)
 
 
-def _kind(one: JudgedEpisode) -> str:
+def _kind(one: EvaluatedEpisode) -> str:
     return "success" if one.success else one.outcome or "failure"
 
 
@@ -176,7 +176,7 @@ def _table(axes: Axes, report: ClassifierReport) -> None:
     axes.set_title("Figures, with 95 % intervals by episode", fontsize=11, loc="left", fontweight="bold")
 
 
-def _worst(episodes: Sequence[JudgedEpisode]) -> list[tuple[JudgedEpisode, int]]:
+def _worst(episodes: Sequence[EvaluatedEpisode]) -> list[tuple[EvaluatedEpisode, int]]:
     """Of each episode the frame without success that looks most like one; the worst of them."""
     rows = []
     for one in episodes:
@@ -185,7 +185,7 @@ def _worst(episodes: Sequence[JudgedEpisode]) -> list[tuple[JudgedEpisode, int]]
     return [(one, row) for one, row, _ in sorted(rows, key=lambda entry: -entry[2])[:SHOWN]]
 
 
-def _least_sure(episodes: Sequence[JudgedEpisode]) -> list[tuple[JudgedEpisode, int]]:
+def _least_sure(episodes: Sequence[EvaluatedEpisode]) -> list[tuple[EvaluatedEpisode, int]]:
     """Of the successes with the lowest score, the frame that looks most like one."""
     found = sorted((one for one in episodes if one.success), key=lambda one: one.score.max())[:SHOWN]
     return [(one, int(np.argmax(np.where(one.shows, one.probability * one.open, -1.0)))) for one in found]
@@ -194,7 +194,7 @@ def _least_sure(episodes: Sequence[JudgedEpisode]) -> list[tuple[JudgedEpisode, 
 def _pictures(
     part: SubFigure,
     classifier: RewardClassifier,
-    chosen: Sequence[tuple[JudgedEpisode, int]],
+    chosen: Sequence[tuple[EvaluatedEpisode, int]],
     title: str,
 ) -> None:
     part.suptitle(title, fontsize=11, fontweight="bold", x=0.01, ha="left")

@@ -17,7 +17,7 @@ from robot_rl.data.schema import IMAGE_PREFIX
 from robot_rl.errors import ConfigError, DataError, UnknownNameError
 from robot_rl.reward.classifier.augment import augmented
 from robot_rl.reward.classifier.classifier import RewardClassifier, debounced, fast_features, frames_of
-from robot_rl.reward.classifier.frames import LabelledEpisode, LabelledStore, Labels, choose_frames
+from robot_rl.reward.classifier.frames import FrameLabels, LabelledEpisode, LabelledStore, choose_frames
 from robot_rl.reward.classifier.physical_gate import PhysicalGate, all_open
 from robot_rl.reward.heads.success_head import FEWEST, SuccessHead, train_head
 from robot_rl.reward.validation.probability_calibration import fit_logistic, least_threshold
@@ -127,7 +127,7 @@ def _calibrated(
     task: str,
     heads: dict[str, SuccessHead],
     logits: list[np.ndarray],
-    labels: list[Labels],
+    labels: list[FrameLabels],
     opens: list[np.ndarray],
     settings: ClassifierSettings,
 ) -> RewardClassifier:
@@ -179,7 +179,9 @@ def _held_out(head: SuccessHead, features: Tensor, fold: int | None) -> np.ndarr
     return column
 
 
-def _columns(chosen: Sequence[tuple[int, int]], labels: Sequence[Labels], copies: int) -> tuple[np.ndarray, Tensor]:
+def _columns(
+    chosen: Sequence[tuple[int, int]], labels: Sequence[FrameLabels], copies: int
+) -> tuple[np.ndarray, Tensor]:
     """Episode of each example and whether it shows success, in the order of their features."""
     episode, positive = [], []
     for number in sorted({number for number, _ in chosen}):
@@ -216,7 +218,7 @@ def _check_open(gate: PhysicalGate, values: np.ndarray) -> None:
         )
 
 
-def _check_enough(chosen: Sequence[tuple[int, int]], labels: Sequence[Labels]) -> None:
+def _check_enough(chosen: Sequence[tuple[int, int]], labels: Sequence[FrameLabels]) -> None:
     showing = {episode for episode, row in chosen if labels[episode].shows[row]}
     others = {episode for episode, row in chosen if not labels[episode].shows[row]}
     if min(len(showing), len(others)) < FEWEST:

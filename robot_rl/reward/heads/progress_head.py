@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from robot_rl.reward.heads.frame_features import FeatureHead
 from robot_rl.reward.heads.head_file import ReadFile, made_of, read_content, write_tree
-from robot_rl.reward.query import Kind
+from robot_rl.reward.query import QueryKind
 
 FORMAT = 1
 COMPONENTS = 128
@@ -203,6 +203,6 @@ def read_progress_head_file(path: Path) -> ProgressHeadFile:
 
 
 def _of_progress(tree: Mapping[str, Any]) -> ProgressHead:
-    if tree.get("kind") != Kind.PROGRESS:
+    if tree.get("kind") != QueryKind.PROGRESS:
         raise ValueError(f"it is of another kind; {CURE}")
     return progress_head_of(tree)

@@ -36,7 +36,7 @@ class ProgressPotential:
         self.encoder, self.camera, self.size = head.encoder, head.camera, head.size
         self._features: FrameFeatures | None = None
 
-    def look(self, frame: np.ndarray) -> Tensor:
+    def encode(self, frame: np.ndarray) -> Tensor:
         """Features of a frame (height, width, 3), uint8; shape (features,)."""
         if self._features is None:  # only where nobody else computes them
             self._features = FrameFeatures(self.encoder, self.size)

@@ -157,7 +157,7 @@ class Labelling:
                 subjects.append(unit.subject)
                 self.progress.known += 1
                 return True
-        self._under_way[pool.submit(self._backend.ask, query)] = (key, [unit.subject])
+        self._under_way[pool.submit(self._backend.answer, query)] = (key, [unit.subject])
         return False
 
     def _take(self) -> None:

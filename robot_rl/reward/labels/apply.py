@@ -14,9 +14,9 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import LABELS_CURE, DataError, UncertifiedError
 from robot_rl.reward.answer import Status
 from robot_rl.reward.label_store import Label
-from robot_rl.reward.query import Kind
+from robot_rl.reward.query import QueryKind
 from robot_rl.reward.shaping import potential_between, shaped_reward, sparse_reward
-from robot_rl.reward.validation.gates import GATES, Verdict
+from robot_rl.reward.validation.gates import GATES, GateResult
 from robot_rl.reward.validation.probability_calibration import Calibration, counts_as_success
 
 USE = {kind: next(iter(uses)) for kind, uses in GATES.items() if uses}
@@ -38,7 +38,9 @@ class Applied:
     positive: int | None
 
 
-def check_certified(kind: Kind, verdicts: Sequence[Verdict], allowed: bool, cure: str = LABELS_CURE) -> Verdict | None:
+def check_certified(
+    kind: QueryKind, verdicts: Sequence[GateResult], allowed: bool, cure: str = LABELS_CURE
+) -> GateResult | None:
     """The verdict on rewards of such labels, None if there is none.
 
     Args:
@@ -51,7 +53,7 @@ def check_certified(kind: Kind, verdicts: Sequence[Verdict], allowed: bool, cure
         UncertifiedError: if it is not passed, and the user does not.
         DataError: if labels of this kind are not rewards by themselves.
     """
-    if kind is Kind.SCORE:
+    if kind is QueryKind.SCORE:
         raise DataError(f"labels of kind {kind} are no rewards by themselves, see docs/rewards.md; label success")
     verdict = next((verdict for verdict in verdicts if verdict.use == USE[kind]), None)
     if not allowed and (verdict is None or not verdict.passed):
@@ -64,7 +66,7 @@ def apply_labels(
     store: EpisodeStore,
     name: str,
     labels: Sequence[Label],
-    kind: Kind,
+    kind: QueryKind,
     provenance: Mapping[str, Any],
     *,
     calibration: Calibration | None,
@@ -99,7 +101,7 @@ def apply_labels(
                 without.append(episode_id)
                 continue
             episode = store.read(episode_id)
-            if kind is Kind.SUCCESS:
+            if kind is QueryKind.SUCCESS:
                 success = counts_as_success(label.answer.values[0], calibration)
                 positive += success
                 reward, ended = sparse_reward(len(episode), success), success
@@ -107,7 +109,7 @@ def apply_labels(
                 reward = _shaped(episode, label, discount)
             writer.write(episode, mark, reward, terminated=ended)
             written += 1
-    return Applied(written, tuple(without), positive if kind is Kind.SUCCESS else None)
+    return Applied(written, tuple(without), positive if kind is QueryKind.SUCCESS else None)
 
 
 def _shaped(episode: Episode, label: Label, discount: float) -> np.ndarray:

@@ -16,7 +16,7 @@ import numpy as np
 from robot_rl.data.store.summary import EpisodeSummary
 from robot_rl.reward.answer import Answer, Status
 from robot_rl.reward.validation.ground_truth import known_success
-from robot_rl.reward.validation.probability_calibration import Calibration, says_success
+from robot_rl.reward.validation.probability_calibration import Calibration, labelled_success
 
 EXPECTED, INTOLERABLE = 0.02, 0.10
 """Share of failures that a good labeller calls a success, and one that ruins learning."""
@@ -108,8 +108,8 @@ class HackWatch:
     monitor: HackMonitor = field(default_factory=HackMonitor)
 
     def success(self, answer: Answer) -> bool | None:
-        """See `says_success`."""
-        return says_success(answer, self.calibration)
+        """See `labelled_success`."""
+        return labelled_success(answer, self.calibration)
 
     def add(
         self, row: EpisodeSummary, answer: Answer, lag: float | None, asked: bool, *, judges: bool = True

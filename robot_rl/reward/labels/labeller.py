@@ -21,7 +21,7 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import ConfigError, DataError
 from robot_rl.reward.label_store import LabelStore
 from robot_rl.reward.labels.apply import check_certified
-from robot_rl.reward.query import Kind
+from robot_rl.reward.query import QueryKind
 from robot_rl.reward.validation.ground_truth import read_truth
 from robot_rl.reward.validation.probability_calibration import Calibration, read_calibration
 from robot_rl.reward.validation.report import make_report
@@ -74,7 +74,7 @@ def read_labeller(path: Path, name: str, *, allowed: bool) -> Labeller:
     """
     store_path = find_store(path)
     with EpisodeStore.open(store_path) as store, LabelStore(store_path) as labels:
-        if (kind := labels.kind(name)) is not Kind.SUCCESS:
+        if (kind := labels.kind(name)) is not QueryKind.SUCCESS:
             raise ConfigError(f"labels {name!r} are of kind {kind}; a training can be rewarded by labels of success")
         file = labels.calibration_path(name)
         calibration = read_calibration(file) if file.exists() else None

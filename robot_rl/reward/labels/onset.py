@@ -17,8 +17,8 @@ from robot_rl.reward.label_store import LabelStore
 from robot_rl.reward.labels.annotate import Labelling
 from robot_rl.reward.labels.process_messages import Order
 from robot_rl.reward.labels.units import Unit, Units
-from robot_rl.reward.query import Kind
-from robot_rl.reward.validation.probability_calibration import says_success
+from robot_rl.reward.query import QueryKind
+from robot_rl.reward.validation.probability_calibration import labelled_success
 
 SUFFIX = "-onset"
 """Of the name of these labels: kept apart, for they say nothing of how an episode ended."""
@@ -40,7 +40,7 @@ class Onset:
     ) -> None:
         self._store, self._order, self._labels, self._backend = store, order, labels, backend
         self._name = order.name + SUFFIX
-        labels.begin(self._name, Kind.SUCCESS, identity, config_to_dict(order.config))
+        labels.begin(self._name, QueryKind.SUCCESS, identity, config_to_dict(order.config))
 
     def of(self, row: EpisodeSummary, label: Answer) -> tuple[int, float]:
         """Steps after which an episode that is called a success was one, and what it cost to ask.
@@ -64,7 +64,7 @@ class Onset:
         return since, cost
 
     def _is_success(self, answer: Answer) -> bool:
-        return bool(says_success(answer, self._order.calibration))
+        return bool(labelled_success(answer, self._order.calibration))
 
     def _ask(self, unit: Unit) -> tuple[Answer | None, float]:
         done = Labelling(self._labels, self._name, self._backend).run([unit])

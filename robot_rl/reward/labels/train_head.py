@@ -18,8 +18,8 @@ from robot_rl.reward.heads.frame_features import FrameFeatures
 from robot_rl.reward.heads.progress_head import ProgressHead, principal_components, train_progress_net
 from robot_rl.reward.heads.success_head import FEWEST, SuccessHead, train_head
 from robot_rl.reward.labels.units import choose_camera, spaced_rows
-from robot_rl.reward.query import Kind
-from robot_rl.reward.validation.ground_truth import Truth
+from robot_rl.reward.query import QueryKind
+from robot_rl.reward.validation.ground_truth import GroundTruth
 
 STAYS = 0.003
 """How far from where it ends the tcp may be, to have arrived there [m]."""
@@ -57,9 +57,9 @@ class _Seen:
 
 
 def train_for(
-    kind: Kind,
+    kind: QueryKind,
     store: EpisodeStore,
-    truth: Mapping[str, Truth],
+    truth: Mapping[str, GroundTruth],
     settings: HeadSettings,
     on_episode: Callable[[int], object] = lambda _: None,
 ) -> tuple[SuccessHead | ProgressHead, int]:
@@ -75,7 +75,7 @@ def train_for(
     Raises:
         DataError: if there are too few successes or failures, or an episode has no frames.
     """
-    if kind is Kind.SUCCESS:
+    if kind is QueryKind.SUCCESS:
         seen = _look(store, truth, settings, FEWEST, lambda episode, _: (0, len(episode)), on_episode)
         return _success_head(seen, settings), sum(seen.succeeded)
 
@@ -104,7 +104,7 @@ def _progress_head(seen: _Seen, settings: HeadSettings) -> ProgressHead:
 
 def _look(
     store: EpisodeStore,
-    truth: Mapping[str, Truth],
+    truth: Mapping[str, GroundTruth],
     settings: HeadSettings,
     fewest_failures: int,
     rows_of: Callable[[Episode, bool], tuple[int, ...]],

@@ -12,7 +12,7 @@ from robot_rl.config.labelling import FramesConfig, LabelConfig
 from robot_rl.data.schema import IMAGE_PREFIX, Episode
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import DataError
-from robot_rl.reward.query import Clip, Kind, Query, canonical
+from robot_rl.reward.query import Clip, Query, QueryKind, canonical
 
 KEPT_EPISODES = 8
 """Episodes kept in memory while pairs are drawn from all of them."""
@@ -55,15 +55,15 @@ class Units:
         rows = [row for row in store.summaries() if only is None or row.episode_id in only]
         self._lengths = {row.episode_id: row.length for row in rows}
         self.camera = choose_camera(self._episode(rows[0].episode_id), config.frames.camera)
-        self.kind = Kind(config.kind)
+        self.kind = QueryKind(config.kind)
 
     def __len__(self) -> int:
         """How many there are."""
-        return 2 * self._config.pairs if self.kind is Kind.PREFERENCE else len(self._lengths)
+        return 2 * self._config.pairs if self.kind is QueryKind.PREFERENCE else len(self._lengths)
 
     def __iter__(self) -> Iterator[Unit]:
         """Each of them."""
-        if self.kind is Kind.PREFERENCE:
+        if self.kind is QueryKind.PREFERENCE:
             return self._pairs()
         return (self._unit((name, spaced_rows(length, self._config.frames))) for name, length in self._lengths.items())
 

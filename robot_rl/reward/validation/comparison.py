@@ -11,7 +11,7 @@ from robot_rl.errors import DataError
 from robot_rl.reward.label_store import Label
 from robot_rl.reward.validation import figures
 from robot_rl.reward.validation.figures import Figure, with_interval
-from robot_rl.reward.validation.ground_truth import Truth
+from robot_rl.reward.validation.ground_truth import GroundTruth
 from robot_rl.reward.validation.probability_calibration import UNCALIBRATED_THRESHOLD, Calibration
 from robot_rl.reward.validation.report import success_columns
 
@@ -35,7 +35,7 @@ class Comparison:
 
 def compare_success(
     labels: Mapping[str, Sequence[Label]],
-    truth: Mapping[str, Truth],
+    truth: Mapping[str, GroundTruth],
     calibrations: Mapping[str, Calibration],
     trained_on: Sequence[str] = (),
 ) -> Comparison:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from robot_rl.reward.query import Kind
+from robot_rl.reward.query import QueryKind
 from robot_rl.reward.validation.figures import Figure
 
 
@@ -44,7 +44,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class GateResult:
     """Whether labels may be used for something.
 
     Attributes:
@@ -58,8 +58,8 @@ class Verdict:
     reasons: tuple[str, ...]
 
 
-GATES: Mapping[Kind, Mapping[str, tuple[Condition, ...]]] = {
-    Kind.SUCCESS: {
+GATES: Mapping[QueryKind, Mapping[str, tuple[Condition, ...]]] = {
+    QueryKind.SUCCESS: {
         "sparse reward and ending episodes": (
             Condition("calibrated", at_least=1.0),
             Condition("precision", at_least=0.98),
@@ -78,14 +78,14 @@ GATES: Mapping[Kind, Mapping[str, tuple[Condition, ...]]] = {
             Condition("precision_at_70_percent_recall", at_least=0.95),
         ),
     },
-    Kind.PROGRESS: {
+    QueryKind.PROGRESS: {
         "dense shaping": (
             Condition("voc_of_successes", at_least=0.90),
             Condition("final_gap", at_least=0.30),
             Condition("rank_correlation_to_truth", at_least=0.90),
         ),
     },
-    Kind.PREFERENCE: {
+    QueryKind.PREFERENCE: {
         "learning a reward": (
             Condition("accuracy", at_least=0.85),
             Condition("accuracy_largest_gaps", at_least=0.95),
@@ -94,16 +94,16 @@ GATES: Mapping[Kind, Mapping[str, tuple[Condition, ...]]] = {
             Condition("unreadable_rate", at_most=0.01),
         ),
     },
-    Kind.SCORE: {},
+    QueryKind.SCORE: {},
 }
 """By kind of label and use. A score has no scale of its own, so there is nothing that it is good for as it is."""
 
 
-def judge(kind: Kind, figures: Mapping[str, Figure]) -> list[Verdict]:
+def judge(kind: QueryKind, figures: Mapping[str, Figure]) -> list[GateResult]:
     """A verdict for each use of labels of this kind."""
     verdicts = []
     for use, conditions in GATES[kind].items():
         judged = [condition.judge(figures) for condition in conditions]
         reasons = tuple(f"{state} {words}" for state, words in judged)
-        verdicts.append(Verdict(use, all(state == "passed" for state, _ in judged), reasons))
+        verdicts.append(GateResult(use, all(state == "passed" for state, _ in judged), reasons))
     return verdicts

@@ -18,7 +18,7 @@ from robot_rl.errors import DataError
 OUTCOME = "outcome"
 """Key of an episode's metadata for how it went, in more detail than success: e.g. `near_miss`, `idle`."""
 NEAR_MISS = "near_miss"
-CLASSIFIER_JUDGE = "classifier"
+CLASSIFIER_SOURCE = "classifier"
 """Name of a reward classifier as the judge of an episode: what it says is no truth."""
 _WORDS = {
     "1": True,
@@ -33,7 +33,7 @@ _WORDS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Truth:
+class GroundTruth:
     """What is known of one episode.
 
     Attributes:
@@ -47,7 +47,7 @@ class Truth:
     progress: np.ndarray | None = None
 
 
-def read_truth(store: EpisodeStore, *, outcomes: Path | None = None, progress: str = "") -> dict[str, Truth]:
+def read_truth(store: EpisodeStore, *, outcomes: Path | None = None, progress: str = "") -> dict[str, GroundTruth]:
     """What is known of each episode of a store, by id.
 
     Args:
@@ -59,7 +59,9 @@ def read_truth(store: EpisodeStore, *, outcomes: Path | None = None, progress: s
     Raises:
         DataError: if the file or the overlay cannot be used.
     """
-    known = {row.episode_id: Truth(known_success(row), str(row.metadata.get(OUTCOME, ""))) for row in store.summaries()}
+    known = {
+        row.episode_id: GroundTruth(known_success(row), str(row.metadata.get(OUTCOME, ""))) for row in store.summaries()
+    }
     if outcomes is not None:
         known |= _from_file(outcomes, store.summaries())
     if progress:
@@ -75,14 +77,14 @@ def read_truth(store: EpisodeStore, *, outcomes: Path | None = None, progress: s
 
 def known_success(row: EpisodeSummary) -> bool | None:
     """Whether an episode succeeded, by the environment or a person; None if only a classifier, or nobody, said so."""
-    if row.metadata.get(JUDGE) == CLASSIFIER_JUDGE:
+    if row.metadata.get(JUDGE) == CLASSIFIER_SOURCE:
         return None
     if row.success is None and (seen := row.metadata.get(TASK_SUCCESS)) is not None:
         return bool(seen)
     return row.success
 
 
-def _from_file(path: Path, episodes: Iterable[EpisodeSummary]) -> Mapping[str, Truth]:
+def _from_file(path: Path, episodes: Iterable[EpisodeSummary]) -> Mapping[str, GroundTruth]:
     ids = {row.episode_id for row in episodes}
     try:
         with path.open(newline="", encoding="utf-8") as file:
@@ -96,7 +98,7 @@ def _from_file(path: Path, episodes: Iterable[EpisodeSummary]) -> Mapping[str, T
             raise DataError(f"{path}:{number}: the store has no episode {episode_id!r}; expected episode_id,success")
         if word not in _WORDS:
             raise DataError(f"{path}:{number}: success is {word!r}; valid: {', '.join(_WORDS)}")
-        known[episode_id] = Truth(_WORDS[word], (row.get(OUTCOME) or "").strip())
+        known[episode_id] = GroundTruth(_WORDS[word], (row.get(OUTCOME) or "").strip())
     if not known:
         raise DataError(f"{path}: holds no rows; expected lines `episode_id,success` below that heading")
     return known

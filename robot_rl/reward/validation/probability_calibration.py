@@ -62,7 +62,7 @@ def counts_as_success(probability: float, calibration: Calibration | None) -> bo
     return bool(calibration(np.array(probability)) >= calibration.threshold)
 
 
-def says_success(answer: Answer, calibration: Calibration | None) -> bool | None:
+def labelled_success(answer: Answer, calibration: Calibration | None) -> bool | None:
     """Whether a label calls its episode a success; None if it has no value, which is never a success."""
     return counts_as_success(answer.values[0], calibration) if answer.status is Status.OK else None
 

@@ -12,11 +12,11 @@ from robot_rl.errors import DataError
 from robot_rl.reward.answer import Status
 from robot_rl.reward.label_store import Label
 from robot_rl.reward.preference.pairs import combine_orders
-from robot_rl.reward.query import Kind
+from robot_rl.reward.query import QueryKind
 from robot_rl.reward.validation import figures
 from robot_rl.reward.validation.figures import Figure, share, with_interval
-from robot_rl.reward.validation.gates import Verdict, judge
-from robot_rl.reward.validation.ground_truth import NEAR_MISS, Truth
+from robot_rl.reward.validation.gates import GateResult, judge
+from robot_rl.reward.validation.ground_truth import NEAR_MISS, GroundTruth
 from robot_rl.reward.validation.probability_calibration import UNCALIBRATED_THRESHOLD, Calibration
 
 LEAST_GAP = 0.01
@@ -37,19 +37,19 @@ class Report:
         notes: What a reader should know of the figures, one sentence each.
     """
 
-    kind: Kind
+    kind: QueryKind
     labels: int
     statuses: Mapping[str, int]
     judged: int
     figures: Mapping[str, Figure]
-    verdicts: Sequence[Verdict]
+    verdicts: Sequence[GateResult]
     notes: Sequence[str]
 
 
 def make_report(
-    kind: Kind,
+    kind: QueryKind,
     labels: Sequence[Label],
-    truth: Mapping[str, Truth],
+    truth: Mapping[str, GroundTruth],
     calibration: Calibration | None = None,
     trained_on: Sequence[str] = (),
 ) -> Report:
@@ -66,9 +66,9 @@ def make_report(
         DataError: if there is nothing to compare.
     """
     statuses = {str(status): sum(label.answer.status is status for label in labels) for status in Status}
-    if kind is Kind.SUCCESS:
+    if kind is QueryKind.SUCCESS:
         judged, found, notes = _success(labels, truth, calibration, trained_on)
-    elif kind in (Kind.PROGRESS, Kind.SCORE):
+    elif kind in (QueryKind.PROGRESS, QueryKind.SCORE):
         judged, found, notes = _progress(labels, truth, trained_on)
     else:
         judged, found, notes = _preference(labels, truth)
@@ -94,7 +94,9 @@ class SuccessColumns:
     probability: np.ndarray
 
 
-def success_columns(labels: Sequence[Label], truth: Mapping[str, Truth], without: Sequence[str] = ()) -> SuccessColumns:
+def success_columns(
+    labels: Sequence[Label], truth: Mapping[str, GroundTruth], without: Sequence[str] = ()
+) -> SuccessColumns:
     """Labels of success beside the truth; episodes in `without` are left out.
 
     Raises:
@@ -121,7 +123,10 @@ def success_columns(labels: Sequence[Label], truth: Mapping[str, Truth], without
 
 
 def _success(
-    labels: Sequence[Label], truth: Mapping[str, Truth], calibration: Calibration | None, trained_on: Sequence[str]
+    labels: Sequence[Label],
+    truth: Mapping[str, GroundTruth],
+    calibration: Calibration | None,
+    trained_on: Sequence[str],
 ) -> tuple[int, dict[str, Figure], list[str]]:
     columns = success_columns(labels, truth, (*trained_on, *(calibration.fitted_to if calibration else ())))
     happened, known = columns.truth, np.isfinite(columns.probability)
@@ -172,7 +177,7 @@ def _threshold_at_recall(truth: np.ndarray, probability: np.ndarray, wanted: flo
 
 
 def _progress(
-    labels: Sequence[Label], truth: Mapping[str, Truth], trained_on: Sequence[str]
+    labels: Sequence[Label], truth: Mapping[str, GroundTruth], trained_on: Sequence[str]
 ) -> tuple[int, dict[str, Figure], list[str]]:
     rows, seen_before = [], set(trained_on)
     for label in labels:
@@ -207,7 +212,7 @@ def _progress(
     return len(rows), found, notes + _left_out(trained_on)
 
 
-def _preference(labels: Sequence[Label], truth: Mapping[str, Truth]) -> tuple[int, dict[str, Figure], list[str]]:
+def _preference(labels: Sequence[Label], truth: Mapping[str, GroundTruth]) -> tuple[int, dict[str, Figure], list[str]]:
     known = combine_orders(labels)
     flipped = sum(pair.flipped for pair in known.pairs)
     found = {

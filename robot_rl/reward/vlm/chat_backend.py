@@ -15,7 +15,7 @@ from PIL import Image
 
 from robot_rl.errors import DataError
 from robot_rl.reward.answer import Answer, Status
-from robot_rl.reward.query import Kind, Query
+from robot_rl.reward.query import Query, QueryKind
 from robot_rl.reward.vlm.chat_model import ChatModel, Completion, Part, Turn
 from robot_rl.reward.vlm.parse_answer import (
     PreferenceForm,
@@ -80,11 +80,11 @@ class ChatBackend:
         """Of the model."""
         return self._model.concurrency
 
-    def ask(self, query: Query) -> Answer:
-        """See `Backend.ask`."""
-        if query.kind is Kind.PROGRESS:
+    def answer(self, query: Query) -> Answer:
+        """See `Backend.answer`."""
+        if query.kind is QueryKind.PROGRESS:
             return self._ask_progress(query)
-        if query.kind is Kind.PREFERENCE:
+        if query.kind is QueryKind.PREFERENCE:
             images = {"first": self._seen(query, 0), "second": self._seen(query, 1)}
             done = self._model.complete(Turn(self._words(query, images), PreferenceForm.model_json_schema()))
             return _answer(done, read_preference(done.text))

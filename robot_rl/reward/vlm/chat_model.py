@@ -68,7 +68,7 @@ class ChatModel(Protocol):
         ...
 
     def complete(self, turn: Turn) -> Completion:
-        """What it says; raises as `Backend.ask`."""
+        """What it says; raises as `Backend.answer`."""
         ...
 
     def close(self) -> None:

@@ -108,7 +108,7 @@ class ClipBackend:
             "alpha": score.alpha,
         }
 
-    def ask(self, query: Query) -> Answer:
+    def answer(self, query: Query) -> Answer:
         """Scores of the frames of the query's clip."""
         started = time.monotonic()
         with self._lock, self._budget.purchase():

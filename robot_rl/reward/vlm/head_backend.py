@@ -16,7 +16,7 @@ from robot_rl.reward.heads.frame_features import FrameFeatures
 from robot_rl.reward.heads.head_file import read_tree
 from robot_rl.reward.heads.progress_head import ProgressHead, progress_head_of
 from robot_rl.reward.heads.success_head import SuccessHead, head_of
-from robot_rl.reward.query import Kind, Query
+from robot_rl.reward.query import Query, QueryKind
 
 
 class HeadBackend:
@@ -34,9 +34,9 @@ class HeadBackend:
 
     concurrency = 1
 
-    def __init__(self, path: Path, kind: Kind, budget: Budget) -> None:
+    def __init__(self, path: Path, kind: QueryKind, budget: Budget) -> None:
         self._head, self._kind, self._budget = read_head(path), kind, budget
-        made_for = Kind.SUCCESS if isinstance(self._head, SuccessHead) else Kind.PROGRESS
+        made_for = QueryKind.SUCCESS if isinstance(self._head, SuccessHead) else QueryKind.PROGRESS
         if kind is not made_for:
             raise ConfigError(
                 f"{path}: is a head for kind={made_for}, asked for kind={kind}; "
@@ -56,8 +56,8 @@ class HeadBackend:
             "trained_on": list(head.trained_on),
         }
 
-    def ask(self, query: Query) -> Answer:
-        """See `Backend.ask`."""
+    def answer(self, query: Query) -> Answer:
+        """See `Backend.answer`."""
         started, head = time.monotonic(), self._head
         (clip,) = query.clips
         if clip.camera != head.camera:
@@ -67,7 +67,7 @@ class HeadBackend:
         if query.task != head.task:
             raise ConfigError(f"the head was trained for {head.task!r}, asked about {query.task!r}; train another")
         with self._lock, self._budget.purchase():
-            frames = clip.frames[-1:] if self._kind is Kind.SUCCESS else clip.frames
+            frames = clip.frames[-1:] if self._kind is QueryKind.SUCCESS else clip.frames
             values = tuple(head(self._features(frames)).tolist())
         return Answer(Status.OK, values, latency=time.monotonic() - started)
 
@@ -85,7 +85,7 @@ def read_head(path: Path) -> SuccessHead | ProgressHead:
 
 
 def _head_of(tree: Mapping[str, Any]) -> SuccessHead | ProgressHead:
-    return progress_head_of(tree) if tree.get("kind") == Kind.PROGRESS else head_of(tree)
+    return progress_head_of(tree) if tree.get("kind") == QueryKind.PROGRESS else head_of(tree)
 
 
 def _digest(head: SuccessHead | ProgressHead) -> str:

@@ -8,7 +8,7 @@ from robot_rl.config.labelling import LabelConfig
 from robot_rl.errors import ConfigError
 from robot_rl.reward.backend import Backend
 from robot_rl.reward.budget import Budget
-from robot_rl.reward.query import Kind
+from robot_rl.reward.query import QueryKind
 from robot_rl.reward.vlm.chat_backend import ChatBackend
 from robot_rl.reward.vlm.chat_model import ChatModel
 from robot_rl.reward.vlm.openai_client import Endpoint
@@ -22,8 +22,8 @@ def make_backend(config: LabelConfig, budget: Budget) -> Backend:
         ConfigError: if the settings contradict each other, or the prompt cannot be used.
         EndpointError: if the server cannot be used.
     """
-    kind = Kind(config.kind)
-    if (config.backend == "clip") != (kind is Kind.SCORE):
+    kind = QueryKind(config.kind)
+    if (config.backend == "clip") != (kind is QueryKind.SCORE):
         raise ConfigError(
             f"backend={config.backend} cannot be asked for kind={kind}; backend=clip is for kind=score, and only that"
         )
@@ -32,7 +32,7 @@ def make_backend(config: LabelConfig, budget: Budget) -> Backend:
 
         return ClipBackend(config.local, config.score, budget)
     if config.backend == "head":
-        if kind not in (Kind.SUCCESS, Kind.PROGRESS) or not config.head:
+        if kind not in (QueryKind.SUCCESS, QueryKind.PROGRESS) or not config.head:
             raise ConfigError(
                 "backend=head is for kind=success and kind=progress, and needs the file of a head: set head, see "
                 "`label train`"

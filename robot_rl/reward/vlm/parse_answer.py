@@ -18,7 +18,7 @@ class Reading(NamedTuple):
 
     Attributes:
         status: Whether anything was.
-        values: As `Kind` says; empty unless `status` is OK.
+        values: As `QueryKind` defines; empty unless `status` is OK.
         details: More of it, e.g. why not; JSON values.
     """
 

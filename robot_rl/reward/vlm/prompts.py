@@ -13,7 +13,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from robot_rl.errors import ConfigError
-from robot_rl.reward.query import Kind
+from robot_rl.reward.query import QueryKind
 from robot_rl.reward.vlm.chat_model import Part
 
 
@@ -58,14 +58,14 @@ class Prompt:
 
 
 PLACES = {
-    Kind.SUCCESS: ("task", "frames"),
-    Kind.PROGRESS: ("task", "start", "frames"),
-    Kind.PREFERENCE: ("task", "first", "second"),
+    QueryKind.SUCCESS: ("task", "frames"),
+    QueryKind.PROGRESS: ("task", "start", "frames"),
+    QueryKind.PREFERENCE: ("task", "first", "second"),
 }
 """The places that a prompt for each kind must have, and the only ones that it can have."""
 
 BUILT_IN = {
-    (Kind.SUCCESS, "structured"): Prompt(
+    (QueryKind.SUCCESS, "structured"): Prompt(
         "success",
         1,
         """You judge whether a robot arm finished its task. The task: {task}
@@ -78,7 +78,7 @@ failure. Say "unsure" only if the frames do not show what decides it.
 Answer with one JSON object and nothing else: {{"seen": what the last frame shows of the goal, in one sentence, \
 "verdict": "success", "failure" or "unsure", "confidence": how sure you are of the verdict, 50 to 100}}""",
     ),
-    (Kind.SUCCESS, "logprobs"): Prompt(
+    (QueryKind.SUCCESS, "logprobs"): Prompt(
         "success-logprobs",
         1,
         """These camera frames are of one attempt of a robot arm, evenly spaced in time and in order.
@@ -87,7 +87,7 @@ Answer with one JSON object and nothing else: {{"seen": what the last frame show
 Statement: in the last frame, this task is finished completely: {task}
 Is the statement true? Answer with the single word True or False.""",
     ),
-    (Kind.PROGRESS, "structured"): Prompt(
+    (QueryKind.PROGRESS, "structured"): Prompt(
         "progress",
         1,
         """You estimate how far a robot arm is with its task. The task: {task}
@@ -103,7 +103,7 @@ Answer with one JSON object and nothing else: {{"frames": [{{"frame": its number
 in a few words, "percent": the percentage}}, ...], "unsure": true or \
 false, whether the frames fail to show what decides it}}""",
     ),
-    (Kind.PREFERENCE, "structured"): Prompt(
+    (QueryKind.PREFERENCE, "structured"): Prompt(
         "preference",
         1,
         """You compare two moments in the work of a robot arm. The task: {task}
@@ -122,7 +122,7 @@ Answer with one JSON object and nothing else: {{"seen": what tells the two apart
 """By kind and manner of the answer."""
 
 
-def choose_prompt(kind: Kind, answer: str, path: str = "") -> Prompt:
+def choose_prompt(kind: QueryKind, answer: str, path: str = "") -> Prompt:
     """The built-in prompt for a kind and a manner of the answer, or that of a file.
 
     Args:
@@ -149,7 +149,7 @@ def choose_prompt(kind: Kind, answer: str, path: str = "") -> Prompt:
     return prompt
 
 
-def check_places(prompt: Prompt, kind: Kind) -> None:
+def check_places(prompt: Prompt, kind: QueryKind) -> None:
     """Nothing, if the prompt has the places that its kind needs.
 
     Raises:

@@ -13,7 +13,7 @@ from robot_rl.errors import RobotRLError
 from robot_rl.reward.answer import Answer, Status
 from robot_rl.reward.backend import Backend
 from robot_rl.reward.budget import Budget
-from robot_rl.reward.query import Clip, Kind, Query
+from robot_rl.reward.query import Clip, Query, QueryKind
 from robot_rl.reward.vlm.make_backend import make_backend
 
 RED, BLUE = (200, 30, 30), (30, 30, 200)
@@ -46,8 +46,8 @@ def examine(config: LabelConfig) -> list[Finding]:
             findings.append(Finding(what, False, str(error)))
         return findings[-1].good
 
-    kind = Kind(config.kind)
-    if kind is Kind.SCORE:
+    kind = QueryKind(config.kind)
+    if kind is QueryKind.SCORE:
         config = replace(config, score=ScoreConfig())  # so that the question here is the goal
     made: list[Backend] = []
 
@@ -64,7 +64,7 @@ def examine(config: LabelConfig) -> list[Finding]:
         return findings  # it knows one task, and has no answer about red pictures
 
     def ask(query: Query) -> str:
-        answers.append(backend.ask(query))
+        answers.append(backend.answer(query))
         answer = answers[-1]
         used = f"{answer.prompt_tokens} + {answer.reply_tokens} tokens, {answer.latency:.2f} s"
         if answer.status is Status.UNPARSABLE:
@@ -83,10 +83,10 @@ class _UnreadableError(RobotRLError):
     """An answer that did not keep to the form."""
 
 
-def _queries(kind: Kind) -> list[tuple[str, Query]]:
+def _queries(kind: QueryKind) -> list[tuple[str, Query]]:
     """Two questions; the answer to the first has the larger last value."""
     red, blue = _clip("red", (BLUE, RED)), _clip("blue", (BLUE, BLUE))
-    if kind is Kind.PREFERENCE:
+    if kind is QueryKind.PREFERENCE:
         one, other = _clip("red", (RED,)), _clip("blue", (BLUE,))
         return [
             ("question, red first", Query(kind, _TASK, (one, other))),

@@ -12,13 +12,13 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.task import Outcome
 from robot_rl.errors import ConfigError, DataError, UncertifiedError, UnknownNameError
 from robot_rl.reward.classifier.certificate import certify, check_fit
-from robot_rl.reward.classifier.classifier import FrameReader, read_classifier_file
+from robot_rl.reward.classifier.classifier import FrameScorer, read_classifier_file
 from robot_rl.reward.classifier.fitness import Fitness
 from robot_rl.reward.classifier.frames import LabelledStore
-from robot_rl.reward.classifier.judge import ClassifierJudge
 from robot_rl.reward.classifier.physical_gate import parse_gate
-from robot_rl.reward.classifier.report import judge_episodes, make_classifier_report
+from robot_rl.reward.classifier.report import evaluate_episodes, make_classifier_report
 from robot_rl.reward.classifier.report_plot import draw_report
+from robot_rl.reward.classifier.reward_source import ClassifierReward
 from robot_rl.reward.classifier.train import ClassifierSettings, train_classifier
 
 SETTINGS = ClassifierSettings(size=64, positives=60, negatives=100, margin=0, copies=1, consecutive=2)
@@ -38,7 +38,7 @@ def classifier(folder):
 
 
 def report_of(classifier, path, **store):
-    return make_classifier_report(classifier, *judge_episodes(classifier, LabelledStore(path, **store).episodes(0)))
+    return make_classifier_report(classifier, *evaluate_episodes(classifier, LabelledStore(path, **store).episodes(0)))
 
 
 def test_it_ends_unseen_episodes_where_they_are_a_success(classifier, folder):
@@ -79,7 +79,7 @@ def test_a_spoiled_classifier_is_caught(folder):
 
 
 def test_a_success_that_is_seen_in_the_first_frame_is_one_without_delay(classifier, folder):
-    episodes, _ = judge_episodes(classifier, LabelledStore(folder / "test").episodes(0))
+    episodes, _ = evaluate_episodes(classifier, LabelledStore(folder / "test").episodes(0))
     at_once = [replace(one, shows=np.ones_like(one.shows), fired=0) if one.success else one for one in episodes]
     assert make_classifier_report(classifier, at_once).figures["delay_steps"].value == 0.0
 
@@ -87,7 +87,7 @@ def test_a_success_that_is_seen_in_the_first_frame_is_one_without_delay(classifi
 def test_what_it_was_trained_on_does_not_count(classifier, folder):
     with pytest.raises(DataError, match="was trained on all 24"):
         report_of(classifier, folder / "train")
-    episodes, skipped = judge_episodes(
+    episodes, skipped = evaluate_episodes(
         classifier, (one for name in ("train", "test") for one in LabelledStore(folder / name).episodes(0))
     )
     assert (len(episodes), skipped) == (24, 24)
@@ -110,8 +110,8 @@ def test_it_comes_back_from_its_file_as_it_was(classifier, tmp_path):
         np.stack([scene(np.random.default_rng(1), 0.0)] * 2),
     )
     rows = {"images/front": frames, "state/tcp_pose": np.array([[0.0], [0.9]])}
-    assert FrameReader(again).score(rows).tolist() == FrameReader(gated).score(rows).tolist()
-    assert FrameReader(again).score(rows)[1] == 0.0  # the gate is closed
+    assert FrameScorer(again).score(rows).tolist() == FrameScorer(gated).score(rows).tolist()
+    assert FrameScorer(again).score(rows)[1] == 0.0  # the gate is closed
     assert (again.gates, again.facts) == (gated.gates, gated.facts)
     (tmp_path / "x").write_bytes(b"no classifier")
     with pytest.raises(DataError, match="is no reward classifier"):
@@ -162,7 +162,7 @@ def observation(number, distance):
 
 
 def test_as_a_judge_it_ends_an_episode_after_k_frames_and_keeps_the_truth_beside_it(classifier):
-    judge = ClassifierJudge(classifier, waits=True)
+    judge = ClassifierReward(classifier, waits=True)
     judge.begin()
     said = [judge.judge(Outcome(False, 0.3), observation(n, d), SPEC) for n, d in enumerate([1.0, 0.0, 0.6, 0.0, 0.0])]
     assert [one.success for one in said] == [False, False, False, False, True]
@@ -177,7 +177,7 @@ def test_as_a_judge_it_ends_an_episode_after_k_frames_and_keeps_the_truth_beside
 
 
 def test_beside_the_control_loop_it_answers_later_and_never_for_another_episode(classifier):
-    with ClassifierJudge(classifier, waits=False) as judge:
+    with ClassifierReward(classifier, waits=False) as judge:
         judge.begin()
         for _ in range(3):  # what is asked now is not answered now
             assert not judge.judge(Outcome(False, 0.0), observation(0, 0.0), SPEC).success
@@ -192,7 +192,7 @@ def test_beside_the_control_loop_it_answers_later_and_never_for_another_episode(
 
 
 def test_what_goes_wrong_beside_the_loop_is_heard_in_it(classifier):
-    with ClassifierJudge(classifier, waits=False) as judge:
+    with ClassifierReward(classifier, waits=False) as judge:
         judge.begin()
         with pytest.raises(DataError, match="no frames of camera front"):
             for _ in range(600):

@@ -18,7 +18,7 @@ from robot_rl.reward.budget import Budget
 from robot_rl.reward.heads.frame_features import FrameFeatures
 from robot_rl.reward.heads.progress_head import FAILURE_AT_MOST, ProgressNet, train_progress_net
 from robot_rl.reward.labels.train_head import HeadSettings, train_for
-from robot_rl.reward.query import Clip, Kind, Query
+from robot_rl.reward.query import Clip, Query, QueryKind
 from robot_rl.reward.validation.ground_truth import read_truth
 from robot_rl.reward.vlm.head_backend import read_head
 from robot_rl.reward.vlm.make_backend import make_backend
@@ -48,7 +48,7 @@ def pushed_store(path, waits=0):
 def trained(path):
     with EpisodeStore.open(path) as store:
         settings = HeadSettings("push", "bundled", 64, FramesConfig(count=STEPS + 1), share=0.5, seed=0)
-        head, successes = train_for(Kind.PROGRESS, store, read_truth(store), settings)
+        head, successes = train_for(QueryKind.PROGRESS, store, read_truth(store), settings)
     assert 8 <= successes <= 16
     head.write(path.parent / "progress.pt")
     return path, path.parent / "progress.pt", head
@@ -63,8 +63,8 @@ def pushed(tmp_path_factory):
 def asked(file, distances, seed):
     backend = make_backend(LabelConfig(backend="head", kind="progress", head=str(file)), Budget(BudgetConfig()))
     frames = frames_at(distances, seed)
-    query = Query(Kind.PROGRESS, "push", (Clip("e", "f", "front", tuple(range(len(frames))), frames),))
-    return np.array(backend.ask(query).values)
+    query = Query(QueryKind.PROGRESS, "push", (Clip("e", "f", "front", tuple(range(len(frames))), frames),))
+    return np.array(backend.answer(query).values)
 
 
 def test_it_follows_what_is_done_and_what_is_undone_again(pushed):

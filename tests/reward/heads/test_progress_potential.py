@@ -77,7 +77,7 @@ def perceived(see, seen):
 class Blind(ProgressPotential):
     """Must not look by itself."""
 
-    def look(self, frame):
+    def encode(self, frame):
         raise AssertionError("the features are there already")
 
 

@@ -15,7 +15,7 @@ from robot_rl.errors import ConfigError, DataError
 from robot_rl.reward.budget import Budget
 from robot_rl.reward.heads.frame_features import FrameFeatures
 from robot_rl.reward.labels.train_head import HeadSettings, train_for
-from robot_rl.reward.query import Clip, Kind, Query
+from robot_rl.reward.query import Clip, Query, QueryKind
 from robot_rl.reward.validation.figures import roc_auc
 from robot_rl.reward.validation.ground_truth import read_truth
 from robot_rl.reward.vlm.head_backend import read_head
@@ -44,7 +44,7 @@ def pushed(tmp_path_factory):
     path = pushed_store(tmp_path_factory.mktemp("pushed") / "s")
     with EpisodeStore.open(path) as store:
         settings = HeadSettings("push", "bundled", 64, FramesConfig(count=3), share=0.5, seed=0)
-        head, successes = train_for(Kind.SUCCESS, store, read_truth(store), settings)
+        head, successes = train_for(QueryKind.SUCCESS, store, read_truth(store), settings)
     assert 5 <= successes <= 15
     file = path.parent / "head.pt"
     head.write(file)
@@ -63,9 +63,11 @@ def test_it_tells_success_from_failure_in_episodes_that_it_has_not_seen(pushed):
         for episode in store.episodes():
             if episode.episode_id not in head.trained_on:
                 frames = episode.observations["images/front"]
-                query = Query(Kind.SUCCESS, "push", (Clip(episode.episode_id, "f", "front", (0, 1, 2, 3), frames),))
+                query = Query(
+                    QueryKind.SUCCESS, "push", (Clip(episode.episode_id, "f", "front", (0, 1, 2, 3), frames),)
+                )
                 truth.append(episode.metadata["success"])
-                score.append(one.ask(query).values[0])
+                score.append(one.answer(query).values[0])
     assert len(truth) == 20
     assert roc_auc(np.array(truth), np.array(score)) > 0.9
 
@@ -74,7 +76,7 @@ def test_frames_between_the_first_and_the_last_teach_nothing_for_nobody_knows_wh
     with EpisodeStore.open(pushed_store(tmp_path / "s")) as store:
         heads = [
             train_for(
-                Kind.SUCCESS,
+                QueryKind.SUCCESS,
                 store,
                 read_truth(store),
                 HeadSettings("push", "bundled", 64, FramesConfig(count=count), share=0.5, seed=0),
@@ -101,9 +103,9 @@ def test_it_refuses_other_cameras_tasks_and_kinds(pushed):
     _, file, _ = pushed
     frames = np.zeros((1, 64, 64, 3), np.uint8)
     with pytest.raises(ConfigError, match="trained on camera front, asked about wrist"):
-        backend(file).ask(Query(Kind.SUCCESS, "push", (Clip("e", "f", "wrist", (0,), frames),)))
+        backend(file).answer(Query(QueryKind.SUCCESS, "push", (Clip("e", "f", "wrist", (0,), frames),)))
     with pytest.raises(ConfigError, match="trained for 'push', asked about 'open'"):
-        backend(file).ask(Query(Kind.SUCCESS, "open", (Clip("e", "f", "front", (0,), frames),)))
+        backend(file).answer(Query(QueryKind.SUCCESS, "open", (Clip("e", "f", "front", (0,), frames),)))
     with pytest.raises(ConfigError, match=r"a head for kind=success, asked for kind=progress; .* --kind progress"):
         make_backend(LabelConfig(backend="head", kind="progress", head=str(file)), Budget(BudgetConfig()))
     with pytest.raises(ConfigError, match="for kind=success and kind=progress"):
@@ -116,7 +118,7 @@ def test_too_few_outcomes_are_refused(tmp_path):
         pytest.raises(DataError, match="too few to train"),
     ):
         settings = HeadSettings("push", "random", 64, FramesConfig(count=2), share=0.9, seed=0)
-        train_for(Kind.SUCCESS, store, read_truth(store), settings)
+        train_for(QueryKind.SUCCESS, store, read_truth(store), settings)
 
 
 def test_by_the_command_line_the_report_leaves_out_what_it_was_trained_on(pushed, tmp_path):

@@ -14,7 +14,7 @@ from robot_rl.reward.budget import Budget
 from robot_rl.reward.label_store import LabelStore
 from robot_rl.reward.labels.annotate import Labelling
 from robot_rl.reward.labels.units import Units
-from robot_rl.reward.query import Clip, Kind, Query
+from robot_rl.reward.query import Clip, Query, QueryKind
 from robot_rl.reward.vlm.clip_backend import ClipBackend
 from robot_rl.reward.vlm.make_backend import make_backend
 
@@ -37,7 +37,7 @@ def frames(count=5):
 
 
 def query(count=5, task="push the cube"):
-    return Query(Kind.SCORE, task, (Clip("e", "f", "front", tuple(range(count)), frames(count)),))
+    return Query(QueryKind.SCORE, task, (Clip("e", "f", "front", tuple(range(count)), frames(count)),))
 
 
 def by_hand(folder, model, task):
@@ -57,32 +57,32 @@ def by_hand(folder, model, task):
 
 def test_a_score_is_the_cosine_with_the_task(checkpoint):
     _, folder, model = checkpoint
-    answer = backend(folder).ask(query())
+    answer = backend(folder).answer(query())
     assert answer.values == pytest.approx(by_hand(folder, model, "push the cube").tolist(), abs=1e-4)
 
 
 def test_frames_score_the_same_alone_and_together(checkpoint):
     _, folder, _ = checkpoint
-    together, alone = backend(folder).ask(query()).values, backend(folder, batch_size=1).ask(query()).values
+    together, alone = backend(folder).answer(query()).values, backend(folder, batch_size=1).answer(query()).values
     assert together == pytest.approx(alone, abs=1e-5)
     assert np.ptp(together) > 1e-4
 
 
 def test_bfloat16_is_near(checkpoint):
     _, folder, _ = checkpoint
-    low = backend(folder, precision="bfloat16").ask(query()).values
-    assert low == pytest.approx(backend(folder).ask(query()).values, abs=0.05)
+    low = backend(folder, precision="bfloat16").answer(query()).values
+    assert low == pytest.approx(backend(folder).answer(query()).values, abs=0.05)
 
 
 def test_goal_pictures_baselines_and_alpha_count(checkpoint, tmp_path):
     _, folder, _ = checkpoint
     picture = tmp_path / "goal.png"
     Image.fromarray(frames()[2]).save(picture)
-    values = backend(folder, goal_images=(str(picture),)).ask(query()).values
+    values = backend(folder, goal_images=(str(picture),)).answer(query()).values
     assert values[2] == pytest.approx(1.0, abs=1e-5)
     assert values.index(max(values)) == 2
-    plain = backend(folder, goals=("red cube",)).ask(query()).values
-    turned = backend(folder, goals=("red cube",), baselines=("blue cube",), alpha=1.0).ask(query()).values
+    plain = backend(folder, goals=("red cube",)).answer(query()).values
+    turned = backend(folder, goals=("red cube",), baselines=("blue cube",), alpha=1.0).answer(query()).values
     assert plain != pytest.approx(turned, abs=1e-4)
 
 
@@ -123,7 +123,7 @@ def test_what_cannot_be_loaded_is_told_with_its_cure(checkpoint, tmp_path, monke
     with pytest.raises(ConfigError, match=r"score\.goal_images: cannot read"):
         backend(folder, goal_images=(str(tmp_path / "no.png"),))
     with pytest.raises(ConfigError, match="say the same as the goal"):
-        backend(folder, goals=("red cube",), baselines=("red cube",)).ask(query())
+        backend(folder, goals=("red cube",), baselines=("red cube",)).answer(query())
     with pytest.raises(ConfigError, match="backend=clip is for kind=score"):
         make_backend(LabelConfig(backend="clip", local=missing), Budget(BudgetConfig()))
     from transformers import BertConfig, BertModel

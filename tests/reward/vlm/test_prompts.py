@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from robot_rl.errors import ConfigError
-from robot_rl.reward.query import Kind
+from robot_rl.reward.query import QueryKind
 from robot_rl.reward.vlm.prompts import BUILT_IN, PLACES, Prompt, check_places, choose_prompt
 
 
@@ -43,7 +43,7 @@ def test_a_prompt_without_its_places_is_refused(tmp_path, text, problem):
     path = tmp_path / "prompt.yaml"
     path.write_text(f"name: mine\nversion: 1\ntext: '{text}'\n")
     with pytest.raises(ConfigError) as caught:
-        choose_prompt(Kind.SUCCESS, "structured", str(path))
+        choose_prompt(QueryKind.SUCCESS, "structured", str(path))
     assert problem in str(caught.value)
 
 
@@ -52,7 +52,7 @@ def test_a_file_that_is_no_prompt_is_refused(tmp_path, content):
     path = tmp_path / "prompt.yaml"
     path.write_text(content)
     with pytest.raises(ConfigError, match="prompt"):
-        choose_prompt(Kind.SUCCESS, "structured", str(path))
+        choose_prompt(QueryKind.SUCCESS, "structured", str(path))
 
 
 def test_changed_words_are_another_identity():
@@ -62,4 +62,4 @@ def test_changed_words_are_another_identity():
 
 def test_not_every_kind_has_log_probabilities():
     with pytest.raises(ConfigError, match="kind=preference cannot be asked with answer=logprobs; valid: "):
-        choose_prompt(Kind.PREFERENCE, "logprobs")
+        choose_prompt(QueryKind.PREFERENCE, "logprobs")

@@ -11,7 +11,7 @@ from robot_rl.config.labelling import BudgetConfig, LabelConfig, LocalConfig
 from robot_rl.errors import BudgetSpentError, ConfigError
 from robot_rl.reward.answer import Status
 from robot_rl.reward.budget import Budget
-from robot_rl.reward.query import Clip, Kind, Query
+from robot_rl.reward.query import Clip, Query, QueryKind
 from robot_rl.reward.vlm.chat_model import Turn
 from robot_rl.reward.vlm.make_backend import make_backend
 from robot_rl.reward.vlm.qwen_local import ANSWER, LocalChat
@@ -68,7 +68,7 @@ def test_an_episode_gets_a_probability(checkpoint):
     settings = LabelConfig(backend="qwen", answer="logprobs", local=LocalConfig(model=str(folder)))
     backend = make_backend(settings, Budget(settings.budget))
     frames = np.stack([picture(seed) for seed in range(3)])
-    answer = backend.ask(Query(Kind.SUCCESS, "push the cube", (Clip("e", "f", "front", (0, 1, 2), frames),)))
+    answer = backend.answer(Query(QueryKind.SUCCESS, "push the cube", (Clip("e", "f", "front", (0, 1, 2), frames),)))
     assert answer.status is Status.OK
     logs = dict(answer.details["first_token"])
     p, q = math.exp(logs["True"]), math.exp(logs["False"])
@@ -80,7 +80,7 @@ def test_what_a_random_model_writes_is_no_answer(checkpoint):
     folder, _ = checkpoint
     settings = LabelConfig(backend="qwen", local=LocalConfig(model=str(folder), max_reply_tokens=8))
     backend = make_backend(settings, Budget(settings.budget))
-    answer = backend.ask(Query(Kind.SUCCESS, "push", (Clip("e", "f", "front", (0,), picture(0)[None]),)))
+    answer = backend.answer(Query(QueryKind.SUCCESS, "push", (Clip("e", "f", "front", (0,), picture(0)[None]),)))
     assert (answer.status, answer.values) == (Status.UNPARSABLE, ())
     assert 1 <= answer.reply_tokens <= 8
 

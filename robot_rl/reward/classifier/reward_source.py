@@ -18,8 +18,8 @@ import numpy as np
 
 from robot_rl.data.schema import IMAGE_PREFIX, TASK_SUCCESS
 from robot_rl.env.task import Outcome, TaskSpec
-from robot_rl.reward.classifier.classifier import FrameReader, RewardClassifier
-from robot_rl.reward.validation.ground_truth import CLASSIFIER_JUDGE
+from robot_rl.reward.classifier.classifier import FrameScorer, RewardClassifier
+from robot_rl.reward.validation.ground_truth import CLASSIFIER_SOURCE
 
 NICENESS = 10
 """Of the thread that looks at frames."""
@@ -37,7 +37,7 @@ class _Look:
     score: float = 0.0
 
 
-class ClassifierJudge:
+class ClassifierReward:
     """Judges by frames.
 
     Args:
@@ -46,7 +46,7 @@ class ClassifierJudge:
     """
 
     def __init__(self, classifier: RewardClassifier, *, waits: bool) -> None:
-        self._classifier, self._reader = classifier, FrameReader(classifier)
+        self._classifier, self._reader = classifier, FrameScorer(classifier)
         self._keys = [IMAGE_PREFIX + camera for camera in classifier.cameras] + [gate.key for gate in classifier.gates]
         self._changed = threading.Condition()
         self._waiting: _Look | None = None
@@ -79,7 +79,7 @@ class ClassifierJudge:
         self._done |= outcome.success
         metrics = {**outcome.metrics, PROBABILITY: self._newest, TASK_SUCCESS: float(self._done)}
         reward = spec.return_range[1] if success else 0.0
-        return replace(outcome, success=success, reward=reward, judge=CLASSIFIER_JUDGE, metrics=metrics)
+        return replace(outcome, success=success, reward=reward, judge=CLASSIFIER_SOURCE, metrics=metrics)
 
     def _answers(self, look: _Look) -> list[float]:
         """Scores of this episode that are new, in the order of the frames."""
