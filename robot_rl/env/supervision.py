@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from robot_rl.data.schema import Source
+from robot_rl.data.sparse_reward import success_reward
 from robot_rl.env.robot_io import Command, RobotIO, RobotState
 from robot_rl.env.task import TASK_JUDGE, Operator, Outcome, Task, TaskSpec, Workcell
 from robot_rl.errors import StaleStateError
@@ -223,7 +224,7 @@ class Supervision(Holding):
         if verdict is None:
             return replace(outcome, cut=cut) if cut is not None else outcome
         overruled = outcome.judge if verdict != outcome.success else None
-        reward, failure = (spec.return_range[1], None) if verdict else (0.0, "operator")
+        reward, failure = success_reward(verdict, spec.return_range[1]), None if verdict else "operator"
         return replace(
             outcome, success=verdict, failure=failure, reward=reward, judge=OPERATOR_JUDGE, overruled=overruled
         )

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from robot_rl.data.sparse_reward import success_reward
 from robot_rl.data.store.operator_labels import EVERY_STEP
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
@@ -44,7 +45,7 @@ class ButtonJudge:
     def judge(self, outcome: Outcome, observation: Mapping[str, np.ndarray], spec: TaskSpec) -> Outcome:
         """The moment, by the person."""
         del observation, spec
-        return replace(outcome, success=False, reward=float(self.done), judge=OPERATOR_JUDGE)
+        return replace(outcome, success=False, reward=success_reward(self.done), judge=OPERATOR_JUDGE)
 
 
 class FrameSession:

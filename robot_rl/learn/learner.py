@@ -15,6 +15,7 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.data.replay.buffer import ReplayBuffer
 from robot_rl.data.replay.demo_mixing import DemoMixer
 from robot_rl.data.replay.percept import Percept, PerceptSpec
+from robot_rl.data.sparse_reward import success_reward
 from robot_rl.env.task import TaskSpec
 from robot_rl.errors import DivergedError
 from robot_rl.learn.algorithms.batch import Batch
@@ -105,7 +106,8 @@ class Learner:
 
     def judge(self, episode_id: str, success: bool, since: int = 0) -> None:
         """A label says whether an online episode succeeded; one that was forgotten needs no judgement."""
-        self.online.decide(episode_id, self._success_reward if success else 0.0, success, since if success else 0)
+        reward = success_reward(success, self._success_reward)
+        self.online.decide(episode_id, reward, success, since if success else 0)
 
     # What the learner does.
 

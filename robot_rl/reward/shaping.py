@@ -7,13 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 
-def sparse_reward(steps: int, success: bool) -> np.ndarray:
-    """1 at the last step of a success, else 0; shape (steps,)."""
-    reward = np.zeros(steps, np.float32)
-    reward[-1] = float(success)
-    return reward
-
-
 def potential_between(rows: Sequence[int], values: Sequence[float], steps: int) -> np.ndarray:
     """Progress at every observation, straight between those that have a label; shape (steps + 1,).
 

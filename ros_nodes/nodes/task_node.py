@@ -18,6 +18,7 @@ from sensor_msgs.msg import Joy
 from std_srvs.srv import SetBool, Trigger
 
 from robot_rl.config.nodes import TaskNodeConfig
+from robot_rl.data.sparse_reward import success_reward
 from robot_rl.env.task import TaskSpec
 from robot_rl.errors import ConfigError
 from ros_nodes.bridge.ros_operator import FACT, PersonReady, to_make_ready
@@ -92,7 +93,7 @@ class TaskNode(RobotNode):
             return "no episode is running that is not judged yet"
         self._judged = True
         failure = None if success else "judged by the operator"
-        verdict = Verdict(self._episode, self.wall.now(), success, float(success), failure, {})
+        verdict = Verdict(self._episode, self.wall.now(), success, success_reward(success), failure, {})
         self._verdicts.publish(to_message(verdict))
         self._outcomes["success" if success else "failure"] += 1
         return None

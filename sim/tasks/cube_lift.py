@@ -9,6 +9,7 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
+from robot_rl.data.sparse_reward import success_reward
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import Outcome, TaskSpec, Workcell, WorkcellOptions, Workspace
 from robot_rl.geometry import Pose, quat_multiply, yaw_pose
@@ -88,7 +89,7 @@ class CubeLift:
         lifted = height - CUBE >= LIFT_HEIGHT
         self._held = self._held + 1 if lifted and between and state.gripper_width > CUBE else 0
         success = self._held >= HOLD_STEPS
-        return Outcome(success, float(success), metrics={"height": height})
+        return Outcome(success, success_reward(success), metrics={"height": height})
 
     def cube_pose(self) -> Pose:
         """The cube in the base frame; the truth."""

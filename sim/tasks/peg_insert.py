@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from robot_rl.data.sparse_reward import success_reward
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import Outcome, TaskSpec, Workcell, WorkcellOptions, Workspace
 from robot_rl.geometry import Pose, quat_multiply, swing_twist_z, yaw_pose
@@ -121,7 +122,7 @@ class PegInsert:
         )
         self._held = self._held + 1 if inside else 0
         success = self._held >= p.success_steps
-        return Outcome(success, float(success), metrics={"depth": depth, "lateral_error": lateral})
+        return Outcome(success, success_reward(success), metrics={"depth": depth, "lateral_error": lateral})
 
     def insertion(self) -> tuple[float, float, float, float]:
         """The tip in the hole's frame: depth [m], lateral error [m], yaw [rad] and tilt [rad]; the truth."""

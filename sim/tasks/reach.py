@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from robot_rl.data.sparse_reward import success_reward
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import Outcome, TaskSpec, Workcell, WorkcellOptions, Workspace
 from robot_rl.geometry import Pose, quat_conjugate, quat_rotate
@@ -64,7 +65,7 @@ class Reach:
         distance = float(np.linalg.norm(self._io.controller.pose().position - self.target))
         self._held = self._held + 1 if distance <= TOLERANCE else 0
         success = self._held >= HOLD_STEPS
-        return Outcome(success, float(success), metrics={"distance": distance})
+        return Outcome(success, success_reward(success), metrics={"distance": distance})
 
 
 class ReachOperator(ScriptedOperator):

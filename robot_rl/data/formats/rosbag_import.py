@@ -16,6 +16,7 @@ from PIL import Image, UnidentifiedImageError
 
 from robot_rl.data.formats.rosbag_mapping import BagMapping, TopicFields
 from robot_rl.data.schema import IMAGE_PREFIX, Episode, Source
+from robot_rl.data.sparse_reward import sparse_reward
 from robot_rl.errors import DataError, PluginError
 
 _CHANNELS = {"rgb8": 3, "bgr8": 3, "rgba8": 4, "bgra8": 4, "mono8": 1}
@@ -241,7 +242,7 @@ def _episode(
         action=action,
         action_policy=action,
         source=np.full(steps, Source[mapping.source.upper()], np.int8),
-        reward=(last & bool(success)).astype(np.float32),
+        reward=sparse_reward(steps, bool(success)),
         terminated=last & bool(success),
         truncated=last & (not success),
         stamp_obs=np.array(ticks, np.int64),

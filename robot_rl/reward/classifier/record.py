@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from robot_rl.data.schema import Episode, Observation, Step
+from robot_rl.data.sparse_reward import success_reward
 from robot_rl.data.store.operator_labels import EVERY_STEP
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.registry import make_workcell
@@ -124,7 +125,7 @@ class EveryStepReward:
         """The moment, instead of the episode."""
         del observation, spec
         self._operator.done = outcome.success
-        return replace(outcome, success=False, reward=float(outcome.success))
+        return replace(outcome, success=False, reward=success_reward(outcome.success))
 
 
 class FrameCount:

@@ -17,6 +17,7 @@ from typing import Self
 import numpy as np
 
 from robot_rl.data.schema import IMAGE_PREFIX, TASK_SUCCESS
+from robot_rl.data.sparse_reward import success_reward
 from robot_rl.env.task import Outcome, TaskSpec
 from robot_rl.reward.classifier.classifier import FrameScorer, RewardClassifier
 from robot_rl.reward.validation.ground_truth import CLASSIFIER_SOURCE
@@ -78,7 +79,7 @@ class ClassifierReward:
         success = self._agreeing >= self._classifier.consecutive and outcome.failure is None
         self._done |= outcome.success
         metrics = {**outcome.metrics, PROBABILITY: self._newest, TASK_SUCCESS: float(self._done)}
-        reward = spec.return_range[1] if success else 0.0
+        reward = success_reward(success, spec.return_range[1])
         return replace(outcome, success=success, reward=reward, judge=CLASSIFIER_SOURCE, metrics=metrics)
 
     def _answers(self, look: _Look) -> list[float]:

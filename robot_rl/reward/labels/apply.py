@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from robot_rl.data.schema import Episode
+from robot_rl.data.sparse_reward import sparse_reward
 from robot_rl.data.store.reward_overlays import OverlayWriter
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import LABELS_CURE, DataError, UncertifiedError
 from robot_rl.reward.answer import Status
 from robot_rl.reward.label_store import Label
 from robot_rl.reward.query import QueryKind
-from robot_rl.reward.shaping import potential_between, shaped_reward, sparse_reward
+from robot_rl.reward.shaping import potential_between, shaped_reward
 from robot_rl.reward.validation.gates import GATES, GateResult
 from robot_rl.reward.validation.probability_calibration import Calibration, counts_as_success
 
