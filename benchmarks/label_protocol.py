@@ -156,7 +156,7 @@ def _cell(figure: Figure) -> str:
 
 
 def _uses(found: Mapping[str, Any]) -> str:
-    return ", ".join(verdict["use"] for verdict in found["verdicts"] if verdict["passed"]) or "nothing"
+    return ", ".join(gate["use"] for gate in found["gates"] if gate["passed"]) or "nothing"
 
 
 def _robot_rl(*words: Any, codes: tuple[int, ...] = (0,)) -> str:

@@ -175,34 +175,34 @@ def _report(arguments: argparse.Namespace) -> Reply:
     classifier = file.classifier
     one_thread()
     from robot_rl.reward.classifier.certificate import certify
-    from robot_rl.reward.classifier.fitness import Fitness
     from robot_rl.reward.classifier.frames import LabelledStore
     from robot_rl.reward.classifier.report import evaluate_episodes, make_classifier_report
     from robot_rl.reward.classifier.report_plot import draw_report
+    from robot_rl.reward.validation.gates import Fitness
     from robot_rl.system.progress import Progress
 
     stores = [LabelledStore(path, arguments.rewards) for path in arguments.stores]
-    with Progress(sum(store.count() for store in stores), "judge", unit="episodes") as shown:
+    with Progress(sum(store.count() for store in stores), "evaluate", unit="episodes") as shown:
         labelled = (one for store in stores for one in store.episodes(0))
         episodes, skipped = evaluate_episodes(classifier, labelled, on_episode=shown.update)
     report = make_classifier_report(classifier, episodes, skipped)
     page = arguments.out or arguments.classifier.with_suffix(".png")
     draw_report(classifier, report, page)
     certify(file, report)
-    standing = report.standing
-    lines = [f"{standing}: {len(episodes)} episodes, {sum(one.success for one in episodes)} successes"]
-    lines += [f"  not met: {words}" for words in standing.failed]
-    lines += [f"  probably: {words}" for words in standing.causes]
-    lines += [f"  not sure: {words}" for words in standing.unsure]
+    gate = report.gate
+    lines = [f"{gate}: {len(episodes)} episodes, {sum(one.success for one in episodes)} successes"]
+    lines += [f"  not met: {text}" for text in gate.failed]
+    lines += [f"  probably: {text}" for text in gate.causes]
+    lines += [f"  not sure: {text}" for text in gate.unsure]
     lines += [figure_line(key, figure) for key, figure in report.figures.items() if key != "calibrated"]
     lines += [f"note: {note}" for note in report.notes] + [f"page: {page}"]
     answer = {
-        "fitness": standing.fitness,
-        "failed": standing.failed,
-        "unsure": standing.unsure,
-        "causes": standing.causes,
+        "fitness": gate.fitness,
+        "failed": gate.failed,
+        "unsure": gate.unsure,
+        "causes": gate.causes,
         "episodes": len(episodes),
         "figures": {key: figure._asdict() for key, figure in report.figures.items()},
         "page": page,
     }
-    return Reply(answer, lines, int(standing.fitness is Fitness.UNFIT))
+    return Reply(answer, lines, int(gate.fitness is Fitness.UNFIT))

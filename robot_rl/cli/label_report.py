@@ -149,16 +149,15 @@ def _report(arguments: argparse.Namespace) -> Reply:
             labels.trained_on(name),
         )
     read = ", ".join(f"{count} {status}" for status, count in found.statuses.items())
-    lines = [f"{found.labels} {kind} labels {name!r} ({read}); {found.judged} are judged"]
+    lines = [f"{found.labels} {kind} labels {name!r} ({read}); {found.compared} are compared with the truth"]
     lines += [figure_line(key, figure) for key, figure in found.figures.items() if key != "calibrated"]
-    for verdict in found.verdicts:
+    for verdict in found.gates:
         lines.append(f"{'GOOD FOR' if verdict.passed else 'not good for'} {verdict.use}")
-        lines += [
-            f"    {reason}" for reason in verdict.reasons if not verdict.passed and not reason.startswith("passed")
-        ]
+        lines += [f"    {reason}" for reason in verdict.shortcomings]
     lines += [f"note: {note}" for note in found.notes]
     figures = {key: figure._asdict() for key, figure in found.figures.items()}
-    return Reply({"name": name, **asdict(found), "figures": figures}, lines)
+    gates = [{"use": g.use, "fitness": g.fitness, "passed": g.passed, "reasons": g.reasons} for g in found.gates]
+    return Reply({"name": name, **asdict(found), "figures": figures, "gates": gates}, lines)
 
 
 def figure_line(name: str, figure: Any) -> str:
@@ -223,7 +222,7 @@ def _apply(arguments: argparse.Namespace) -> Reply:
         calibration = read_calibration(file) if file.exists() else None
         truth = read_truth(store, outcomes=arguments.truth, progress=arguments.progress)
         try:
-            verdicts = make_report(kind, rows, truth, calibration, labels.trained_on(name)).verdicts
+            verdicts = make_report(kind, rows, truth, calibration, labels.trained_on(name)).gates
         except DataError:  # nothing to compare with
             verdicts = []
         verdict = check_certified(kind, verdicts, arguments.allow_uncalibrated)

@@ -71,7 +71,7 @@ def test_what_the_script_records_shows_success_and_near_misses(folder):
 def test_a_training_is_judged_by_a_classifier_only_if_it_may(folder, tmp_path):
     refused = judged(folder, "--out", tmp_path / "run")
     assert refused.returncode == 1
-    assert "was never judged" in refused.stderr
+    assert "has no report" in refused.stderr
     assert not (tmp_path / "run").exists()
 
     report = robot_rl("reward", "report", folder / "c.pt", folder / "others", "--out", tmp_path / "page.png")

@@ -205,7 +205,7 @@ def is_mostly_right(request):
     return reply(json.dumps({"seen": "", "verdict": verdict, "confidence": 70 + number % 20}))
 
 
-def test_from_labels_to_verdicts(tmp_path):
+def test_from_labels_to_gates(tmp_path):
     path = known_store(tmp_path / "s")
     with ModelServer(is_mostly_right) as server:
         assert robot_rl("label", "run", path, *flags(server)).returncode == 0
@@ -218,7 +218,7 @@ def test_from_labels_to_verdicts(tmp_path):
     assert fitted.returncode == 0, fitted.stderr
     assert "fitted to 30 episodes" in fitted.stdout
     report = json.loads(robot_rl("label", "report", path, "--name", "success", "--json").stdout)
-    assert report["judged"] == 30
+    assert report["compared"] == 30
     assert 0.5 < report["figures"]["roc_auc"]["value"] < 1.0
     assert report["figures"]["precision"]["value"] is not None or report["figures"]["recall"]["value"] == 0.0
     compared = robot_rl("label", "compare", path, "--name", "success", "--name", "again", "--json")

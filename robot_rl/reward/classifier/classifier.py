@@ -184,7 +184,7 @@ def read_classifier_file(path: Path) -> ClassifierFile:
         DataError: if there is none, or it is damaged.
     """
     what = "reward classifier"
-    content = read_content(path, what, "`robot-rl reward train` makes one")
+    content = read_content(path, what, "`robot-rl classifier train` makes one")
     return ClassifierFile(path, content, made_of(content, path, classifier_of_tree, what))
 
 

@@ -1,6 +1,6 @@
-"""How far a reward classifier can be trusted: it judges recorded episodes as it would have judged them live.
+"""The report of a reward classifier: figures of recorded episodes, evaluated as they would have been live.
 
-It knows classifiers and labelled episodes; it does not know how the findings are shown (`classifier_page.py`).
+`report_plot` draws it.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ import numpy as np
 
 from robot_rl.errors import DataError
 from robot_rl.reward.classifier.classifier import FrameScorer, RewardClassifier, debounced, first_at_least
-from robot_rl.reward.classifier.fitness import Standing, stand
 from robot_rl.reward.classifier.frames import LabelledEpisode
 from robot_rl.reward.classifier.physical_gate import all_open
 from robot_rl.reward.query import QueryKind
 from robot_rl.reward.validation import figures
 from robot_rl.reward.validation.figures import Figure, share, with_interval
-from robot_rl.reward.validation.gates import GATES, Condition
+from robot_rl.reward.validation.gates import ENDING_EPISODES, GATES, Condition, GateResult, check_conditions
 from robot_rl.reward.validation.ground_truth import NEAR_MISS, OUTCOME
 
+USE = "ending episodes"
 MOST_DELAY = 5.0
-"""From the success to its being seen, 95th percentile [steps]."""
+"""From the success to its detection, 95th percentile [steps]."""
 CONDITIONS = (
-    *(one for one in GATES[QueryKind.SUCCESS]["sparse reward and ending episodes"] if one.figure != "recall"),
+    *(one for one in GATES[QueryKind.SUCCESS][ENDING_EPISODES] if one.figure != "recall"),
     Condition("recall", at_least=0.90),
     Condition("delay_steps", at_most=MOST_DELAY),
 )
-"""What a classifier needs that ends episodes: more recall than labels given later, as what it misses goes on moving."""
+"""Conditions for ending episodes: more recall than for labels, because an episode that it misses goes on."""
 
 
 @dataclass(frozen=True, eq=False)
 class EvaluatedEpisode:
-    """An episode as the classifier sees it; row t is observation t.
+    """An episode with the output of the classifier; row t is observation t.
 
     Attributes:
         episode_id: Its name.
         store: Where it is.
-        outcome: How it went, in a word; empty if nobody said.
+        outcome: Short name of how it went, e.g. `near_miss`; empty if it is not known.
         shows: Which frames show success, shape (T + 1,).
         logits: Of each camera, shape (T + 1, cameras).
         probability: Shape (T + 1,).
@@ -72,23 +72,23 @@ class EvaluatedEpisode:
 
 
 Column = Callable[[EvaluatedEpisode], np.ndarray]
-"""Something that an episode has of each frame."""
+"""A column of an episode, one value for each frame."""
 
 
 @dataclass(frozen=True)
 class ClassifierReport:
-    """What is known of a classifier.
+    """Figures of a classifier, and whether it may end episodes.
 
     Attributes:
-        episodes: As judged.
+        episodes: With the output of the classifier.
         figures: By name.
-        standing: Whether it may end episodes, and why not.
-        notes: What a reader should know, one sentence each.
+        gate: Whether it may end episodes, and why not.
+        notes: Remarks on the figures, one sentence each.
     """
 
     episodes: Sequence[EvaluatedEpisode]
     figures: Mapping[str, Figure]
-    standing: Standing
+    gate: GateResult
     notes: Sequence[str]
 
 
@@ -98,28 +98,28 @@ def evaluate_episodes(
     *,
     on_episode: Callable[[int], object] = lambda done: None,
 ) -> tuple[list[EvaluatedEpisode], int]:
-    """The episodes that it has not been trained on, as it sees them; and how many it has.
+    """Evaluate the episodes that the classifier was not trained on; return them and the number of the others.
 
     Raises:
         DataError: if frames are missing, or it has been trained on all of them.
     """
     reader, known = FrameScorer(classifier), set(classifier.trained_on)
-    judged, skipped = [], 0
+    evaluated, skipped = [], 0
     for number, one in enumerate(labelled):
         if one.fingerprint in known:
             skipped += 1
         else:
-            judged.append(_judge(reader, one))
+            evaluated.append(_evaluate(reader, one))
         on_episode(number + 1)
-    if not judged:
+    if not evaluated:
         raise DataError(
-            f"there are no episodes to judge by: the classifier was trained on all {skipped}; record others, with "
+            f"there are no episodes to evaluate it on: the classifier was trained on all {skipped}; record others with "
             "another --seed"
         )
-    return judged, skipped
+    return evaluated, skipped
 
 
-def _judge(reader: FrameScorer, one: LabelledEpisode) -> EvaluatedEpisode:
+def _evaluate(reader: FrameScorer, one: LabelledEpisode) -> EvaluatedEpisode:
     classifier, observations = reader.classifier, one.episode.observations
     logits = reader.logits(observations)
     probability = classifier.probability(logits)
@@ -137,15 +137,15 @@ def _judge(reader: FrameScorer, one: LabelledEpisode) -> EvaluatedEpisode:
 
 
 def _is_right(shows: np.ndarray, fired: int | None) -> bool:
-    """Whether there was a success where it would have been ended; frames after the end would show what the last did."""
+    """Return whether there was a success where it would have ended; after its last frame nothing changes."""
     return fired is not None and bool(shows[min(fired, len(shows) - 1)])
 
 
 def _ended(classifier: RewardClassifier, shows: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, int | None]:
-    """The debounced score, and where it ends the episode.
+    """Return the debounced score, and where it ends the episode.
 
-    An episode that its task ended as a success is looked at as if its last frame had stayed: the next ones would have
-    shown the same.
+    The last frame of an episode that its task ended as a success is repeated: the next frames would have shown the
+    same.
     """
     longer = np.append(score, np.repeat(score[-1:] * shows[-1], classifier.consecutive - 1))
     found = debounced(longer, classifier.consecutive)
@@ -155,11 +155,11 @@ def _ended(classifier: RewardClassifier, shows: np.ndarray, score: np.ndarray) -
 def make_classifier_report(
     classifier: RewardClassifier, episodes: Sequence[EvaluatedEpisode], skipped: int = 0
 ) -> ClassifierReport:
-    """Figures with 95 % intervals by episode, and the verdict.
+    """Compute figures with 95 % intervals by episode, and check the gate.
 
     Args:
         classifier: The classifier.
-        episodes: As judged.
+        episodes: From `evaluate_episodes`.
         skipped: How many were left out because it was trained on them.
     """
     found = {"calibrated": Figure(1.0, 1.0, 1.0), **_figures(classifier, episodes)}
@@ -171,8 +171,8 @@ def make_classifier_report(
         found[f"{name}.gate_alone"].value >= found[name].value for name in ("precision", "recall")
     ):
         notes.append("the gates alone would do as well on these episodes: here the pictures add nothing to them")
-    standing = stand(CONDITIONS, found, _causes(classifier, episodes, found))
-    return ClassifierReport(episodes, found, standing, notes)
+    gate = check_conditions(USE, CONDITIONS, found, _causes(classifier, episodes, found))
+    return ClassifierReport(episodes, found, gate, notes)
 
 
 def _figures(classifier: RewardClassifier, episodes: Sequence[EvaluatedEpisode]) -> dict[str, Figure]:
@@ -209,7 +209,7 @@ def _figures(classifier: RewardClassifier, episodes: Sequence[EvaluatedEpisode])
 def _of_frames(
     episodes: Sequence[EvaluatedEpisode], statistic: Callable[[np.ndarray, np.ndarray], float], column: Column
 ) -> Figure:
-    """A figure of all frames; its interval is by episode."""
+    """Compute a figure of all frames; its interval is by episode."""
 
     def of(chosen: np.ndarray) -> float:
         drawn = [episodes[index] for index in chosen]
@@ -223,7 +223,7 @@ def _logit(camera: int, one: EvaluatedEpisode) -> np.ndarray:
 
 
 def _outcomes(suffix: str, success: np.ndarray, fired: np.ndarray, right: np.ndarray) -> dict[str, Figure]:
-    """Precision, recall, false positives among failures, and premature ends among successes."""
+    """Compute precision, recall, false positives among failures, and premature ends among successes."""
     failures = int((~success).sum())
     false_rate = share(int((fired & ~success).sum()), failures)
     return {
@@ -235,7 +235,7 @@ def _outcomes(suffix: str, success: np.ndarray, fired: np.ndarray, right: np.nda
 
 
 def _frames_early(one: EvaluatedEpisode) -> int:
-    """How long before its next success an episode would have been ended; past its last one, to its end."""
+    """Return the frames from where it would have ended to its next success, or to its end without one."""
     fired = one.fired or 0
     later = np.flatnonzero(one.shows[fired:])
     return int(later[0]) if len(later) else len(one.shows) - fired
@@ -244,11 +244,11 @@ def _frames_early(one: EvaluatedEpisode) -> int:
 def _causes(
     classifier: RewardClassifier, episodes: Sequence[EvaluatedEpisode], found: Mapping[str, Figure]
 ) -> list[str]:
-    """What is probably the matter, in words; empty if nothing stands out."""
+    """Return probable reasons for poor figures, for people; empty if nothing stands out."""
     causes = []
     auc = found["frame_roc_auc"].value
     if auc < 0.5:
-        causes.append("it says the opposite of these labels: success and failure were mixed up, here or in training")
+        causes.append("it contradicts these labels: success and failure were mixed up, here or in training")
     elif auc < 0.9:
         causes.append(
             "single frames are hardly told apart: other task, view or light than in training, or wrong labels"
@@ -259,12 +259,12 @@ def _causes(
     wrong = [one for one in episodes if one.fired is not None and not one.right]
     if wrong:
         early = [_frames_early(one) for one in wrong if one.success]
-        words = [f"{len(early)} that succeed later, {np.median(early):.0f} frames too early (median)"] if early else []
+        parts = [f"{len(early)} that succeed later, {np.median(early):.0f} frames too early (median)"] if early else []
         kinds = sorted({one.outcome or "failure" for one in wrong if not one.success})
-        words += [f"{sum((o.outcome or 'failure') == k and not o.success for o in wrong)} of {k}" for k in kinds]
+        parts += [f"{sum((o.outcome or 'failure') == k and not o.success for o in wrong)} of {k}" for k in kinds]
         called = "1 episode was" if len(wrong) == 1 else f"{len(wrong)} episodes were"
         causes.append(
-            f"{called} called a success at a moment that was none: {', '.join(words)}; the pictures show what deceives "
+            f"{called} called a success at a moment that was none: {', '.join(parts)}; the pictures show what deceives "
             "it; train with these, raise --consecutive, or give a --gate"
         )
     if found["delay_steps"].value > MOST_DELAY:

@@ -1,4 +1,4 @@
-"""The report of a reward classifier as a picture: verdict, curves, and the frames that deceive it most."""
+"""The report of a reward classifier as a picture: result, curves, and the frames that deceive it most."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from matplotlib.figure import Figure, SubFigure
 from robot_rl.data.schema import IMAGE_PREFIX
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.reward.classifier.classifier import RewardClassifier
-from robot_rl.reward.classifier.fitness import Fitness
 from robot_rl.reward.classifier.report import ClassifierReport, EvaluatedEpisode
 from robot_rl.reward.validation import figures
+from robot_rl.reward.validation.gates import Fitness
 from robot_rl.system.atomic_file import writing
 from robot_rl.viz.learning_curve import BLACK, BLUE, GREEN, ORANGE
 
 SHOWN = 8
 """Pictures of false positives, and of missed successes."""
-COLOURS = {Fitness.FIT: GREEN, Fitness.UNPROVEN: "#9A6700", Fitness.UNFIT: ORANGE}
+COLOURS = {Fitness.FIT: GREEN, Fitness.NOT_SHOWN: "#9A6700", Fitness.UNFIT: ORANGE}
 LISTED = (
     ("precision", "episodes called a success that are one"),
     ("recall", "successes that are found"),
@@ -38,7 +38,7 @@ LISTED = (
 
 
 def draw_report(classifier: RewardClassifier, report: ClassifierReport, path: Path) -> None:
-    """Writes the page as PNG.
+    """Write the page as PNG.
 
     Raises:
         RunDirectoryError: if it cannot be written.
@@ -47,7 +47,7 @@ def draw_report(classifier: RewardClassifier, report: ClassifierReport, path: Pa
     page = Figure(figsize=(13, 15.5), layout="constrained")
     parts: Any = page.subfigures(5, 1, height_ratios=(1.45, 2.6, 2.6, 1.9, 1.9))
     head, top, bottom, wrong, missed = parts
-    _verdict(head, classifier, report)
+    _headline(head, classifier, report)
     roc, pr, reliability = top.subplots(1, 3)
     scores, table = bottom.subplots(1, 2, width_ratios=(1, 1.35))
     _roc(roc, report)
@@ -63,18 +63,18 @@ def draw_report(classifier: RewardClassifier, report: ClassifierReport, path: Pa
         page.savefig(path, dpi=80, format="png")
 
 
-def _verdict(part: SubFigure, classifier: RewardClassifier, report: ClassifierReport) -> None:
-    standing, success = report.standing, sum(one.success for one in report.episodes)
+def _headline(part: SubFigure, classifier: RewardClassifier, report: ClassifierReport) -> None:
+    gate, success = report.gate, sum(one.success for one in report.episodes)
     axes = part.subplots()
     axes.axis("off")
-    axes.text(0, 1, str(standing), fontsize=21, fontweight="bold", color=COLOURS[standing.fitness], va="top")
+    axes.text(0, 1, str(gate), fontsize=21, fontweight="bold", color=COLOURS[gate.fitness], va="top")
     gates = "".join(f", and {gate}" for gate in classifier.gates)
     lines = [
         f"{classifier.task}: {len(report.episodes)} episodes that it has not seen, {success} successes. A success is "
         f"p >= {classifier.threshold:.3f} in {classifier.consecutive} frames running{gates}.",
-        *(f"not met: {words}" for words in standing.failed),
-        *(f"probably: {words}" for words in standing.causes),
-        *(f"not sure: {words}" for words in standing.unsure),
+        *(f"not met: {text}" for text in gate.failed),
+        *(f"probably: {text}" for text in gate.causes),
+        *(f"not sure: {text}" for text in gate.unsure),
     ]
     axes.text(0, 0.72, "\n".join(_wrapped(lines, 150)), fontsize=10.5, va="top", linespacing=1.35)
 
@@ -166,10 +166,10 @@ def _table(axes: Axes, report: ClassifierReport) -> None:
     extra = [key for key in extra if key.startswith(("precision", "recall", "false"))]
     names = [*LISTED, *((key, key.replace("_", " ").replace(".", ", ")) for key in extra)]
     names += [(key, f"ROC-AUC of frames, {key.partition('.')[2]}") for key in found if key.startswith("frame_roc_auc.")]
-    for row, (key, words) in enumerate(names):
+    for row, (key, title) in enumerate(names):
         figure, y = found[key], 0.97 - row / (len(names) + 0.5)
         known = figure.value == figure.value
-        axes.text(0.0, y, words, fontsize=10.5, va="top")
+        axes.text(0.0, y, title, fontsize=10.5, va="top")
         axes.text(0.72, y, f"{figure.value:.3f}" if known else "not known", fontsize=10.5, va="top", ha="right")
         if known and figure.low == figure.low:
             axes.text(0.98, y, f"{figure.low:.3f} to {figure.high:.3f}", fontsize=10, va="top", ha="right", color="0.4")
@@ -177,7 +177,7 @@ def _table(axes: Axes, report: ClassifierReport) -> None:
 
 
 def _worst(episodes: Sequence[EvaluatedEpisode]) -> list[tuple[EvaluatedEpisode, int]]:
-    """Of each episode the frame without success that looks most like one; the worst of them."""
+    """Return of each episode the frame without success of the highest p; the worst of them."""
     rows = []
     for one in episodes:
         p = np.where(one.shows, -1.0, one.probability * one.open)
@@ -186,7 +186,7 @@ def _worst(episodes: Sequence[EvaluatedEpisode]) -> list[tuple[EvaluatedEpisode,
 
 
 def _least_sure(episodes: Sequence[EvaluatedEpisode]) -> list[tuple[EvaluatedEpisode, int]]:
-    """Of the successes with the lowest score, the frame that looks most like one."""
+    """Return the frame of the highest p, of the successes with the lowest scores."""
     found = sorted((one for one in episodes if one.success), key=lambda one: one.score.max())[:SHOWN]
     return [(one, int(np.argmax(np.where(one.shows, one.probability * one.open, -1.0)))) for one in found]
 

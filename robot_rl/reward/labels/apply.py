@@ -58,7 +58,7 @@ def check_certified(
         raise DataError(f"labels of kind {kind} are no rewards by themselves, see docs/rewards.md; label success")
     verdict = next((verdict for verdict in verdicts if verdict.use == USE[kind]), None)
     if not allowed and (verdict is None or not verdict.passed):
-        failing = [reason for reason in verdict.reasons if not reason.startswith("passed")] if verdict else []
+        failing = verdict.shortcomings if verdict else ()
         raise UncertifiedError(USE[kind], failing, cure)
     return verdict
 

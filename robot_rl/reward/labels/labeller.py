@@ -80,7 +80,7 @@ def read_labeller(path: Path, name: str, *, allowed: bool) -> Labeller:
         calibration = read_calibration(file) if file.exists() else None
         rows, trained_on = list(labels.labels(name)), labels.trained_on(name)
         try:
-            verdicts = make_report(kind, rows, read_truth(store), calibration, trained_on).verdicts
+            verdicts = make_report(kind, rows, read_truth(store), calibration, trained_on).gates
         except DataError:  # nothing to compare with
             verdicts = []
         verdict = check_certified(kind, verdicts, allowed, CURE)

@@ -1,22 +1,54 @@
-"""What labels must reach before they are used for something. A gate is passed only by the worse end of each interval.
+"""Gates: the figures that labels or a classifier must reach before they may be used for something.
 
-False positives decide: a labeller that misses successes slows learning, one that invents them is what gets learned
-(2409.15922). So the gates are per episode: a chance of 1 % per frame would fire in 63 % of failures of 100 frames.
+A condition is met only if the worse end of the figure's interval meets it. False positives decide: a labeller that
+misses successes slows learning; one that invents them teaches the policy to deceive it (2409.15922). Gates are per
+episode, because a chance of 1 % per frame would fire in 63 % of failures of 100 frames.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from robot_rl.reward.query import QueryKind
 from robot_rl.reward.validation.figures import Figure
+from robot_rl.statistics import faultless_trials
+
+
+class Fitness(StrEnum):
+    """Whether something may be used for a purpose.
+
+    FIT: the episodes show it. NOT_SHOWN: no figure is too low, but the episodes are too few to be sure. UNFIT: a figure
+    is too low.
+    """
+
+    FIT = "fit"
+    NOT_SHOWN = "not shown"
+    UNFIT = "unfit"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Fitness | None:
+        return cls.NOT_SHOWN if value == "unproven" else None  # the name in older certificates
+
+
+@dataclass(frozen=True)
+class ConditionResult:
+    """One condition, compared with the figures.
+
+    Attributes:
+        fitness: Whether the condition is met, not shown to be met, or not met.
+        text: Figure, bound and interval, for people.
+    """
+
+    fitness: Fitness
+    text: str
 
 
 @dataclass(frozen=True)
 class Condition:
-    """One thing that a use needs.
+    """A bound on one figure.
 
     Attributes:
         figure: Its name in the report.
@@ -28,39 +60,118 @@ class Condition:
     at_least: float | None = None
     at_most: float | None = None
 
-    def judge(self, figures: Mapping[str, Figure]) -> tuple[str, str]:
-        """`passed`, `failed` or `unknown`, and why in words."""
+    def check(self, figures: Mapping[str, Figure]) -> ConditionResult:
+        """Compare the condition with its figure, if there is one."""
         bound = f">= {self.at_least:g}" if self.at_least is not None else f"<= {self.at_most:g}"
         found = figures.get(self.figure)
         if found is None or math.isnan(found.low):
-            return "unknown", f"{self.figure}: not known, needs {bound}"
-        worse = found.low if self.at_least is not None else found.high
-        words = f"{self.figure}: {found.value:.3f}, at worst {worse:.3f}, needs {bound}"
-        return ("passed" if self.meets(worse) else "failed"), words
+            text = f"{self.figure}: not known, needs {bound}"
+        else:
+            worse = found.low if self.at_least is not None else found.high
+            text = f"{self.figure}: {found.value:.3f}, at worst {worse:.3f}, needs {bound}"
+            if self.meets(worse):
+                return ConditionResult(Fitness.FIT, text)
+        if found is not None and not math.isnan(found.value) and not self.meets(found.value):
+            return ConditionResult(Fitness.UNFIT, text)
+        return ConditionResult(Fitness.NOT_SHOWN, text + self._episodes_needed(found))
 
     def meets(self, value: float) -> bool:
-        """Whether a figure of this value would do."""
+        """Return whether a figure of this value is within the bound."""
         return (self.at_least is None or value >= self.at_least) and (self.at_most is None or value <= self.at_most)
+
+    def _episodes_needed(self, figure: Figure | None) -> str:
+        """Return how many episodes without a fault would show it, for a rate that has no fault yet."""
+        bound = self.at_least if self.at_least is not None else self.at_most
+        if figure is None or bound is None or math.isnan(figure.value):
+            return "; there are no such episodes"
+        scale = 100.0 if self.figure.endswith("_per_100_failures") else 1.0
+        rate = (1.0 - bound) if self.at_least is not None else bound / scale
+        faultless = figure.value == (1.0 if self.at_least is not None else 0.0)
+        if faultless and 0.0 < rate < 1.0 and self.figure not in NO_RATES:
+            return f"; {faultless_trials(rate)} without a fault would do"
+        return ""
 
 
 @dataclass(frozen=True)
 class GateResult:
-    """Whether labels may be used for something.
+    """Whether something may be used for a purpose, and why.
 
     Attributes:
-        use: For what.
-        passed: Whether every condition is passed.
-        reasons: Each condition in words, with how it stands.
+        use: The purpose.
+        conditions: Every condition with its result.
+        causes: Probable reasons why it is not fit, for people.
     """
 
     use: str
-    passed: bool
-    reasons: tuple[str, ...]
+    conditions: tuple[ConditionResult, ...]
+    causes: tuple[str, ...] = ()
+
+    @property
+    def fitness(self) -> Fitness:
+        """The worst result of a condition; fit without conditions."""
+        return max((one.fitness for one in self.conditions), key=list(Fitness).index, default=Fitness.FIT)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every condition is met."""
+        return self.fitness is Fitness.FIT
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Texts of the conditions that are not met."""
+        return tuple(one.text for one in self.conditions if one.fitness is Fitness.UNFIT)
+
+    @property
+    def unsure(self) -> tuple[str, ...]:
+        """Texts of the conditions that are met, but perhaps by luck, and of those without a figure."""
+        return tuple(one.text for one in self.conditions if one.fitness is Fitness.NOT_SHOWN)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Every condition as `<fitness> <text>`."""
+        return tuple(f"{one.fitness} {one.text}" for one in self.conditions)
+
+    @property
+    def shortcomings(self) -> tuple[str, ...]:
+        """The reasons whose condition is not fit."""
+        pairs = zip(self.conditions, self.reasons, strict=True)
+        return tuple(reason for one, reason in pairs if one.fitness is not Fitness.FIT)
+
+    def __str__(self) -> str:
+        """Return the result as a headline."""
+        return {
+            Fitness.FIT: f"FIT for {self.use}",
+            Fitness.NOT_SHOWN: f"NOT SHOWN to be fit for {self.use}: too few episodes to be sure",
+            Fitness.UNFIT: f"NOT FIT for {self.use}",
+        }[self.fitness]
 
 
+def check_conditions(
+    use: str, conditions: Sequence[Condition], figures: Mapping[str, Figure], causes: Sequence[str] = ()
+) -> GateResult:
+    """Compare figures with the conditions of a use.
+
+    Args:
+        use: The purpose.
+        conditions: What it needs.
+        figures: By name.
+        causes: Probable reasons; they are kept unless every condition is met.
+    """
+    result = GateResult(use, tuple(condition.check(figures) for condition in conditions), tuple(causes))
+    return GateResult(use, result.conditions) if result.passed else result
+
+
+def check_gates(kind: QueryKind, figures: Mapping[str, Figure]) -> list[GateResult]:
+    """Return the result of each gate for labels of this kind."""
+    return [check_conditions(use, conditions, figures) for use, conditions in GATES[kind].items()]
+
+
+NO_RATES = ("roc_auc", "calibration_error", "delay_steps")
+"""Figures that are no share of episodes."""
+ENDING_EPISODES = "sparse reward and ending episodes"
 GATES: Mapping[QueryKind, Mapping[str, tuple[Condition, ...]]] = {
     QueryKind.SUCCESS: {
-        "sparse reward and ending episodes": (
+        ENDING_EPISODES: (
             Condition("calibrated", at_least=1.0),
             Condition("precision", at_least=0.98),
             Condition("recall", at_least=0.80),
@@ -96,14 +207,4 @@ GATES: Mapping[QueryKind, Mapping[str, tuple[Condition, ...]]] = {
     },
     QueryKind.SCORE: {},
 }
-"""By kind of label and use. A score has no scale of its own, so there is nothing that it is good for as it is."""
-
-
-def judge(kind: QueryKind, figures: Mapping[str, Figure]) -> list[GateResult]:
-    """A verdict for each use of labels of this kind."""
-    verdicts = []
-    for use, conditions in GATES[kind].items():
-        judged = [condition.judge(figures) for condition in conditions]
-        reasons = tuple(f"{state} {words}" for state, words in judged)
-        verdicts.append(GateResult(use, all(state == "passed" for state, _ in judged), reasons))
-    return verdicts
+"""By kind of label and use. A score has no scale of its own, so it is fit for nothing by itself."""

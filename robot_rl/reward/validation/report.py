@@ -1,4 +1,4 @@
-"""How far labels can be trusted: figures against the truth with intervals, and verdicts for each use."""
+"""The report of labels: figures against the truth with intervals, and whether they are fit for each use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from robot_rl.reward.preference.pairs import combine_orders
 from robot_rl.reward.query import QueryKind
 from robot_rl.reward.validation import figures
 from robot_rl.reward.validation.figures import Figure, share, with_interval
-from robot_rl.reward.validation.gates import GateResult, judge
+from robot_rl.reward.validation.gates import GateResult, check_gates
 from robot_rl.reward.validation.ground_truth import NEAR_MISS, GroundTruth
 from robot_rl.reward.validation.probability_calibration import UNCALIBRATED_THRESHOLD, Calibration
 
@@ -25,24 +25,24 @@ LEAST_GAP = 0.01
 
 @dataclass(frozen=True)
 class Report:
-    """What is known of labels.
+    """Figures of labels, and the uses that they are fit for.
 
     Attributes:
-        kind: What they say.
+        kind: Kind of the labels.
         labels: How many there are.
         statuses: How their answers were read.
-        judged: Episodes, or pairs, that are compared with the truth.
+        compared: Episodes, or pairs, that are compared with the truth.
         figures: By name.
-        verdicts: For each use.
-        notes: What a reader should know of the figures, one sentence each.
+        gates: The result for each use.
+        notes: Remarks on the figures, one sentence each.
     """
 
     kind: QueryKind
     labels: int
     statuses: Mapping[str, int]
-    judged: int
+    compared: int
     figures: Mapping[str, Figure]
-    verdicts: Sequence[GateResult]
+    gates: Sequence[GateResult]
     notes: Sequence[str]
 
 
@@ -53,10 +53,10 @@ def make_report(
     calibration: Calibration | None = None,
     trained_on: Sequence[str] = (),
 ) -> Report:
-    """Compares labels with the truth.
+    """Compare labels with the truth.
 
     Args:
-        kind: What they say.
+        kind: Kind of the labels.
         labels: Of one labeller.
         truth: By episode id.
         calibration: For success; the episodes that it was fitted to are left out.
@@ -67,14 +67,14 @@ def make_report(
     """
     statuses = {str(status): sum(label.answer.status is status for label in labels) for status in Status}
     if kind is QueryKind.SUCCESS:
-        judged, found, notes = _success(labels, truth, calibration, trained_on)
+        compared, found, notes = _success(labels, truth, calibration, trained_on)
     elif kind in (QueryKind.PROGRESS, QueryKind.SCORE):
-        judged, found, notes = _progress(labels, truth, trained_on)
+        compared, found, notes = _progress(labels, truth, trained_on)
     else:
-        judged, found, notes = _preference(labels, truth)
+        compared, found, notes = _preference(labels, truth)
     unreadable = statuses[Status.UNPARSABLE] + statuses[Status.REFUSED]
     found = {**found, "unreadable_rate": share(unreadable, len(labels))}
-    return Report(kind, len(labels), statuses, judged, found, judge(kind, found), notes)
+    return Report(kind, len(labels), statuses, compared, found, check_gates(kind, found), notes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +84,8 @@ class SuccessColumns:
     Attributes:
         episodes: Ids, n of them.
         truth: Shape (n,), bool.
-        outcome: How each went, in a word.
-        probability: As the model said, shape (n,); NaN where its answer had no value.
+        outcome: Short name of how each went.
+        probability: From the labels, shape (n,); NaN where the answer has no value.
     """
 
     episodes: tuple[str, ...]
@@ -97,7 +97,7 @@ class SuccessColumns:
 def success_columns(
     labels: Sequence[Label], truth: Mapping[str, GroundTruth], without: Sequence[str] = ()
 ) -> SuccessColumns:
-    """Labels of success beside the truth; episodes in `without` are left out.
+    """Return labels of success beside the truth; episodes in `without` are left out.
 
     Raises:
         DataError: if no episode with a label has a known outcome.
@@ -169,7 +169,7 @@ def _success(
 
 
 def _threshold_at_recall(truth: np.ndarray, probability: np.ndarray, wanted: float) -> float:
-    """Largest threshold that at least this share of the successes reaches."""
+    """Return the largest threshold that at least this share of the successes reaches."""
     if not truth.any():
         return math.inf
     reached = np.sort(probability[truth])[::-1]
@@ -179,11 +179,11 @@ def _threshold_at_recall(truth: np.ndarray, probability: np.ndarray, wanted: flo
 def _progress(
     labels: Sequence[Label], truth: Mapping[str, GroundTruth], trained_on: Sequence[str]
 ) -> tuple[int, dict[str, Figure], list[str]]:
-    rows, seen_before = [], set(trained_on)
+    rows, known_episodes = [], set(trained_on)
     for label in labels:
         clip = label.subject[0]
         name = str(clip["episode_id"])
-        known = None if name in seen_before else truth.get(name)
+        known = None if name in known_episodes else truth.get(name)
         if known is not None and known.success is not None and label.answer.status is Status.OK:
             real = known.progress[list(clip["rows"])] if known.progress is not None else None
             rows.append((known.success, np.array(label.answer.values), real))
@@ -198,7 +198,7 @@ def _progress(
         "final_gap": with_interval(lambda i: _mean(final[i][success[i]]) - _mean(final[i][~success[i]]), len(rows)),
         "roc_auc_of_final": with_interval(lambda i: figures.roc_auc(success[i], final[i]), len(rows)),
     }
-    notes = ["VOC is 1 for a clock, too: it says nothing about success"]
+    notes = ["VOC is 1 for a clock, too: it is no measure of success"]
     with_real = [(values, real) for _, values, real in rows if real is not None]
     if with_real:
         ranks = np.array([figures.rank_correlation(values, real) for values, real in with_real])
@@ -220,23 +220,23 @@ def _preference(labels: Sequence[Label], truth: Mapping[str, GroundTruth]) -> tu
         "tie_rate": share(sum(pair.value == 0.5 and not pair.flipped for pair in known.pairs), len(known.pairs)),
         "skip_rate": share(known.skipped, len(known.pairs) + known.skipped),
     }
-    judged = []
+    compared = []
     for pair in known.pairs:
         real = [truth[name].progress if name in truth else None for name, _ in (pair.first, pair.second)]
         if real[0] is not None and real[1] is not None:
             gap = float(real[0][pair.first[1]] - real[1][pair.second[1]])
             if abs(gap) >= LEAST_GAP and pair.value != 0.5:
-                judged.append((abs(gap), (pair.value > 0.5) == (gap > 0)))
+                compared.append((abs(gap), (pair.value > 0.5) == (gap > 0)))
     notes = ["a pair whose two orders contradict each other is a tie; one that could not be read is skipped"]
-    if judged:
-        right = np.array([correct for _, correct in sorted(judged, key=lambda row: row[0])])
+    if compared:
+        right = np.array([correct for _, correct in sorted(compared, key=lambda row: row[0])])
         found["accuracy"] = share(int(right.sum()), len(right))
         for name, part in zip(("smallest", "middle", "largest"), np.array_split(right, 3), strict=True):
             found[f"accuracy_{name}_gaps"] = share(int(part.sum()), len(part))
     else:
-        notes.append("the true progress is not known, so nothing is said of accuracy; see --progress")
+        notes.append("the true progress is not known, and so neither is the accuracy; see --progress")
     if known.incomplete:
-        notes.append(f"{known.incomplete} pairs were asked in one order only, so far")
+        notes.append(f"{known.incomplete} pairs have an answer in one order only, so far")
     return len(known.pairs), found, notes
 
 

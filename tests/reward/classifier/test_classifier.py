@@ -13,13 +13,13 @@ from robot_rl.env.task import Outcome
 from robot_rl.errors import ConfigError, DataError, UncertifiedError, UnknownNameError
 from robot_rl.reward.classifier.certificate import certify, check_fit
 from robot_rl.reward.classifier.classifier import FrameScorer, read_classifier_file
-from robot_rl.reward.classifier.fitness import Fitness
 from robot_rl.reward.classifier.frames import LabelledStore
 from robot_rl.reward.classifier.physical_gate import parse_gate
 from robot_rl.reward.classifier.report import evaluate_episodes, make_classifier_report
 from robot_rl.reward.classifier.report_plot import draw_report
 from robot_rl.reward.classifier.reward_source import ClassifierReward
 from robot_rl.reward.classifier.train import ClassifierSettings, train_classifier
+from robot_rl.reward.validation.gates import ConditionResult, Fitness, GateResult
 
 SETTINGS = ClassifierSettings(size=64, positives=60, negatives=100, margin=0, copies=1, consecutive=2)
 
@@ -37,6 +37,10 @@ def classifier(folder):
     return train_classifier([LabelledStore(folder / "train")], "push", SETTINGS)
 
 
+def gate_result(fitness):
+    return GateResult("ending episodes", (ConditionResult(fitness, "recall"),))
+
+
 def report_of(classifier, path, **store):
     return make_classifier_report(classifier, *evaluate_episodes(classifier, LabelledStore(path, **store).episodes(0)))
 
@@ -50,8 +54,8 @@ def test_it_ends_unseen_episodes_where_they_are_a_success(classifier, folder):
     assert figures["delay_steps"] <= 3.0
     assert classifier.facts["held_out_false_positives"] == 0
     # 8 failures cannot show that fewer than 1 in 100 is called a success, and the report says how many could.
-    assert report.standing.fitness is not Fitness.FIT
-    assert any("381 without a fault would do" in words for words in report.standing.unsure)
+    assert report.gate.fitness is not Fitness.FIT
+    assert any("381 without a fault would do" in text for text in report.gate.unsure)
 
 
 def test_the_threshold_keeps_to_the_false_positives_that_are_allowed(folder):
@@ -73,9 +77,9 @@ def test_a_spoiled_classifier_is_caught(folder):
             one = pushed_episode(number, arrives=number % 3 > 0)
             store.append(replace(one, reward=1.0 - one.reward))
     spoiled = train_classifier([LabelledStore(folder / "flipped")], "push", SETTINGS)
-    standing = report_of(spoiled, folder / "test").standing
-    assert standing.fitness is Fitness.UNFIT
-    assert "the opposite of these labels" in standing.causes[0]
+    gate = report_of(spoiled, folder / "test").gate
+    assert gate.fitness is Fitness.UNFIT
+    assert "contradicts these labels" in gate.causes[0]
 
 
 def test_a_success_that_is_seen_in_the_first_frame_is_one_without_delay(classifier, folder):
@@ -116,23 +120,23 @@ def test_it_comes_back_from_its_file_as_it_was(classifier, tmp_path):
     (tmp_path / "x").write_bytes(b"no classifier")
     with pytest.raises(DataError, match="is no reward classifier"):
         read_classifier_file(tmp_path / "x")
-    with pytest.raises(DataError, match="robot-rl reward train"):
+    with pytest.raises(DataError, match="robot-rl classifier train"):
         read_classifier_file(tmp_path / "none")
 
 
 def test_the_page_is_drawn_and_says_what_a_training_may_do(classifier, folder, tmp_path):
     path = tmp_path / "c.pt"
     classifier.write(path)
-    with pytest.raises(UncertifiedError, match="was never judged"):
+    with pytest.raises(UncertifiedError, match="has no report"):
         check_fit(read_classifier_file(path))
     report = report_of(classifier, folder / "test")
     draw_report(classifier, report, tmp_path / "page.png")
     assert (tmp_path / "page.png").read_bytes().startswith(b"\x89PNG")
-    certify(read_classifier_file(path), replace(report, standing=replace(report.standing, fitness=Fitness.FIT)))
+    certify(read_classifier_file(path), replace(report, gate=gate_result(Fitness.FIT)))
     assert check_fit(read_classifier_file(path)) is None
-    certify(read_classifier_file(path), replace(report, standing=replace(report.standing, fitness=Fitness.UNPROVEN)))
+    certify(read_classifier_file(path), replace(report, gate=gate_result(Fitness.NOT_SHOWN)))
     assert "not shown to be fit" in (check_fit(read_classifier_file(path)) or "")
-    certify(read_classifier_file(path), replace(report, standing=replace(report.standing, fitness=Fitness.UNFIT)))
+    certify(read_classifier_file(path), replace(report, gate=gate_result(Fitness.UNFIT)))
     with pytest.raises(UncertifiedError, match=r"reward\.allow_unfit"):
         check_fit(read_classifier_file(path))
     replace(classifier, threshold=0.7).write(path)

@@ -131,6 +131,6 @@ def test_by_the_command_line_from_training_to_the_report(pushed, tmp_path):
     assert robot_rl("label", "run", path, "--kind", "progress", *settings).returncode == 0
     done = robot_rl("label", "report", path, "--name", "progress", "--json")
     report = json.loads(done.stdout)
-    assert report["judged"] == 18
+    assert report["compared"] == 18
     assert report["figures"]["voc_of_successes"]["value"] > 0.6
     assert report["figures"]["final_gap"]["value"] > 0.1

@@ -130,7 +130,7 @@ def test_by_the_command_line_the_report_leaves_out_what_it_was_trained_on(pushed
     settings = ("--set", "backend=head", "--set", f"head={file}", "--set", "task=push")
     assert robot_rl("label", "run", path, *settings).returncode == 0
     report = json.loads(robot_rl("label", "report", path, "--json").stdout)
-    assert report["judged"] == 20
+    assert report["compared"] == 20
     assert report["figures"]["roc_auc"]["value"] > 0.9
     assert any("20 episodes that the labeller was trained on" in note for note in report["notes"])
     refused = robot_rl("label", "train", path, "--out", file, "--frames", 3)

@@ -11,7 +11,7 @@ from robot_rl.reward.label_store import Label
 from robot_rl.reward.query import QueryKind
 from robot_rl.reward.validation.comparison import compare_success
 from robot_rl.reward.validation.figures import Figure
-from robot_rl.reward.validation.gates import Condition, judge
+from robot_rl.reward.validation.gates import Condition, Fitness, check_gates
 from robot_rl.reward.validation.ground_truth import GroundTruth
 from robot_rl.reward.validation.probability_calibration import Calibration
 from robot_rl.reward.validation.report import make_report
@@ -43,7 +43,7 @@ def test_false_positives_are_counted_by_episode_and_by_how_they_failed():
     assert found["near_miss_false_positive_rate"].value == pytest.approx(0.1)
     assert found["false_positive_rate.idle"].value == 0.0
     assert found["roc_auc"].low < found["roc_auc"].value < found["roc_auc"].high
-    assert not any(verdict.passed for verdict in report.verdicts if "ending" in verdict.use)
+    assert not any(gate.passed for gate in report.gates if "ending" in gate.use)
 
 
 def test_an_answer_without_a_value_is_never_a_success():
@@ -59,32 +59,32 @@ def test_an_answer_without_a_value_is_never_a_success():
 def test_the_episodes_of_the_calibration_are_left_out_and_its_threshold_counts():
     calibration = Calibration("success", 1.0, 0.0, 0.95, tuple(f"e{n}" for n in range(0, 100, 2)), 25)
     report = make_report(QueryKind.SUCCESS, success_labels([0.9] * 50 + [0.1] * 50), TRUTH, calibration)
-    assert report.judged == 50
+    assert report.compared == 50
     assert report.figures["recall"].value == 0.0
     assert math.isnan(report.figures["precision"].value)
 
 
 def test_a_perfect_labeller_passes_only_with_enough_episodes():
-    def verdict(count):
+    def gate(count):
         truth = {f"e{n}": GroundTruth(n % 2 == 0, "near_miss" if n % 4 == 1 else "idle") for n in range(count)}
         calibration = Calibration("success", 1.0, 0.0, 0.5, (), 0)
         values = [0.99 if n % 2 == 0 else 0.01 for n in range(count)]
         report = make_report(QueryKind.SUCCESS, success_labels(values), truth, calibration)
-        return next(v for v in report.verdicts if "ending" in v.use)
+        return next(g for g in report.gates if "ending" in g.use)
 
-    assert not verdict(100).passed
-    assert any("false_positives" in reason for reason in verdict(100).reasons if reason.startswith("failed"))
-    assert verdict(1000).passed
+    assert not gate(100).passed
+    assert any("false_positives" in reason for reason in gate(100).reasons if reason.startswith("not shown"))
+    assert gate(1000).passed
 
 
 def test_what_is_not_known_does_not_pass():
     condition = Condition("recall", at_least=0.8)
-    assert condition.judge({})[0] == "unknown"
-    assert condition.judge({"recall": Figure(math.nan, math.nan, math.nan)})[0] == "unknown"
-    assert condition.judge({"recall": Figure(0.9, 0.79, 0.95)})[0] == "failed"
-    assert condition.judge({"recall": Figure(0.9, 0.8, 0.95)})[0] == "passed"
-    assert Condition("x", at_most=0.1).judge({"x": Figure(0.05, 0.0, 0.2)})[0] == "failed"
-    assert not any(verdict.passed for kind in QueryKind for verdict in judge(kind, {}))
+    assert condition.check({}).fitness is Fitness.NOT_SHOWN
+    assert condition.check({"recall": Figure(math.nan, math.nan, math.nan)}).fitness is Fitness.NOT_SHOWN
+    assert condition.check({"recall": Figure(0.9, 0.79, 0.95)}).fitness is Fitness.NOT_SHOWN
+    assert condition.check({"recall": Figure(0.9, 0.8, 0.95)}).fitness is Fitness.FIT
+    assert Condition("x", at_most=0.1).check({"x": Figure(0.15, 0.0, 0.2)}).fitness is Fitness.UNFIT
+    assert not any(gate.passed for kind in QueryKind for gate in check_gates(kind, {}))
 
 
 def test_a_clock_has_order_and_no_gap():
@@ -93,7 +93,7 @@ def test_a_clock_has_order_and_no_gap():
     report = make_report(QueryKind.PROGRESS, labels, truth)
     assert report.figures["voc_of_successes"].value == pytest.approx(1.0)
     assert report.figures["final_gap"].value == pytest.approx(0.0)
-    assert not any(verdict.passed for verdict in report.verdicts)
+    assert not any(gate.passed for gate in report.gates)
 
 
 def test_progress_is_compared_with_the_truth_at_the_frames_shown():
