@@ -1,5 +1,5 @@
 """Calibration: cameras, hand-eye poses, delays and wrench sensors, measured from data.
 
-It turns pictures, poses and readings into files with errors attached. It knows neither ROS nor MuJoCo: nodes and
-simulators feed it arrays and read `calibration.result`.
+The package turns pictures, poses and sensor readings into result files with uncertainties. It imports neither ROS nor
+MuJoCo: nodes and simulators pass arrays to it and read `calibration.result`.
 """

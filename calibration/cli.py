@@ -1,6 +1,6 @@
-"""`robot-rl calibrate board | intrinsics | hand-eye | time-offset | wrench | sim`. Wiring only.
+"""Commands `robot-rl calibrate board | intrinsics | hand-eye | time-offset | wrench | sim`. Wiring only.
 
-A result is written only if it is good enough to be used; the report is written in any case.
+The report is always written; the result is written only if it is good enough to be used.
 """
 
 from __future__ import annotations
@@ -23,76 +23,122 @@ if TYPE_CHECKING:
     from calibration.report.report import CalibrationReport
     from calibration.result import Calibration, Quality
 
-_BOARD_HELP = "as printed, e.g. charuco:11x8:20mm:15mm (squares across x down, square, marker) or apriltag:7x5:24mm:8mm"
+_BOARD_HELP = (
+    "the printed board: charuco:COLUMNSxROWS:SQUAREmm:MARKERmm or apriltag:COLUMNSxROWS:TAGmm:GAPmm, "
+    "e.g. charuco:11x8:20mm:15mm or apriltag:7x5:24mm:8mm"
+)
 
 
 def add_calibrate_commands(commands: Any, add: MakeParser) -> None:
-    """Adds `robot-rl calibrate` and its commands."""
-    commands = add_group(commands, "calibrate", "measure cameras and robot: results with errors attached, as files")
-    board = add(commands, "board", _board, "print a calibration board to scale, as a PDF")
+    """Add `robot-rl calibrate` and its commands."""
+    commands = add_group(commands, "calibrate", "measure cameras and robot; write result files with uncertainties")
+    board = add(commands, "board", _board, "write a PDF of a calibration board, to scale")
     board.add_argument("--board", default="charuco:11x8:20mm:15mm", metavar="SPEC", help=_BOARD_HELP)
-    board.add_argument("--page", choices=("a4", "a3", "letter"), default="a4", help="paper (default: a4)")
-    board.add_argument("--out", type=Path, required=True, metavar="FILE", help="the PDF")
+    board.add_argument("--page", choices=("a4", "a3", "letter"), default="a4", help="size of the paper (default: a4)")
+    board.add_argument("--out", type=Path, required=True, metavar="FILE", help="PDF file to write")
 
-    intrinsics = add(commands, "intrinsics", _intrinsics, "focal length, principal point and distortion of a camera")
-    intrinsics.add_argument("pictures", type=Path, nargs="+", metavar="PICTURES", help="files, or folders of them")
-    _common(intrinsics, board=True)
-    intrinsics.add_argument("--camera", required=True, metavar="NAME", help="which camera; best its serial number")
-    intrinsics.add_argument(
-        "--model", choices=tuple(LENS_MODELS), default="pinhole", help="kind of lens (default: pinhole)"
+    intrinsics = add(
+        commands, "intrinsics", _intrinsics, "calibrate focal length, principal point [px] and distortion of a camera"
     )
-    intrinsics.add_argument("--camera-info", type=Path, metavar="FILE", help="write ROS's camera_info YAML, too")
+    intrinsics.add_argument(
+        "pictures",
+        type=Path,
+        nargs="+",
+        metavar="PICTURES",
+        help="picture files, or folders of them; all of one resolution [px]",
+    )
+    _common(intrinsics, board=True)
+    intrinsics.add_argument(
+        "--camera", required=True, metavar="NAME", help="name of the camera, preferably its serial number"
+    )
+    intrinsics.add_argument(
+        "--model",
+        choices=tuple(LENS_MODELS),
+        default="pinhole",
+        help="kind of lens (default: pinhole; fisheye for more than 120 deg)",
+    )
+    intrinsics.add_argument(
+        "--camera-info", type=Path, metavar="FILE", help="also write a camera_info YAML file for ROS drivers"
+    )
 
-    hand_eye = add(commands, "hand-eye", _hand_eye, "where a camera is on the arm, or beside it")
-    hand_eye.add_argument("pictures", type=Path, metavar="FOLDER", help="pictures of the board, the arm at rest")
+    hand_eye = add(commands, "hand-eye", _hand_eye, "calibrate the pose [m, rad] of a camera on the arm or beside it")
     hand_eye.add_argument(
-        "--poses", type=Path, metavar="FILE", help="table image,x,y,z,qw,qx,qy,qz (default: poses.csv in the folder)"
+        "pictures", type=Path, metavar="FOLDER", help="folder of pictures of the board, taken with the arm at rest"
+    )
+    hand_eye.add_argument(
+        "--poses",
+        type=Path,
+        metavar="FILE",
+        help="table image,x,y,z,qw,qx,qy,qz: tcp in the base frame, x y z in m (default: poses.csv in the folder)",
     )
     _common(hand_eye, board=True)
-    hand_eye.add_argument("--intrinsics", type=Path, required=True, metavar="FILE", help="result, or camera_info YAML")
+    hand_eye.add_argument("--intrinsics", type=Path, required=True, metavar="FILE", help="result or camera_info file")
     hand_eye.add_argument(
         "--mounting",
         choices=("eye-in-hand", "eye-to-hand"),
         required=True,
-        help="camera on the tool, or beside the arm",
+        help="eye-in-hand: camera on the tool; eye-to-hand: camera beside the arm",
     )
-    hand_eye.add_argument("--robot", required=True, metavar="NAME", help="which arm and tool")
+    hand_eye.add_argument("--robot", required=True, metavar="NAME", help="name of the arm and tool")
 
-    offset = add(commands, "time-offset", _time_offset, "how late a camera is, from a short motion before a board")
+    offset = add(
+        commands,
+        "time-offset",
+        _time_offset,
+        "calibrate the delay [s] of a camera, from a short motion in front of a board",
+    )
     offset.add_argument(
         "recording",
         type=Path,
         metavar="FOLDER",
-        help="pictures, frames.csv (image,stamp) and trajectory.csv (stamp,x,y,z,qw,qx,qy,qz); stamps in ns, one clock",
+        help="folder of pictures, frames.csv (image,stamp) and trajectory.csv (stamp,x,y,z,qw,qx,qy,qz: tcp in the "
+        "base frame); x y z in m, stamps in ns on one clock",
     )
     _common(offset, board=True)
-    offset.add_argument("--hand-eye", type=Path, required=True, metavar="FILE", help="result for this camera")
+    offset.add_argument("--hand-eye", type=Path, required=True, metavar="FILE", help="hand-eye result of this camera")
 
-    wrench = add(commands, "wrench", _wrench, "bias, mass and centre of mass of the tool, from poses at rest")
+    wrench = add(
+        commands,
+        "wrench",
+        _wrench,
+        "calibrate bias [N, Nm], mass [kg] and centre of mass [m] of the tool, from poses at rest",
+    )
     wrench.add_argument(
         "table",
         type=Path,
         metavar="TABLE",
-        help="qw,qx,qy,qz (sensor in the base frame), fx,fy,fz,tx,ty,tz (its reading)",
+        help="table qw,qx,qy,qz (sensor in the base frame), fx,fy,fz [N], tx,ty,tz [Nm] (reading in its own frame)",
     )
     _common(wrench)
-    wrench.add_argument("--robot", required=True, metavar="NAME", help="which arm and tool")
+    wrench.add_argument("--robot", required=True, metavar="NAME", help="name of the arm and tool")
 
-    sim = add(commands, "sim", _sim, "friction, stiffness and delay of the simulated arm, from recorded episodes")
-    sim.add_argument("store", type=Path, metavar="STORE", help="episodes of the real arm; a run has them in `episodes`")
-    sim.add_argument("--task", required=True, help="the task that they are of, and whose simulation is fitted")
-    _common(sim)
-    sim.add_argument("--robot", required=True, metavar="NAME", help="which arm and controller")
+    sim = add(
+        commands,
+        "sim",
+        _sim,
+        "identify friction [Nm], stiffness [N/m, Nm/rad] and delay [s] of the simulated arm, from recorded episodes",
+    )
     sim.add_argument(
-        "--train-config", type=Path, metavar="FILE", help="write what was found as a --config of `robot-rl train`, too"
+        "store",
+        type=Path,
+        metavar="STORE",
+        help="store of episodes of the real arm; that of a run is its folder `episodes`",
+    )
+    sim.add_argument("--task", required=True, help="task of the episodes, whose simulation is fitted")
+    _common(sim)
+    sim.add_argument("--robot", required=True, metavar="NAME", help="name of the arm and controller")
+    sim.add_argument(
+        "--train-config", type=Path, metavar="FILE", help="also write a configuration for `robot-rl train --config`"
     )
 
 
 def _common(parser: argparse.ArgumentParser, *, board: bool = False) -> None:
     if board:
         parser.add_argument("--board", required=True, metavar="SPEC", help=_BOARD_HELP)
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the result (YAML)")
-    parser.add_argument("--report", type=Path, metavar="FILE", help="the report (default: beside the result, .html)")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="result file to write (YAML)")
+    parser.add_argument(
+        "--report", type=Path, metavar="FILE", help="report to write (default: the result file with suffix .html)"
+    )
 
 
 # --------------------------------------------------------------------- commands
@@ -105,7 +151,7 @@ def _board(arguments: argparse.Namespace) -> Reply:
 
     board = Board.parse(arguments.board)
     write_board_pdf(board, arguments.out, arguments.page)
-    lines = [f"{board} in {arguments.out}; print at 100 %, glue it onto something flat, and measure it"]
+    lines = [f"{board} in {arguments.out}; print it at 100 %, glue it onto a flat plate, and measure it"]
     return Reply({"board": str(board), "out": arguments.out, "corners": len(board.corners)}, lines)
 
 
@@ -143,9 +189,7 @@ def _hand_eye(arguments: argparse.Namespace) -> Reply:
     files = picture_files([arguments.pictures])
     names = {file.name for file in files}
     if missing := sorted(names ^ poses.keys()):
-        raise DataError(
-            f"{table} and {arguments.pictures} do not belong together: only in one of them: {', '.join(missing[:5])}"
-        )
+        raise DataError(f"{table} and {arguments.pictures} do not match; only in one of them: {', '.join(missing[:5])}")
     flow = HandEyeFlow(board, intrinsics, arguments.mounting.replace("-", "_"), arguments.robot)
     for number, file in enumerate(files, 1):
         _print_advice(number, len(files), file.name, flow.add(read_picture(file), file.name, poses[file.name]))
@@ -199,7 +243,7 @@ def _sim(arguments: argparse.Namespace) -> Reply:
     cell = make_workcell(arguments.task)
     try:
         if cell.playback is None:
-            raise CalibrationError(f"task {arguments.task} is not simulated here; give the simulated one")
+            raise CalibrationError(f"task {arguments.task} has no simulation; give a simulated task")
         with EpisodeStore.open(arguments.store) as store:
             tasks = {str(row.metadata.get("task")) for row in store.summaries()}
             if tasks != {arguments.task}:
@@ -228,16 +272,16 @@ def _check_opencv() -> None:
     except ImportError as error:
         raise CalibrationError(f"needs OpenCV ({error}): pip install 'robot_rl[calibration]'") from error
     if not hasattr(cv2, "calibrateHandEye"):
-        raise CalibrationError(f"OpenCV {cv2.__version__} lacks what is needed: pip install 'robot_rl[calibration]'")
+        raise CalibrationError(f"OpenCV {cv2.__version__} lacks calibrateHandEye: pip install 'robot_rl[calibration]'")
 
 
 def _print_advice(number: int, total: int, name: str, advice: Advice) -> None:
-    """A line on each picture, as it goes."""
+    """Print one line of progress for a picture."""
     print(f"[{number}/{total}] {name}: {advice.summary()}", file=sys.stderr)
 
 
 def _finish(arguments: argparse.Namespace, result: Calibration, quality: Quality, report: CalibrationReport) -> Reply:
-    """Writes report and, if it is good, result."""
+    """Write the report and, if it is good, the result."""
     from calibration.report.report import write_result_and_report
 
     page = arguments.report or arguments.out.with_suffix(".html")

@@ -1,1 +1,1 @@
-"""What is measured of the arm: delays, wrench sensor, friction and stiffness."""
+"""Calibration with motions of the arm: delay of a camera, wrench sensor, friction and stiffness."""

@@ -1,7 +1,7 @@
-"""Friction, damping, stiffness and delay of a simulated arm, so that it moves as the real one did.
+"""Identification of a simulated arm: friction, damping, stiffness and delay that make it move like the real arm.
 
-Recorded motions are played back, and what differs is made small by nonlinear least squares over the whole of each
-motion. It knows motions and how they are compared; what plays them back is given to it, so it knows no simulator.
+The recorded motions are played back in simulation. Nonlinear least squares minimises the pose differences over the
+whole of each motion. The simulator is passed in as a `Playback`, so this module imports none.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ UNITS = ("Nm", "Nm", "Nms/rad", "Nms/rad", "N/m", "Nm/rad", "s")
 MIN_MOTIONS, MIN_STEPS = 8, 150
 """Fewer motions, or steps in all of them, are refused."""
 HELD_OUT = 4
-"""Every so-manieth motion is kept for the check."""
+"""One motion in this many is held out for the check."""
 MAX_SIGMA = 0.05
 """Largest standard deviation that is good enough, relative to the value or, where that is near zero, to `_SCALES`."""
 _SCALES = np.array([0.5, 0.2, 2.0, 0.5, 0.0, 0.0, 0.01])
-"""What is not much, of each parameter; stiffnesses are never near zero."""
+"""Small value of each parameter, the least reference of a relative error; stiffnesses are never near zero."""
 _FACTOR = 5.0
-"""By how much stiffnesses may differ from what the simulation has."""
+"""Largest ratio between an identified stiffness and that of the simulation."""
 _LIMITS = np.array([20.0, 5.0, 100.0, 20.0, np.nan, np.nan, 0.08])
-"""Largest values looked at."""
+"""Upper bounds of the search; NaN where `_FACTOR` sets them."""
 _DIFFERENCE = 0.01
-"""Step of the numerical derivatives, relative to what is typical of a parameter."""
+"""Step of the numerical derivatives, relative to the scale of a parameter."""
 _FEW = 5
-"""Motions from which the first, rough answer comes."""
+"""Number of motions in the first, rough fit."""
 _NOISE = np.repeat([1e-4, 5e-4], 3)
-"""How far measured poses are off, until it is known better [m, rad]."""
+"""Initial standard deviation of measured poses [m, rad]."""
 _MIN_TRAVEL = 0.02
 """Least distance between two poses of the tcp in all motions [m]."""
 
 
 @dataclass(frozen=True, eq=False)
 class ArmFit:
-    """An identification with all that a report shows.
+    """An identification and everything that its report shows.
 
     Attributes:
-        result: What goes into the file.
-        quality: Whether to use it.
-        before: What the simulation had, in the order of `PARAMETERS`.
+        result: The content of the result file.
+        quality: Whether the result is good enough to be used.
+        before: Settings of the simulation before, in the order of `PARAMETERS`.
         names: Of the motions.
-        held_out: Which motions were kept for the check, shape (n,).
+        held_out: Mask of the motions kept for the check, shape (n,).
         errors_before: Root mean square of each motion's error, position [m] and rotation [rad], shape (n, 2).
         errors: The same after.
         example: Held-out motion with the largest error before: measured, before, after; positions of the tcp [m] at
@@ -71,15 +71,15 @@ class ArmFit:
 
 
 def identify_arm(playback: Playback, motions: Sequence[Motion], robot: str) -> ArmFit:
-    """Finds the settings with which the simulated arm moves as the recorded one.
+    """Find the settings with which the simulated arm moves like the recorded one.
 
     Args:
         playback: The simulated arm.
-        motions: In free space; every fourth is used for nothing but the check.
-        robot: Which arm and controller moved.
+        motions: Motions in free space; every fourth is used for the check only.
+        robot: Name of the arm and controller that moved.
 
     Raises:
-        CalibrationError: if the motions cannot answer the question.
+        CalibrationError: if there are too few motions, or they are too short or too small.
     """
     _check_motions(motions)
     held_out = np.arange(len(motions)) % HELD_OUT == HELD_OUT - 1
@@ -113,9 +113,9 @@ class _FitProblem:
         self._start = np.clip(before / self.scale, self.low, self.high)
 
     def solve(self) -> tuple[np.ndarray, np.ndarray]:
-        """Parameters and their covariance.
+        """Return the parameters and their covariance.
 
-        First roughly, from a few motions; then from all; then with the noise that turned out to be in the poses.
+        Three fits: a rough one to a few motions, one to all motions, and one with the estimated noise of the poses.
         """
         x, motions = self._start, self._motions
         self._motions = motions[:: -(-len(motions) // _FEW)]
@@ -127,7 +127,7 @@ class _FitProblem:
         self._noise = np.maximum(np.repeat([np.median(np.abs(left[:, part])) for part in _PARTS], 3) / 0.674, 1e-7)
         x = self._fit(x)
         J, residuals = self._jacobian(x), np.abs(self._residuals(x))
-        # What nothing tells about has, in effect, an infinite variance; the inverse shall exist all the same.
+        # A parameter that the motions do not determine gets a huge variance; the inverse must still exist.
         information = J.T @ J + 1e-12 * np.eye(len(x))
         rms = np.sqrt(np.mean(np.minimum(residuals, 5.0) ** 2))
         covariance = max(1.0, float(rms)) ** 2 * np.linalg.inv(information)
@@ -141,13 +141,13 @@ class _FitProblem:
         return found
 
     def at_limit(self, x: np.ndarray) -> list[str]:
-        """Parameters that ended at the largest or, for stiffnesses, the smallest value looked at."""
+        """Return the parameters that ended at their upper bound or, for stiffnesses, at their lower bound."""
         scaled = x / self.scale
         ended = (scaled > self.high * (1 - 1e-3)) | ((self.low > 0) & (scaled < self.low * (1 + 1e-3)))
         return [name for name, at_end in zip(PARAMETERS, ended, strict=True) if at_end]
 
     def _errors(self, x: np.ndarray) -> np.ndarray:
-        """Of all poses after the first of each motion [m, rad], shape (n, 6)."""
+        """Return the errors of all poses after the first of each motion [m, rad], shape (n, 6)."""
         settings = _settings(x * self.scale)
         return np.concatenate([_differences(motion, self._playback(motion, settings)) for motion in self._motions])
 
@@ -155,7 +155,7 @@ class _FitProblem:
         return np.asarray((self._errors(x) / self._noise).ravel())
 
     def _jacobian(self, x: np.ndarray) -> np.ndarray:
-        """By differences, away from the nearer bound."""
+        """Return the derivatives of the residuals by finite differences that stay inside the bounds."""
         here, columns = self._residuals(x), []
         for i in range(len(x)):
             there, step = x.copy(), _DIFFERENCE if x[i] + _DIFFERENCE < self.high[i] else -_DIFFERENCE
@@ -169,7 +169,7 @@ _PARTS = (slice(0, 3), slice(3, 6))
 
 
 def _differences(motion: Motion, poses: Sequence[Pose]) -> np.ndarray:
-    """Played back against measured, after the first pose, [m, rad], shape (n, 6)."""
+    """Return played-back minus measured poses, without the first, [m, rad], shape (n, 6)."""
     rows = []
     for measured, played in zip(motion.poses[1:], poses[1:], strict=True):
         turn = quat_multiply(quat_conjugate(measured.quaternion), played.quaternion)
@@ -178,7 +178,7 @@ def _differences(motion: Motion, poses: Sequence[Pose]) -> np.ndarray:
 
 
 def _rms(playback: Playback, motion: Motion, x: np.ndarray) -> np.ndarray:
-    """Root mean square length of the errors of position [m] and rotation [rad], shape (2,)."""
+    """Return the root mean square length of the position [m] and rotation [rad] errors, shape (2,)."""
     left = _differences(motion, playback(motion, _settings(x)))
     return np.array([np.sqrt((left[:, part] ** 2).sum(axis=1).mean()) for part in _PARTS])
 
@@ -223,22 +223,21 @@ def _assess_quality(
     if limits := problem.at_limit(x):
         return Quality(
             False,
-            f"{', '.join(limits)} ended at the limit of what was looked at: the model cannot explain these motions; "
+            f"{', '.join(limits)} ended at the limit of the search: the model does not fit these motions; "
             "check the task, the tool and the units of the recording",
             figures,
         )
     if unsure:
         return Quality(
             False,
-            f"cannot be told from these motions: {', '.join(unsure)} (standard deviation; {100 * MAX_SIGMA:.0f} % is "
-            "wanted); record motions that turn the tool, too, fast ones and slow ones, with changes of direction",
+            f"these motions do not determine: {', '.join(unsure)} (standard deviation; limit {100 * MAX_SIGMA:.0f} %); "
+            "record motions that also turn the tool, fast and slow, with changes of direction",
             figures,
         )
     if not (out <= 1.02 * out_before).all():
         return Quality(
             False,
-            "on motions that were held out, the simulation is not better than before; record more, and more varied, "
-            "motions",
+            "on held-out motions the simulation is not better than before; record more and more varied motions",
             figures,
         )
     gain = f"{1e3 * out_before[0]:.2f} -> {1e3 * out[0]:.2f} mm, {np.degrees(out_before[1]):.3f} -> "

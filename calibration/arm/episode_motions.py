@@ -1,6 +1,6 @@
-"""Motions in free space from recorded episodes: what was sent to the arm, and where it went.
+"""Motions in free space from recorded episodes: the commands to the arm, and the path that it took.
 
-Episodes hold actions and poses relative to the start; the set-points follow from both by the task's own safety filter.
+Episodes hold actions and poses relative to the start. The task's own safety filter turns them into set-points.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from robot_rl.errors import DataError
 from robot_rl.geometry import Pose
 
 CONTACT_FORCE = 4.0
-"""A larger force on the tool than that of its own inertia: the arm is not free any more [N]."""
+"""Force on the tool above which the arm is in contact [N]; the inertia of the tool alone stays below."""
 MIN_STEPS = 5
-"""A shorter motion tells nothing."""
+"""Shorter motions are skipped."""
 
 
 def motions_of(episodes: Iterable[Episode], task: TaskSpec) -> Iterator[Motion]:
-    """What is free motion of each episode, from its start on; episodes without any are passed over.
+    """Yield the free motion at the start of each episode; episodes without one are skipped.
 
-    An episode is free until something touches the tool, the gripper closes, or the arm was held.
+    A motion is free until something touches the tool, the gripper closes, or the arm is held.
 
     Args:
-        episodes: Of that task, recorded with its limits.
-        task: Its limits.
+        episodes: Episodes of that task, recorded with its limits.
+        task: The task and its limits.
 
     Raises:
-        DataError: if an episode does not say where it began.
+        DataError: if an episode lacks the pose at which it began.
     """
     for episode in episodes:
         free = _free_steps(episode, task)
@@ -42,7 +42,7 @@ def motions_of(episodes: Iterable[Episode], task: TaskSpec) -> Iterator[Motion]:
 
 
 def _free_steps(episode: Episode, task: TaskSpec) -> int:
-    """Steps before the first that is not free."""
+    """Return the number of steps before the first that is not free."""
     force = np.linalg.norm(episode.observations["state/wrench"][1:, :3], axis=1)
     bound = (force > CONTACT_FORCE) | (episode.source == Source.HOLD)
     if task.gripper:
@@ -52,7 +52,7 @@ def _free_steps(episode: Episode, task: TaskSpec) -> int:
 
 def _motion(episode: Episode, steps: int, safety: SafetyFilter) -> Motion:
     if "T_base_reset" not in episode.metadata:
-        raise DataError(f"episode {episode.episode_id} does not say where it began (T_base_reset); record it again")
+        raise DataError(f"episode {episode.episode_id} lacks its start pose (T_base_reset); record it again")
     where = np.array(episode.metadata["T_base_reset"], dtype=float)
     T_base_reset = Pose.from_rotvec(where[:3], where[3:])
     measured = episode.observations["state/tcp_pose"][: steps + 1].astype(float)

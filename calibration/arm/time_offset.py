@@ -1,9 +1,9 @@
-"""How late a camera is, from a short motion in front of a board, the hand-eye pose being known.
+"""Calibration of a camera's delay from a short motion in front of a board; the hand-eye pose is known.
 
-For the right delay, pictures and arm agree on where the board is, or sits in the gripper: it stays put. A search over
-delays for the least spread of the board's pose (what cross-correlating two signals does, with all six numbers) gives a
-start; generalised least squares over the delay and the board's pose, with the pixels' and the arm's noise
-estimated, gives the rest and its uncertainty.
+With the right delay, the board stays at one place in its parent frame. A search over delays for the least spread of
+the board's pose gives the start; it is a cross-correlation of all six coordinates. Generalised least squares over the
+delay and the board's pose then gives the result and its uncertainty; the noise of the pixels and of the arm is
+estimated.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ MIN_FRAMES = 20
 MAX_SIGMA = 1.5e-3
 """Largest standard deviation of a delay that is good enough [s]."""
 _LONGEST = 0.5
-"""Delays are looked for up to this, either way [s]."""
+"""Largest delay of the search, in both directions [s]."""
 _SEARCH_STEP = 0.01
 _CONTRAST = 2.0
-"""By how much the board's pose must spread more for the worst delay than for the best; else nothing moved."""
+"""Least ratio of the board's spread at the worst delay to that at the best; below it, the arm hardly moved."""
 _PIXEL_NOISE = 0.2
-"""Assumed of corners [px]; what is more, or less, becomes part of the arm's noise, which is estimated."""
+"""Assumed noise of corners [px]; the estimated noise of the arm absorbs any difference."""
 _OUTLIER = 5.0
-"""Standard deviations at which a frame is left out."""
+"""Distance in standard deviations above which a frame is left out."""
 
 
 @dataclass(frozen=True, eq=False)
 class StampedImage:
-    """A view of the board and the camera's stamp of it [ns]."""
+    """A view of the board and the stamp that the camera gave it [ns]."""
 
     view: BoardView
     stamp: int
@@ -47,14 +47,14 @@ class StampedImage:
 
 @dataclass(frozen=True, eq=False)
 class TimeOffsetFit:
-    """A time offset with all that a report shows.
+    """A time offset and everything that its report shows.
 
     Attributes:
-        result: What goes into the file.
-        quality: Whether to use it.
+        result: The content of the result file.
+        quality: Whether the result is good enough to be used.
         search: Delays [s] and the spread of the board's pose for each [m], shape (n, 2).
-        stamps: Of the frames that count [ns].
-        errors: What is left of each: the arm's pose against the picture [m, rad], shape (n, 6).
+        stamps: Stamps of the frames in use [ns].
+        errors: Residual of each: the arm's pose against the picture [m, rad], shape (n, 6).
         errors_before: The same without a delay, shape (n, 6).
     """
 
@@ -73,13 +73,13 @@ def calibrate_time_offset(
     *,
     rejected: Mapping[str, str] | None = None,
 ) -> TimeOffsetFit:
-    """Finds the delay.
+    """Find the delay of a camera.
 
     Args:
-        hand_eye: Where the camera is, and its lens.
-        frames: What it saw during the motion, at its own stamps.
-        trajectory: How the arm moved, at its own stamps, on the same clock.
-        rejected: Pictures that were of no use, and why; for the record.
+        hand_eye: Pose and lens of the camera.
+        frames: Views during the motion, with the stamps of the camera.
+        trajectory: Motion of the arm, with its own stamps, on the same clock.
+        rejected: Pictures that were rejected before, and why; they are recorded.
 
     Raises:
         CalibrationError: if there are too few frames, the arm hardly moved, or no delay fits.
@@ -95,8 +95,8 @@ def calibrate_time_offset(
         )
     if search[:, 1].max() < _CONTRAST * search[best, 1]:
         raise CalibrationError(
-            "the arm hardly moved, so that any delay fits; swing it to and fro in front of the board, by 5 cm and 10 "
-            "deg or more, about twice a second"
+            "the arm hardly moved, so that any delay fits; swing it back and forth in front of the board, by 5 cm and "
+            "10 deg or more, about twice a second"
         )
     model = _OffsetModel(mounting, X, frames, boards, covariances, trajectory)
     delay, Y = float(search[best, 0]), _board(mounting, X, frames, boards, trajectory, float(search[best, 0]))
@@ -124,7 +124,7 @@ def calibrate_time_offset(
 def _board_poses(
     intrinsics: CameraIntrinsics, frames: Sequence[StampedImage], rejected: dict[str, str]
 ) -> tuple[list[StampedImage], list[Pose], list[np.ndarray]]:
-    """The frames in which the board has a pose, that pose, and its covariance; why others were left out is added."""
+    """Return the usable frames, poses of the board in them and their covariances; record why others are left out."""
     kept, boards, covariances = [], [], []
     for frame in frames:
         intrinsics.require(size=frame.view.size)
@@ -144,14 +144,14 @@ def _board_poses(
 
 
 def _fixed(mounting: str, X: Pose, T_camera_board: Pose, T_base_tcp: Pose) -> Pose:
-    """The board in the frame that it is fixed to, by one picture."""
+    """Return the pose of the board in the frame that it is fixed to, from one picture."""
     return (T_base_tcp if mounting == "eye_in_hand" else T_base_tcp.inverse()) @ X @ T_camera_board
 
 
 def _search(
     mounting: str, X: Pose, frames: Sequence[StampedImage], boards: Sequence[Pose], trajectory: Trajectory
 ) -> np.ndarray:
-    """Spread of the board's position and orientation, its size of 0.2 m as lever, over delays. Shape (n, 2)."""
+    """Return delays [s] and the spread of the board's pose for each [m], with a lever of 0.2 m. Shape (n, 2)."""
     rows = []
     for delay in np.arange(-_LONGEST, _LONGEST + 1e-9, _SEARCH_STEP):
         found = []
@@ -174,7 +174,7 @@ def _search(
 def _board(
     mounting: str, X: Pose, frames: Sequence[StampedImage], boards: Sequence[Pose], trajectory: Trajectory, delay: float
 ) -> Pose:
-    """The board in the frame that it is fixed to, the median over all pictures."""
+    """Return the pose of the board in the frame that it is fixed to: the median over all pictures."""
     found = []
     for frame, T in zip(frames, boards, strict=True):
         here = trajectory.at(frame.stamp - delay * NS_PER_S)
@@ -204,11 +204,16 @@ class _OffsetModel:
         self._noises = np.log([5e-4, 1e-3])
 
     def errors(self, delay: float, Y: Pose) -> np.ndarray:
-        """The arm's pose against each picture [m, rad], shape (n, 6); NaN where the trajectory has no pose."""
+        """Return the arm's pose against each picture [m, rad], shape (n, 6); NaN where the trajectory has no pose."""
         return np.array([np.full(6, np.nan) if row is None else row.e for row in self._rows(delay, Y)])
 
     def fit(self, delay: float, Y: Pose, keep: np.ndarray) -> tuple[float, Pose, float, np.ndarray, np.ndarray]:
-        """Delay, board's pose, standard deviation of the delay, errors and how large they are for their noise."""
+        """Fit delay and board.
+
+        Returns:
+            Delay [s], pose of the board, standard deviation of the delay [s], errors [m, rad], shape (n, 6), and their
+            sizes in standard deviations, shape (n,).
+        """
         for _ in range(10):
             rows = self._rows(delay, Y)
             known = [row for row, kept in zip(rows, keep, strict=True) if kept and row is not None]
@@ -222,7 +227,7 @@ class _OffsetModel:
             if row is not None:
                 errors[i] = row.e + row.G @ solution.z
                 distances[i] = np.sqrt(errors[i] @ np.linalg.solve(row.picture + arm, errors[i]) / 6.0)
-        # Errors of neighbouring frames are alike, so that there are fewer independent ones than frames.
+        # Errors of neighbouring frames are correlated: there are fewer independent errors than frames.
         by_delay = np.array([row.G[:, 6] for row in known])
         scores = np.einsum("ni,nij,nj->n", by_delay, solution.weights, solution.left)
         alike = float(np.clip(scores[1:] @ scores[:-1] / max(scores @ scores, 1e-12), 0.0, 0.9))

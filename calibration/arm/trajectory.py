@@ -1,4 +1,4 @@
-"""How the arm moved: stamped poses, asked at any time in between."""
+"""Trajectory of the arm: stamped poses, interpolated at any time between them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from robot_rl.errors import CalibrationError
 from robot_rl.geometry import Pose
 
 _MAX_GAP = 0.1
-"""Time between two poses over which nothing is interpolated [s]."""
+"""Longest time between two poses that is interpolated [s]."""
 _VELOCITY_WINDOW = 0.02
-"""Velocities are those over this time before and after [s]."""
+"""Velocities are differences over this time before and after [s]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +30,10 @@ class Trajectory:
     poses: Sequence[Pose]
 
     def __post_init__(self) -> None:
-        """Checks that it is one.
+        """Validate the stamps.
 
         Raises:
-            CalibrationError: if not.
+            CalibrationError: if there are too few, or they do not rise.
         """
         if len(self.stamps) < 2 or len(self.stamps) != len(self.poses):
             raise CalibrationError(f"{len(self.stamps)} stamps and {len(self.poses)} poses are no trajectory")
@@ -41,7 +41,7 @@ class Trajectory:
             raise CalibrationError("the stamps of the arm's poses do not rise; sort them, and use one clock")
 
     def at(self, stamp: float) -> tuple[Pose, np.ndarray] | None:
-        """Pose and velocity at a time [ns], interpolated.
+        """Return the interpolated pose and velocity at a time [ns].
 
         Returns:
             T_base_tcp and its twist in the tcp's own frame [m/s, rad/s], shape (6,); None outside the trajectory and
@@ -51,7 +51,7 @@ class Trajectory:
         if not 0 < after < len(self.stamps) or self.stamps[after] - self.stamps[after - 1] > _MAX_GAP * NS_PER_S:
             return None
         here = self._between(after, stamp)
-        # Over a longer way, for the difference of two poses that are close is mostly noise.
+        # Over a longer window: the difference of two close poses is mostly noise.
         window = _VELOCITY_WINDOW * NS_PER_S
         first = int(np.searchsorted(self.stamps, stamp - window, side="left"))
         last = min(int(np.searchsorted(self.stamps, stamp + window, side="right")), len(self.stamps) - 1)

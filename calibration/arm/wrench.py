@@ -1,7 +1,7 @@
-"""What a wrench sensor reads with nothing touching the tool: bias, mass and centre of mass, from static poses.
+"""Calibration of a wrench sensor and its tool: bias, mass and centre of mass, from poses at rest.
 
-At rest, the sensor reads `f = b_f + m R^T g` and `t = b_t + m c x R^T g`, with R the sensor's orientation in the base
-frame: linear in (b_f, m) and in (b_t, m c).
+With nothing touching the tool, the sensor reads `f = b_f + m R^T g` and `t = b_t + m c x R^T g`, with R the sensor's
+orientation in the base frame: linear in (b_f, m) and in (b_t, m c).
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from robot_rl.errors import CalibrationError
 GRAVITY = np.array([0.0, 0.0, -9.81])
 MIN_POSES = 8
 MAX_MASS_SIGMA, MAX_CENTER_SIGMA = 0.01, 2e-3
-"""Largest standard deviation that is good enough: of the mass, relative, and of its centre [m]."""
+"""Largest accepted standard deviation: of the mass, relative, and of its centre [m]."""
 _MIN_SPREAD = 0.2
 """Least root mean square change of gravity's direction in the sensor along each axis, 1 being all of it."""
 _OUTLIER = 6.0
-"""Standard deviations at which a reading is left out."""
+"""Distance in standard deviations above which a reading is left out."""
 
 
 @dataclass(frozen=True, eq=False)
 class WrenchFit:
-    """A wrench calibration with all that a report shows.
+    """A wrench calibration and everything that its report shows.
 
     Attributes:
-        result: What goes into the file.
-        quality: Whether to use it.
-        used: Which poses count, shape (n,).
-        errors: What is left of each of them after compensation [N, Nm], shape (n, 6).
-        held_out: What is left of each if it had not been used [N, Nm], shape (n, 6).
+        result: The content of the result file.
+        quality: Whether the result is good enough to be used.
+        used: Mask of the poses in use, shape (n,).
+        errors: Residual of each after compensation [N, Nm], shape (n, 6).
+        held_out: Residual of each when it is predicted from the others [N, Nm], shape (n, 6).
     """
 
     result: ToolWrench
@@ -47,17 +47,18 @@ class WrenchFit:
 def calibrate_wrench(
     rotations: np.ndarray, wrenches: np.ndarray, robot: str, *, gravity: np.ndarray = GRAVITY, names: Sequence[str] = ()
 ) -> WrenchFit:
-    """Finds bias, mass and centre of mass.
+    """Find bias, mass and centre of mass.
 
     Args:
         rotations: Orientations of the sensor in the base frame, the arm at rest, shape (n, 3, 3).
-        wrenches: What it read: force [N] and torque [Nm] in its own frame, shape (n, 6).
-        robot: Which arm and tool.
+        wrenches: Readings: force [N] and torque [Nm] in the sensor's frame, shape (n, 6).
+        robot: Name of the arm and tool.
         gravity: In the base frame [m/s^2], shape (3,).
-        names: What to call the poses; their numbers if empty.
+        names: Names of the poses; their numbers if empty.
 
     Raises:
-        CalibrationError: if the poses cannot answer the question, or the sensor's sign or frame is another.
+        CalibrationError: if there are too few poses, they are too alike or contradict each other, or the sign or frame
+            of the sensor is wrong.
     """
     names = list(names) or [f"pose {i}" for i in range(len(wrenches))]
     if len(wrenches) < MIN_POSES:
@@ -87,12 +88,12 @@ def calibrate_wrench(
     if mass < -3.0 * mass_sigma:
         raise CalibrationError(
             f"the tool's mass comes out as {mass:.3f} kg: the sensor gives the opposite sign (the force that the tool "
-            "exerts is wanted), or the orientations are those of the base in the sensor's frame"
+            "exerts is needed), or the orientations are those of the base in the sensor's frame"
         )
     if mass < 3.0 * mass_sigma:
         raise CalibrationError(
-            f"the tool's mass, {mass:.3f} +- {2 * mass_sigma:.3f} kg (2 sigma), cannot be told from nothing; if there "
-            "is a tool, check that the wrench is not compensated already"
+            f"the tool's mass, {mass:.3f} +- {2 * mass_sigma:.3f} kg (2 sigma), cannot be distinguished from zero; if "
+            "there is a tool, check that the wrench is not compensated already"
         )
     return _conclude(force, torque, robot, gravity, used, rejected)
 
@@ -117,23 +118,23 @@ class _Linear:
         self.covariance = self.noise**2 * np.linalg.inv(normal)
 
     def sizes(self) -> np.ndarray:
-        """Errors in units of the noise that most poses have, shape (n,)."""
+        """Return the errors in units of the typical noise, shape (n,)."""
         return np.asarray(np.linalg.norm(self.errors, axis=1) / (np.sqrt(3.0) * self.typical))
 
     def held_out(self) -> np.ndarray:
-        """Errors of each pose predicted from the others, shape (n, 3), by the hat matrix."""
+        """Return the errors of each pose when it is predicted from the others, shape (n, 3), by the hat matrix."""
         inverse = self.covariance / self.noise**2
         hats = np.eye(3) - self._A @ inverse @ np.swapaxes(self._A, 1, 2)
         return np.linalg.solve(hats, self.errors[:, :, None])[:, :, 0]
 
 
 def _force_terms(pulls: np.ndarray) -> np.ndarray:
-    """Derivative of the force by (bias, mass), shape (n, 3, 4)."""
+    """Return the derivative of the force by (bias, mass), shape (n, 3, 4)."""
     return np.concatenate((np.broadcast_to(np.eye(3), (len(pulls), 3, 3)), pulls[:, :, None]), axis=2)
 
 
 def _torque_terms(pulls: np.ndarray) -> np.ndarray:
-    """Derivative of the torque by (bias, mass times centre of mass), shape (n, 3, 6)."""
+    """Return the derivative of the torque by (bias, mass times centre of mass), shape (n, 3, 6)."""
     return np.concatenate((np.broadcast_to(np.eye(3), (len(pulls), 3, 3)), -skew(pulls)), axis=2)
 
 
@@ -152,7 +153,7 @@ def _conclude(
 ) -> WrenchFit:
     mass, moment = float(force.x[3]), torque.x[3:]
     center = moment / mass
-    # (b_f, b_t, mass, centre) as a function of what was fitted; centre = moment / mass.
+    # (b_f, b_t, mass, centre) as a function of the fitted parameters; centre = moment / mass.
     J = np.zeros((10, 10))
     J[:3, :3] = J[3:6, 4:7] = np.eye(3)
     J[6, 3] = 1.0
@@ -182,7 +183,7 @@ def _conclude(
         "; ".join(problems) + "; add poses tilted by 45 deg or more, to all sides, and average longer"
         if problems
         else f"good: {mass:.4f} kg known to {200 * sigma[6] / mass:.2f} %, its centre to {2e3 * sigma[7:].max():.2f} "
-        f"mm (2 sigma); {figures['held_out_force_rms_n']:.3f} N are left on poses that were held out"
+        f"mm (2 sigma); the residual on held-out poses is {figures['held_out_force_rms_n']:.3f} N"
     )
     result = ToolWrench(
         robot=robot,

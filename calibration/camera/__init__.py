@@ -1,1 +1,1 @@
-"""Boards, corners and the lens of a camera."""
+"""Calibration boards, detection of their corners, and intrinsics of cameras."""

@@ -1,4 +1,4 @@
-"""Calibration boards: ChArUco and AprilTag grids, where their corners are, and how they look.
+"""Calibration boards: geometry and pictures of ChArUco and AprilTag grids.
 
 The board's frame has its origin in the outer top left corner of the pattern, x to the right and y down along it, z away
 from the viewer. All corners lie in z = 0.
@@ -20,7 +20,7 @@ _DEFAULT_DICTIONARY = {"charuco": "5X5_250", "apriltag": "APRILTAG_36h11"}
 _EXAMPLE = "charuco:11x8:20mm:15mm or apriltag:7x5:24mm:8mm"
 _SPEC = re.compile(r"(\w+):(\d+)x(\d+):([\d.]+)mm:([\d.]+)mm(?::(\w+))?")
 MARGIN = 0.5
-"""White around the pattern, in squares or tags; markers at the rim are not found without it."""
+"""White rim around the pattern, in squares or tags; without it, markers at the rim are not detected."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class Board:
     dictionary: str
 
     def __post_init__(self) -> None:
-        """Checks that there is such a board.
+        """Validate the dimensions and the dictionary.
 
         Raises:
-            CalibrationError: if not.
+            CalibrationError: if there is no such board.
         """
         if self.kind not in KINDS:
             raise CalibrationError(f"board kind is {self.kind!r}; valid: {', '.join(KINDS)}, e.g. {_EXAMPLE}")
@@ -67,13 +67,13 @@ class Board:
 
     @classmethod
     def parse(cls, text: str) -> Board:
-        """The board that a text like `charuco:11x8:20mm:15mm` or `apriltag:7x5:24mm:8mm` describes.
+        """Parse a text like `charuco:11x8:20mm:15mm` or `apriltag:7x5:24mm:8mm`.
 
-        Columns x rows, then the side of a square and of its marker, or of a tag and of the gap; a dictionary may
-        follow, e.g. `:4X4_50`.
+        The text is columns x rows, then the sides of a square and of its marker, or of a tag and of the gap. A
+        dictionary may follow, e.g. `:4X4_50`.
 
         Raises:
-            CalibrationError: if it describes none.
+            CalibrationError: if the text describes no board.
         """
         match = _SPEC.fullmatch(text.strip())
         if match is None:
@@ -88,7 +88,7 @@ class Board:
         return cls(kind, int(columns), int(rows), *lengths, dictionary or _DEFAULT_DICTIONARY.get(kind, kind))
 
     def __str__(self) -> str:
-        """The text that `parse` reads."""
+        """Return the text that `parse` reads."""
         text = f"{self.kind}:{self.columns}x{self.rows}:{1e3 * self.size:g}mm:{1e3 * self.inner:g}mm"
         return text if self.dictionary == _DEFAULT_DICTIONARY.get(self.kind) else f"{text}:{self.dictionary}"
 
@@ -107,7 +107,7 @@ class Board:
 
     @functools.cached_property
     def corners(self) -> np.ndarray:
-        """Corners that are measured, by id, in the board's frame [m]. Shape (n, 3)."""
+        """Corners to detect, by id, in the board's frame [m]. Shape (n, 3)."""
         if self.kind == "charuco":
             x, y = np.meshgrid(np.arange(1, self.columns), np.arange(1, self.rows))
             return self.size * np.stack((x.ravel(), y.ravel(), np.zeros(x.size)), axis=1)
@@ -116,7 +116,7 @@ class Board:
         return (tags[:, None] + square).reshape(-1, 3)
 
     def black_rectangles(self) -> np.ndarray:
-        """The black areas as rectangles (left, top, width, height) in the board's frame [m]. Shape (n, 4)."""
+        """Return the black areas as rectangles (left, top, width, height) in the board's frame [m]. Shape (n, 4)."""
         rectangles = []
         if self.kind == "charuco":
             for row in range(self.rows):
@@ -134,7 +134,7 @@ class Board:
         return np.array(rectangles)
 
     def image(self, pixels_per_meter: float) -> np.ndarray:
-        """A picture of the board with its margin, uint8, shape (height, width)."""
+        """Return a picture of the board with its margin, uint8, shape (height, width)."""
         scale, margin = pixels_per_meter, self.margin
         width, height = (round(scale * (side + 2 * margin)) for side in self.extent)
         picture = np.full((height, width), 255, np.uint8)

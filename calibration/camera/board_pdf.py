@@ -1,4 +1,4 @@
-"""Prints a board to scale."""
+"""PDF of a calibration board, to scale."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from robot_rl.system.atomic_file import writing
 PAGES = {"a4": (210.0, 297.0), "a3": (297.0, 420.0), "letter": (215.9, 279.4)}
 """Width and height [mm]."""
 _UNPRINTED = 5.0
-"""What printers leave blank at the edge of the page [mm]."""
+"""Width of the edge of the page that printers leave blank [mm]."""
 _FOOT = 14.0
 """Room below the board for the ruler and the text [mm]."""
 _MM_PER_INCH = 25.4
 
 
 def write_board_pdf(board: Board, path: Path, page: str = "a4") -> None:
-    """Writes a one-page PDF with the board in its true size and a ruler to check the printer with.
+    """Write a one-page PDF with the board at its true size and a ruler to check the print.
 
     Raises:
-        UnknownNameError: for a page size that we do not know.
+        UnknownNameError: if the page size is not in `PAGES`.
         CalibrationError: if the board does not fit on the page.
         RunDirectoryError: if the file cannot be written.
     """
@@ -48,7 +48,7 @@ def write_board_pdf(board: Board, path: Path, page: str = "a4") -> None:
     axes.set_axis_off()
     left, top = 0.5 * (width - 1e3 * board.extent[0]), 0.5 * (height - _FOOT - 1e3 * board.extent[1])
     patches = [Rectangle((left + 1e3 * x, top + 1e3 * y), 1e3 * w, 1e3 * h) for x, y, w, h in board.black_rectangles()]
-    # A hair's breadth of outline, 0.007 mm, for viewers show gaps between rectangles that only touch.
+    # An outline of 0.007 mm: viewers show gaps between rectangles that only touch.
     axes.add_collection(PatchCollection(patches, facecolor="black", edgecolor="black", linewidth=0.02))
     ruler = height - _UNPRINTED - 4.0
     axes.plot([10, 110], [ruler, ruler], color="black", linewidth=0.5)

@@ -1,7 +1,8 @@
-"""Where a board is, seen by a camera that is known; and the normal equations from which everything larger is built.
+"""Pose of a board from one view of a known camera, and the normal equations of that view.
 
-A small change d of a pose is (translation, rotation vector), applied on the left, `T <- exp(d) T`: in the camera's
-frame. Pixel errors are weighted by Huber's function, so that a corner found in the wrong place counts little.
+The other calibrations build on these normal equations. A small change d of a pose is (translation, rotation vector) in
+the camera's frame; it is applied on the left, `T <- exp(d) T`. Huber's function weights the pixel errors, so that a
+misplaced corner has little influence.
 """
 
 from __future__ import annotations
@@ -16,30 +17,30 @@ from calibration.result import CameraIntrinsics
 from robot_rl.geometry import Pose, quat_from_matrix
 
 HUBER = 1.345
-"""Where Huber's weights begin to fall, in standard deviations: 95 % efficiency for normal errors."""
+"""Error in standard deviations above which Huber's weights fall: 95 % efficiency for normal errors."""
 
 
 def skew(vectors: np.ndarray) -> np.ndarray:
-    """Cross product matrices `[v]x`, shape (..., 3, 3), of vectors of shape (..., 3)."""
+    """Return the cross product matrices `[v]x`, shape (..., 3, 3), of vectors of shape (..., 3)."""
     x, y, z = np.moveaxis(np.asarray(vectors, dtype=float), -1, 0)
     o = np.zeros_like(x)
     return np.stack([np.stack(row, -1) for row in ((o, -z, y), (z, o, -x), (-y, x, o))], -2)
 
 
 def step(d: np.ndarray) -> Pose:
-    """The pose `exp(d)` of a small change (translation [m], rotation vector [rad])."""
+    """Return the pose `exp(d)` of a small change (translation [m], rotation vector [rad])."""
     return Pose.from_rotvec(d[:3], d[3:])
 
 
 def adjoint(T: Pose) -> np.ndarray:
-    """The matrix with `T exp(d) T^-1 = exp(adjoint(T) d)`, for changes (translation, rotation). Shape (6, 6)."""
+    """Return the matrix with `T exp(d) T^-1 = exp(adjoint(T) d)` for small (translation, rotation) d. Shape (6, 6)."""
     R = T.matrix
     return np.block([[R, skew(T.position) @ R], [np.zeros((3, 3)), R]])
 
 
 @dataclass(frozen=True, eq=False)
 class ViewTerms:
-    """A view's part of a least squares problem, at one pose.
+    """Terms of one view in a least squares problem, at one pose of the board.
 
     Attributes:
         errors: Measured minus projected pixels, shape (n, 2).
@@ -59,7 +60,7 @@ class ViewTerms:
 
 
 def view_terms(intrinsics: CameraIntrinsics, view: BoardView, T_camera_board: Pose, noise: float) -> ViewTerms:
-    """The terms of a view, for corners that are measured with this much noise [px]."""
+    """Return the terms of a view; `noise` is the standard deviation of its corners [px]."""
     points = view.points @ T_camera_board.matrix.T + T_camera_board.position
     projected, by_point = intrinsics.project_with_jacobian(points)
     errors = view.pixels - projected
@@ -74,21 +75,21 @@ def view_terms(intrinsics: CameraIntrinsics, view: BoardView, T_camera_board: Po
 
 
 def weighted_product(weights: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Sum over corners of `weight A^T B`, shape (i, j), for weights (n,), A (n, 2, i) and B (n, 2, j)."""
+    """Sum `weight A^T B` over corners, for weights (n,), A (n, 2, i) and B (n, 2, j). Shape (i, j)."""
     rows = 2 * len(weights)
     return (weights[:, None, None] * A).reshape(rows, -1).T @ B.reshape(rows, -1)
 
 
 def board_pose(intrinsics: CameraIntrinsics, view: BoardView, noise: float = 0.3) -> tuple[Pose, ViewTerms]:
-    """Pose of the board in the camera's frame, and its terms there.
+    """Return the pose of the board in the camera's frame, and the terms of the view there.
 
-    A plane seen from far has two poses that look almost alike (Collins and Bartoli, IPPE, 2014); both are refined, and
-    the one that fits better is taken.
+    A distant plane has two poses with almost the same picture (Collins and Bartoli, IPPE, 2014). Both are refined, and
+    the better fit is returned.
 
     Args:
-        intrinsics: Of the camera.
-        view: What it saw.
-        noise: Of the corners, at which Huber's weights begin to fall [px].
+        intrinsics: Camera and lens.
+        view: View of the board.
+        noise: Standard deviation of the corners, the unit of Huber's weights [px].
 
     Raises:
         BadViewError: if no pose fits.
@@ -115,7 +116,7 @@ def board_pose(intrinsics: CameraIntrinsics, view: BoardView, noise: float = 0.3
 
 
 def refine_pose(intrinsics: CameraIntrinsics, view: BoardView, T: Pose, noise: float) -> tuple[Pose, ViewTerms]:
-    """The pose with the least cost near `T`, by Levenberg and Marquardt, and its terms there."""
+    """Return the pose with the least cost near `T`, by Levenberg and Marquardt, and the terms of the view there."""
     terms, damping = view_terms(intrinsics, view, T, noise), 1e-6
     for _ in range(20):
         if not np.isfinite(terms.cost):

@@ -1,14 +1,14 @@
-"""Corners of a chessboard from the edges that meet in them, to a few hundredths of a pixel.
+"""Refinement of chessboard corners from the edges that meet in them, to a few hundredths of a pixel.
 
-The usual refinement (Foerstner and Guelch 1987, OpenCV's `cornerSubPix`) looks for the point q that all brightness
-gradients g in a window point away from, `sum g g^T (q - p) = 0` over its pixels p. On a ChArUco board a square window
-takes in the markers, whose edges do not meet in the corner: on tilted boards it moves by tenths of a pixel. Here the
-window is a cross of narrow bands along the four edges, as the neighbouring corners say they run; it leaves the
-markers out and makes use of more than half of every edge.
+The usual refinement (Foerstner and Guelch 1987, OpenCV's `cornerSubPix`) solves for the point q that is orthogonal to
+all brightness gradients g in a window, `sum g g^T (q - p) = 0` over its pixels p. On a ChArUco board a square window
+contains markers, whose edges do not meet in the corner: on tilted boards the result moves by tenths of a pixel. Here
+the window is a cross of narrow bands along the four edges, whose directions follow from the neighbouring corners. It
+excludes the markers and uses more than half of every edge.
 
-A lens bends the edges: 30 px away from a corner, barrel distortion may have taken them a fifth of a pixel off their
-tangent, to the same side on both ends, and the corner would be found beside where it is. So the bands follow the edges
-as bent as the neighbours say they are, and places and gradients count as if the edges had been straightened.
+A lens bends the edges: 30 px from a corner, barrel distortion moves them a fifth of a pixel off their tangent, to the
+same side at both ends, which would bias the corner. Therefore the bands follow the curvature that is estimated from the
+neighbours, and places and gradients are used as if the edges were straight.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ import cv2
 import numpy as np
 
 _ALONG = 0.6
-"""How far the bands reach, in sides of a square: the next corner is at 1."""
+"""Length of the bands on each side of the corner, in sides of a square: the next corner is at 1."""
 _FADE = 0.1
-"""The last part of that, over which the weight falls to 0."""
+"""Length of the last part, over which the weight falls to 0, in sides of a square."""
 _BAND, _LEAST_BAND = 2.0, 1.0
-"""Half the width of the bands, at most and at least [px]; an edge is about three pixels wide."""
+"""Largest and smallest half width of the bands [px]; an edge is about three pixels wide."""
 _SLACK = 1.5
-"""Between a band and the markers [px]: their blur."""
+"""Gap between a band and the markers, because of their blur [px]."""
 _STEPS, _ACROSS = 31, 11
-"""Samples along a band, and across it."""
+"""Number of samples along a band and across it."""
 _NEIGHBOURHOOD = 1.5
-"""Standard deviation of the weight of neighbours, in sides of a square."""
+"""Standard deviation of the Gaussian weight of neighbours, in sides of a square."""
 _FARTHEST = 3.0
-"""A corner that moves by more was no corner [px]."""
+"""Largest change of a corner [px]; a larger one is discarded."""
 _ITERATIONS, _CONVERGED = 6, 2e-3
 
 
 def refine_corners(grey: np.ndarray, points: np.ndarray, pixels: np.ndarray, side: float, margin: float) -> np.ndarray:
-    """Where corners are, more exactly.
+    """Refine the places of corners.
 
     Args:
         grey: The picture, uint8, shape (height, width).
-        points: Where the corners are on the board [m], shape (n, 2).
-        pixels: Where they are in the picture, to about a pixel, shape (n, 2).
-        side: Of a square [m].
-        margin: Between the edges of a square and the marker in it [m].
+        points: Corners on the board [m], shape (n, 2).
+        pixels: Corners in the picture, to about a pixel, shape (n, 2).
+        side: Side of a square [m].
+        margin: Gap between the edge of a square and the marker in it [m].
 
     Returns:
-        Pixels, shape (n, 2); those given where neighbours or the picture do not tell more.
+        Pixels, shape (n, 2); a corner that cannot be refined keeps its place.
     """
     maps, bends = _local_maps(points / side, pixels)
     chosen = np.flatnonzero(np.isfinite(maps).all(axis=(1, 2)))
@@ -62,7 +62,7 @@ def refine_corners(grey: np.ndarray, points: np.ndarray, pixels: np.ndarray, sid
         g = band.straightened(np.stack([cv2.remap(slope, x, y, cv2.INTER_LINEAR) for slope in slopes], axis=2))
         normal = np.einsum("nk,nki,nkj->nij", band.weights, g, g)
         right = np.einsum("nk,nki,nk->ni", band.weights, g, (g * band.straight).sum(axis=2))
-        # The least gradient that counts keeps a corner without edges where it is.
+        # The regularisation keeps a corner without edges at its place.
         change = np.linalg.solve(normal + np.eye(2), right[:, :, None])[:, :, 0]
         here[active] += change
         moving = np.linalg.norm(change, axis=1) > _CONVERGED
@@ -76,11 +76,11 @@ def refine_corners(grey: np.ndarray, points: np.ndarray, pixels: np.ndarray, sid
 
 
 def _local_maps(points: np.ndarray, pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How the picture follows the board around each point, as the neighbours say; places on the board in sides.
+    """Estimate the map from board to picture around each point from its neighbours; places on the board in sides.
 
     Returns:
-        First derivatives of the pixels, shape (n, 2, 2), NaN where there are too few neighbours; and second ones,
-        pixel by axis of the board, shape (n, 2, 2), 0 where there are too few for these.
+        First derivatives of the pixels, shape (n, 2, 2), NaN where there are too few neighbours; and second
+        derivatives, pixel by axis of the board, shape (n, 2, 2), 0 where there are too few neighbours for them.
     """
     maps, bends = np.full((len(points), 2, 2), np.nan), np.zeros((len(points), 2, 2))
     for i, point in enumerate(points):
@@ -101,10 +101,10 @@ class _Bands:
     """Samples around corners, k for each of n.
 
     Attributes:
-        offsets: Where they are [px], shape (n, k, 2).
-        straight: Where they would be if the edges were straight [px], shape (n, k, 2).
+        offsets: Places relative to the corner [px], shape (n, k, 2).
+        straight: The same if the edges were straight [px], shape (n, k, 2).
         weights: Shape (n, k).
-        shear: By how much a gradient across the edge has to be turned along it to straighten it, shape (n, k, 2, 2).
+        shear: Change of a gradient that straightens the edge, shape (n, k, 2, 2).
     """
 
     offsets: np.ndarray
@@ -113,16 +113,16 @@ class _Bands:
     shear: np.ndarray
 
     def only(self, chosen: np.ndarray) -> _Bands:
-        """Those of some corners."""
+        """Return the samples of some corners."""
         return _Bands(self.offsets[chosen], self.straight[chosen], self.weights[chosen], self.shear[chosen])
 
     def straightened(self, gradients: np.ndarray) -> np.ndarray:
-        """Gradients, shape (n, k, 2), of the picture in which the edges are straight."""
+        """Return the gradients, shape (n, k, 2), of the picture in which the edges are straight."""
         return gradients + np.einsum("nkij,nkj->nki", self.shear, gradients)
 
 
 def _bands(maps: np.ndarray, bends: np.ndarray, margin: float) -> _Bands:
-    """Samples along both edges through each corner; the arguments are as `_local_maps` gives them."""
+    """Return samples along both edges through each corner; `maps` and `bends` come from `_local_maps`."""
     along = np.linspace(-_ALONG, _ALONG, _STEPS)
     across = np.linspace(-_BAND - 0.5, _BAND + 0.5, _ACROSS)
     area = np.abs(np.linalg.det(maps))

@@ -1,9 +1,7 @@
 """Calibration of a camera's intrinsics from pictures of a board, with the uncertainty of every number.
 
-All numbers of the camera and the pose of the board in every view are fitted together (bundle adjustment), for any model
-of `calibration.result.lens`. Corners and views that do not fit are left out, with the reason.
-
-How pixels change with the numbers of a camera model.
+Bundle adjustment fits all parameters of the camera and the pose of the board in every view together, for any model of
+`calibration.result.lens`. Corners and views that do not fit are left out, with the reason.
 """
 
 from __future__ import annotations
@@ -22,11 +20,11 @@ from robot_rl.geometry import Pose
 
 
 def parameter_derivative(intrinsics: CameraIntrinsics, points: np.ndarray) -> np.ndarray:
-    """Derivative of the pixels by (fx, fy, cx, cy, *distortion).
+    """Return the derivative of the pixels by (fx, fy, cx, cy, *distortion).
 
     Args:
-        intrinsics: Of the camera.
-        points: In the optical frame [m], shape (n, 3).
+        intrinsics: Camera and lens.
+        points: Points in the optical frame [m], shape (n, 3).
 
     Returns:
         Shape (n, 2, 4 + number of distortion coefficients).
@@ -41,28 +39,28 @@ def parameter_derivative(intrinsics: CameraIntrinsics, points: np.ndarray) -> np
 
 MIN_VIEWS = 8
 MAX_FOCAL_SIGMA, MAX_CENTER_SIGMA = 1.5e-3, 1.0
-"""Largest standard deviation that is good enough: of the focal length, relative, and of the principal point [px]."""
+"""Largest accepted standard deviation: of the focal length, relative, and of the principal point [px]."""
 MIN_TILT = np.radians(10.0)
-"""Spread of the board's directions below which the focal length cannot be told from the distance [rad]."""
+"""Spread of the board's directions below which focal length and distance cannot be separated [rad]."""
 MAX_REJECTED = 0.34
-"""Share of the views that may be left out."""
+"""Largest share of the views that may be left out."""
 _DISTORTION_PRIOR = 1.0
-"""Standard deviation that is assumed of distortion coefficients: real lenses keep well below, and without it, the
-numerator and denominator of the rational model may grow together without end."""
+"""Prior standard deviation of distortion coefficients. Real lenses stay well below; without a prior, the numerator and
+denominator of the rational model may grow together without bound."""
 _FOCAL_GUESSES = np.geomspace(0.25, 3.0, 14)
-"""In widths of the picture."""
+"""Start values of the focal length, in widths of the picture."""
 
 
 @dataclass(frozen=True, eq=False)
 class IntrinsicsFit:
-    """A calibration with all that a report shows.
+    """A calibration of intrinsics and everything that its report shows.
 
     Attributes:
-        result: What goes into the file.
-        quality: Whether to use it.
-        views: The views that count, with the corners that count.
-        boards: T_camera_board of each.
-        errors: Measured minus projected pixels of each, shape (n, 2).
+        result: The content of the result file.
+        quality: Whether the result is good enough to be used.
+        views: The views in use, with the corners in use.
+        boards: T_camera_board of each view.
+        errors: Measured minus projected pixels of each view, shape (n, 2).
     """
 
     result: CameraIntrinsics
@@ -80,28 +78,27 @@ def calibrate_intrinsics(
     rejected: Mapping[str, str] | None = None,
     start: CameraIntrinsics | None = None,
 ) -> IntrinsicsFit:
-    """Fits a camera model.
+    """Fit a camera model to views of a board.
 
     Args:
         views: Pictures of one board.
         camera: Name or serial number of the camera.
         model: Key of `calibration.result.lens.COEFFICIENTS`.
-        rejected: Pictures that were of no use, and why; for the record.
-        start: Where to start from, e.g. a fit of fewer views; None looks for a start.
+        rejected: Pictures that were rejected before, and why; they are recorded.
+        start: Start values, e.g. a fit of fewer views; None searches for them.
 
     Raises:
-        CalibrationError: if the views cannot answer the question: too few, of several sizes, all alike, or without a
-            camera that fits them.
+        CalibrationError: if there are too few views, they have several sizes, or no camera fits them.
     """
     left_out = dict(rejected or {})
     _check_sizes(views)
     if len(views) < MIN_VIEWS:
         raise CalibrationError(
             f"{len(views)} usable views, needed are {MIN_VIEWS}, better 25"
-            + (f"; of no use were: {reasons(left_out)}" if left_out else "")
+            + (f"; rejected: {reasons(left_out)}" if left_out else "")
         )
     total = len(views)
-    noise = 0.5  # [px]; until the data say more
+    noise = 0.5  # [px]; the initial value
     intrinsics = start or _start(views, camera, model, noise)
     try:
         boards = [board_pose(intrinsics, view, noise)[0] for view in views]
@@ -125,14 +122,14 @@ def calibrate_intrinsics(
 
 
 def tilt_spread(boards: Sequence[Pose]) -> float:
-    """Root mean square angle between the board's normal in the camera's frame and its mean over the views [rad]."""
+    """Return the root mean square angle between the board's normal in the camera's frame and its mean [rad]."""
     normals = np.array([T.matrix[:, 2] for T in boards])
     mean = normals.mean(axis=0)
     return float(np.sqrt(np.mean(np.arccos(np.clip(normals @ mean / np.linalg.norm(mean), -1.0, 1.0)) ** 2)))
 
 
 def coverage(views: Sequence[BoardView], columns: int = 8, rows: int = 6) -> np.ndarray:
-    """How many corners lie in each cell of a grid over the picture, shape (rows, columns)."""
+    """Count the corners in each cell of a grid over the picture, shape (rows, columns)."""
     width, height = views[0].size
     pixels = np.concatenate([view.pixels for view in views]) + 0.5
     counts, _, _ = np.histogram2d(pixels[:, 1], pixels[:, 0], (rows, columns), ((0, height), (0, width)))
@@ -147,7 +144,7 @@ def _check_sizes(views: Sequence[BoardView]) -> None:
 
 
 def _start(views: Sequence[BoardView], camera: str, model: str, noise: float) -> CameraIntrinsics:
-    """The camera without distortion that fits a few views best, over a range of focal lengths."""
+    """Find the camera without distortion that fits a few views best, over a range of focal lengths."""
     width, height = views[0].size
     few = [views[i] for i in np.unique(np.linspace(0, len(views) - 1, MIN_VIEWS).astype(int))]
     best: tuple[float, CameraIntrinsics] | None = None
@@ -170,7 +167,7 @@ def _start(views: Sequence[BoardView], camera: str, model: str, noise: float) ->
 def _adjust(
     intrinsics: CameraIntrinsics, views: Sequence[BoardView], boards: Sequence[Pose], noise: float
 ) -> tuple[CameraIntrinsics, list[Pose], list[ViewTerms], np.ndarray]:
-    """Levenberg and Marquardt over camera and poses, the poses eliminated by Schur's complement.
+    """Minimise over camera and poses by Levenberg and Marquardt; Schur's complement eliminates the poses.
 
     Returns:
         The camera, the poses, the terms of each view, and the covariance of the camera's numbers.
@@ -212,7 +209,7 @@ class _State:
         self.cost = sum(t.cost for t in self.terms) + 0.5 * float(self._prior @ intrinsics.vector**2)
 
     def normal(self, damping: float) -> tuple[np.ndarray, np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
-        """Normal equations of the camera with the poses eliminated, and for each pose `H^-1 g` and `H^-1 B^T`."""
+        """Return the normal equations of the camera without the poses, and for each pose `H^-1 g` and `H^-1 B^T`."""
         A, b = np.diag(self._prior), -self._prior * self.intrinsics.vector
         poses, reduced, correction = [], np.zeros_like(A), np.zeros_like(b)
         for view, T, terms in zip(self._views, self.boards, self.terms, strict=True):
@@ -228,7 +225,7 @@ class _State:
         return A + damping * np.diag(np.diag(A)) - reduced, b - correction, poses
 
     def moved(self, damping: float) -> _State | None:
-        """After one step; None if there is no camera there."""
+        """Return the state after one step; None if its parameters are not those of a camera."""
         schur, b, poses = self.normal(damping)
         try:
             change = np.linalg.solve(schur, b)
@@ -248,7 +245,7 @@ def _rms(terms: Sequence[ViewTerms]) -> float:
 
 
 def _noise(terms: Sequence[ViewTerms], parameters: int) -> float:
-    """Standard deviation of a corner's coordinate, those that are wrong altogether aside [px]."""
+    """Return the standard deviation of a corner's coordinate, without outliers [px]."""
     errors = np.concatenate([t.errors for t in terms])
     rough = 1.4826 * float(np.median(np.abs(errors)))
     clear = np.linalg.norm(errors, axis=1) < 5.0 * rough
@@ -259,7 +256,7 @@ def _noise(terms: Sequence[ViewTerms], parameters: int) -> float:
 def _leave_out(
     views: Sequence[BoardView], boards: Sequence[Pose], terms: Sequence[ViewTerms], rejected: dict[str, str]
 ) -> tuple[list[BoardView], list[Pose], bool]:
-    """Leaves out corners far from where they should be, and views that are worse than the others altogether."""
+    """Leave out misplaced corners, and views that fit worse than the others."""
     spreads = np.array([np.median(np.linalg.norm(t.errors, axis=1)) for t in terms])
     typical = float(np.median(spreads))
     limit = max(6.0 * typical, 0.3)  # [px]; a Rayleigh variable exceeds 6 medians once in 10^11

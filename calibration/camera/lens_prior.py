@@ -1,4 +1,4 @@
-"""What an earlier calibration knows of a lens, for a fit that may correct the lens within that."""
+"""Prior of a lens from an earlier calibration, for a fit that may correct the lens within its uncertainty."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 from calibration.result import CameraIntrinsics
 
 _LEAST = 1e-12
-"""Variance, relative to the largest, below which a direction counts as known exactly: rounding of the covariance."""
+"""Variance, relative to the largest, below which a direction is exactly known: rounding of the covariance."""
 
 
 @dataclass(frozen=True, eq=False)
 class LensPrior:
-    """A lens and how it may differ from what was calibrated.
+    """A lens and the directions in which it is uncertain.
 
     Attributes:
-        intrinsics: The most likely numbers.
+        intrinsics: The most likely parameters.
         directions: Changes of `intrinsics.vector` of one standard deviation each, independent of each other, shape
-            (numbers, m). m is 0 if the covariance is not known: the lens is then taken as given.
+            (parameters, m). m is 0 if the covariance is not known: the lens is then fixed.
     """
 
     intrinsics: CameraIntrinsics
@@ -27,7 +27,7 @@ class LensPrior:
 
     @classmethod
     def from_intrinsics(cls, intrinsics: CameraIntrinsics) -> LensPrior:
-        """What intrinsics with their covariance say."""
+        """Make the prior of intrinsics with their covariance."""
         sigma = intrinsics.sigma
         if sigma is None:
             return cls(intrinsics, np.zeros((len(intrinsics.vector), 0)))
@@ -37,15 +37,15 @@ class LensPrior:
         return cls(intrinsics, unit[:, None] * axes[:, free] * np.sqrt(variances[free]))
 
     def moved(self, deviations: np.ndarray) -> CameraIntrinsics:
-        """The lens that is so many standard deviations away along each direction, shape (m,)."""
+        """Return the lens that is this many standard deviations away along each direction, shape (m,)."""
         return self.intrinsics.with_vector(self.intrinsics.vector + self.directions @ deviations)
 
     def corrected(self, deviations: np.ndarray, covariance: np.ndarray, rms: float) -> CameraIntrinsics:
-        """The lens after a fit.
+        """Return the lens after a fit.
 
         Args:
-            deviations: What the fit found, shape (m,).
-            covariance: Of the deviations, shape (m, m).
+            deviations: Result of the fit in standard deviations, shape (m,).
+            covariance: Covariance of the deviations, shape (m, m).
             rms: Reprojection error of the fit [px].
         """
         if self.directions.shape[1] == 0:

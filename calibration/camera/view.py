@@ -1,4 +1,4 @@
-"""One picture of a board: which of its corners are where, or why the picture is of no use."""
+"""Detection of a board in a picture: ids and places of its corners, or the reason why the picture is rejected."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from calibration.camera.corner_refinement import refine_corners
 from robot_rl.errors import CalibrationError
 
 MIN_CORNERS = 8
-"""Corners that a view needs: a pose has six unknowns, and some shall be left to tell good from bad."""
+"""Least corners of a view: a pose has six unknowns, and the redundancy is needed to detect outliers."""
 MAX_EDGE_WIDTH = 6.0
-"""Width of an edge [px] above which a picture counts as blurred: corners are no longer found to a tenth of a pixel."""
+"""Width of an edge above which a picture is blurred: corners are no longer accurate to a tenth of a pixel [px]."""
 
 
 class BadViewError(CalibrationError):
-    """A picture that cannot be used; the message is the reason."""
+    """Error for a picture that cannot be used; the message is the reason."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,10 +27,10 @@ class BoardView:
     """Corners of a board in a picture.
 
     Attributes:
-        name: What the picture is called, e.g. its file.
+        name: Name of the picture, e.g. its file.
         size: Width and height of the picture [px].
-        ids: Which corners of the board, shape (n,).
-        pixels: Where they are, shape (n, 2).
+        ids: Ids of the detected corners of the board, shape (n,).
+        pixels: Their places in the picture [px], shape (n, 2).
         points: The same corners in the board's frame [m], shape (n, 3).
     """
 
@@ -41,15 +41,15 @@ class BoardView:
     points: np.ndarray
 
     def only(self, keep: np.ndarray) -> BoardView:
-        """The view with some of its corners."""
+        """Return the view with some of its corners."""
         return BoardView(self.name, self.size, self.ids[keep], self.pixels[keep], self.points[keep])
 
 
 class BoardDetector:
-    """Finds a board in pictures.
+    """Detector of a board in pictures.
 
     Args:
-        board: Which.
+        board: The board.
     """
 
     def __init__(self, board: Board) -> None:
@@ -66,14 +66,14 @@ class BoardDetector:
             self._markers = cv2.aruco.ArucoDetector(dictionary, parameters)
 
     def detect(self, image: np.ndarray, name: str) -> BoardView:
-        """Where the corners of the board are.
+        """Detect the corners of the board.
 
         Args:
             image: uint8, shape (height, width) or (height, width, 3) in RGB.
-            name: What to call the picture.
+            name: Name of the picture.
 
         Raises:
-            BadViewError: if there is no board, too little of one, or the picture is mirrored or blurred.
+            BadViewError: if the board or too much of it is missing, or the picture is mirrored or blurred.
         """
         if image.dtype != np.uint8 or image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] != 3):
             raise BadViewError(f"is no 8-bit grey or RGB picture: {image.dtype}, shape {image.shape}")
@@ -81,7 +81,7 @@ class BoardDetector:
         ids, pixels = self._find(grey)
         if len(ids) < MIN_CORNERS:
             if len(self._find(np.ascontiguousarray(grey[:, ::-1]))[0]) >= MIN_CORNERS:
-                raise BadViewError("is mirrored: the board is found in its mirror image; switch the camera's flip off")
+                raise BadViewError("is mirrored: its mirror image shows the board; switch off the flip of the camera")
             if (width := _sharpest(grey)) > MAX_EDGE_WIDTH:
                 raise BadViewError(
                     f"is blurred: its sharpest edges are {width:.1f} px wide; hold still, focus, add light"
@@ -95,7 +95,7 @@ class BoardDetector:
         return BoardView(name, (grey.shape[1], grey.shape[0]), ids, pixels, self.board.corners[ids])
 
     def _find(self, grey: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Ids, shape (n,), and pixels, shape (n, 2), of the corners, sorted by id."""
+        """Return ids, shape (n,), and pixels, shape (n, 2), of the corners, sorted by id."""
         if self.board.kind == "charuco":
             corners, found, _, _ = self._charuco.detectBoard(grey)
             if found is None or len(found) == 0:
@@ -112,7 +112,7 @@ class BoardDetector:
             if not on_board:
                 return np.zeros(0, int), np.zeros((0, 2))
             ids = np.concatenate([4 * int(found.ravel()[i]) + np.arange(4) for i in on_board])
-            # This refinement counts from the corner of the first pixel, everything else from its centre.
+            # This refinement measures from the corner of the first pixel, everything else from its centre.
             pixels = np.concatenate([quads[i].reshape(4, 2).astype(float) for i in on_board]) - 0.5
         # The refinement may push a corner out of the picture, and reflections may show a marker twice.
         inside = ((pixels >= 0) & (pixels <= [grey.shape[1] - 1, grey.shape[0] - 1])).all(axis=1)
@@ -123,7 +123,7 @@ class BoardDetector:
 
 
 def edge_width(grey: np.ndarray, pixels: np.ndarray, reach: int = 6) -> float:
-    """How wide the edges at corners are, in the median [px]: the contrast there over the steepest slope."""
+    """Return the median width of the edges at corners [px]: the contrast there over the steepest slope."""
     slope = _slope(grey)
     widths = []
     for x, y in np.rint(pixels).astype(int):
@@ -136,16 +136,16 @@ def edge_width(grey: np.ndarray, pixels: np.ndarray, reach: int = 6) -> float:
 
 
 def _sharpest(grey: np.ndarray) -> float:
-    """How wide the sharpest edges of a picture are [px]."""
+    """Return the width of the sharpest edges of a picture [px]."""
     low, high = np.percentile(grey, (1, 99))
     return float((high - low) / max(float(np.percentile(_slope(grey), 99.8)), 1e-3))
 
 
 def _slope(grey: np.ndarray) -> np.ndarray:
-    """Steepness of the brightness [1/px], shape (height, width)."""
+    """Return the steepness of the brightness [1/px], shape (height, width)."""
     return np.hypot(cv2.Sobel(grey, cv2.CV_32F, 1, 0, scale=1 / 8), cv2.Sobel(grey, cv2.CV_32F, 0, 1, scale=1 / 8))
 
 
 def reasons(rejected: Mapping[str, str]) -> str:
-    """What was left out and why, in a line."""
+    """Return one line with the names of what was left out, and why."""
     return "; ".join(f"{name}: {reason}" for name, reason in rejected.items())

@@ -1,1 +1,1 @@
-"""A calibration session on a live robot, step by step."""
+"""Guided calibration: advice after each frame, and a session with a live robot."""

@@ -1,6 +1,6 @@
-"""The guided flow: frames go in one by one, and it says what is there, what is missing and when it is enough.
+"""Guided collection of frames: each frame is accepted or rejected, and advice on the next one is returned.
 
-The command line feeds recorded pictures, a node feeds live ones. Only what was accepted is kept.
+The command line passes recorded pictures, a node passes live ones. Only accepted frames are kept.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from robot_rl.errors import CalibrationError
 from robot_rl.geometry import Pose
 
 _REFIT_EVERY = 5
-"""New views between two fits: often enough to see progress, rarely enough not to wait for it."""
+"""Number of accepted frames between two fits: a compromise of early progress and computing time."""
 _ENOUGH_VIEWS = 15
 _COVERED = 0.7
-"""Share of the picture's cells that corners must have been in."""
+"""Least share of the picture's cells that contain corners."""
 _SAME_PIXELS = 0.02
-"""Views whose corners differ by less than this share of the picture's width are one view."""
+"""Views whose corners differ by less than this share of the picture's width are similar."""
 
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """What the flow says after a frame.
+    """Result of one frame, and what to do next.
 
     Attributes:
-        accepted: Whether the frame counts.
-        reason: Why not; empty if it does.
-        views: How many count so far.
+        accepted: Whether the frame is in use.
+        reason: Why it was rejected; empty if it was accepted.
+        views: Number of accepted frames so far.
         coverage: Corners per cell of a grid over the picture, shape (rows, columns).
         rms: Reprojection error so far [px]; None before the first fit.
-        enough: Whether one can stop.
-        next: What to do now.
+        enough: Whether the frames suffice.
+        next: Instruction for the operator.
     """
 
     accepted: bool
@@ -55,7 +55,7 @@ class Advice:
     next: str
 
     def summary(self) -> str:
-        """For a person."""
+        """Return one line of text for the operator."""
         if not self.accepted:
             return f"left out: {self.reason}"
         rms = f", error {self.rms:.2f} px" if self.rms is not None else ""
@@ -67,37 +67,37 @@ F = TypeVar("F", IntrinsicsFit, HandEyeFit)
 
 
 class _Flow(ABC, Generic[F]):
-    """What both flows do: refuse frames by name, and fit now and then what has come so far."""
+    """Base class: record rejected frames by name, and refit after every few accepted frames."""
 
     least: ClassVar[int]
-    """Frames that a fit needs."""
+    """Least number of frames of a fit."""
 
     def __init__(self, board: Board) -> None:
         self._detector = BoardDetector(board)
         self.rejected: dict[str, str] = {}
-        """Frames that do not count, and why."""
+        """Rejected frames, and why."""
         self._fit: F | None = None
         self._problem = ""
 
     @property
     def fit(self) -> F | None:
-        """The newest fit: what a planner can propose poses from."""
+        """The newest fit; None before the first, or if it failed."""
         return self._fit
 
     @abstractmethod
     def finish(self) -> F:
-        """The calibration from all frames that count."""
+        """Return the calibration from all accepted frames."""
 
     @abstractmethod
     def _advice(self, reason: str) -> Advice:
-        """What to say after a frame that was refused for that reason, or taken if it is empty."""
+        """Return the advice after a frame; an empty `reason` means that it was accepted."""
 
     def _reject(self, name: str, reason: str) -> Advice:
         self.rejected[name] = reason
         return self._advice(reason)
 
     def _accept(self, count: int) -> Advice:
-        """The frame that was added as number `count` counts."""
+        """Register accepted frame number `count`, and refit when it is time."""
         if count >= self.least and count % _REFIT_EVERY == 0:
             try:
                 self._fit, self._problem = self.finish(), ""
@@ -107,13 +107,13 @@ class _Flow(ABC, Generic[F]):
 
 
 class IntrinsicsFlow(_Flow[IntrinsicsFit]):
-    """Collects views for intrinsics.
+    """Collection of views for intrinsics.
 
     Args:
-        board: Which board is shown.
+        board: The board in the pictures.
         camera: Name or serial number of the camera.
         model: Key of `calibration.result.lens.COEFFICIENTS`.
-        skip_similar: Whether a view that hardly differs from one that counts is left out, as for a live camera.
+        skip_similar: Whether to reject a view that is similar to an accepted one, as for a live camera.
     """
 
     least = MIN_VIEWS
@@ -124,11 +124,11 @@ class IntrinsicsFlow(_Flow[IntrinsicsFit]):
         self.views: list[BoardView] = []
 
     def add(self, image: np.ndarray, name: str) -> Advice:
-        """Takes a frame in.
+        """Process a frame.
 
         Args:
-            image: uint8, shape (height, width, 3), RGB, or grey without the last.
-            name: What to call it.
+            image: RGB, uint8, shape (height, width, 3), or grey, shape (height, width).
+            name: Name of the frame.
         """
         try:
             view = self._detector.detect(image, name)
@@ -140,10 +140,10 @@ class IntrinsicsFlow(_Flow[IntrinsicsFit]):
         return self._accept(len(self.views))
 
     def finish(self) -> IntrinsicsFit:
-        """The calibration from all views that count.
+        """Return the calibration from all accepted views.
 
         Raises:
-            CalibrationError: as `calibrate_intrinsics` says.
+            CalibrationError: see `calibrate_intrinsics`.
         """
         start = self._fit.result if self._fit is not None else None
         return calibrate_intrinsics(self.views, self._camera, self._model, rejected=self.rejected, start=start)
@@ -170,13 +170,13 @@ class IntrinsicsFlow(_Flow[IntrinsicsFit]):
 
 
 class HandEyeFlow(_Flow[HandEyeFit]):
-    """Collects views and poses of the arm for a hand-eye calibration.
+    """Collection of views and poses of the arm for a hand-eye calibration.
 
     Args:
-        board: Which board is shown.
-        intrinsics: Of the camera.
+        board: The board in the pictures.
+        intrinsics: Camera and lens.
         mounting: `eye_in_hand` or `eye_to_hand`.
-        robot: Which arm and tool.
+        robot: Name of the arm and tool.
     """
 
     least = MIN_POSES
@@ -187,10 +187,10 @@ class HandEyeFlow(_Flow[HandEyeFit]):
         self.sightings: list[Sighting] = []
 
     def add(self, image: np.ndarray, name: str, T_base_tcp: Pose) -> Advice:
-        """Takes a frame in, with the pose of the arm, at rest, when it was taken.
+        """Process a frame; `T_base_tcp` is the pose of the resting arm at that time.
 
         Raises:
-            CalibrationError: if the picture is not of the size that the intrinsics are for.
+            CalibrationError: if the size of the picture differs from that of the intrinsics.
         """
         self._intrinsics.require(size=(image.shape[1], image.shape[0]))
         try:
@@ -201,15 +201,15 @@ class HandEyeFlow(_Flow[HandEyeFit]):
         return self.add_sighting(Sighting(view, T_base_tcp))
 
     def add_sighting(self, sighting: Sighting) -> Advice:
-        """Takes in what was seen already, e.g. for the intrinsics."""
+        """Accept a view that was detected before, e.g. for the intrinsics."""
         self.sightings.append(sighting)
         return self._accept(len(self.sightings))
 
     def finish(self) -> HandEyeFit:
-        """The calibration from all views that count.
+        """Return the calibration from all accepted views.
 
         Raises:
-            CalibrationError: as `calibrate_hand_eye` says.
+            CalibrationError: see `calibrate_hand_eye`.
         """
         return calibrate_hand_eye(self._intrinsics, self.sightings, self._mounting, self._robot, rejected=self.rejected)
 
@@ -235,7 +235,7 @@ class HandEyeFlow(_Flow[HandEyeFit]):
 
 
 def _same(a: BoardView, b: BoardView) -> bool:
-    """Whether two views show the board in nearly the same place."""
+    """Return whether two views show the board in nearly the same place."""
     _, i, j = np.intersect1d(a.ids, b.ids, return_indices=True)
     if len(i) < 0.8 * max(len(a.ids), len(b.ids)):
         return False
@@ -243,7 +243,7 @@ def _same(a: BoardView, b: BoardView) -> bool:
 
 
 def _empty_place(cells: np.ndarray) -> str:
-    """Which part of the picture has the most empty cells, in words."""
+    """Return the name of the part of the picture with the most empty cells."""
     rows, columns = cells.shape
     parts = {
         "left": cells[:, : columns // 3],

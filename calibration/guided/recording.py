@@ -1,7 +1,7 @@
-"""Reads what was recorded for a calibration: folders of pictures and tables (CSV) with a header.
+"""Recordings for a calibration: folders of pictures, and tables (CSV) with a header.
 
-A table says in its first line what its columns are; poses are `x y z` [m] and `qw qx qy qz`, of the tcp in the base
-frame, and times are `stamp` [ns]. More columns do no harm.
+The first line of a table names its columns. Poses are `x y z` [m] and `qw qx qy qz`, of the tcp in the base frame;
+times are `stamp` [ns]. Other columns are ignored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ POSE_COLUMNS = ("x", "y", "z", "qw", "qx", "qy", "qz")
 
 
 def picture_files(paths: Iterable[Path]) -> list[Path]:
-    """Pictures among files and in folders, each folder's by name.
+    """List the pictures among files and in folders; those of a folder are sorted by name.
 
     Raises:
         DataError: if there are none, or a path does not exist.
@@ -37,12 +37,12 @@ def picture_files(paths: Iterable[Path]) -> list[Path]:
         else:
             raise DataError(f"{path}: no such file or folder")
     if not files:
-        raise DataError(f"no pictures ({', '.join(PICTURES)}) in {', '.join(map(str, paths)) or 'what was given'}")
+        raise DataError(f"no pictures ({', '.join(PICTURES)}) in {', '.join(map(str, paths)) or 'the given paths'}")
     return files
 
 
 def read_picture(path: Path) -> np.ndarray:
-    """A picture as RGB, uint8, shape (height, width, 3).
+    """Read a picture as RGB, uint8, shape (height, width, 3).
 
     Raises:
         DataError: if it cannot be read.
@@ -58,7 +58,7 @@ def read_picture(path: Path) -> np.ndarray:
 
 
 def read_table(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Rows of a table with their line number.
+    """Yield the rows of a table with their line numbers.
 
     Raises:
         DataError: if it cannot be read or lacks a column.
@@ -80,7 +80,7 @@ def read_table(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[s
 
 
 def read_poses(path: Path) -> dict[str, Pose]:
-    """Poses of the tcp by the name of the picture, from a table `image,x,y,z,qw,qx,qy,qz`.
+    """Read poses of the tcp by the name of the picture, from a table `image,x,y,z,qw,qx,qy,qz`.
 
     Raises:
         DataError: if a row is wrong, or a picture appears twice.
@@ -96,30 +96,30 @@ def read_poses(path: Path) -> dict[str, Pose]:
 
 
 class SightingRecorder:
-    """Writes a folder that `robot-rl calibrate hand-eye` reads: pictures, and `poses.csv`.
+    """Writer of a folder that `robot-rl calibrate hand-eye` reads: pictures, and `poses.csv`.
 
     Args:
-        folder: Is made; must not be there yet.
+        folder: New folder to create.
 
     Raises:
-        RunDirectoryError: if it is, or cannot be written.
+        RunDirectoryError: if the folder exists or cannot be written.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.count = 0
-        """How many pictures are in it."""
+        """Number of pictures in the folder."""
         with writing(folder):
             folder.mkdir(parents=True)
             self._write("x", ("image", *POSE_COLUMNS))
 
     def add(self, image: np.ndarray, name: str, T_base_tcp: Pose) -> None:
-        """Adds a picture, RGB, and the pose of the arm, at rest, when it was taken.
+        """Write a picture and its pose of the arm.
 
         Args:
-            image: uint8, shape (height, width, 3).
-            name: Of its file.
-            T_base_tcp: The pose.
+            image: RGB, uint8, shape (height, width, 3).
+            name: Name of the picture file.
+            T_base_tcp: Pose of the resting arm when the picture was taken.
         """
         with writing(self.folder):
             (self.folder / name).write_bytes(cv2.imencode(".png", image[:, :, ::-1])[1].tobytes())
@@ -132,7 +132,7 @@ class SightingRecorder:
 
 
 def read_frames(path: Path) -> dict[str, int]:
-    """Stamps [ns] of pictures by name, from a table `image,stamp`.
+    """Read the stamps [ns] of pictures by name, from a table `image,stamp`.
 
     Raises:
         DataError: if a row is wrong, or a picture appears twice.
@@ -146,7 +146,7 @@ def read_frames(path: Path) -> dict[str, int]:
 
 
 def read_trajectory(path: Path) -> Trajectory:
-    """How the arm moved, from a table `stamp,x,y,z,qw,qx,qy,qz` in the order of time.
+    """Read a trajectory from a table `stamp,x,y,z,qw,qx,qy,qz` in order of time.
 
     Raises:
         DataError: if a row is wrong.
@@ -161,7 +161,7 @@ def read_trajectory(path: Path) -> Trajectory:
 
 
 def read_wrenches(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Orientations of a wrench sensor in the base frame, shape (n, 3, 3), and its readings [N, Nm], shape (n, 6).
+    """Read orientations of a wrench sensor in the base frame, shape (n, 3, 3), and its readings [N, Nm], shape (n, 6).
 
     Raises:
         DataError: if a row is wrong.
@@ -176,10 +176,10 @@ def read_wrenches(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pose_of(numbers: np.ndarray, where: str) -> Pose:
-    """The pose with these numbers (x, y, z, qw, qx, qy, qz).
+    """Make the pose from (x, y, z, qw, qx, qy, qz).
 
     Raises:
-        DataError: if the quaternion is not of unit length, to the digits that files have.
+        DataError: if the length of the quaternion differs from 1 by more than 0.001.
     """
     length = float(np.linalg.norm(numbers[3:]))
     if abs(length - 1.0) > 1e-3:

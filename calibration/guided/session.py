@@ -1,7 +1,7 @@
-"""A camera calibrated with the arm, from one session of pictures: its lens, if that is not known, and where it is.
+"""Session that calibrates a camera with the arm: its lens, unless that is known, and its hand-eye pose.
 
-Pictures go in with the pose of the arm; the session says what to do next, proposes poses, and finds both in the end. It
-holds the two flows of `flow.py` together. It does not know who moves the arm, nor where pictures come from.
+The session receives pictures with poses of the arm, returns advice, proposes poses, and computes both calibrations at
+the end. It combines the two flows of `flow.py`. It neither moves the arm nor takes pictures.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from robot_rl.geometry import Pose
 
 @dataclass(frozen=True, eq=False)
 class SessionSetup:
-    """What is known before.
+    """Prior knowledge of a session.
 
     Attributes:
-        board: Which board is seen.
+        board: The board in the pictures.
         camera: Name or serial number of the camera.
         mounting: `eye_in_hand` or `eye_to_hand`.
-        robot: Which arm and tool.
-        model: Of the lens; a key of `calibration.result.lens.COEFFICIENTS`.
-        lens: The lens, if it is calibrated already.
+        robot: Name of the arm and tool.
+        model: Lens model; a key of `calibration.result.lens.COEFFICIENTS`.
+        lens: The calibrated lens; None calibrates it, too.
     """
 
     board: Board
@@ -46,10 +46,10 @@ class SessionSetup:
 
 
 class CameraSession:
-    """Collects pictures and poses of the arm, and proposes more.
+    """Collection of pictures and poses of the arm, which proposes more of them.
 
     Args:
-        setup: What is known before.
+        setup: Prior knowledge.
     """
 
     def __init__(self, setup: SessionSetup) -> None:
@@ -60,18 +60,18 @@ class CameraSession:
         self._tried: list[Pose] = []
         self._finished: tuple[int, IntrinsicsFit | None, HandEyeFit] | None = None
         self.advice: Advice | None = None
-        """After the newest picture."""
+        """Advice after the newest picture."""
 
     def add(self, image: np.ndarray, name: str, T_base_tcp: Pose) -> Advice:
-        """Takes a picture in, with the pose of the arm, at rest, when it was taken.
+        """Process a picture.
 
         Args:
             image: RGB, uint8, shape (height, width, 3).
-            name: What to call it.
-            T_base_tcp: The pose.
+            name: Name of the picture.
+            T_base_tcp: Pose of the resting arm when the picture was taken.
 
         Raises:
-            CalibrationError: if the lens is known, for pictures of another size.
+            CalibrationError: if the lens is known and the size of the picture differs from that of the lens.
         """
         self._tried.append(T_base_tcp)
         if self._flow is not None:
@@ -84,25 +84,28 @@ class CameraSession:
         return self.advice
 
     def is_new(self, T_base_tcp: Pose) -> bool:
-        """Whether the arm is not where a picture was taken already: 3 cm or 5 degrees away from all of them."""
+        """Return whether a pose is 3 cm or 5 degrees away from the poses of all pictures so far."""
         changes = [(tried.inverse() @ T_base_tcp).vector() for tried in self._tried]
         return all(np.linalg.norm(c[:3]) > 0.03 or np.linalg.norm(c[3:]) > np.radians(5) for c in changes)
 
     @property
     def count(self) -> int:
-        """How many pictures count."""
+        """Number of accepted pictures."""
         return len(self._sightings)
 
     def propose(self, box: SafetyBox, count: int, *, seed: int = 0) -> list[Pose]:
-        """Poses to take pictures from: near the first, until lens and camera are roughly known; then what tells most.
+        """Propose poses to take pictures from.
+
+        Until lens and hand-eye pose are roughly known, the poses are near the first one. Then they are those with the
+        largest information gain.
 
         Args:
-            box: Where the tcp may go.
-            count: How many poses, once that is known.
-            seed: Of the random candidates.
+            box: Limits of the tcp.
+            count: Number of poses, once lens and hand-eye pose are roughly known.
+            seed: Seed of the random candidates.
 
         Raises:
-            CalibrationError: if no picture counts yet, or there are too few such poses.
+            CalibrationError: if no picture was accepted yet, or there are too few such poses.
         """
         if not self._sightings:
             raise CalibrationError(f"no picture shows the board {self._setup.board} yet; bring it into view")
@@ -119,7 +122,7 @@ class CameraSession:
         return plan_poses(lens, self._setup.board, guess, box, count, seed=seed)
 
     def complete(self, views: int) -> bool:
-        """Whether there are so many pictures, and both calibrations are good."""
+        """Return whether there are at least `views` accepted pictures, and both calibrations are good."""
         if self.count < views:
             return False
         try:
@@ -129,7 +132,7 @@ class CameraSession:
         return where.quality.good and (lens is None or lens.quality.good)
 
     def finish(self) -> tuple[IntrinsicsFit | None, HandEyeFit]:
-        """Both calibrations; the first is None if the lens was known.
+        """Return both calibrations; the first is None if the lens was known.
 
         Raises:
             CalibrationError: if the pictures do not determine them.
@@ -139,15 +142,18 @@ class CameraSession:
                 self._finished = self.count, None, self._flow.finish()
             else:
                 lens = self._lens_flow.finish()
-                self._finished = self.count, lens, self._where(lens.result).finish()
+                self._finished = self.count, lens, self._hand_eye_flow(lens.result).finish()
         return self._finished[1:]
 
     def write_results(self, folder: Path) -> tuple[list[str], int]:
-        """Writes results that can be trusted, and reports in any case; says what, and an exit code.
+        """Write the results that are good enough, and both reports in any case.
 
         Args:
-            folder: Where `<camera>_intrinsics.yaml`, `<camera>_camera_info.yaml` and `<camera>_hand_eye.yaml` go, and
-                the pages of the reports.
+            folder: Folder of `<camera>_intrinsics.yaml`, `<camera>_camera_info.yaml`, `<camera>_hand_eye.yaml` and
+                the reports.
+
+        Returns:
+            Lines of text for the operator, and the exit code.
 
         Raises:
             CalibrationError: if the pictures do not determine them.
@@ -171,15 +177,15 @@ class CameraSession:
             lines += [f"camera_info: {info}", f"use it: camera_node -p calibrations:=\"['{name}={out}']\""]
         return lines, int(not good)
 
-    def _where(self, lens: CameraIntrinsics) -> HandEyeFlow:
-        """The second flow, for the lens that the first has found."""
+    def _hand_eye_flow(self, lens: CameraIntrinsics) -> HandEyeFlow:
+        """Make the hand-eye flow for the lens that the intrinsics flow found."""
         flow = HandEyeFlow(self._setup.board, lens, self._setup.mounting, self._setup.robot)
         flow.rejected.update(self._lens_flow.rejected)
         flow.sightings.extend(self._sightings)
         return flow
 
     def _known(self) -> tuple[CameraIntrinsics, Guess] | None:
-        """Lens, camera and board, if the pictures so far can tell."""
+        """Return lens, camera and board if the pictures so far determine them, else None."""
         if len(self._sightings) < MIN_VIEWS:
             return None
         try:

@@ -1,1 +1,1 @@
-"""Where a camera is: on the tool, or beside the arm."""
+"""Hand-eye calibration: pose of a camera on the tool or beside the arm."""

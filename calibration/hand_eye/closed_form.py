@@ -1,8 +1,8 @@
-"""A first answer to the hand-eye problem that a few wrong poses, or a wrong size of the board, do not spoil.
+"""Robust start value of the hand-eye problem, for a few wrong poses or a wrong size of the board.
 
-OpenCV's closed forms are exact for perfect data. Here they are tried on small random subsets of the views, and what
-most views agree with wins (random sample consensus; Fischler and Bolles 1981). Translation and the scale of the board
-are then linear given the rotation.
+OpenCV's closed forms are exact for perfect data. They are evaluated on small random subsets of the views, and the
+solution with the least robust cost over all views wins (random sample consensus; Fischler and Bolles 1981). Given the
+rotation, the translation and the scale of the board are linear.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ METHODS = {
 """OpenCV's closed forms by their authors."""
 _SUBSETS, _SUBSET_SIZE = 80, 4
 _POSITION_SCALE, _ROTATION_SCALE = 2e-3, 4e-3
-"""Errors [m, rad] up to which a view counts as agreeing, roughly."""
+"""Scales of the robust cost: typical errors of a correct view [m, rad]."""
 
 
 def closed_form(method: str, mounting: str, poses: Sequence[Pose], boards: Sequence[Pose]) -> Pose | None:
-    """X by one of OpenCV's solvers; None if it finds none.
+    """Compute X by one of OpenCV's solvers; return None if the solver fails.
 
     Args:
         method: Key of `METHODS`.
@@ -56,16 +56,16 @@ def closed_form(method: str, mounting: str, poses: Sequence[Pose], boards: Seque
 def consensus(
     mounting: str, sightings: Sequence[Sighting], boards: Sequence[Pose], rng: np.random.Generator
 ) -> tuple[Guess, float] | None:
-    """A guess that most views agree with, and the factor by which the board is larger than stated.
+    """Find a guess that most views agree with, and the ratio of the board's size to the stated one.
 
     Args:
         mounting: `eye_in_hand` or `eye_to_hand`.
-        sightings: The views and the arm's poses.
+        sightings: Views and poses of the arm.
         boards: T_camera_board of each view, for the stated size.
-        rng: Draws the subsets.
+        rng: Generator of the random subsets.
 
     Returns:
-        None if no subset gives an answer.
+        Guess and ratio; None if no subset has a solution.
     """
     poses = [sighting.T_base_tcp for sighting in sightings]
     everybody = list(range(len(poses)))
@@ -89,12 +89,12 @@ def consensus(
 
 
 def _fixed_to_moving(mounting: str, T_base_tcp: Pose) -> Pose:
-    """The arm's pose such that `M X T_camera_board` is the same for all views."""
+    """Return the pose M of the arm with the same `M X T_camera_board` for all views."""
     return T_base_tcp if mounting == "eye_in_hand" else T_base_tcp.inverse()
 
 
 def _complete(mounting: str, X: Pose, poses: Sequence[Pose], boards: Sequence[Pose]) -> tuple[Pose, Pose, float] | None:
-    """X, Y and the board's scale, given the rotation of X: `M (X T)` is the same for all, linear in what is unknown."""
+    """Solve for X, Y and the scale of the board, given the rotation of X: `M (X T)` is constant and linear in them."""
     arm = [_fixed_to_moving(mounting, T) for T in poses]
     blocks = [
         np.column_stack((M.matrix, M.matrix @ X.matrix @ T.position, -np.eye(3)))
@@ -114,7 +114,7 @@ def _complete(mounting: str, X: Pose, poses: Sequence[Pose], boards: Sequence[Po
 
 
 def _disagreement(guess: Guess, T_camera_board: Pose, T_base_tcp: Pose) -> float:
-    """Cauchy's cost of a view: grows slowly, so that the wrong ones do not decide."""
+    """Return Cauchy's robust cost of a view: it grows slowly, so that wrong views have little influence."""
     error = (T_base_tcp.inverse() @ guess.predict_tcp(T_camera_board)).vector()
     squares = (error[:3] @ error[:3]) / _POSITION_SCALE**2 + (error[3:] @ error[3:]) / _ROTATION_SCALE**2
     return float(np.log1p(squares))

@@ -1,6 +1,7 @@
-"""Hand-eye calibration: where the camera is on the arm, or beside it, how sure that is, and which views spoil it.
+"""Hand-eye calibration: pose of a camera on the arm or beside it, its uncertainty, and the views that contradict it.
 
-A consensus of closed forms, then one joint refinement over reprojection errors, the arm's errors and the lens together.
+A consensus of closed forms gives the start. A joint refinement over reprojection errors, the arm's errors and the lens
+gives the result.
 """
 
 from __future__ import annotations
@@ -22,32 +23,32 @@ from robot_rl.errors import CalibrationError
 from robot_rl.geometry import Pose
 
 MIN_VIEWS = 6
-"""Fewer leave nothing to tell good poses from bad ones."""
+"""Least number of views: with fewer, wrong poses cannot be detected."""
 MAX_REJECTED = 0.34
-"""Share of views that may be left out."""
+"""Largest share of views that may be left out."""
 MIN_TRAVEL = 3e-3
-"""Root mean square distance of the tcp from its mean place below which nothing tells the size of the board [m]."""
+"""Least root mean square distance of the tcp from its mean place, for the size of the board to be determined [m]."""
 MAX_POSITION_SIGMA, MAX_ROTATION_SIGMA = 0.7e-3, np.radians(0.15)
-"""Largest standard deviation of a result that is good enough to be used, per axis [m, rad]."""
+"""Largest accepted standard deviation of the result, per axis [m, rad]."""
 MAX_POSITION_NOISE, MAX_ROTATION_NOISE = 3e-3, np.radians(0.6)
 """Noise of the arm's poses above which something is wrong with the arm, its stamps or the board [m, rad]."""
 _SCALE_TOLERANCE = 0.004
-"""Relative error of the board's size that is let pass: 0.1 mm on a square of 25 mm."""
+"""Largest accepted relative error of the board's size: 0.1 mm on a square of 25 mm."""
 
 
 @dataclass(frozen=True, eq=False)
 class HandEyeFit:
-    """A hand-eye calibration with all that a report shows.
+    """A hand-eye calibration and everything that its report shows.
 
     Attributes:
-        result: What goes into the file.
-        quality: Whether to use it.
+        result: The content of the result file.
+        quality: Whether the result is good enough to be used.
         given: The intrinsics before they were corrected.
         T_parent_board: The board in the frame that it is fixed to: `base` for eye in hand, `tcp` for eye to hand.
-        used: Names of the views that count.
+        used: Names of the views in use.
         errors: Error of the arm's pose in each of them [m, rad], tcp frame, shape (n, 6).
         pixel_errors: Reprojection errors of each [px].
-        leave_one_out: How X changes if a view is left out [m, rad], shape (n, 6), in axes of its parent.
+        leave_one_out: Change of X without each view [m, rad], shape (n, 6), in axes of its parent.
         closed_forms: X by OpenCV's solvers on the same views.
         scale: Size of the board by the arm's motion, over the stated one, and its standard deviation.
     """
@@ -73,21 +74,21 @@ def calibrate_hand_eye(
     rejected: Mapping[str, str] | None = None,
     seed: int = 0,
 ) -> HandEyeFit:
-    """Finds where the camera is.
+    """Find the pose of a camera.
 
     Args:
-        intrinsics: Of the camera. With a covariance, the lens is corrected within it, and the corrected lens is part of
-            the result; without one, it is taken as given.
+        intrinsics: Camera and lens. With a covariance, the lens is corrected within it, and the corrected lens is
+            part of the result; without one, the lens is fixed.
         sightings: Pictures of one board that stays where it is (on the table for `eye_in_hand`, in the gripper for
             `eye_to_hand`), and the poses of the arm.
         mounting: `eye_in_hand` or `eye_to_hand`.
-        robot: Which arm and tool.
-        rejected: Pictures that were of no use, and why; for the record.
-        seed: Of the random subsets.
+        robot: Name of the arm and tool.
+        rejected: Pictures that were rejected before, and why; they are recorded.
+        seed: Seed of the random subsets.
 
     Raises:
-        CalibrationError: if the data cannot answer the question: too few views, too little rotation or motion, a board
-            of another size than stated, poses that contradict each other.
+        CalibrationError: if there are too few views or too little rotation or motion, the size of the board differs
+            from the stated one, or the poses contradict each other.
     """
     left_out = dict(rejected or {})
     sightings, boards, noise = _board_poses(intrinsics, sightings, left_out)
@@ -109,7 +110,7 @@ def calibrate_hand_eye(
         error = (sightings[i].T_base_tcp.inverse() @ fit.guess.predict_tcp(boards[i])).vector()
         left_out[sightings[i].view.name] = (
             f"the arm's pose is off by {1e3 * np.linalg.norm(error[:3]):.1f} mm and "
-            f"{np.degrees(np.linalg.norm(error[3:])):.2f} deg; moved while the picture was taken, or stamped late?"
+            f"{np.degrees(np.linalg.norm(error[3:])):.2f} deg; did it move, or is the stamp late?"
         )
     total = len(sightings)
     if len(keep) < max(MIN_VIEWS, (1.0 - MAX_REJECTED) * total):
@@ -125,7 +126,7 @@ def calibrate_hand_eye(
 def _board_poses(
     intrinsics: CameraIntrinsics, sightings: Sequence[Sighting], rejected: dict[str, str]
 ) -> tuple[list[Sighting], list[Pose], float]:
-    """The views in which the board has a pose, that pose, and the pixel noise; why others were left out is added."""
+    """Return the usable views, the poses of the board in them, and the pixel noise; record why others are left out."""
     kept, boards, squares, freedom = [], [], 0.0, 0
     for sighting in sightings:
         view = sighting.view
@@ -138,7 +139,7 @@ def _board_poses(
         except BadViewError as error:
             rejected[view.name] = str(error)
             continue
-        clear = np.minimum(np.abs(terms.errors), 1.5)  # [px]; a corner that is wrong altogether counts as that
+        clear = np.minimum(np.abs(terms.errors), 1.5)  # [px]; an outlier counts as that
         squares += float((clear**2).sum())
         freedom += 2 * len(view.ids) - 6
         kept.append(sighting)
@@ -152,13 +153,13 @@ def _board_poses(
 
 
 def _check_travel(poses: Sequence[Pose]) -> None:
-    """An arm that turns about a tcp that stays where it is would see the same of a board of any size."""
+    """Raise `CalibrationError` if the tcp hardly moves: pure rotation about it fits a board of any size."""
     places = np.array([T.position for T in poses])
     travel = float(np.sqrt(((places - places.mean(axis=0)) ** 2).sum(axis=1).mean()))
     if travel < MIN_TRAVEL:
         raise CalibrationError(
-            f"the tcp stayed within {1e3 * travel:.1f} mm (root mean square), so nothing tells whether the board has "
-            "the stated size; move it by 5 cm or more from view to view, besides turning it"
+            f"the tcp stayed within {1e3 * travel:.1f} mm (root mean square), so that the size of the board is not "
+            "determined; move it by 5 cm or more from view to view, and also turn it"
         )
 
 
@@ -166,7 +167,7 @@ def _check_scale(scale: tuple[float, float]) -> None:
     factor, sigma = scale
     if abs(factor - 1.0) > max(_SCALE_TOLERANCE, 4.0 * sigma):
         raise CalibrationError(
-            f"the arm's motion says that the board is {factor:.3f} +- {2 * sigma:.3f} times as large as stated; "
+            f"by the arm's motion, the board is {factor:.3f} +- {2 * sigma:.3f} times as large as stated; "
             "measure its squares with a ruler and give the true size, or check the units of the arm's poses"
         )
 
@@ -218,7 +219,7 @@ def _conclude(
 
 
 def _without(fit: HandEyeRefinement, i: int) -> np.ndarray:
-    """How X changes, in axes of the camera, if the i-th of the views that count is left out. Shape (6,)."""
+    """Return the change of X without the i-th view in use, in axes of the camera. Shape (6,)."""
     others = [row for j, row in enumerate(fit.rows) if j != i]
     return (fit.solve(others).z - fit.solution.z)[:6]
 

@@ -1,9 +1,9 @@
-"""Proposes poses of the arm from which pictures of the board tell most about where the camera is.
+"""Planner of poses of the arm whose pictures of the board carry most information on the camera's pose.
 
-From many random poses that show the board and that the arm may go to, it takes one after the other: each time the one
-that most shrinks the uncertainty of the camera's pose (greedy D-optimal design; Fedorov 1972). The board's own pose is
-unknown, too, and so is the lens, as far as its calibration left it uncertain: an error of the principal point is much
-like a turn of the camera. The uncertainty is that of the linear model which the calibration itself uses; the same
+The planner draws many random poses that are allowed and show the board. It then selects one pose after the other, the
+one that most reduces the uncertainty of the camera's pose (greedy D-optimal design; Fedorov 1972). The pose of the
+board is unknown, too, and so is the lens, within the uncertainty of its calibration: an error of the principal point
+resembles a rotation of the camera. The uncertainty is that of the linear model of the calibration itself; the same
 pictures may calibrate the lens.
 """
 
@@ -26,22 +26,22 @@ from robot_rl.geometry import Pose, quat_conjugate, quat_multiply, rotvec_from_q
 
 _CANDIDATES, _TRIES = 120, 6000
 _MIN_SHOWN = 0.6
-"""Share of the board's corners that must be in the picture."""
+"""Least share of the board's corners in the picture."""
 _DISTORTION_SIGMA = 0.2
-"""Assumed of distortion coefficients before they are calibrated."""
+"""Standard deviation of distortion coefficients before they are calibrated."""
 _RIM = 0.02
-"""What is left free at the picture's edge, in its width."""
+"""Margin at the picture's edge, relative to its width."""
 
 
 @dataclass(frozen=True, eq=False)
 class SafetyBox:
-    """Where the tcp may go.
+    """Limits of the tcp's pose.
 
     Attributes:
         low: Smallest position in the base frame [m], shape (3,).
         high: Largest position [m], shape (3,).
-        orientation: Quaternion (w, x, y, z) of the tcp that is turned from.
-        max_turn: By how much at most [rad].
+        orientation: Reference quaternion (w, x, y, z) of the tcp.
+        max_turn: Largest rotation from the reference [rad].
     """
 
     low: np.ndarray
@@ -50,7 +50,7 @@ class SafetyBox:
     max_turn: float
 
     def allows(self, T_base_tcp: Pose) -> bool:
-        """Whether the tcp may be there."""
+        """Return whether the tcp may be at this pose."""
         inside = (self.low <= T_base_tcp.position).all() and (T_base_tcp.position <= self.high).all()
         turn = rotvec_from_quat(quat_multiply(quat_conjugate(self.orientation), T_base_tcp.quaternion))
         return bool(inside and np.linalg.norm(turn) <= self.max_turn)
@@ -69,19 +69,19 @@ def plan_poses(
     rotation_noise: float = 1e-3,
     seed: int = 0,
 ) -> list[Pose]:
-    """Poses of the tcp to take pictures from, in an order that keeps the ways short.
+    """Plan poses of the tcp to take pictures from, in an order with short paths.
 
     Args:
-        intrinsics: Of the camera; without a covariance, only roughly known.
+        intrinsics: Camera and lens; without a covariance, the uncertainty of a data sheet is assumed.
         board: The board.
-        guess: Roughly where camera and board are, e.g. from a fit of the first few views.
-        box: Where the tcp may go.
-        count: How many poses.
-        reachable: Whether the arm can go to a pose inside the box; None takes all.
-        pixel_noise: Expected of the corners [px].
-        position_noise: Expected of the arm [m].
-        rotation_noise: Expected of the arm [rad].
-        seed: Of the random candidates.
+        guess: Rough poses of camera and board, e.g. from a fit of the first few views.
+        box: Limits of the tcp.
+        count: Number of poses.
+        reachable: Whether the arm can reach a pose inside the box; None accepts all.
+        pixel_noise: Expected noise of the corners [px].
+        position_noise: Expected noise of the arm [m].
+        rotation_noise: Expected noise of the arm [rad].
+        seed: Seed of the random candidates.
 
     Raises:
         CalibrationError: if there are too few poses inside the box from which the board is seen.
@@ -109,18 +109,18 @@ def plan_poses(
 def initial_poses(
     T_base_tcp: Pose, box: SafetyBox, *, turn: float = 0.28, step: float = 0.02, count: int = 8, phase: float = 0.0
 ) -> list[Pose]:
-    """Poses near one from which the board is seen, while nobody knows where camera and board are.
+    """Plan poses near one that shows the board, while the poses of camera and board are unknown.
 
-    They turn enough for a first fit, and so little that an ordinary camera keeps most of the board in its picture. They
-    move, too, if only to and fro: about an arm that turns on the spot a board may be as large or small as it likes.
+    The rotations suffice for a first fit, and an ordinary camera keeps most of the board in its picture. The poses also
+    move along the tool: pure rotation does not determine the size of the board.
 
     Args:
-        T_base_tcp: Where the board is seen from.
-        box: Where the tcp may go; poses outside are left out.
-        turn: By how much they turn [rad].
-        step: By how far they move along the tool [m].
-        count: How many directions.
-        phase: Of the first direction [rad].
+        T_base_tcp: Pose that shows the board.
+        box: Limits of the tcp; poses outside are left out.
+        turn: Rotation of each pose [rad].
+        step: Translation of each pose along the tool [m].
+        count: Number of directions.
+        phase: Angle of the first direction [rad].
     """
     poses = []
     for i in range(count):
@@ -174,7 +174,7 @@ def _candidates(
 
 
 def _with_datasheet_uncertainty(intrinsics: CameraIntrinsics) -> CameraIntrinsics:
-    """The camera with the uncertainty that the numbers of a data sheet have."""
+    """Return the camera with the uncertainty of a data sheet."""
     sigma = np.concatenate((0.01 * intrinsics.vector[:2], np.full(2, 0.015 * intrinsics.width)))
     sigma = np.append(sigma, np.full(len(intrinsics.distortion), _DISTORTION_SIGMA))
     return replace(intrinsics, covariance=tuple(map(tuple, np.diag(sigma**2).tolist())))
@@ -183,7 +183,7 @@ def _with_datasheet_uncertainty(intrinsics: CameraIntrinsics) -> CameraIntrinsic
 def _lens_information(
     intrinsics: CameraIntrinsics, sighting: Sighting, T_camera_board: Pose, noise: float, directions: np.ndarray
 ) -> np.ndarray:
-    """What a picture alone tells of the lens along these directions, the board's pose unknown, shape (m, m)."""
+    """Return the information of one picture on the lens directions, the board's pose unknown, shape (m, m)."""
     terms = view_terms(intrinsics, sighting.view, T_camera_board, noise)
     points = sighting.view.points @ T_camera_board.matrix.T + T_camera_board.position
     J = parameter_derivative(intrinsics, points) @ directions
@@ -192,12 +192,12 @@ def _lens_information(
 
 
 def _most_informative(information: np.ndarray, count: int) -> list[int]:
-    """Greedy choice by the determinant of what is known of X, Y and the lens being unknown.
+    """Choose candidates greedily by the determinant of the information on X, with Y and the lens unknown.
 
     Args:
-        information: Of each candidate on (X, Y, lens), the lens in standard deviations of what is known before, shape
+        information: Information of each candidate on (X, Y, lens), the lens in standard deviations of its prior, shape
             (n, 12 + m, 12 + m).
-        count: How many to choose.
+        count: Number of candidates to choose.
     """
     rigid = np.mean([np.diag(matrix)[:12] for matrix in information], axis=0)
     scale = np.concatenate((1.0 / np.sqrt(rigid), np.ones(information.shape[1] - 12)))
@@ -214,7 +214,7 @@ def _most_informative(information: np.ndarray, count: int) -> list[int]:
 
 
 def _short_route(poses: Sequence[Pose]) -> list[Pose]:
-    """From each pose to the nearest that is left, 10 cm counting as much as 30 degrees."""
+    """Order poses by going to the nearest one that is left; 10 cm are as far as 30 degrees."""
     left, order = list(poses[1:]), [poses[0]]
     while left:
         changes = [(order[-1].inverse() @ pose).vector() for pose in left]

@@ -1,18 +1,18 @@
-"""The hand-eye problem as a linear mixed model around a guess: what the fit, the checks and the planner all use.
+"""The hand-eye problem as a linear mixed model around a guess; fit, checks and planner share it.
 
-Unknown are X, the camera in the frame that it is fixed to, and Y, the board in the frame that it is fixed to:
+The unknowns are X, the camera in the frame that it is fixed to, and Y, the board in the frame that it is fixed to:
 
     eye in hand:  T_base_tcp X T_camera_board = Y      X = T_tcp_camera,  Y = T_base_board
     eye to hand:  T_base_tcp Y = X T_camera_board      X = T_base_camera, Y = T_tcp_board
 
-A picture tells T_camera_board up to pixel noise, the arm tells T_base_tcp up to noise of its own. Both errors are part
-of the model. With the pose of each view eliminated (Schur's complement), what is left of a view is six numbers: the
-error e of the arm's pose, `e = log(T_base_tcp^-1 T_predicted)` in the tcp's frame, with a covariance that the picture
-and the arm add up to. A small change of X, Y or of a view's pose T_camera_board changes e linearly.
+A picture measures T_camera_board with pixel noise, and the arm measures T_base_tcp with noise of its own. The model has
+both errors. Schur's complement eliminates the pose of each view. Six numbers of a view remain: the error e of the arm's
+pose, `e = log(T_base_tcp^-1 T_predicted)` in the tcp's frame, whose covariance is the sum of those of picture and arm.
+A small change of X, of Y or of a view's pose T_camera_board changes e linearly.
 
-The lens may be unknown, too, as far as its calibration left it uncertain: a change of it changes the pose that is best
-for each picture. What the pictures alone say about the lens is not counted. It is in the lens's calibration already if
-that was made from the same pictures; if it was made from others, something is given away, and nothing counted twice.
+The lens may be unknown, too, within the uncertainty of its calibration: a change of the lens changes the best pose for
+each picture. The information of the pictures alone on the lens is not used. If the lens was calibrated from the same
+pictures, its calibration contains that information already, and it must not be used twice.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from robot_rl.geometry import Pose
 
 @dataclass(frozen=True, eq=False)
 class Sighting:
-    """A picture of the board and where the arm said it was then."""
+    """A view of the board, and the pose of the arm that was measured at that time."""
 
     view: BoardView
     T_base_tcp: Pose
@@ -39,7 +39,7 @@ class Sighting:
 
 @dataclass(frozen=True, eq=False)
 class Guess:
-    """Where everything is, as far as known.
+    """Estimated poses of camera and board.
 
     Attributes:
         mounting: `eye_in_hand` or `eye_to_hand`.
@@ -54,19 +54,19 @@ class Guess:
     boards: tuple[Pose, ...]
 
     def predict_tcp(self, T_camera_board: Pose) -> Pose:
-        """T_base_tcp from which a board would be seen there."""
+        """Return T_base_tcp for a board at `T_camera_board`."""
         if self.mounting == "eye_in_hand":
             return self.Y @ T_camera_board.inverse() @ self.X.inverse()
         return self.X @ T_camera_board @ self.Y.inverse()
 
     def predict_board(self, T_base_tcp: Pose) -> Pose:
-        """T_camera_board when the arm is there."""
+        """Return T_camera_board for an arm at `T_base_tcp`."""
         if self.mounting == "eye_in_hand":
             return self.X.inverse() @ T_base_tcp.inverse() @ self.Y
         return self.X.inverse() @ T_base_tcp @ self.Y
 
     def moved(self, z: np.ndarray, d: Sequence[np.ndarray]) -> Guess:
-        """After `X <- X exp(z[:6])`, `Y <- Y exp(z[6:12])` and `T_camera_board <- exp(d) T_camera_board`."""
+        """Apply `X <- X exp(z[:6])`, `Y <- Y exp(z[6:12])` and `T_camera_board <- exp(d) T_camera_board`."""
         boards = tuple(step(change) @ T for change, T in zip(d, self.boards, strict=True))
         return replace(self, X=self.X @ step(z[:6]), Y=self.Y @ step(z[6:12]), boards=boards)
 
@@ -96,7 +96,7 @@ class Row:
 
 
 def derivatives(guess: Guess, T_camera_board: Pose) -> tuple[np.ndarray, np.ndarray]:
-    """Derivatives of e by (X, Y), shape (6, 12), and by the view's pose, shape (6, 6), where e is small."""
+    """Return the derivatives of e by (X, Y), shape (6, 12), and by the view's pose, shape (6, 6), for small e."""
     if guess.mounting == "eye_in_hand":
         by_X = -adjoint(guess.X)
         return np.hstack((by_X, adjoint(guess.X @ T_camera_board))), by_X
@@ -113,15 +113,15 @@ def linearise(
     scale: bool,
     directions: np.ndarray | None = None,
 ) -> list[Row]:
-    """The model around a guess.
+    """Linearise the model around a guess.
 
     Args:
-        intrinsics: Of the camera.
-        sightings: What was seen from where.
-        guess: Around which.
-        noise: Of the corners [px].
+        intrinsics: Camera and lens.
+        sightings: Views and poses of the arm.
+        guess: Point of the linearisation.
+        noise: Standard deviation of the corners [px].
         scale: Whether the size of the board is free: the column after X and Y is then its relative change.
-        directions: Changes of `intrinsics.vector` that are free, shape (numbers, m): the last columns. None: m is 0.
+        directions: Free changes of `intrinsics.vector`, shape (parameters, m): the last columns. None: m is 0.
     """
     rows = []
     for sighting, T in zip(sightings, guess.boards, strict=True):
@@ -139,9 +139,9 @@ def linearise(
 def make_row(
     guess: Guess, T_camera_board: Pose, T_base_tcp: Pose, H_inverse: np.ndarray, d: np.ndarray, *, scale: bool = False
 ) -> Row:
-    """One view of the model, given its picture's terms; the arguments are as in `Row` and `linearise`."""
+    """Make one view of the model from the terms of its picture; the arguments are as in `Row` and `linearise`."""
     G, by_pose = derivatives(guess, T_camera_board)
-    if scale:  # a larger board is farther away by as much
+    if scale:  # a larger board is proportionally farther away
         G = np.column_stack((G, by_pose[:, :3] @ T_camera_board.position))
     error = (T_base_tcp.inverse() @ guess.predict_tcp(T_camera_board)).vector()
     return Row(error + by_pose @ d, G, by_pose @ H_inverse @ by_pose.T, d, H_inverse, by_pose, np.zeros((6, 0)))
@@ -153,8 +153,8 @@ class Solution:
 
     Attributes:
         z: The change, in the order of the columns of `Row.G`.
-        covariance: Of it.
-        left: Error of each view after it, `e + G z`, shape (n, 6).
+        covariance: Covariance of the change.
+        left: Error of each view after the change, `e + G z`, shape (n, 6).
         weights: Inverse covariance of each view's e, shape (n, 6, 6).
         likelihood: Minus twice the logarithm of the restricted likelihood, up to a constant.
     """
@@ -172,14 +172,14 @@ _NOTHING = np.zeros(0)
 def solve(
     rows: Sequence[Row], position_noise: float, rotation_noise: float, deviations: np.ndarray = _NOTHING
 ) -> Solution:
-    """Generalised least squares, for an arm with this much noise.
+    """Solve the model by generalised least squares, for given noise of the arm.
 
     Args:
-        rows: Of the views.
-        position_noise: Of the arm's poses per axis [m].
-        rotation_noise: Of the arm's poses per axis [rad].
-        deviations: What the lens has been changed by already along each of its m directions, which are the last
-            columns; without the views it is 0 with a standard deviation of 1. Shape (m,).
+        rows: The views.
+        position_noise: Noise of the arm's poses per axis [m].
+        rotation_noise: Noise of the arm's poses per axis [rad].
+        deviations: Change of the lens so far along each of its m directions, which are the last columns; its prior has
+            mean 0 and standard deviation 1. Shape (m,).
 
     Raises:
         numpy.linalg.LinAlgError: if the views do not determine X and Y.
@@ -194,12 +194,12 @@ def solve(
     lens = slice(len(slope) - len(deviations), None)
     normal[lens, lens] += np.eye(len(deviations))
     slope[lens] += deviations
-    # Metres and radians differ by orders of magnitude; scaled, the matrix can be inverted safely.
+    # Metres and radians differ by orders of magnitude; scaling makes the inversion well conditioned.
     unit = 1.0 / np.sqrt(np.diag(normal))
     covariance = np.linalg.inv(normal * np.outer(unit, unit)) * np.outer(unit, unit)
     z = -covariance @ slope
     if not np.isfinite(z).all():
-        raise np.linalg.LinAlgError("no finite change of X and Y is the best")
+        raise np.linalg.LinAlgError("the least squares problem has no finite solution")
     left = e + G @ z
     misfit = float((left[:, None] @ weights @ left[:, :, None]).sum() + ((deviations + z[lens]) ** 2).sum())
     likelihood = misfit + np.linalg.slogdet(S)[1].sum() - np.linalg.slogdet(covariance)[1]
@@ -207,10 +207,10 @@ def solve(
 
 
 def scaled(T_camera_board: Pose, factor: float) -> Pose:
-    """Where a board is if it is larger than stated by this factor."""
+    """Return the pose of a board that is larger than stated by this factor."""
     return Pose(factor * T_camera_board.position, T_camera_board.quaternion)
 
 
 def resized(sighting: Sighting, factor: float) -> Sighting:
-    """The same picture, of a board that is larger by this factor."""
+    """Return the same picture of a board that is larger by this factor."""
     return replace(sighting, view=replace(sighting.view, points=factor * sighting.view.points))

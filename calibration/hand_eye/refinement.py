@@ -1,7 +1,7 @@
-"""The joint refinement of a hand-eye calibration: reprojection errors, the arm's errors and the lens in one problem.
+"""Joint refinement of a hand-eye calibration: reprojection errors, the arm's errors and the lens in one problem.
 
-How noisy the arm is, is estimated from the data by restricted maximum likelihood (Patterson and Thompson 1971), so that
-the stated uncertainty can be trusted. Views that contradict the rest are left out, the worst first.
+The noise of the arm is estimated from the data by restricted maximum likelihood (Patterson and Thompson 1971), so that
+the stated uncertainty is correct. Views that contradict the rest are left out, the worst first.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ class HandEyeRefinement:
     """The joint refinement.
 
     Args:
-        lens: Of the camera, and how far it may be corrected.
-        sightings: Pictures and poses of the arm.
-        guess: Where to start.
-        noise: Of the corners [px].
+        lens: Prior of the lens.
+        sightings: Views and poses of the arm.
+        guess: Start values.
+        noise: Standard deviation of the corners [px].
         scale: Whether the size of the board is free.
-        keep: Which views to start with, shape (n,); None takes those that agree with the guess.
+        keep: Mask of the views to start with, shape (n,); None uses those that agree with the guess.
 
     Attributes:
         guess: The result.
-        keep: Views that count.
-        deviations: By how many standard deviations the lens was corrected along each of its directions, shape (m,).
-        solution: Of the linear model around the result, for the views that count.
-        rows: Those views.
-        position_noise: Of the arm's poses, per axis [m].
-        rotation_noise: Per axis [rad].
-        scale: Factor by which the board turned out larger than stated.
-        scale_sigma: Standard deviation of it.
+        keep: Mask of the views in use.
+        deviations: Correction of the lens along each of its directions in standard deviations, shape (m,).
+        solution: Solution of the linear model around the result, for the views in use.
+        rows: Rows of these views.
+        position_noise: Estimated noise of the arm's poses, per axis [m].
+        rotation_noise: The same, per axis [rad].
+        scale: Estimated size of the board over the stated size.
+        scale_sigma: Standard deviation of `scale`.
     """
 
     def __init__(
@@ -63,10 +63,10 @@ class HandEyeRefinement:
         self.position_noise, self.rotation_noise = 1e-3, 2e-3
 
     def run(self) -> HandEyeRefinement:
-        """Refines until nothing changes, then looks again at which views to keep; until that does not change either.
+        """Alternate refinement and selection of the views until the selection does not change.
 
         Raises:
-            CalibrationError: if the views do not determine X and Y, or contradict each other altogether.
+            CalibrationError: if the views do not determine X and Y, or contradict each other.
         """
         try:
             return self._run()
@@ -78,11 +78,11 @@ class HandEyeRefinement:
 
     @property
     def intrinsics(self) -> CameraIntrinsics:
-        """The lens as it is now, without its covariance being brought up to date."""
+        """The present lens, with the covariance of its prior."""
         return self._lens.moved(self.deviations)
 
     def corrected_lens(self, rms: float) -> CameraIntrinsics:
-        """The lens after the fit, with its covariance; `rms` is the reprojection error [px]."""
+        """Return the lens after the fit, with its covariance; `rms` is the reprojection error [px]."""
         return self._lens.corrected(self.deviations, self.solution.covariance[self._rigid :, self._rigid :], rms)
 
     def _run(self) -> HandEyeRefinement:
@@ -101,7 +101,7 @@ class HandEyeRefinement:
         return self
 
     def _agreeing(self) -> np.ndarray:
-        """Views that agree with the first guess about as well as most do."""
+        """Select the views that agree with the first guess about as well as most do."""
         errors = np.array(
             [
                 (s.T_base_tcp.inverse() @ self.guess.predict_tcp(T)).vector()
@@ -123,11 +123,11 @@ class HandEyeRefinement:
         )
 
     def solve(self, rows: Sequence[Row]) -> Solution:
-        """The linear model's answer for these views, the arm as noisy as it was found to be."""
+        """Solve the linear model for these views with the estimated noise of the arm."""
         return solve(rows, self.position_noise, self.rotation_noise, self.deviations)
 
     def _refine(self) -> None:
-        """Gauss and Newton's steps on X, Y (and the scale), the lens and the pose of every view."""
+        """Iterate Gauss-Newton steps on X, Y (and the scale), the lens and the pose of every view."""
         for _ in range(10):
             rows = self._rows()
             chosen = [rows[i] for i in np.flatnonzero(self.keep)]
@@ -142,17 +142,17 @@ class HandEyeRefinement:
 
     @property
     def _rigid(self) -> int:
-        """How many unknowns come before the lens."""
+        """Number of unknowns before those of the lens."""
         return 12 + int(self._with_scale)
 
     def _resize(self, factor: float) -> None:
-        """Makes the board larger, and farther away by as much: the pictures stay the same."""
+        """Scale the board and its distance by the same factor: the pictures stay the same."""
         self.scale *= factor
         self._sightings = [resized(sighting, factor) for sighting in self._sightings]
         self.guess = replace(self.guess, boards=tuple(scaled(T, factor) for T in self.guess.boards))
 
     def _pose_step(self, row: Row, kept: bool, solution: Solution) -> np.ndarray:
-        """The step of a view's pose that weighs its picture against the arm; the picture alone if it is left out."""
+        """Return the step of a view's pose, from picture and arm; from the picture alone if the view is left out."""
         alone = row.d + row.by_lens @ solution.z[self._rigid :]
         if not kept:
             return alone
@@ -163,7 +163,7 @@ class HandEyeRefinement:
         return np.diag(np.repeat([self.position_noise**2, self.rotation_noise**2], 3))
 
     def _estimate(self, rows: Sequence[Row]) -> Solution:
-        """The arm's noise by restricted maximum likelihood, and the solution with it."""
+        """Estimate the arm's noise by restricted maximum likelihood, and return the solution with it."""
 
         def cost(logarithms: np.ndarray) -> float:
             position, rotation = np.exp(np.clip(logarithms, np.log(1e-6), np.log(1e-1)))
@@ -178,7 +178,7 @@ class HandEyeRefinement:
         return self.solve(rows)
 
     def _distances(self, rows: Sequence[Row], solution: Solution) -> np.ndarray:
-        """How far each view is from what the kept ones say, in squared standard deviations, shape (n,)."""
+        """Return the squared distances of the views from the fit, in standard deviations, shape (n,)."""
         distances = []
         for row, kept in zip(rows, self.keep, strict=True):
             left = row.e + row.G @ solution.z
@@ -188,11 +188,11 @@ class HandEyeRefinement:
         return np.array(distances)
 
     def _choose(self, distances: np.ndarray) -> np.ndarray:
-        """Leaves out the worst view if it contradicts the rest, else takes back those that do not any more."""
+        """Leave out the worst view if it contradicts the rest, else restore views that no longer do."""
         worst = np.where(self.keep, distances, -np.inf).argmax()
         keep = self.keep.copy()
         if distances[worst] > OUTLIER:
             keep[worst] = False
         else:
-            keep |= distances <= 0.5 * OUTLIER  # well inside, so that none goes in and out for ever
+            keep |= distances <= 0.5 * OUTLIER  # a hysteresis, so that the selection converges
         return keep

@@ -1,4 +1,4 @@
-"""Whether the arm turned enough: translation and rotation of a camera follow from turns about two axes only."""
+"""Check of the arm's rotations: rotations about two axes are needed to determine the pose of a camera."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from robot_rl.errors import CalibrationError
 from robot_rl.geometry import Pose
 
 MIN_TURN, MIN_SECOND_TURN = np.radians(6.0), np.radians(3.0)
-"""Root mean square turn between two views, about the main axis and about the second one [rad]."""
+"""Least root mean square rotation between two views, about the main axis and about the second axis [rad]."""
 
 
 def rotation_spread(poses: Sequence[Pose]) -> tuple[float, float, np.ndarray]:
-    """How far the arm turned from view to view.
+    """Compute the rotations of the arm between views.
 
     Returns:
-        Root mean square of the turns between all pairs of views about the axis of most turning and about the second
-        one [rad], and the first axis in the tcp's frame, shape (3,).
+        Root mean square of the rotations between all pairs of views about the main axis and about the second axis
+        [rad], and the main axis in the tcp's frame, shape (3,).
     """
     turns = np.array([(a.inverse() @ b).rotvec for i, a in enumerate(poses) for b in poses[i + 1 :]])
     if len(turns) == 0:
@@ -28,17 +28,17 @@ def rotation_spread(poses: Sequence[Pose]) -> tuple[float, float, np.ndarray]:
 
 
 def check_rotations(poses: Sequence[Pose]) -> None:
-    """Nothing, if the arm turned enough, about two axes.
+    """Raise `CalibrationError` if the arm did not turn enough about two axes.
 
     Raises:
-        CalibrationError: if it did not, with what to add.
+        CalibrationError: if it did not; the message names the views to add.
     """
     first, second, axis = rotation_spread(poses)
     if first < MIN_TURN:
         raise CalibrationError(
             f"the arm turned by only {np.degrees(first):.1f} deg between views (root mean square), needed are "
-            f"{np.degrees(MIN_TURN):.0f}: moving without turning does not say where the camera is; add views that are "
-            "turned and tilted by 20 to 40 deg, each about another axis"
+            f"{np.degrees(MIN_TURN):.0f}: motion without rotation does not determine the camera's pose; add views that "
+            "are turned and tilted by 20 to 40 deg, each about another axis"
         )
     if second < MIN_SECOND_TURN:
         name = "xyz"[int(np.abs(axis).argmax())]

@@ -1,1 +1,1 @@
-"""Reports of calibrations, with pictures and a conclusion."""
+"""Reports of calibrations as HTML files."""

@@ -1,4 +1,4 @@
-"""What the reports on intrinsics and on hand-eye calibrations show."""
+"""Reports of intrinsics and of hand-eye calibrations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COEFFICIENTS = {
 
 
 def intrinsics_report(fit: IntrinsicsFit) -> CalibrationReport:
-    """Numbers with their uncertainty, where the corners were, and what is left of their errors."""
+    """Make the report of intrinsics: parameters with uncertainty, places of the corners, and residuals."""
     result = fit.result
     sigma = np.sqrt(np.diag(np.array(result.covariance)))
     names = (*PARAMETERS, *_COEFFICIENTS[result.model])
@@ -65,7 +65,7 @@ def _views(fit: IntrinsicsFit) -> Figure:
 
 
 def hand_eye_report(fit: HandEyeFit) -> CalibrationReport:
-    """Pose with its uncertainty, what each view says against the rest, and OpenCV's answers beside ours."""
+    """Make the report of a hand-eye calibration: pose with uncertainty, residuals by view, and OpenCV's solutions."""
     result = fit.result
     X, sigma = result.T_parent_camera, result.sigma
     rows = [("number", "value", "sigma")]
@@ -96,7 +96,7 @@ def hand_eye_report(fit: HandEyeFit) -> CalibrationReport:
 
 
 def _lens(fit: HandEyeFit) -> list[tuple[str, ...]]:
-    """Focal lengths and principal point as given, and as the arm's motion corrected them."""
+    """List focal lengths and principal point, as given and as corrected by the arm's motion."""
     lens = fit.result.intrinsics
     sigma = ["not known"] * 4 if lens.sigma is None else [f"{s:.3f}" for s in lens.sigma[:4]]
     numbers = zip(PARAMETERS, fit.given.vector, lens.vector, sigma, strict=False)

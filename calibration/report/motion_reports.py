@@ -1,4 +1,4 @@
-"""What the reports on time offsets, wrench calibrations and simulated arms show."""
+"""Reports of time offsets, wrench calibrations and simulated arms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from robot_rl.viz.learning_curve import BLUE, GREEN, ORANGE
 
 
 def time_offset_report(fit: TimeOffsetFit) -> CalibrationReport:
-    """The search over delays, and how well pictures and arm agree before and after."""
+    """Make the report of a time offset: the search over delays, and the residuals before and after."""
     figure = new_figure(11, 3.8)
     search, errors = figure.subplots(1, 2, width_ratios=(1, 1.6))
     search.plot(1e3 * fit.search[:, 0], 1e3 * fit.search[:, 1], color=BLUE)
@@ -26,11 +26,11 @@ def time_offset_report(fit: TimeOffsetFit) -> CalibrationReport:
     errors.set(xlabel="time [s]", ylabel="picture against arm [mm]", ylim=(0, None))
     errors.legend()
     title = f"Delay of camera {fit.result.camera} against robot {fit.result.robot}"
-    return CalibrationReport(title, fit.quality, {}, {"Search, and what is left": figure})
+    return CalibrationReport(title, fit.quality, {}, {"Search and residuals": figure})
 
 
 def wrench_report(fit: WrenchFit) -> CalibrationReport:
-    """Numbers with their uncertainty, and what is left on poses that were held out."""
+    """Make the report of a wrench calibration: parameters with uncertainty, and residuals on held-out poses."""
     result = fit.result
     sigma = np.sqrt(np.diag(np.array(result.covariance)))
     names = ("fx", "fy", "fz", "tx", "ty", "tz")
@@ -48,8 +48,8 @@ def wrench_report(fit: WrenchFit) -> CalibrationReport:
     figure = new_figure(11, 3.6)
     force, torque = figure.subplots(1, 2)
     poses = [str(i + 1) for i in np.flatnonzero(fit.used)]
-    bars(force, poses, np.linalg.norm(fit.held_out[:, :3], axis=1), "force left [N]")
-    bars(torque, poses, np.linalg.norm(fit.held_out[:, 3:], axis=1), "torque left [Nm]")
+    bars(force, poses, np.linalg.norm(fit.held_out[:, :3], axis=1), "force residual [N]")
+    bars(torque, poses, np.linalg.norm(fit.held_out[:, 3:], axis=1), "torque residual [Nm]")
     return CalibrationReport(
         f"Wrench sensor and tool of robot {result.robot}",
         fit.quality,
@@ -59,7 +59,7 @@ def wrench_report(fit: WrenchFit) -> CalibrationReport:
 
 
 def simulated_arm_report(fit: ArmFit) -> CalibrationReport:
-    """Settings with their uncertainty, errors of each motion before and after, and one motion in full."""
+    """Make the report of a simulated arm: settings with uncertainty, errors of each motion, and one motion in full."""
     sigma = np.sqrt(np.diag(np.array(fit.result.covariance)))
     found = [getattr(fit.result.settings, name) for name in PARAMETERS]
     rows = [("setting", "before", "found", "sigma")]
@@ -88,7 +88,7 @@ def simulated_arm_report(fit: ArmFit) -> CalibrationReport:
         axis.set(xlabel="time [s]", ylabel=f"{name} of the tcp [mm]")
     motion.axes[0].legend()
     return CalibrationReport(
-        f"How the simulation of robot {fit.result.robot} moves",
+        f"Simulated arm of robot {fit.result.robot}",
         fit.quality,
         {"Settings": rows},
         {"Each motion, played back": errors, "The held-out motion that was worst before": motion},

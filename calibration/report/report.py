@@ -1,6 +1,6 @@
-"""A report on a calibration: one HTML file with the verdict, the numbers, what was left out, and pictures.
+"""Report of a calibration: one HTML file with the verdict, the figures, the rejected data, and pictures.
 
-How every calibration ends: its report is written in any case, its result only if it can be trusted.
+Every calibration ends with `write_result_and_report`: it always writes the report, and the result only if it is good.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ td.number { text-align: right; font-variant-numeric: tabular-nums } img { max-wi
 
 @dataclass(frozen=True, eq=False)
 class CalibrationReport:
-    """What a report shows.
+    """Content of a report.
 
     Attributes:
-        title: What was calibrated.
-        quality: Verdict, figures and what was left out.
-        tables: Rows of cells by heading; the first row is the head.
+        title: Name of what was calibrated.
+        quality: Verdict, figures and rejected data.
+        tables: Rows of cells by heading; the first row has the names of the columns.
         figures: Pictures by heading.
     """
 
@@ -48,7 +48,7 @@ class CalibrationReport:
     figures: Mapping[str, Figure] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
-        """Writes the HTML file, pictures included.
+        """Write the HTML file, pictures included.
 
         Raises:
             RunDirectoryError: if it cannot be written.
@@ -56,7 +56,7 @@ class CalibrationReport:
         kind = "good" if self.quality.good else "bad"
         parts = [f"<h1>{_text(self.title)}</h1>", f'<p class="verdict {kind}">{_text(self.quality.verdict)}</p>']
         figures = [("figure", "value"), *((name, f"{value:.5g}") for name, value in self.quality.figures.items())]
-        parts += [_table("In numbers", figures)]
+        parts += [_table("Figures", figures)]
         parts += [_table(heading, rows) for heading, rows in self.tables.items()]
         if self.quality.rejected:
             parts.append(_table("Left out", [("view", "reason"), *self.quality.rejected.items()]))
@@ -71,7 +71,7 @@ class CalibrationReport:
 
 
 def new_figure(width: float = 10.0, height: float = 4.0) -> Figure:
-    """An empty figure [inches], drawn without a screen."""
+    """Make an empty figure of this width and height [inches] that needs no screen."""
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
@@ -84,7 +84,7 @@ def bars(
     label: str,
     line: float | None = None,
 ) -> None:
-    """Bars with the names of what they stand for below, as many as there is room for; a dashed line if one is given."""
+    """Draw bars with as many names below as there is room for, and a dashed line at `line` if that is given."""
     axes.bar(range(len(names)), values, color=BLUE)
     axes.set_ylabel(label)
     if line is not None:
@@ -131,14 +131,17 @@ def _text(text: str) -> str:
 def write_result_and_report(
     result: Calibration, quality: Quality, report: CalibrationReport, out: Path, page: Path
 ) -> list[str]:
-    """Writes report and, if it is good, result; says what was done.
+    """Write the report and, if it is good, the result.
 
     Args:
-        result: What was found.
-        quality: How good it is.
-        report: What to show of it.
+        result: Result of the calibration.
+        quality: Its quality.
+        report: Its report.
         out: File of the result.
         page: File of the report.
+
+    Returns:
+        Lines of text for the operator.
     """
     report.write(page)
     lines = [
@@ -149,4 +152,4 @@ def write_result_and_report(
     if quality.good:
         save_result(result, quality, out)
         return [*lines, f"result: {out}"]
-    return [*lines, f"no result was written to {out}, as it could not be trusted"]
+    return [*lines, f"no result was written to {out}, because it is not good enough"]

@@ -1,7 +1,7 @@
-"""What a calibration found: the only part of `calibration` that simulators and nodes import.
+"""Results of calibrations and their files: the only part of `calibration` that simulators and nodes import.
 
-It knows the numbers, their uncertainty, what they belong to, and the files; not how they were found. It needs numpy and
-no OpenCV.
+A result has its parameters, their uncertainty, and the camera or robot that they belong to. The package needs numpy,
+but not OpenCV.
 """
 
 from calibration.result.camera import CameraIntrinsics

@@ -1,4 +1,4 @@
-"""The intrinsics of a camera: how a point in front of it becomes a pixel, and how sure that is."""
+"""Intrinsics of a camera: the projection of points to pixels, and its uncertainty."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from calibration.result.lens import COEFFICIENTS, distort, undistort
 from robot_rl.errors import CalibrationError
 
 PARAMETERS = ("fx", "fy", "cx", "cy")
-"""What comes before the distortion coefficients in `vector` and `covariance`."""
+"""Names of the parameters before the distortion coefficients in `vector` and `covariance`."""
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", allow_inf_nan=False))
@@ -21,16 +21,16 @@ class CameraIntrinsics:
     """A camera model at one resolution.
 
     Attributes:
-        camera: Which camera: a name, or better a serial number; what is loaded is checked against it.
-        width: Of the images [px].
-        height: Of the images [px].
+        camera: Name or, better, serial number of the camera; it is checked when the file is loaded.
+        width: Width of the images [px].
+        height: Height of the images [px].
         model: `plumb_bob`, `rational_polynomial` or `equidistant`, as in ROS; `lens.py` has the formulas.
         fx: Focal length [px].
         fy: Focal length [px].
-        cx: Principal point [px]; 0 is the middle of the first column.
-        cy: Principal point [px].
+        cx: Principal point [px]; 0 is the centre of the first column.
+        cy: Principal point [px]; 0 is the centre of the first row.
         distortion: Coefficients in OpenCV's order.
-        covariance: Of (fx, fy, cx, cy, *distortion); empty if not known.
+        covariance: Covariance of (fx, fy, cx, cy, *distortion); empty if not known.
         rms: Root mean square of the reprojection error per coordinate [px]; 0 if not known.
     """
 
@@ -70,7 +70,7 @@ class CameraIntrinsics:
         return np.array([self.fx, self.fy, self.cx, self.cy, *self.distortion])
 
     def with_vector(self, vector: np.ndarray) -> CameraIntrinsics:
-        """The camera with other numbers (fx, fy, cx, cy, *distortion)."""
+        """Return the camera with other parameters (fx, fy, cx, cy, *distortion)."""
         fx, fy, cx, cy, *distortion = vector.tolist()
         return replace(self, fx=fx, fy=fy, cx=cx, cy=cy, distortion=tuple(distortion))
 
@@ -81,29 +81,29 @@ class CameraIntrinsics:
 
     @property
     def fingerprint(self) -> str:
-        """Twelve letters that change with any number of the model; other results name the intrinsics by it."""
+        """Hash of twelve hexadecimal digits over all parameters; other results identify the intrinsics by it."""
         facts = (self.camera, self.width, self.height, self.model, *(float(x).hex() for x in self.vector))
         return hashlib.sha256(repr(facts).encode()).hexdigest()[:12]
 
     def project(self, points: np.ndarray) -> np.ndarray:
-        """Pixels of points in the optical frame.
+        """Project points in the optical frame to pixels.
 
         Args:
-            points: [m], shape (n, 3).
+            points: Points [m], shape (n, 3).
 
         Returns:
-            Shape (n, 2); NaN for points behind a pinhole. Nothing says that they lie inside the image.
+            Pixels, shape (n, 2); NaN for points behind a pinhole. They may lie outside the image.
         """
         return self.project_with_jacobian(points)[0]
 
     def project_with_jacobian(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Pixels, shape (n, 2), and their derivative by the points, shape (n, 2, 3) [px/m]."""
+        """Return pixels, shape (n, 2), and their derivative by the points, shape (n, 2, 3) [px/m]."""
         plane, derivative = distort(self.model, np.array(self.distortion), np.asarray(points, dtype=float))
         focal = np.array([self.fx, self.fy])
         return plane * focal + [self.cx, self.cy], derivative * focal[:, None]
 
     def cropped(self, crop: tuple[int, int, int, int], size: tuple[int, int]) -> CameraIntrinsics:
-        """The intrinsics of a rectangle of the images, brought to another size.
+        """Return the intrinsics of a rectangle of the images that is scaled to another size.
 
         The edges of the rectangle become the edges of the new images: column u becomes
         `(u + 0.5 - left) * scale - 0.5`. The lens, and so the distortion, stays the same.
@@ -129,15 +129,15 @@ class CameraIntrinsics:
         )
 
     def rays(self, pixels: np.ndarray) -> np.ndarray:
-        """Unit vectors in the optical frame that lead to pixels (n, 2), shape (n, 3); NaN where there is none."""
+        """Return unit vectors in the optical frame for pixels (n, 2), shape (n, 3); NaN where no ray projects there."""
         plane = (np.asarray(pixels, dtype=float) - [self.cx, self.cy]) / [self.fx, self.fy]
         return undistort(self.model, np.array(self.distortion), plane)
 
     def require(self, *, camera: str | None = None, size: tuple[int, int] | None = None) -> None:
-        """Nothing, if these intrinsics belong to the camera and image size (width, height) given.
+        """Raise `CalibrationError` if these intrinsics are of another camera or image size (width, height) than given.
 
         Raises:
-            CalibrationError: if they do not.
+            CalibrationError: if they are.
         """
         if camera is not None and camera != self.camera:
             raise CalibrationError(

@@ -1,4 +1,4 @@
-"""Intrinsics as the `camera_info` YAML of ROS (`camera_calibration_parsers`), which camera drivers read."""
+"""Files of intrinsics in the `camera_info` YAML format of ROS (`camera_calibration_parsers`)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _MODELS = {**{name: name for name in COEFFICIENTS}, "fisheye": "equidistant"}
 
 
 def write_camera_info(intrinsics: CameraIntrinsics, path: Path) -> None:
-    """Writes a file that ROS's camera drivers load.
+    """Write a file that ROS's camera drivers load.
 
     Raises:
-        RunDirectoryError: if it cannot be written.
+        RunDirectoryError: if the file cannot be written.
     """
     K = intrinsics.matrix
     content = {
@@ -39,14 +39,14 @@ def write_camera_info(intrinsics: CameraIntrinsics, path: Path) -> None:
 
 
 def read_camera_info(path: Path, *, camera: str | None = None) -> CameraIntrinsics:
-    """Reads such a file; the uncertainty of what is in it is not known.
+    """Read a `camera_info` file; the uncertainty of its parameters is not known.
 
     Args:
         path: The file.
-        camera: What to call the camera; None takes the name in the file.
+        camera: Name of the camera; None uses the name in the file.
 
     Raises:
-        CalibrationError: if it cannot be read, or describes no camera that `CameraIntrinsics` can.
+        CalibrationError: if the file cannot be read, or `CameraIntrinsics` does not support its model.
     """
     content, _ = read_content(path)
     try:

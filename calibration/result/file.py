@@ -1,4 +1,4 @@
-"""Results as YAML files with a version: written whole or not at all, checked when read."""
+"""Result files: YAML with a format version, written atomically and validated when read."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _T = TypeVar("_T", CameraIntrinsics, HandEye, TimeOffset, ToolWrench, SimulatedA
 
 
 def save_result(result: Calibration, quality: Quality, path: Path) -> None:
-    """Writes a result and its quality.
+    """Write a result and its quality.
 
     Raises:
-        CalibrationError: if the result is not good enough to be used: there shall be no file that one has to distrust.
-        RunDirectoryError: if the file cannot be written; an old one stays as it was.
+        CalibrationError: if the result is not good enough to be used; no such file is written.
+        RunDirectoryError: if the file cannot be written; an old one stays unchanged.
     """
     if not quality.good:
         raise CalibrationError(f"not good enough to be used, so {path} was not written: {quality.verdict}")
@@ -58,20 +58,20 @@ def save_result(result: Calibration, quality: Quality, path: Path) -> None:
 
 
 def load_result(path: Path, kind: type[_T]) -> tuple[_T, Quality]:
-    """Reads a result of a known kind.
+    """Read a result of a known kind.
 
     Args:
         path: The file.
-        kind: What it must be, e.g. `HandEye`.
+        kind: Class of the result, e.g. `HandEye`.
 
     Raises:
-        CalibrationError: if the file is missing or is no result of this kind and version.
+        CalibrationError: if the file is missing, damaged, or not a result of this kind and version.
     """
     content = _read(path)
     name = _NAMES[kind]
     if content.get("kind") != name:
         raise CalibrationError(
-            f"{path}: is a calibration of kind {content.get('kind')!r}, needed is {name!r}; "
+            f"{path}: is a calibration of kind {content.get('kind')!r}, required is {name!r}; "
             f"make one: robot-rl calibrate {name.replace('_', '-')}"
         )
     try:
@@ -84,15 +84,15 @@ def load_result(path: Path, kind: type[_T]) -> tuple[_T, Quality]:
 
 
 def load_intrinsics(path: Path, *, camera: str | None = None, robot: str | None = None) -> CameraIntrinsics:
-    """Intrinsics from a result, from a hand-eye result, which has its own, or from a `camera_info` file.
+    """Read intrinsics from a result of intrinsics, from a hand-eye result, or from a `camera_info` file.
 
     Args:
         path: The file.
-        camera: Which camera it must be of; None takes any.
-        robot: Which arm and tool a hand-eye result must be of; None takes any.
+        camera: Name of the camera that is required; None accepts any.
+        robot: Name of the arm and tool that a hand-eye result must have; None accepts any.
 
     Raises:
-        CalibrationError: if it is none of them, or of another camera or robot.
+        CalibrationError: if the file is none of them, or is of another camera or robot.
     """
     content, _ = read_content(path)
     if "camera_matrix" in content:

@@ -1,4 +1,4 @@
-"""What else a calibration finds: where the camera is, how late it is, what the tool weighs, how the arm moves."""
+"""Results besides intrinsics: hand-eye pose, time offset, wrench of the tool, simulated arm, and their quality."""
 
 from __future__ import annotations
 
@@ -16,30 +16,31 @@ from robot_rl.geometry import Pose
 
 _STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 MOUNTINGS = {"eye_in_hand": "tcp", "eye_to_hand": "base"}
-"""The frame that a camera is fixed to, by mounting."""
+"""Frame that a camera is fixed to, by mounting."""
 
 Matrix = tuple[tuple[float, ...], ...]
 
 
-def _same(what: str, mine: str, asked: str | None, cure: str) -> None:
-    if asked is not None and asked != mine:
-        raise CalibrationError(f"this is a calibration of {what} {mine!r}, not of {asked!r}; {cure}")
+def _require_same(what: str, actual: str, required: str | None, cure: str) -> None:
+    if required is not None and required != actual:
+        raise CalibrationError(f"this is a calibration of {what} {actual!r}, not of {required!r}; {cure}")
 
 
 @dataclass(frozen=True, config=_STRICT)
 class HandEye:
-    """Where a camera is.
+    """Pose of a camera on the tool or beside the arm.
 
     Attributes:
-        robot: Which arm and tool.
+        robot: Name of the arm and tool.
         mounting: `eye_in_hand` (fixed to the tcp) or `eye_to_hand` (fixed to the base).
-        position: Of the camera's optical frame in the frame it is fixed to [m].
-        quaternion: Its orientation there, (w, x, y, z).
-        covariance: Of position and orientation [m, rad], 6 x 6, in axes of the frame that the camera is fixed to.
-        intrinsics: Of the camera, to be used with this pose: the lens that was given, corrected within its uncertainty.
-        calibrated_from: Fingerprint of the intrinsics that were given.
-        robot_position_noise: What the arm's poses turned out to be wrong by, per axis [m].
-        robot_rotation_noise: And per axis of rotation [rad].
+        position: Origin of the camera's optical frame in the frame that it is fixed to [m].
+        quaternion: Orientation of the optical frame there, (w, x, y, z).
+        covariance: Covariance of position and orientation [m, rad], 6 x 6, in axes of the frame that the camera is
+            fixed to.
+        intrinsics: Lens to use with this pose: the given lens, corrected within its uncertainty.
+        calibrated_from: Fingerprint of the given intrinsics.
+        robot_position_noise: Estimated noise of the arm's poses, per axis [m].
+        robot_rotation_noise: The same, per axis of rotation [rad].
     """
 
     robot: str
@@ -64,7 +65,7 @@ class HandEye:
 
     @property
     def camera(self) -> str:
-        """Which camera."""
+        """Name or serial number of the camera."""
         return self.intrinsics.camera
 
     @property
@@ -85,26 +86,26 @@ class HandEye:
     def require(
         self, *, robot: str | None = None, camera: str | None = None, size: tuple[int, int] | None = None
     ) -> None:
-        """Nothing, if this belongs to the robot, the camera and the image size (width, height) given.
+        """Raise `CalibrationError` if this is of another robot, camera or image size (width, height) than given.
 
         Raises:
-            CalibrationError: if it does not.
+            CalibrationError: if it is.
         """
         cure = "calibrate: robot-rl calibrate hand-eye"
-        _same("robot", self.robot, robot, cure)
-        _same("camera", self.camera, camera, cure)
+        _require_same("robot", self.robot, robot, cure)
+        _require_same("camera", self.camera, camera, cure)
         self.intrinsics.require(size=size)
 
 
 @dataclass(frozen=True, config=_STRICT)
 class TimeOffset:
-    """How late a camera is.
+    """Delay of a camera against the arm.
 
     Attributes:
-        robot: Whose proprioception it was compared with.
-        camera: Which camera.
-        delay: A frame stamped t shows the arm as its state stamped t - delay says [s].
-        sigma: Standard deviation of it [s].
+        robot: Name of the arm and tool.
+        camera: Name or serial number of the camera.
+        delay: A frame stamped t shows the arm at its state stamped t - delay [s].
+        sigma: Standard deviation of the delay [s].
     """
 
     robot: str
@@ -113,26 +114,26 @@ class TimeOffset:
     sigma: float
 
     def require(self, *, robot: str | None = None, camera: str | None = None) -> None:
-        """Nothing, if this belongs to the robot and camera given.
+        """Raise `CalibrationError` if this is of another robot or camera than given.
 
         Raises:
-            CalibrationError: if it does not.
+            CalibrationError: if it is.
         """
         cure = "calibrate: robot-rl calibrate time-offset"
-        _same("robot", self.robot, robot, cure)
-        _same("camera", self.camera, camera, cure)
+        _require_same("robot", self.robot, robot, cure)
+        _require_same("camera", self.camera, camera, cure)
 
 
 @dataclass(frozen=True, config=_STRICT)
 class ToolWrench:
-    """What a wrench sensor measures although nothing touches the tool.
+    """Bias of a wrench sensor, and mass and centre of mass of the tool.
 
     Attributes:
-        robot: Which arm and tool.
+        robot: Name of the arm and tool.
         bias: Force [N] and torque [Nm] of the unloaded sensor, in its frame.
-        mass: Of what hangs on the sensor [kg].
-        center_of_mass: In the sensor's frame [m].
-        covariance: Of (bias, mass, center_of_mass), 10 x 10.
+        mass: Mass of the tool beyond the sensor [kg].
+        center_of_mass: Its centre of mass in the sensor's frame [m].
+        covariance: Covariance of (bias, mass, center_of_mass), 10 x 10.
         gravity: Acceleration in the base frame [m/s^2].
     """
 
@@ -144,7 +145,7 @@ class ToolWrench:
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
 
     def unloaded(self, R_base_sensor: np.ndarray) -> np.ndarray:
-        """What the sensor reads with nothing touching the tool, held still: (force, torque), shape (6,).
+        """Predict the reading at rest with nothing touching the tool: (force [N], torque [Nm]), shape (6,).
 
         Args:
             R_base_sensor: Orientation of the sensor in the base frame, shape (3, 3).
@@ -153,27 +154,27 @@ class ToolWrench:
         return np.array(self.bias) + np.concatenate((force, np.cross(self.center_of_mass, force)))
 
     def require(self, *, robot: str | None = None) -> None:
-        """Nothing, if this belongs to the robot given.
+        """Raise `CalibrationError` if this is of another robot than given.
 
         Raises:
-            CalibrationError: if it does not.
+            CalibrationError: if it is.
         """
-        _same("robot", self.robot, robot, "calibrate: robot-rl calibrate wrench")
+        _require_same("robot", self.robot, robot, "calibrate: robot-rl calibrate wrench")
 
 
 def _settings(value: object) -> object:
-    """From a file: a mapping, which a strict dataclass does not take for itself."""
+    """Convert a mapping from a file, which a strict dataclass does not accept as it is."""
     return SimulationConfig(**value) if isinstance(value, dict) else value
 
 
 @dataclass(frozen=True, config=_STRICT)
 class SimulatedArm:
-    """How a simulated arm has to move to mirror a real one.
+    """Settings of a simulated arm that mirrors a real one.
 
     Attributes:
-        robot: Which arm and controller it mirrors.
-        settings: What a training's configuration takes as `simulation`; no entry is None.
-        covariance: Of the settings, in their order, 7 x 7.
+        robot: Name of the real arm and controller.
+        settings: The `simulation` section of a configuration; no entry is None.
+        covariance: Covariance of the settings, in their order, 7 x 7.
     """
 
     robot: str
@@ -181,23 +182,23 @@ class SimulatedArm:
     covariance: Matrix = field(repr=False)
 
     def require(self, *, robot: str | None = None) -> None:
-        """Nothing, if this belongs to the robot given.
+        """Raise `CalibrationError` if this is of another robot than given.
 
         Raises:
-            CalibrationError: if it does not.
+            CalibrationError: if it is.
         """
-        _same("robot", self.robot, robot, "calibrate: robot-rl calibrate sim")
+        _require_same("robot", self.robot, robot, "calibrate: robot-rl calibrate sim")
 
 
 @dataclass(frozen=True, config=_STRICT)
 class Quality:
-    """What to know of a result before using it.
+    """Quality of a result.
 
     Attributes:
-        good: Whether it is inside the limits that the calibration set itself.
-        verdict: In a sentence.
-        figures: Measured facts, by name with unit, e.g. `rms_px`.
-        rejected: What was left out, and why, by name.
+        good: Whether the result meets the limits of its calibration.
+        verdict: The conclusion, in one sentence.
+        figures: Measured figures, by name with unit, e.g. `rms_px`.
+        rejected: Data that was left out, and why, by name.
     """
 
     good: bool

@@ -1,13 +1,11 @@
-"""Projection through a lens: the formulas of OpenCV's camera models, with derivatives, in numpy.
+"""Lens models: the projections of OpenCV's camera models and their derivatives, in numpy.
 
 Points are in the camera's optical frame (REP 103): x right, y down, z forward [m]. Pixel (0, 0) is the centre of the
 first pixel. Names of the models are those of ROS's `camera_info`:
 
 - `plumb_bob` (k1 k2 p1 p2 k3): Brown's radial and tangential distortion.
 - `rational_polynomial` (k1 k2 p1 p2 k3 k4 k5 k6): the same, with a quotient of two polynomials.
-- `equidistant` (k1 k2 k3 k4): fisheye (Kannala and Brandt 2006), with polynomials in the angle to the axis.
-
-Kinds of lenses, as a user calls them, and the model that each is calibrated with. Needs no OpenCV.
+- `equidistant` (k1 k2 k3 k4): fisheye (Kannala and Brandt 2006), with a polynomial in the angle to the axis.
 """
 
 from __future__ import annotations
@@ -15,21 +13,19 @@ from __future__ import annotations
 import numpy as np
 
 LENS_MODELS = {"pinhole": "rational_polynomial", "fisheye": "equidistant"}
-"""Keys of `calibration.result.lens.COEFFICIENTS` by kind."""
-
-
+"""Model that each kind of lens is calibrated with, by the name that users give to the kind."""
 COEFFICIENTS = {"plumb_bob": 5, "rational_polynomial": 8, "equidistant": 4}
 """Number of distortion coefficients by model."""
 _NEWTON_STEPS = 20
 
 
 def distort(model: str, k: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where rays pass the image plane at distance 1, after the lens.
+    """Project points through the lens to the image plane at distance 1.
 
     Args:
         model: Name of the model.
         k: Its coefficients.
-        points: In the optical frame [m], shape (n, 3). Points behind a pinhole come out as NaN.
+        points: Points in the optical frame [m], shape (n, 3). Points behind a pinhole yield NaN.
 
     Returns:
         Distorted normalised coordinates, shape (n, 2), and their derivative by the points, shape (n, 2, 3) [1/m].
@@ -48,7 +44,7 @@ def _pinhole(k: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def _brown(k: np.ndarray, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Distorted coordinates u, v of x, y in the image plane, and the derivatives du/dx, du/dy = dv/dx, dv/dy."""
+    """Return the distorted coordinates u, v of x, y, and the derivatives du/dx, du/dy = dv/dx, dv/dy."""
     coefficients: list[float] = k.tolist() + (8 - len(k)) * [0.0]
     k1, k2, p1, p2, k3, k4, k5, k6 = coefficients
     r = x * x + y * y
@@ -81,7 +77,7 @@ def _fisheye(k: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def _bend(k: np.ndarray, angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distorted angle of a fisheye and its derivative by the angle."""
+    """Return the distorted angle of a fisheye and its derivative by the angle."""
     a = angle * angle
     k1, k2, k3, k4 = k
     bent = angle * (1 + a * (k1 + a * (k2 + a * (k3 + a * k4))))
@@ -89,7 +85,7 @@ def _bend(k: np.ndarray, angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def by_coefficients(model: str, k: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Derivative of the distorted normalised coordinates by the coefficients, shape (n, 2, number of coefficients)."""
+    """Return the derivative of the distorted normalised coordinates by the k coefficients, shape (n, 2, k)."""
     if model == "equidistant":
         x, y, z = points.T
         radius = np.maximum(np.hypot(x, y), 1e-12)
@@ -116,7 +112,7 @@ def by_coefficients(model: str, k: np.ndarray, points: np.ndarray) -> np.ndarray
 
 
 def undistort(model: str, k: np.ndarray, distorted: np.ndarray) -> np.ndarray:
-    """The inverse of `distort`, by Newton's method.
+    """Invert `distort` by Newton's method.
 
     Args:
         model: Name of the model.
@@ -124,7 +120,7 @@ def undistort(model: str, k: np.ndarray, distorted: np.ndarray) -> np.ndarray:
         distorted: Distorted normalised coordinates, shape (n, 2).
 
     Returns:
-        Rays of unit length in the optical frame, shape (n, 3); NaN where no ray leads to such a point.
+        Rays of unit length in the optical frame, shape (n, 3); NaN where no ray projects to the point.
     """
     if model == "equidistant":
         radius = np.hypot(*distorted.T)

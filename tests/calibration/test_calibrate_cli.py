@@ -151,5 +151,5 @@ def test_pictures_of_another_resolution_and_damaged_ones_are_refused(session, tm
 
 def test_a_board_is_printed(tmp_path, capsys):
     assert calibrate("board", "--out", tmp_path / "board.pdf") == 0
-    assert "print at 100 %" in capsys.readouterr().out
+    assert "print it at 100 %" in capsys.readouterr().out
     assert (tmp_path / "board.pdf").read_bytes().startswith(b"%PDF")

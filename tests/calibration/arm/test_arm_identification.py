@@ -99,7 +99,7 @@ def test_motions_end_at_contact_and_where_the_arm_was_held(store):
     held = replace(episode, source=source)
     lengths = [len(motion.targets) for motion in motions_of([episode, touched, held], task)]
     assert lengths == [len(motions_before(episode, task)), 11, 8]
-    with pytest.raises(DataError, match="does not say where it began"):
+    with pytest.raises(DataError, match="lacks its start pose"):
         next(motions_of([replace(episode, metadata={})], task))
 
 

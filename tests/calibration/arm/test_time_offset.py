@@ -75,7 +75,7 @@ def test_wrong_frames_are_left_out():
 
 def test_an_arm_that_hardly_moves_gives_no_result():
     hand_eye, frames, trajectory = motion(2, "eye_in_hand", delay=0.02, size=0.003)
-    with pytest.raises(CalibrationError, match=r"hardly moved.*swing it to and fro"):
+    with pytest.raises(CalibrationError, match=r"hardly moved.*swing it back and forth"):
         calibrate_time_offset(hand_eye, frames, trajectory)
 
 

@@ -123,7 +123,7 @@ def test_a_fifth_of_wrong_poses_is_found_and_left_out(mounting):
         sightings[i] = dataclasses.replace(sightings[i], T_base_tcp=shaken(sightings[i].T_base_tcp, rng, 0.01, 0.02))
     fit = calibrate_hand_eye(PINHOLE, sightings, mounting, "fr3")
     assert set(fit.quality.rejected) == {f"view {i}" for i in wrong}
-    assert "stamped late" in fit.quality.rejected["view 2"]
+    assert "stamp late" in fit.quality.rejected["view 2"]
     position, rotation = apart(truth.X, fit.result.T_parent_camera)
     assert position < 1e-3
     assert np.degrees(rotation) < 0.12
