@@ -1,10 +1,10 @@
-"""The simulated robot and its tasks, behind the contracts of `robot_rl`."""
+"""Simulated robot and tasks that implement the contracts of `robot_rl`."""
 
 import os
 import sys
 
 GL_FAILURE = ""
-"""Why this process cannot render, or empty. Everything else works without; cameras raise `RenderError`."""
+"""Reason why this process cannot render, or empty. Everything else works; cameras raise `RenderError`."""
 
 # MuJoCo picks its OpenGL platform when it is imported. On a machine without a screen only EGL can render.
 if sys.platform == "linux" and not os.environ.get("DISPLAY") and "MUJOCO_GL" not in os.environ:

@@ -1,8 +1,8 @@
-"""The Franka Research 3: published kinematics, inertias and limits as numbers, primitive shapes for its looks.
+"""Model of the Franka Research 3: published kinematics, inertias and limits, and primitive visual shapes.
 
 Sources of the numbers: Franka Robotics' `franka_description` (FR3 joint limits, link inertials, hand inertials;
 Apache-2.0) and the Denavit-Hartenberg table of the FR3 manual. Armature and joint friction are not published; the
-values here are of the order that users identify on the arm. Links do not collide: contact happens at the tool.
+values here are of the order that users identify on the arm. Links do not collide; only the tool has contact.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ HALF_PI = np.pi / 2
 
 @dataclass(frozen=True)
 class Link:
-    """One joint and the link that it moves.
+    """A joint and the link that it moves.
 
     Attributes:
         position: Joint frame in the parent link's frame [m].
@@ -67,13 +67,13 @@ TORQUE_LIMITS = np.array([link.torque for link in FR3])
 JOINT_LIMITS = np.array([link.limits for link in FR3])
 ARM_DOF = len(FR3)
 IK_APART = 0.5
-"""How far from the ready pose the other joint angles are that inverse kinematics starts from [rad]."""
+"""Largest distance of the start angles of inverse kinematics from the ready pose [rad]."""
 
 WHITE, GREY, DARK = (0.93, 0.93, 0.95, 1), (0.55, 0.56, 0.6, 1), (0.25, 0.26, 0.28, 1)
 ORANGE, GREEN = (0.93, 0.5, 0.15, 1), (0.2, 0.7, 0.35, 1)
 
-# Capsules and their ends in each joint frame, for the eye only: (from, to, radius, colour).
-_LOOKS = (
+# Visual capsules in each joint frame: (from, to, radius, colour).
+_VISUAL_SHAPES = (
     (((0, 0, -0.19), (0, 0, 0), 0.06, WHITE),),
     (((0, 0, 0), (0, -0.13, 0), 0.06, WHITE),),
     (((0, 0, -0.12), (0, 0, 0), 0.055, WHITE), ((0, 0, 0), (0.0825, 0, 0), 0.055, WHITE)),
@@ -85,12 +85,12 @@ _LOOKS = (
 
 
 def visual(body: mujoco.MjsBody, kind: mujoco.mjtGeom, rgba: tuple[float, ...], **shape: object) -> mujoco.MjsGeom:
-    """Adds a shape that is seen, weighs nothing and touches nothing."""
+    """Add a visual shape without mass and contact."""
     return body.add_geom(type=kind, rgba=rgba, contype=0, conaffinity=0, mass=0, group=1, **shape)
 
 
 def add_arm(spec: mujoco.MjSpec) -> mujoco.MjsBody:
-    """Adds the arm at the origin of the world, base frame = world frame, with one torque motor per joint.
+    """Add the arm at the origin of the world, base frame = world frame, with one torque motor per joint.
 
     Returns:
         The flange: a body whose frame is that of the Franka hand (z out of the flange, turned by -45 degrees, so that
@@ -99,7 +99,7 @@ def add_arm(spec: mujoco.MjSpec) -> mujoco.MjsBody:
     base = spec.worldbody.add_body(name="base")
     visual(base, mujoco.mjtGeom.mjGEOM_CYLINDER, DARK, size=(0.09, 0.07, 0), pos=(-0.02, 0, 0.07))
     body = base
-    for number, (link, looks) in enumerate(zip(FR3, _LOOKS, strict=True), start=1):
+    for number, (link, shapes) in enumerate(zip(FR3, _VISUAL_SHAPES, strict=True), start=1):
         body = body.add_body(name=f"link{number}", pos=link.position, quat=_roll(link.roll))
         body.mass, body.ipos, body.fullinertia, body.explicitinertial = (
             link.mass,
@@ -109,7 +109,7 @@ def add_arm(spec: mujoco.MjSpec) -> mujoco.MjsBody:
         )
         joint = body.add_joint(name=f"joint{number}", type=mujoco.mjtJoint.mjJNT_HINGE, axis=(0, 0, 1))
         joint.range, joint.limited, joint.armature, joint.damping = link.limits, True, 0.1, (0.5, 0, 0)
-        for start, end, radius, rgba in looks:
+        for start, end, radius, rgba in shapes:
             visual(body, mujoco.mjtGeom.mjGEOM_CAPSULE, rgba, fromto=(*start, *end), size=(radius, 0, 0))
         motor = spec.add_actuator(name=f"motor{number}", target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
         motor.ctrlrange, motor.ctrllimited = (-link.torque, link.torque), True
@@ -133,17 +133,17 @@ def solve_ik(
     tolerance: float = 1e-6,
     starts: int = 10,
 ) -> np.ndarray:
-    """Joint angles that bring a site to a pose, by damped least squares from the ready pose.
+    """Compute joint angles that bring a site to a pose, by damped least squares from the ready pose.
 
-    Where that ends at the limits of joints, it starts again from angles near the ready pose, always the same ones.
+    If that fails, the search restarts from a fixed sequence of angles near the ready pose.
 
     Args:
         model: Model that holds the arm.
         site: Name of the site, e.g. `tcp`.
         position: Wanted position in the base frame [m], shape (3,).
         quaternion: Wanted orientation (w, x, y, z), shape (4,).
-        tolerance: Largest error left, [m] and [rad] alike.
-        starts: How often it starts at most; 1 finds only poses to which the elbow need not swing over.
+        tolerance: Largest residual error, [m] and [rad] alike.
+        starts: Largest number of starts; with 1, only poses with a similar elbow posture are found.
 
     Raises:
         ValueError: if the pose is out of reach.
@@ -161,7 +161,7 @@ def solve_ik(
 def _descend(
     model: mujoco.MjModel, site: str, position: np.ndarray, quaternion: np.ndarray, tolerance: float, start: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """Joint angles by damped least squares from `start`, and the largest error left, [m] and [rad] alike."""
+    """Return joint angles by damped least squares from `start`, and the largest residual error, [m] and [rad] alike."""
     data = mujoco.MjData(model)
     data.qpos[:ARM_DOF] = np.clip(start, JOINT_LIMITS[:, 0], JOINT_LIMITS[:, 1])
     site_id = model.site(site).id

@@ -1,12 +1,12 @@
-"""Cartesian impedance control in operational space, at every physics step.
+"""Cartesian impedance controller in operational space, which runs at every physics step.
 
-The law is `tau = J^T (K e - D v) + N^T tau_0 + bias` (Khatib 1987; Ott 2008), where `e` is the pose error of the tcp,
+Its law is `tau = J^T (K e - D v) + N^T tau_0 + bias` (Khatib 1987; Ott 2008), where `e` is the pose error of the tcp,
 `N^T = I - J^T Lambda J M^-1` keeps the posture torque out of the task, and `bias` compensates gravity and Coriolis
 forces. Damping is critical per axis: `D = 2 sqrt(K / diag(J M^-1 J^T))`.
 
 The static contact force is bounded by the stiffness times the clipped reference error. The controller runs at the
-physics rate because impedance of this stiffness is unstable at 100 Hz. What depends on the pose alone and changes
-slowly (joint-space damping `J^T D J`, nullspace projector, posture torque) is refreshed every few steps.
+physics rate because impedance of this stiffness is unstable at 100 Hz. Terms that depend on the pose alone and change
+slowly (joint-space damping `J^T D J`, nullspace projector, posture torque) are refreshed every few steps.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class ImpedanceGains:
         translation: Stiffness [N/m].
         rotation: Stiffness [Nm/rad].
         posture: Nullspace stiffness towards the ready pose [Nm/rad].
-        max_translation_error: Reference clipping: the largest position error acted on, per axis [m].
-        max_rotation_error: The largest rotation error acted on, per axis [rad].
+        max_translation_error: Limit of the position error, per axis [m].
+        max_rotation_error: Limit of the rotation error, per axis [rad].
         ramp: Time over which a new set-point is blended in [s].
-        delay: From a set-point to its first effect [s], in whole physics steps.
+        delay: Time from a set-point to its first effect [s], rounded to whole physics steps.
     """
 
     translation: float = 2000.0
@@ -49,13 +49,13 @@ class ImpedanceGains:
 
 
 class ImpedanceController:
-    """Turns a Cartesian set-point into joint torques.
+    """Controller that turns a Cartesian set-point into joint torques.
 
     Args:
         model: Model whose first joints are the arm's.
-        data: Its state; the controller reads positions and velocities, and writes the arm's `ctrl`.
+        data: State of the model; the controller reads positions and velocities, and writes the arm's `ctrl`.
         gains: Stiffness and clipping.
-        refresh: Steps between updates of damping and nullspace projector.
+        refresh: Number of steps between updates of damping and nullspace projector.
     """
 
     def __init__(self, model: mujoco.MjModel, data: mujoco.MjData, gains: ImpedanceGains, refresh: int = 10) -> None:
@@ -67,53 +67,53 @@ class ImpedanceController:
         self._posture_damping = 2.0 * math.sqrt(gains.posture)
         self._ramp_steps = max(1, round(gains.ramp / model.opt.timestep))
         self._delay = round(gains.delay / model.opt.timestep)  # [steps]
-        self._waiting: list[tuple[int, Pose]] = []  # set-points whose time has not come, with the steps until then
+        self._waiting: list[tuple[int, Pose]] = []  # delayed set-points, with the remaining steps
         # The law is linear in `inputs` = (K e, qd, 1): torque = inputs @ law, and the first rows of `law` are J.
         self._inputs, self._law = np.zeros(6 + ARM_DOF + 1), np.zeros((6 + ARM_DOF + 1, model.nv))
         self._inputs[-1] = 1.0
         self._torque, self._minv_jt = np.zeros(model.nv), np.zeros((6, model.nv))
-        # Views made once: at this rate, slicing costs as much as computing.
+        # Views are made once: at this rate, slicing costs as much as computing.
         self._J, self._J_position, self._J_rotation = self._law[:6], self._law[:3], self._law[3:6]
         self._joint_damping, self._posture = self._law[6:-1, :ARM_DOF], self._law[-1, :ARM_DOF]
         self._spring, self._velocity_input = self._inputs[:6], self._inputs[6:-1]
         self._arm_torque, self._ctrl = self._torque[:ARM_DOF], data.ctrl[:ARM_DOF]
         self._q, self._velocity, self._bias = data.qpos[:ARM_DOF], data.qvel[:ARM_DOF], data.qfrc_bias[:ARM_DOF]
         self._tcp_position, self._tcp_matrix = data.site_xpos[self._site], data.site_xmat[self._site]
-        # The rotation error is taken at the tool's body, whose quaternion MuJoCo keeps, not at the tcp site.
+        # The rotation error is that of the tool's body, whose quaternion MuJoCo keeps, not of the tcp site.
         self._tool_quaternion, self._q_tcp_tool = data.xquat[site.bodyid[0]], quat_conjugate(site.quat)
         self.reset()
 
     def reset(self) -> None:
-        """Holds the present pose, at once and without a ramp."""
+        """Hold the present pose at once, without a ramp."""
         self._waiting.clear()
         self._blend_to(self.pose())
         self._age = self._ramp_steps
         self._countdown = 0
 
     def pose(self) -> Pose:
-        """Pose of the tcp in the base frame, as of the last kinematics."""
+        """Return the pose of the tcp in the base frame, as of the last kinematics."""
         quaternion = np.zeros(4)
         mujoco.mju_mat2Quat(quaternion, self._tcp_matrix)
         return Pose(self._tcp_position.copy(), quaternion)
 
     def set_target(self, T_base_target: Pose) -> None:
-        """Moves the set-point from where the tcp is when the delay is over to `T_base_target`, over the ramp."""
+        """Move the set-point over the ramp to `T_base_target`, from the pose of the tcp at the end of the delay."""
         if self._delay:
             self._waiting.append((self._delay, T_base_target))
         else:
             self._blend_to(T_base_target)
 
     def _blend_to(self, T_base_target: Pose) -> None:
-        """From here and now."""
+        """Start a ramp from the present pose."""
         self._start, self._goal, self._age = self._tcp_position.tolist(), T_base_target.position.tolist(), 0
         w, x, y, z = quat_multiply(T_base_target.quaternion, self._q_tcp_tool).tolist()
         # Times a quaternion q this is `target * q^-1`, the rotation from q to the target in the base frame.
         self._target_times_inverse = np.array(((w, x, y, z), (x, -w, z, -y), (y, -z, -w, x), (z, y, -x, -w)))
 
     def step(self) -> None:
-        """Computes the torques for the next physics step from derived quantities that are up to date (`mj_step1`)."""
+        """Compute the torques of the next physics step; derived quantities must be up to date (`mj_step1`)."""
         if self._waiting:
-            self._wait()
+            self._advance_delays()
         mujoco.mj_jacSite(self._model, self._data, self._J_position, self._J_rotation, self._site)
         if self._countdown == 0:
             self._update_dynamics()
@@ -125,8 +125,8 @@ class ImpedanceController:
         # MuJoCo clamps to the motors' torque limits.
         np.add(self._arm_torque, self._bias, out=self._ctrl)
 
-    def _wait(self) -> None:
-        """One step nearer to the set-points that are on their way."""
+    def _advance_delays(self) -> None:
+        """Count down delayed set-points, and start those whose delay is over."""
         waiting, self._waiting = self._waiting, []
         for steps, target in waiting:
             if steps:
@@ -135,7 +135,7 @@ class ImpedanceController:
                 self._blend_to(target)
 
     def _update_spring(self) -> None:
-        """`K e`, with `e` the error of the tcp against the ramped set-point, base frame, clipped per axis."""
+        """Update `K e`, with `e` the error of the tcp against the ramped set-point, base frame, clipped per axis."""
         blend = 1.0
         if self._age < self._ramp_steps:
             self._age += 1
@@ -144,7 +144,7 @@ class ImpedanceController:
         gx, gy, gz = self._goal
         px, py, pz = self._tcp_position.tolist()
         w, x, y, z = self._target_times_inverse.dot(self._tool_quaternion).tolist()
-        # The logarithm, by the shorter way round.
+        # The logarithm of the shorter rotation.
         sine = math.sqrt(x * x + y * y + z * z)
         turn = math.copysign(blend * (2.0 * math.atan2(sine, abs(w)) / sine if sine > 1e-9 else 2.0), w)
         stiffness, limit, rotation_stiffness, rotation_limit = self._springs
@@ -158,7 +158,7 @@ class ImpedanceController:
         )
 
     def _update_dynamics(self) -> None:
-        """The rows of the law below J, at this pose: damping and posture torque."""
+        """Update the rows of the law below J at this pose: damping and posture torque."""
         J, minv_jt = self._J, self._minv_jt
         mujoco.mj_solveM(self._model, self._data, minv_jt, J)
         inverse_inertia = J.dot(minv_jt.T)  # (6, 6), Lambda^-1

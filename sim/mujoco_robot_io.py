@@ -1,7 +1,7 @@
-"""`RobotIO` over MuJoCo: the simulated arm behind the contract that the real one fulfils.
+"""Simulated arm: implementation of `RobotIO` and its clock over MuJoCo.
 
-It knows the model, the impedance controller and the sensors; it does not know tasks, rewards or learning. The
-simulation is its own clock: sleeping until a time is what makes the physics advance to it.
+It combines the model, the impedance controller and the sensors; it is independent of tasks, rewards and learning. The
+simulation is its own clock: sleeping until a time advances the physics to it.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ SETTLE_STEPS = 50
 
 
 class Cameras(Protocol):
-    """What the robot needs of a renderer."""
+    """Renderer of camera frames."""
 
     def render(self, qpos: np.ndarray, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
-        """RGB frames by camera, of the scene with these joint positions."""
+        """Render RGB frames by camera, of the scene with these joint positions."""
         ...
 
     def matrix(self, name: str) -> np.ndarray:
-        """Camera matrix, shape (3, 3) [px]."""
+        """Return the camera matrix, shape (3, 3) [px]."""
         ...
 
     def reset(self, seed: int) -> None:
-        """An episode with this seed starts."""
+        """Start an episode with this seed."""
         ...
 
 
@@ -50,8 +50,8 @@ class MujocoRobotIO:
 
     Args:
         model: Scene with the arm first, a `tcp` site, and the wrist sensors.
-        gains: Impedance controller.
-        simulation: How the arm moves, where it differs from model and gains.
+        gains: Gains of the impedance controller.
+        simulation: Settings that differ from model and gains.
         sensing: Delays and noise.
         finger_open_width: Distance between open fingers [m]; 0 for a tool without fingers.
     """
@@ -83,7 +83,7 @@ class MujocoRobotIO:
         self._tare = np.zeros(6)
         self._peak_force = 0.0
         self._tcp = model.site("tcp").id
-        # Views made once: at the physics rate, slicing costs as much as computing.
+        # Views are made once: at the physics rate, slicing costs as much as computing.
         self._wrist_sensor = self.data.sensordata[:6]
         self._tcp_position, self._tcp_matrix = self.data.site_xpos[self._tcp], self.data.site_xmat[self._tcp]
         self._wrist_to_tcp = self._wrench_transform(model.site("wrist_ft").id)
@@ -91,29 +91,29 @@ class MujocoRobotIO:
         self._record_state(keep=True)
 
     def attach_cameras(self, cameras: Cameras) -> None:
-        """From now on `read` brings frames."""
+        """Attach cameras whose frames `read` returns."""
         self._cameras = cameras
 
     # ------------------------------------------------------------------ clock
 
     def now(self) -> int:
-        """Simulated time [ns]."""
+        """Return the simulated time [ns]."""
         return self._steps * self._dt
 
     def sleep_until(self, stamp: int) -> None:
-        """Advances the physics until `stamp` [ns].
+        """Advance the physics until `stamp` [ns].
 
         Raises:
             DivergedError: if the state is not finite any more.
         """
         steps = -(-(stamp - self.now()) // self._dt)
-        # What is measured earlier than this, nobody can read once the sleep is over; it only counts for the peak force.
+        # Earlier samples cannot be read after the sleep; they only contribute to the peak force.
         self._advance(steps, samples_from=stamp - self.history.span)
         if not np.isfinite(self.data.qpos).all():
             raise DivergedError("the simulation left the finite numbers; see the last commands of the episode")
 
     def _advance(self, steps: int, samples_from: int) -> None:
-        """Physics steps, each with control and sensing; samples are kept from time `samples_from` [ns] on.
+        """Run physics steps, each with control and sensing; samples are kept from time `samples_from` [ns] on.
 
         Before and after each step, what MuJoCo derives from positions and velocities is up to date.
         """
@@ -137,10 +137,10 @@ class MujocoRobotIO:
     # ---------------------------------------------------------------- RobotIO
 
     def read(self, *, images: bool = True) -> RobotState:
-        """The newest state that the sensors' delay allows.
+        """Return the newest state that the sensors' delay allows.
 
         Args:
-            images: Whether it holds frames; whoever wants them at a rate of their own takes `frames`.
+            images: Whether the state holds frames; `frames` returns them at another rate.
         """
         sensing = self.sensing
         sample = self.history.at(self.now() - self._delay)
@@ -170,12 +170,12 @@ class MujocoRobotIO:
         )
 
     def frames(self) -> tuple[int, Mapping[str, np.ndarray]]:
-        """The newest frames that the cameras' delay allows, by camera, and when they were taken [ns]."""
+        """Return the newest frames that the cameras' delay allows, by camera, and their stamp [ns]."""
         sample = self.history.at(self.now() - self._camera_delay)
         return sample.stamp, self._cameras.render(sample.qpos, self._pixel_rng) if self._cameras is not None else {}
 
     def camera_matrix(self, name: str) -> np.ndarray:
-        """Camera matrix, shape (3, 3) [px].
+        """Return the camera matrix, shape (3, 3) [px].
 
         Raises:
             UnknownNameError: if there are no cameras.
@@ -185,7 +185,7 @@ class MujocoRobotIO:
         return self._cameras.matrix(name)
 
     def command(self, command: Command) -> None:
-        """Follows `command` until it expires or is replaced; a stop that comes later wins."""
+        """Follow `command` until it expires or is replaced; a later stop takes precedence."""
         expires = check_command(command, self.now())
         self._stop.clear()
         self._expires = expires
@@ -194,13 +194,13 @@ class MujocoRobotIO:
             self.data.ctrl[ARM_DOF:] = 0.5 * min(max(command.gripper_width, 0.0), self._finger_open_width)
 
     def stop(self) -> None:
-        """Holds the arm where it is from the next physics step on."""
+        """Hold the arm at its pose from the next physics step on."""
         self._stop.set()
 
     # ---------------------------------------------------------- for the task
 
     def reset(self, qpos: np.ndarray, seed: int) -> None:
-        """Puts the scene into a state at rest, settles it, tares the wrist sensor and starts the sensor noise anew.
+        """Set the scene to a state at rest, settle it, tare the wrist sensor and restart the sensor noise.
 
         Args:
             qpos: All joint positions, shape (nq,).
@@ -227,7 +227,7 @@ class MujocoRobotIO:
         self._peak_force = 0.0
 
     def _record_state(self, *, keep: bool) -> None:
-        """Looks at the contact force and, if the sample is to be kept, adds what the sensors measure now."""
+        """Update the peak force and, if `keep`, record the present state."""
         # The sensor gives what the parent exerts on the child; in equilibrium that is minus the contact force.
         wrench = self._tare - self._filter.value
         x, y, z = wrench[:3].tolist()
@@ -249,7 +249,7 @@ class MujocoRobotIO:
         )
 
     def _wrench_transform(self, wrist: int) -> np.ndarray:
-        """Moves a wrench from the wrist sensor to the tcp, which is rigidly connected to it. Shape (6, 6)."""
+        """Return the matrix that moves a wrench from the wrist sensor to the tcp, rigidly connected. Shape (6, 6)."""
         data = self.data
         R_base_tcp = self._tcp_matrix.reshape(3, 3)
         R_tcp_wrist = R_base_tcp.T @ data.site_xmat[wrist].reshape(3, 3)

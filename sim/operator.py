@@ -1,10 +1,10 @@
-"""The scripted operator: demonstrates and corrects about as well as a person does.
+"""Scripted operator that demonstrates and intervenes about as well as a human operator.
 
-It sees the scene through its own noisy eyes (an error drawn per look), moves at about half the speed that the arm
-could, pauses, overshoots, and wiggles when the part sticks. While a policy is in control it watches, takes over when
-progress stalls or force grows, leads for a burst of steps, and hands back.
+It perceives the scene with an error that is redrawn now and then, moves at about half the speed of the arm, pauses,
+overshoots, and searches when the part sticks. While a policy is in control it takes over when progress stalls or the
+force grows, controls the arm for a burst of steps, and hands back.
 
-It knows the true scene plus its own error, which a policy does not; that is what a person's eyes bring.
+Its perception is the true scene plus its error. A policy has no such input; it stands for the eyes of a human operator.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from sim.scene import DOWNWARD
 
 @dataclass(frozen=True)
 class OperatorSkill:
-    """How well the operator sees and moves.
+    """Accuracy of the operator's perception and motion.
 
     Attributes:
-        position_error: Standard deviation of where it sees things [m].
-        yaw_error: Of how it sees them turned [rad].
-        resample_chance: Chance per step of a fresh look.
-        speed: Fraction of the largest action that it uses; drawn per episode from this range.
+        position_error: Standard deviation of perceived positions [m].
+        yaw_error: Standard deviation of perceived yaw angles [rad].
+        resample_chance: Chance per step of a new perception error.
+        speed: Range of the fraction of the largest action that is used; drawn per episode.
         action_noise: Standard deviation added to each action.
         pause: Chance per step of starting a pause.
         pause_steps: Longest pause.
@@ -47,13 +47,13 @@ class OperatorSkill:
 
 @dataclass(frozen=True)
 class InterventionHabit:
-    """When the operator takes over from a policy.
+    """Conditions under which the operator takes over from a policy.
 
     Attributes:
         stall_steps: Steps without progress before it considers taking over.
-        progress: What counts as progress towards the goal [m].
-        force: Force at which it considers taking over at once [N].
-        chance: Chance that it does, when it considers it.
+        progress: Least progress towards the goal [m].
+        force: Force above which it considers taking over at once [N].
+        chance: Chance that it takes over when it considers it.
         burst: Shortest and longest time it stays in control [steps].
         rest: Steps after handing back in which it does not take over again.
     """
@@ -67,12 +67,12 @@ class InterventionHabit:
 
 
 class ScriptedOperator(ABC):
-    """Seeing, moving, pausing and intervening; a subclass says where to go next.
+    """Base class with perception, motion, pauses and interventions; a subclass plans the next goal.
 
     Args:
         spec: The task: its action axes and scales.
-        skill: How well it sees and moves.
-        habit: When it intervenes.
+        skill: Accuracy of perception and motion.
+        habit: Conditions of interventions.
     """
 
     def __init__(
@@ -84,24 +84,24 @@ class ScriptedOperator(ABC):
         self._scale = np.repeat([spec.action_translation, spec.action_rotation], 3)
         self._rng = np.random.default_rng(0)
 
-    # What a subclass supplies.
+    # Methods of subclasses.
 
     @abstractmethod
     def plan(self, state: RobotState) -> tuple[Pose, float, float]:
-        """Where the tcp should go next, how fast (of its usual speed), and the gripper action."""
+        """Return the next goal of the tcp, the speed relative to the usual one, and the gripper action."""
 
     @abstractmethod
     def distance(self, state: RobotState) -> float:
-        """How far the task is from done [m]; progress is that this falls."""
+        """Return the distance to the end of the task [m]; progress is a decrease of it."""
 
     @abstractmethod
     def begin(self) -> None:
-        """A new episode or a new take-over: forget plans."""
+        """Discard plans at the start of an episode or of an intervention."""
 
     # Operator.
 
     def reset(self, seed: int, demonstrate: bool) -> None:
-        """A new episode starts."""
+        """Start an episode."""
         self._rng = np.random.default_rng([seed, 2])
         self._demonstrate = demonstrate
         self._speed = self._rng.uniform(*self._skill.speed)
@@ -112,16 +112,16 @@ class ScriptedOperator(ABC):
         self.begin()
 
     def act(self, state: RobotState, T_base_reset: Pose) -> np.ndarray | None:
-        """This step's action, or None while the policy is left in control."""
+        """Return the action of this step, or None while the policy is in control."""
         del T_base_reset  # acts on absolute poses
         if not self._demonstrate and not self._in_control(state):
             return None
-        return self._lead(state)
+        return self._act(state)
 
     # Intervening.
 
     def _in_control(self, state: RobotState) -> bool:
-        """Watches the policy, and decides who leads this step."""
+        """Return whether the operator controls this step."""
         if self._burst == 0 and not self._takes_over(state):
             return False
         self._burst -= 1
@@ -130,7 +130,7 @@ class ScriptedOperator(ABC):
         return True
 
     def _takes_over(self, state: RobotState) -> bool:
-        """Starts a burst if things look bad, most of the time."""
+        """Start a burst, with some chance, if progress stalls or the force is large."""
         habit, rng = self._habit, self._rng
         distance = self.distance(state)
         if distance < self._best - habit.progress:
@@ -140,8 +140,8 @@ class ScriptedOperator(ABC):
         if self._rest > 0:
             self._rest -= 1
             return False
-        worried = self._stalled >= habit.stall_steps or state.peak_force > habit.force
-        if not worried:
+        concerned = self._stalled >= habit.stall_steps or state.peak_force > habit.force
+        if not concerned:
             return False
         if rng.uniform() >= habit.chance:
             self._stalled = habit.stall_steps // 2
@@ -151,19 +151,19 @@ class ScriptedOperator(ABC):
         self.begin()
         return True
 
-    # Seeing and moving.
+    # Perception and motion.
 
     def _sample_perception_error(self) -> None:
-        """A fresh look: a new error of the eyes."""
-        self._eye_position = self._rng.normal(0.0, self._skill.position_error, 3)
-        self._eye_yaw = self._rng.normal(0.0, self._skill.yaw_error)
+        """Draw a new perception error."""
+        self._perception_offset = self._rng.normal(0.0, self._skill.position_error, 3)
+        self._perception_yaw = self._rng.normal(0.0, self._skill.yaw_error)
 
     def perceived(self, truth: Pose) -> Pose:
-        """A thing's pose as the operator sees it: turned and moved by the error of its eyes."""
-        turn = quat_from_rotvec(np.array([0.0, 0.0, self._eye_yaw]))
-        return Pose(truth.position + self._eye_position, quat_multiply(turn, truth.quaternion))
+        """Return the pose of an object as the operator perceives it: with the perception error."""
+        turn = quat_from_rotvec(np.array([0.0, 0.0, self._perception_yaw]))
+        return Pose(truth.position + self._perception_offset, quat_multiply(turn, truth.quaternion))
 
-    def _lead(self, state: RobotState) -> np.ndarray:
+    def _act(self, state: RobotState) -> np.ndarray:
         rng, skill = self._rng, self._skill
         if rng.uniform() < skill.resample_chance:
             self._sample_perception_error()
@@ -180,7 +180,7 @@ class ScriptedOperator(ABC):
         return np.append(action, gripper) if self._spec.gripper else action
 
     def _motion(self, state: RobotState, goal: Pose, pace: float) -> np.ndarray:
-        """Towards the goal in the tcp frame, slower than the arm could. Shape (6,), of the largest action."""
+        """Return the motion towards the goal in the tcp frame, relative to the largest action. Shape (6,)."""
         here = state.T_base_tcp
         back = quat_conjugate(here.quaternion)
         error = np.concatenate(
@@ -189,35 +189,35 @@ class ScriptedOperator(ABC):
                 rotvec_from_quat(quat_multiply(back, goal.quaternion)),
             )
         )
-        wanted = error / self._scale
+        motion = error / self._scale
         limit = self._speed * pace
-        # Linear and angular parts are slowed as a whole, so that the hand moves in a straight line.
+        # Each part is scaled as a whole, so that the path stays straight.
         for part in (slice(0, 3), slice(3, 6)):
-            length = float(np.linalg.norm(wanted[part]))
+            length = float(np.linalg.norm(motion[part]))
             if length > limit:
-                wanted[part] *= limit / length
-        return wanted
+                motion[part] *= limit / length
+        return motion
 
 
 class InsertionOperator(ScriptedOperator):
-    """Carries a downward peg over a hole, lowers it, and searches when it does not go in.
+    """Operator that moves a downward peg over a hole, lowers it, and searches when the peg sticks.
 
     Args:
         spec: The task.
-        hole: Tells the true pose of the hole's mouth in the base frame, z up.
-        depth: Depth that counts as inserted [m].
+        hole: Function that returns the true pose of the hole's mouth in the base frame, z up.
+        depth: Depth of an inserted peg [m].
     """
 
     hover = 0.006
-    """Height of the tip over the mouth when it starts to lower [m]."""
+    """Height of the tip over the mouth before lowering [m]."""
     aligned = 0.0015
-    """Lateral error at which it starts to lower [m]."""
+    """Lateral error below which lowering starts [m]."""
     stuck_steps = 4
-    """Steps without sinking until it lifts and tries elsewhere."""
+    """Steps without progress in depth before it lifts the peg and tries another place."""
     lift = 0.001
-    """How high it lifts [m]."""
+    """Height of the lift [m]."""
     search = 0.0006
-    """Standard deviation of where it tries next [m]."""
+    """Standard deviation of the next place [m]."""
     press_gain = 1.5
     """Extra lateral push per lateral error while the tip rests on the surface."""
 
@@ -226,20 +226,20 @@ class InsertionOperator(ScriptedOperator):
         self._hole, self._depth = hole, depth
 
     def begin(self) -> None:
-        """Not lowering, not wiggling."""
+        """Discard the state of the insertion."""
         self._lowering = False
         self._deepest, self._sticking = -np.inf, 0
-        self._wiggle = np.zeros(2)
+        self._search_offset = np.zeros(2)
 
     def distance(self, state: RobotState) -> float:
-        """From the tip to the bottom of the insertion."""
+        """Return the distance from the tip to the bottom of the insertion [m]."""
         return float(np.linalg.norm(self._hole_to_tip(state) + np.array([0.0, 0.0, self._depth])))
 
     def _hole_to_tip(self, state: RobotState) -> np.ndarray:
         return state.T_base_tcp.position - self._hole().position
 
     def plan(self, state: RobotState) -> tuple[Pose, float, float]:
-        """Over the hole first, then down; with a wiggle where the peg sticks."""
+        """Plan a goal over the hole first, then down; search where the peg sticks."""
         seen = self.perceived(self._hole())
         offset = state.T_base_tcp.position - seen.position
         lateral, depth = float(np.hypot(offset[0], offset[1])), float(-offset[2])
@@ -249,7 +249,7 @@ class InsertionOperator(ScriptedOperator):
             self._lowering = False
         downward = quat_multiply(seen.quaternion, DOWNWARD)
         if not self._lowering:
-            # In the hole already (a policy got it there): straight on; else keep clear of the surface while moving.
+            # Already in the hole, by a policy: go on; else keep clear of the surface.
             height = self.hover if depth < 0.003 else -self._depth
             return Pose(seen.position + np.array([0.0, 0.0, height]), downward), 1.0, 0.0
         if depth > self._deepest + 0.0005:
@@ -257,19 +257,19 @@ class InsertionOperator(ScriptedOperator):
         else:
             self._sticking += 1
         if self._sticking == 0:
-            self._wiggle = np.zeros(2)
+            self._search_offset = np.zeros(2)
         elif self._sticking >= self.stuck_steps:
             phase = (self._sticking - self.stuck_steps) % 5
-            if phase == 0:  # looks again, lifts the peg a little, and tries somewhere near
+            if phase == 0:  # new perception, a small lift, and a place nearby
                 self._sample_perception_error()
-                self._wiggle = self._rng.normal(0.0, self.search, 2)
+                self._search_offset = self._rng.normal(0.0, self.search, 2)
             if phase < 2:
                 return Pose(self._over(seen, self.lift), downward), 1.0, 0.0
-        # Pressed against friction, a small lateral error has to be answered with a larger push.
+        # Against friction, a small lateral error needs a larger push.
         push = self.press_gain * offset[:2] if depth < 0.002 else np.zeros(2)
         target = self._over(seen, -self._depth - 0.005) - np.append(push, 0.0)
         return Pose(target, downward), 0.9, 0.0
 
     def _over(self, seen: Pose, height: float) -> np.ndarray:
-        """A point over the mouth as seen, moved by the present wiggle [m]."""
-        return seen.position + np.array([self._wiggle[0], self._wiggle[1], height])
+        """Return a point over the perceived mouth, moved by the present search offset [m]."""
+        return seen.position + np.array([self._search_offset[0], self._search_offset[1], height])

@@ -1,7 +1,4 @@
-"""Moves a recorded motion again, in the model of a task, to be compared with what the arm did.
-
-It knows the model and the controller; it does not know who asks, nor what is made of the difference.
-"""
+"""Playback of recorded motions in the model of a task, for comparison with the motion of the arm."""
 
 from __future__ import annotations
 
@@ -22,11 +19,11 @@ from sim.settings import apply_settings, settings_of
 
 
 class MujocoPlayback:
-    """A `Playback` over MuJoCo.
+    """`Playback` over MuJoCo.
 
     Args:
         model: Scene with the arm first and a `tcp` site; it is copied.
-        gains: Of the impedance controller.
+        gains: Gains of the impedance controller.
     """
 
     def __init__(self, model: mujoco.MjModel, gains: ImpedanceGains) -> None:
@@ -34,18 +31,18 @@ class MujocoPlayback:
         self.own = settings_of(model, gains)
 
     def __call__(self, motion: Motion, simulation: SimulationConfig) -> list[Pose]:
-        """See `Playback`."""
+        """Play back a motion; see `Playback`."""
         model = self._model
         apply_settings(self.own, model, self._gains)  # not those of the motion before
         gains = apply_settings(simulation, model, self._gains)
-        # Commands that all come later make the same motion later: the delay is in when one looks, not in steps.
+        # A delay of all commands delays the motion: it is applied to the sample times, not in whole steps.
         delay, gains = seconds_to_ns(gains.delay), replace(gains, delay=0.0)
         data = mujoco.MjData(model)
         start = motion.poses[0]
         try:
             data.qpos[:ARM_DOF] = solve_ik(model, "tcp", start.position, start.quaternion)
         except ValueError as error:
-            raise ConfigError(f"{motion.name}: begins where this arm cannot be: {error}") from error
+            raise ConfigError(f"{motion.name}: starts at a pose that this arm cannot reach: {error}") from error
         mujoco.mj_forward(model, data)
         controller, poses = ImpedanceController(model, data, gains), list[Pose]()
         dt, first = seconds_to_ns(model.opt.timestep), int(motion.stamps[0])
@@ -68,7 +65,7 @@ class MujocoPlayback:
 
 
 def _between(a: Pose, b: Pose, share: float) -> Pose:
-    """From `a` (0) to `b` (1), which are a physics step apart."""
+    """Interpolate from `a` (0) to `b` (1), which are a physics step apart."""
     turn = rotvec_from_quat(quat_multiply(quat_conjugate(a.quaternion), b.quaternion))
-    way = Pose.from_rotvec(np.zeros(3), share * turn)
-    return Pose(a.position + share * (b.position - a.position), quat_multiply(a.quaternion, way.quaternion))
+    change = Pose.from_rotvec(np.zeros(3), share * turn)
+    return Pose(a.position + share * (b.position - a.position), quat_multiply(a.quaternion, change.quaternion))

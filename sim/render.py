@@ -1,4 +1,4 @@
-"""Camera frames by the cheap path: no shadows, reflections, sky or multisampling."""
+"""Renderer of camera frames at low cost: no shadows, reflections, sky or multisampling."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _COSTLY = (
 
 
 class MujocoCameras:
-    """Renders named cameras of a model.
+    """Renderer of named cameras of a model.
 
     Args:
         model: Scene.
-        data: State whose mocap bodies are copied; joint positions are given with each call.
-        names: Cameras to render.
+        data: State whose mocap bodies are copied; joint positions are arguments of `render`.
+        names: Names of the cameras to render.
         size: Height and width [px].
         pixel_noise: Standard deviation added to each colour value [0-255].
         looks: How much light, colours and cameras differ from episode to episode.
@@ -50,7 +50,7 @@ class MujocoCameras:
                 raise UnknownNameError("camera", name, valid)
         self._model, self._source, self._names = model, data, names
         pixels = size[0] * size[1] * 3
-        # Drawing fresh noise would cost half as much as rendering: it is drawn once, and every frame starts elsewhere.
+        # New noise would cost half as much as rendering: it is drawn once, and every frame starts at another offset.
         self._noise = np.rint(np.random.default_rng(0).normal(0.0, pixel_noise, 4 * pixels)).astype(np.int16)
         self._noisy = np.empty((*size, 3), np.int16)
         self._data = mujoco.MjData(model)
@@ -58,11 +58,11 @@ class MujocoCameras:
         self._renderer = open_renderer(model, size)
 
     def reset(self, seed: int) -> None:
-        """Draws the light, colours and camera poses of an episode."""
+        """Draw the light, colours and camera poses of an episode."""
         self._randomizer.draw(seed)
 
     def render(self, qpos: np.ndarray, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
-        """RGB frames by camera, uint8, shape (height, width, 3), with the joints at `qpos`."""
+        """Render RGB frames by camera, uint8, shape (height, width, 3), with the joints at `qpos`."""
         data = self._data
         data.qpos[:] = qpos
         data.mocap_pos[:], data.mocap_quat[:] = self._source.mocap_pos, self._source.mocap_quat
@@ -80,23 +80,23 @@ class MujocoCameras:
         return frames
 
     def matrix(self, name: str) -> np.ndarray:
-        """Camera matrix, shape (3, 3) [px]: square pixels, principal point in the middle, no distortion."""
+        """Return the camera matrix, shape (3, 3) [px]: square pixels, principal point in the centre, no distortion."""
         height, width = self._renderer.height, self._renderer.width
         focal = 0.5 * height / np.tan(0.5 * np.deg2rad(self._model.camera(name).fovy[0]))
         return np.array([[focal, 0.0, 0.5 * width], [0.0, focal, 0.5 * height], [0.0, 0.0, 1.0]])
 
     def close(self) -> None:
-        """Releases the OpenGL context."""
+        """Release the OpenGL context."""
         self._renderer.close()
 
 
 def open_renderer(model: mujoco.MjModel, size: tuple[int, int]) -> mujoco.Renderer:
-    """A renderer of frames of this height and width [px], with what is costly switched off.
+    """Make a renderer of frames of this height and width [px] without costly effects.
 
     Raises:
         RenderError: if no OpenGL context can be made.
     """
-    # The offscreen buffer has to be as large as the frames; its size hardly matters to the cost.
+    # The offscreen buffer must be as large as the frames; its size hardly affects the cost.
     model.vis.global_.offheight = max(model.vis.global_.offheight, size[0])
     model.vis.global_.offwidth = max(model.vis.global_.offwidth, size[1])
     if GL_FAILURE:

@@ -1,4 +1,4 @@
-"""Builds scenes: the arm, a tool, a table, light, and two cameras, with the physics options that contact needs."""
+"""Scenes: the arm, a tool, a table, light and two cameras, with the physics options for contact."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PHYSICS_PERIOD = 0.002
 """Physics step [s]: impedance control of this stiffness is stable at 500 Hz, not at 100 Hz."""
 CAMERAS = ("front", "wrist")
 DOWNWARD = np.array([0.0, 1.0, 0.0, 0.0])
-"""Orientation of a tcp that looks straight down, x forward."""
+"""Orientation of a tcp that points straight down, x forward."""
 TABLE, WALL = (0.82, 0.80, 0.76, 1), (0.58, 0.66, 0.72, 1)
 SPHERE = mujoco.mjtGeom.mjGEOM_SPHERE
 PEG_HALF_WIDTH, PEG_LENGTH = 0.012, 0.07
@@ -22,10 +22,10 @@ HAND_TCP = 0.1034
 
 
 def new_scene(look_at: tuple[float, float, float] = (0.5, 0.0, 0.09)) -> mujoco.MjSpec:
-    """A spec with physics options, light, table, backdrop and front camera; nothing else.
+    """Make a scene with physics options, light, table, backdrop and front camera.
 
     Args:
-        look_at: What the front camera has in the middle of its frame, in the base frame [m].
+        look_at: Point in the centre of the front camera's picture, in the base frame [m].
     """
     spec = mujoco.MjSpec()
     spec.compiler.degree = False
@@ -34,7 +34,7 @@ def new_scene(look_at: tuple[float, float, float] = (0.5, 0.0, 0.09)) -> mujoco.
     option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
     option.impratio = 3
-    # A diverged simulation shall be noticed (`DivergedError`), not put back to its start unasked.
+    # A diverged simulation must raise `DivergedError`, not restart silently.
     option.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
     spec.visual.quality.shadowsize = 0
     spec.visual.quality.offsamples = 0
@@ -44,10 +44,10 @@ def new_scene(look_at: tuple[float, float, float] = (0.5, 0.0, 0.09)) -> mujoco.
     spec.stat.extent = 1.0  # [m]; clipping planes are multiples of it
     spec.visual.map.znear = 0.005
     world = spec.worldbody
-    # Shadows are 20 times the cost of the rest in software rendering, so no light casts one.
+    # In software rendering, shadows cost 20 times as much as the rest, so no light casts one.
     world.add_light(pos=(0.8, -0.6, 1.2), dir=(-0.4, 0.6, -1.0), diffuse=(0.4, 0.4, 0.4), castshadow=False)
     visual(world, mujoco.mjtGeom.mjGEOM_BOX, TABLE, size=(0.8, 1.0, 0.01), pos=(0.3, 0, -0.01))
-    # A wall behind the arm, because what nothing covers is black.
+    # A wall behind the arm, because the background is black.
     visual(world, mujoco.mjtGeom.mjGEOM_BOX, WALL, size=(0.01, 3.0, 3.0), pos=(-0.6, 0, 0))
     front = world.add_camera(name="front", pos=np.add(look_at, (0.42, -0.24, 0.21)), fovy=32)
     front.alt.type = mujoco.mjtOrientation.mjORIENTATION_XYAXES
@@ -56,7 +56,7 @@ def new_scene(look_at: tuple[float, float, float] = (0.5, 0.0, 0.09)) -> mujoco.
 
 
 def add_peg_tool(spec: mujoco.MjSpec) -> None:
-    """Adds the arm with a square peg firmly held; the tcp is the middle of the peg's tip, z along the peg."""
+    """Add the arm with a rigidly held square peg; the tcp is the centre of the peg's tip, z along the peg."""
     flange = add_arm(spec)
     tool = flange.add_body(name="tool")
     visual(tool, mujoco.mjtGeom.mjGEOM_CYLINDER, GREY, fromto=(0, 0, 0, 0, 0, 0.075), size=(0.03, 0, 0))
@@ -70,16 +70,16 @@ def add_peg_tool(spec: mujoco.MjSpec) -> None:
         **CONTACT,
     )
     tool.add_site(name="tcp", pos=(0, 0, PEG_TOOL_LENGTH), size=(0.002, 0.002, 0.002), group=4)
-    # From the side, for in front of the peg it would not see the hole behind it.
+    # From the side: in front of the peg, the peg would hide the hole.
     _add_wrist_camera(tool, PEG_TOOL_LENGTH, (0.075, 0.045, 0.05), fovy=55)
 
 
 MARK_RADIUS = 0.003
-"""Of the ball around the tcp of a pointer [m]."""
+"""Radius of the ball around the tcp of a pointer [m]."""
 
 
 def add_pointer_tool(spec: mujoco.MjSpec) -> None:
-    """Adds the arm with a green ball around its tcp, to be seen from everywhere: what holds it is too thin to draw.
+    """Add the arm with a green ball around its tcp that is visible from all sides; its holder is not drawn.
 
     Mass, reach and wrist camera are those of the peg.
     """
@@ -102,7 +102,7 @@ CONTACT = {
 
 
 def _add_wrist_camera(tool: mujoco.MjsBody, tcp: float, eye: tuple[float, float, float], fovy: float) -> None:
-    """A camera on the tool at `eye`, in the tool's frame, that has the tcp a little below the middle of its frame."""
+    """Add a camera on the tool at `eye`, in the tool's frame, with the tcp a little below the centre of its picture."""
     camera = tool.add_camera(name="wrist", pos=eye, fovy=fovy)
     camera.alt.type = mujoco.mjtOrientation.mjORIENTATION_XYAXES
     camera.alt.xyaxes = _look_at(eye, (0.005, 0.0, tcp), up=(1.0, 0.0, 0.0))
@@ -111,7 +111,7 @@ def _add_wrist_camera(tool: mujoco.MjsBody, tcp: float, eye: tuple[float, float,
 def _look_at(
     eye: tuple[float, ...] | np.ndarray, target: tuple[float, ...], up: tuple[float, ...] = (0.0, 0.0, 1.0)
 ) -> tuple[float, ...]:
-    """The x and y axes of a camera at `eye` that looks at `target`; a camera looks along its -z."""
+    """Return the x and y axes of a camera at `eye` that looks at `target`; a camera looks along its -z."""
     z = np.asarray(eye) - np.asarray(target)
     z /= np.linalg.norm(z)
     x = np.cross(np.asarray(up), z)
@@ -120,10 +120,10 @@ def _look_at(
 
 
 def add_hole_block(spec: mujoco.MjSpec, *, half_width: float, height: float, clearance: float, chamfer: float) -> None:
-    """Adds a block with a square, chamfered blind hole, as a mocap body `block` whose frame is the hole's.
+    """Add a block with a square, chamfered blind hole, as a mocap body `block` whose frame is the hole's.
 
-    The frame lies in the middle of the hole's mouth, z up. The block is wider than the arm may reach from any reset, so
-    that there is no way past it.
+    The origin is the centre of the hole's mouth, z up. The block is wider than the workspace after any reset, so that
+    the peg cannot pass beside it.
 
     Args:
         spec: Scene.
@@ -154,14 +154,14 @@ def add_hole_block(spec: mujoco.MjSpec, *, half_width: float, height: float, cle
             side: np.ndarray = side,
             quat: np.ndarray = quat,
         ) -> None:
-            """From `near` to `far`; the four walls interlock like a pinwheel, so that none overlaps the hole."""
+            """Add a wall from `near` to `far`; the four walls interlock like a pinwheel, and none overlaps the hole."""
             length, across = (far - near) / 2, (far + near) / 2
             position = direction * (near + length) + side * (across - near) + [0, 0, (top + bottom) / 2]
             size = (length, across, (top - bottom) / 2)
             block.add_geom(type=box, size=size, pos=position, quat=quat, rgba=rgba, **CONTACT)
 
         # The wall of the hole, up to the chamfer; then the slab around the mouth, up to the top.
-        # The latter stands out by half a millimetre, for two faces in one plane flicker.
+        # The slab protrudes by half a millimetre, because two faces in one plane flicker.
         wall(inner, half_width - 0.0005, -chamfer, -height, (0.16, 0.24, 0.38, 1))
         wall(mouth, half_width, 0.0, -0.01, (0.36, 0.50, 0.72, 1))
         # The chamfer: a bar whose upper face is the slope between the two.
@@ -188,7 +188,7 @@ GRIP = {"friction": (1.0, 0.02, 0.0005), "condim": 4, "solref": (0.01, 1.0), "so
 
 
 def add_gripper_tool(spec: mujoco.MjSpec) -> None:
-    """Adds the arm with a gripper of the Franka Hand's mass, reach and travel; the tcp is between the finger pads."""
+    """Add the arm with a gripper of the Franka Hand's mass, reach and travel; the tcp is between the finger pads."""
     flange = add_arm(spec)
     hand = flange.add_body(name="hand")
     hand.mass, hand.ipos, hand.explicitinertial = 0.6544, (0.0, 0.0119, 0.0207), True

@@ -1,7 +1,7 @@
-"""Sensor imperfections as data: how late and how noisy each signal is.
+"""Sensor model: delay and noise of each signal.
 
-One dataclass says it, one class applies it. Noise comes from a generator that the task seeds at reset, so an episode
-is reproducible.
+`Sensing` has the parameters, `MujocoRobotIO` applies them. The task seeds the noise at reset, so that an episode is
+reproducible.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class Sensing:
         delay: Age of proprioception and wrench when it is read [s].
         camera_delay: Age of a frame when it is read [s].
         position_noise: Standard deviation of the measured tcp position [m].
-        rotation_noise: Of its orientation [rad].
-        force_noise: Of the filtered force [N].
-        torque_noise: Of the filtered torque [Nm].
-        pixel_noise: Of each colour value [0-255].
+        rotation_noise: Standard deviation of the measured tcp orientation [rad].
+        force_noise: Standard deviation of the filtered force [N].
+        torque_noise: Standard deviation of the filtered torque [Nm].
+        pixel_noise: Standard deviation of each colour value [0-255].
         wrench_cutoff: Corner frequency of the wrench's first-order low-pass filter [Hz].
         period: Time between samples [s].
         max_age: A state older than this is stale [s].
@@ -45,7 +45,7 @@ class Sensing:
 
 
 class SensedState(NamedTuple):
-    """What the sensors measured at `stamp` [ns]."""
+    """Measurements of the sensors at `stamp` [ns]."""
 
     stamp: int
     qpos: np.ndarray
@@ -62,7 +62,7 @@ class SensedState(NamedTuple):
 
 
 class WrenchFilter:
-    """First-order low-pass of the wrist sensor: fed at the physics rate, evaluated once per sample.
+    """First-order low-pass of the wrist sensor: its input has the physics rate, its output the rate of the samples.
 
     `y <- y + a (x - y)` for each of the `batch` inputs in turn, written as one product.
 
@@ -82,38 +82,38 @@ class WrenchFilter:
         """The filtered wrench, updated in place."""
 
     def restart(self, value: np.ndarray) -> None:
-        """Starts from a steady wrench."""
+        """Restart from a steady wrench."""
         self.value[:] = value
         self.inputs[:] = value
 
     def update(self) -> None:
-        """Takes all inputs in."""
+        """Update the filtered wrench with all inputs."""
         np.multiply(self.value, self._carry, out=self.value)
         np.add(self.value, self._weights.dot(self.inputs), out=self.value)
 
 
 class SampleHistory:
-    """The last few samples, looked up by age."""
+    """History of the last few samples, searched by age."""
 
     def __init__(self, span: float, period: float) -> None:
         self.span = seconds_to_ns(span + period)
-        """How far back samples are of use [ns]."""
+        """Age up to which samples are kept [ns]."""
         self._samples: deque[SensedState] = deque(maxlen=int(np.ceil(span / period)) + 2)
         self.frozen = False
-        """Fault injection: while true, no new sample arrives, as when a driver dies."""
+        """Fault injection: while true, no new sample is added, as if the driver had died."""
 
     def clear(self) -> None:
-        """Forgets everything, at reset; a dead driver's last sample stays."""
+        """Remove all samples, at reset; the last sample of a dead driver stays."""
         if not self.frozen:
             self._samples.clear()
 
     def add(self, sample: SensedState) -> None:
-        """Appends the newest sample."""
+        """Append the newest sample."""
         if not self.frozen:
             self._samples.append(sample)
 
     def at(self, stamp: int) -> SensedState:
-        """The newest sample not younger than allowed: measured at or before `stamp` [ns], else the oldest kept."""
+        """Return the newest sample measured at or before `stamp` [ns], or else the oldest one."""
         for sample in reversed(self._samples):
             if sample.stamp <= stamp:
                 return sample
@@ -121,5 +121,5 @@ class SampleHistory:
 
 
 def seconds_to_ns(seconds: float) -> int:
-    """Converts [s] to [ns]."""
+    """Convert [s] to [ns]."""
     return round(seconds * NS_PER_S)

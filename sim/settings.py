@@ -1,4 +1,4 @@
-"""From the settings of a simulated arm to a model and a controller, and back."""
+"""Conversion between the settings of a simulated arm and its model and controller."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LARGE, SMALL = slice(0, 4), slice(4, ARM_DOF)
 
 
 def settings_of(model: mujoco.MjModel, gains: ImpedanceGains) -> SimulationConfig:
-    """How an arm moves; no entry is None."""
+    """Return the settings of a model and its gains; no entry is None."""
     friction, damping = model.dof_frictionloss, model.dof_damping
     return SimulationConfig(
         large_joint_friction=float(friction[LARGE][0]),
@@ -29,7 +29,7 @@ def settings_of(model: mujoco.MjModel, gains: ImpedanceGains) -> SimulationConfi
 
 
 def apply_settings(settings: SimulationConfig, model: mujoco.MjModel, gains: ImpedanceGains) -> ImpedanceGains:
-    """Gives the model's joints what is set, and returns gains that have what is set; the rest stays as it is."""
+    """Apply the settings that are not None to the model's joints, and return gains with those that apply to them."""
     for values, joints, value in (
         (model.dof_frictionloss, LARGE, settings.large_joint_friction),
         (model.dof_frictionloss, SMALL, settings.small_joint_friction),

@@ -1,4 +1,4 @@
-"""How close the simulated environment comes to what its physics and its renderer cost alone, on this machine."""
+"""Benchmark of the simulated environment against the cost of its physics and its renderer alone."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ IMAGE_SIZE = (128, 128)
 
 
 def bench_env(*, episodes: int = 6, rounds: int = 7, frames: int = 100) -> dict[str, Any]:
-    """Times `RobotEnv.step` on `peg_insert` against bare physics, and our cameras against the cheapest rendering.
+    """Time `RobotEnv.step` on `peg_insert` against bare physics, and our cameras against the cheapest rendering.
 
-    The steps are those of scripted demonstrations, replayed, so that free motion and contact come in the proportion
-    that the task has. Before each step the simulation's state is copied, and from the copy the same number of physics
-    steps is taken in one call of `mj_step`, the arm held by the torques of that moment. The two are timed in turn;
-    every round replays the same steps, and the least time of each step counts, since another process can only add.
+    The steps replay scripted demonstrations, so that free motion and contact have the proportion of the task. Before
+    each step the simulation's state is copied. From the copy, one call of `mj_step` takes the same number of physics
+    steps, with the torques of that moment. The two are timed in turn. Every round replays the same steps, and the least
+    time of each step counts, because other processes can only add time.
 
-    The cheapest rendering is MuJoCo's own, into an array that exists: same geoms, same cameras, every flag off except
+    The cheapest rendering is MuJoCo's own, into an existing array: same geoms, same cameras, every flag off except
     the culling of back faces, which saves time; no kinematics, no sensor noise.
 
     Args:
-        episodes: Demonstrations to replay.
-        rounds: Times to replay them.
-        frames: Pairs of images to render.
+        episodes: Number of demonstrations to replay.
+        rounds: Number of replays.
+        frames: Number of image pairs to render.
 
     Returns:
         `env_steps_per_s`, `physics_ms_per_env_step` (bare), `env_ratio` (time of the environment over time of bare
@@ -60,7 +60,7 @@ def bench_env(*, episodes: int = 6, rounds: int = 7, frames: int = 100) -> dict[
 
 
 def _time_steps(episodes: int, rounds: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Least times of each environment step and of its bare physics [s], and whether the peg touched something."""
+    """Return the least times of each environment step and of its bare physics [s], and a mask of steps with contact."""
     cell = make(WorkcellOptions())
     env, io = RobotEnv(cell), cell.io
     if not isinstance(io, MujocoRobotIO):
@@ -85,7 +85,7 @@ def _time_steps(episodes: int, rounds: int) -> tuple[np.ndarray, np.ndarray, np.
 
 
 def _demonstrated_actions(env: RobotEnv, seed: int) -> list[np.ndarray]:
-    """What the scripted operator does; replayed from the same seed, it leads through the same states."""
+    """Return the actions of the scripted operator; replayed from the same seed, they visit the same states."""
     actions, done = [], False
     env.reset(seed=seed, options={"demonstrate": True})
     while not done:
@@ -96,7 +96,7 @@ def _demonstrated_actions(env: RobotEnv, seed: int) -> list[np.ndarray]:
 
 
 def _time_images(frames: int) -> dict[str, float | None]:
-    """Median time of a pair of images, by our path and by the cheapest [ms], in turn."""
+    """Return the median times of a pair of images, by our cameras and by the cheapest rendering [ms]."""
     try:
         cell = make(WorkcellOptions(CAMERAS, IMAGE_SIZE))
     except RenderError:

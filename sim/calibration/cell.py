@@ -1,7 +1,7 @@
-"""The simulated arm as a workcell in which a camera can be calibrated: nobody knows yet where camera and board are.
+"""Simulated workcell for the calibration of a camera: the poses of camera and board are unknown to the user.
 
-It is what `robot-rl up calibrate` puts behind the robot's topics. A green ball marks the tcp, so that what was found
-can be checked in the picture.
+`robot-rl up calibrate` runs it behind the robot's topics. A green ball marks the tcp, so that the result can be checked
+in the picture.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ FAULTS = PictureFaults(hidden=0.0)
 
 @dataclass(frozen=True, eq=False)
 class RigTruth:
-    """What a calibration shall find.
+    """True parameters of the simulated workcell.
 
     Attributes:
         mounting: `eye_in_hand` or `eye_to_hand`.
-        lens: Of the camera.
-        T_parent_camera: Its optical frame in the tcp's frame, or in the base frame.
-        T_parent_board: The board in the base frame, or in the tcp's.
+        lens: Lens of the camera.
+        T_parent_camera: Optical frame of the camera in the tcp's frame (eye in hand) or in the base frame.
+        T_parent_board: The board in the base frame (eye in hand) or in the tcp's frame.
     """
 
     mounting: str
@@ -45,7 +45,7 @@ class RigTruth:
     T_parent_board: Pose
 
     def facing(self, extent: tuple[float, float], distance: float) -> Pose:
-        """T_base_tcp with the middle of a board of this extent [m] at this distance [m] before the camera."""
+        """Return T_base_tcp with the centre of a board of this extent [m] at this distance [m] from the camera."""
         width, height = extent
         T_camera_board = Pose(np.array([-width / 2, -height / 2, distance]), np.array([1.0, 0.0, 0.0, 0.0]))
         if self.mounting == "eye_in_hand":
@@ -64,20 +64,20 @@ NOMINAL = {
         Pose(np.array([0.03, 0.11, 0.045]), quat_from_matrix(np.array([[0.0, 0, -1], [-1, 0, 0], [0, 1, 0]]))),
     ),
 }
-"""Camera and board as on the drawing of the cell, by mounting; the gripper holds the board's edge, below the tcp."""
+"""Nominal poses of camera and board, by mounting; the gripper holds the board at its edge, below the tcp."""
 _DISTANCE = {"eye_in_hand": 1.5, "eye_to_hand": 1.6}
-"""Of the board from the camera at the start, in distances at which it fills the picture."""
+"""Start distance of the board from the camera, in distances at which it fills the picture."""
 _OFF_POSITION, _OFF_TURN = 0.015, 0.06
-"""How far the cell is from its drawing at most, per axis [m, rad]."""
+"""Largest deviation of the true poses from the nominal ones, per axis [m, rad]."""
 
 
 def draw_truth(mounting: str, camera: str, seed: int) -> RigTruth:
-    """A cell as it turned out: a lens that is not that of the data sheet, camera and board beside their places.
+    """Draw a cell whose lens differs from the data sheet, and whose camera and board are off their nominal poses.
 
     Args:
         mounting: `eye_in_hand` or `eye_to_hand`.
-        camera: What the camera is called.
-        seed: Which cell.
+        camera: Name of the camera.
+        seed: Seed of the draw.
     """
     rng = np.random.default_rng([seed, len(mounting)])
     camera_off, board_off = (
@@ -101,52 +101,52 @@ class LensCameras:
         self._camera = LensCamera(model, body_camera, truth.lens)
 
     def reset(self, seed: int) -> None:
-        """The same for every episode."""
+        """Do nothing: all episodes are alike."""
 
     def render(self, qpos: np.ndarray, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
-        """What it sees with the joints at `qpos`."""
+        """Render the picture of the camera with the joints at `qpos`."""
         self._data.qpos[:] = qpos
         mujoco.mj_kinematics(self._model, self._data)
         mujoco.mj_camlight(self._model, self._data)
         return {self._name: with_faults(self._camera.render(self._data), FAULTS, rng)}
 
     def matrix(self, name: str) -> np.ndarray:
-        """Zeros: it is not calibrated."""
+        """Return zeros: the camera is not calibrated."""
         del name  # there is one
         return np.zeros((3, 3))
 
     def close(self) -> None:
-        """Releases the OpenGL context."""
+        """Release the OpenGL context."""
         self._camera.close()
 
 
 class CalibrationScene:
-    """A task without a goal: the arm stands where the camera sees the board."""
+    """A task without a goal; at reset, the camera sees the board."""
 
     def __init__(self, io: MujocoRobotIO, q_start: np.ndarray, spec: TaskSpec) -> None:
         self._io, self._q_start, self.spec = io, q_start, spec
 
     def observation_specs(self) -> dict[str, ArraySpec]:
-        """Nothing but the arm."""
+        """Return no observations besides those of the arm."""
         return {}
 
     def reset(self, seed: int) -> None:
-        """Brings the arm back."""
+        """Move the arm to its start pose."""
         self._io.reset(self._q_start, seed)
 
     def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
-        """Nothing."""
+        """Return no observations."""
         del state, T_base_reset  # nothing to estimate
         return {}
 
     def evaluate(self, state: RobotState) -> Outcome:
-        """Never done."""
+        """Return an outcome that is never a success."""
         del state  # there is nothing to reach
         return Outcome(False, 0.0)
 
 
 def calibration_workcell(plate: Plate, truth: RigTruth, options: WorkcellOptions) -> Workcell:
-    """The workcell; its camera is called as the truth's lens says, whatever `options` name.
+    """Make the workcell; the name of its camera is that of the true lens, not one of `options`.
 
     Raises:
         RenderError: if this machine cannot render.

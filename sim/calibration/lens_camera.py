@@ -1,7 +1,7 @@
-"""A simulated camera with the lens of a real one: calibrated focal lengths, principal point and distortion.
+"""Simulated camera with the calibrated lens of a real one: focal lengths, principal point and distortion.
 
-MuJoCo renders a perfect pinhole. A wider and finer picture than wanted is rendered, and every pixel of the wanted
-picture is the mean of a few rays that its lens sends into it.
+MuJoCo renders a perfect pinhole camera. This camera renders a wider and finer picture. Every pixel of the final picture
+is the mean of a few rays through the lens.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from robot_rl.geometry import Pose, quat_multiply
 from sim.render import open_renderer
 
 _MAX_FIELD = 3.0
-"""Largest tangent of the angle to the axis that one pinhole picture can show without waste: 143 degrees in all."""
+"""Largest tangent of the angle to the axis of one pinhole picture: a field of view of 143 degrees."""
 _OPTICAL = np.array([0.0, 1.0, 0.0, 0.0])
 """Turns the optical frame (z forward, y down) into OpenGL's (z backward, y up), and back."""
 
 
 class LensCamera:
-    """Renders one camera of a model through a lens.
+    """Renderer of one camera of a model through a lens.
 
     Args:
         model: Scene; `camera`'s pose in it may change between pictures.
@@ -30,7 +30,7 @@ class LensCamera:
         samples: Rays per pixel along each axis.
 
     Raises:
-        RenderError: if the lens sees more than one pinhole picture can show, or no OpenGL context can be made.
+        RenderError: if the field of view of the lens is too large, or no OpenGL context can be made.
     """
 
     def __init__(self, model: mujoco.MjModel, camera: str, intrinsics: CameraIntrinsics, samples: int = 2) -> None:
@@ -62,7 +62,7 @@ class LensCamera:
         self._right, self._down = (column - left).astype(np.float32), (row - top).astype(np.float32)
 
     def render(self, data: mujoco.MjData) -> np.ndarray:
-        """The picture of the scene as it is, its kinematics up to date; RGB, uint8, shape (height, width, 3)."""
+        """Render the present scene, whose kinematics are up to date; RGB, uint8, shape (height, width, 3)."""
         wide = self._model.cam_fovy[self._camera]
         self._model.cam_fovy[self._camera] = self._fovy
         try:
@@ -84,7 +84,7 @@ class LensCamera:
 
 
 def set_camera_pose(model: mujoco.MjModel, camera: str, T_parent_camera: Pose) -> None:
-    """Puts a camera where a hand-eye calibration says it is.
+    """Set the pose of a camera, e.g. from a hand-eye calibration.
 
     Args:
         model: Scene.
@@ -97,7 +97,7 @@ def set_camera_pose(model: mujoco.MjModel, camera: str, T_parent_camera: Pose) -
 
 
 def camera_pose(data: mujoco.MjData, model: mujoco.MjModel, camera: str) -> Pose:
-    """Pose of a camera's optical frame in the base frame, its kinematics up to date."""
+    """Return the pose of a camera's optical frame in the base frame; the kinematics must be up to date."""
     i = model.camera(camera).id
     quaternion = np.zeros(4)
     mujoco.mju_mat2Quat(quaternion, data.cam_xmat[i])

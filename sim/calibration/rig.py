@@ -1,9 +1,7 @@
-"""The simulated arm with a calibration board and a camera: on the tool and the table, or the other way round.
+"""Simulated rig: the arm with a camera and a calibration board, one on the tool and one beside the arm.
 
-It renders what the camera sees when the tcp is somewhere, with the faults that real pictures have. It knows where
-everything is; what looks at its pictures does not.
-
-A white plate with black rectangles on it: what a calibration board is to a renderer.
+The rig renders the picture of the camera for a given pose of the tcp, with the faults of real pictures. The board is a
+white plate with black rectangles on it.
 """
 
 from __future__ import annotations
@@ -23,20 +21,20 @@ from sim.scene import add_peg_tool, new_scene
 
 _THICKNESS = 0.002
 _LIFT = 5e-5
-"""How far the black stands out, since two faces in one plane flicker [m]."""
+"""Height of the black above the white, because two faces in one plane flicker [m]."""
 
 
 def add_plate(
     spec: mujoco.MjSpec, body: mujoco.MjsBody, black: np.ndarray, extent: tuple[float, float], margin: float
 ) -> None:
-    """Adds a plate to a body; the body's frame is the pattern's: x right, y down, z away from the viewer.
+    """Add a plate to a body; the body's frame is the pattern's: x right, y down, z away from the viewer.
 
     Args:
         spec: Scene.
-        body: What it belongs to.
+        body: The body.
         black: Rectangles (left, top, width, height) in the pattern's frame [m], shape (n, 4).
         extent: Width and height of the pattern [m].
-        margin: White around it [m].
+        margin: Width of the white rim [m].
     """
     width, height = extent
     visual(
@@ -57,7 +55,7 @@ def add_plate(
     ).reshape(-1, 3)
     triangles = np.array([(0, 1, 2), (0, 2, 3)])  # seen from -z
     faces = (4 * np.arange(len(black))[:, None, None] + triangles).reshape(-1, 3)
-    # MuJoCo moves a mesh to its centre of mass and turns it to its axes of inertia, and the geom back by as much.
+    # MuJoCo moves a mesh to its centre of mass and its axes of inertia, and the geom back by the same pose.
     name = f"{body.name}_black"
     mesh = spec.add_mesh(name=name, uservert=corners.ravel().tolist(), userface=faces.ravel().tolist())
     mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
@@ -66,7 +64,7 @@ def add_plate(
 
 @dataclass(frozen=True, eq=False)
 class Plate:
-    """How a board looks: black rectangles (left, top, width, height), the pattern's extent and its margin, all [m]."""
+    """Appearance of a board: black rectangles (left, top, width, height), extent of the pattern and margin, all [m]."""
 
     black: np.ndarray
     extent: tuple[float, float]
@@ -75,12 +73,12 @@ class Plate:
 
 @dataclass(frozen=True)
 class PictureFaults:
-    """What is wrong with pictures.
+    """Faults of pictures.
 
     Attributes:
-        blur: Standard deviation of the blur, the largest; each picture's is drawn from half of it to it [px].
-        noise: Standard deviation of each colour value [0-255].
-        hidden: Share of the pictures in which something covers a part of the board.
+        blur: Largest standard deviation of the blur; that of each picture is drawn from half of it up to it [px].
+        noise: Standard deviation of the noise of each colour value [0-255].
+        hidden: Share of the pictures in which an object covers a part of the board.
     """
 
     blur: float = 0.8
@@ -95,14 +93,14 @@ def rig_model(
     T_parent_board: Pose,
     add_tool: Callable[[mujoco.MjSpec], None] = add_peg_tool,
 ) -> tuple[mujoco.MjModel, str]:
-    """The arm with a board and a camera, and the name of the camera.
+    """Make the model of the arm with a board and a camera, and return it with the name of the camera.
 
     Args:
-        plate: How the board looks.
+        plate: Appearance of the board.
         mounting: `eye_in_hand` (camera on the tool, board on the table) or `eye_to_hand` (the other way round).
         T_parent_camera: Optical frame of the camera in the tcp's frame, or in the base frame.
         T_parent_board: Board in the base frame, or in the tcp's.
-        add_tool: Adds the arm with a tool.
+        add_tool: Function that adds the arm with a tool.
     """
     on_tool = mounting == "eye_in_hand"
     spec = new_scene()
@@ -123,11 +121,11 @@ class CalibrationRig:
     """Arm, board and camera.
 
     Args:
-        plate: How the board looks.
-        intrinsics: The camera's lens.
-        mounting: As in `rig_model`, like the poses.
-        T_parent_camera: Where the camera is.
-        T_parent_board: Where the board is.
+        plate: Appearance of the board.
+        intrinsics: Lens of the camera.
+        mounting: See `rig_model`.
+        T_parent_camera: Pose of the camera; see `rig_model`.
+        T_parent_board: Pose of the board; see `rig_model`.
     """
 
     def __init__(
@@ -138,7 +136,7 @@ class CalibrationRig:
         self._camera = LensCamera(self.model, camera, intrinsics)
 
     def reachable(self, T_base_tcp: Pose) -> bool:
-        """Whether the arm can go there from its ready pose, its elbow as it is."""
+        """Return whether the arm can reach a pose from its ready pose without a change of the elbow posture."""
         try:
             self._angles(T_base_tcp)
         except ValueError:
@@ -146,10 +144,10 @@ class CalibrationRig:
         return True
 
     def render(self, T_base_tcp: Pose, faults: PictureFaults, rng: np.random.Generator) -> np.ndarray:
-        """What the camera sees with the tcp there; RGB, uint8, shape (height, width, 3).
+        """Render the picture of the camera with the tcp at a pose; RGB, uint8, shape (height, width, 3).
 
         Raises:
-            ValueError: if the arm cannot go there.
+            ValueError: if the arm cannot reach the pose.
         """
         self.data.qpos[:ARM_DOF] = self._angles(T_base_tcp)
         mujoco.mj_kinematics(self.model, self.data)
@@ -165,7 +163,7 @@ class CalibrationRig:
 
 
 def with_faults(picture: np.ndarray, faults: PictureFaults, rng: np.random.Generator) -> np.ndarray:
-    """A perfect picture with the faults of a real one; uint8, shape (height, width, 3)."""
+    """Return a picture with added faults; uint8, shape (height, width, 3)."""
     image = picture.astype(np.float64)
     if rng.random() < faults.hidden:
         _cover(image, rng)
@@ -176,7 +174,7 @@ def with_faults(picture: np.ndarray, faults: PictureFaults, rng: np.random.Gener
 
 
 def _cover(image: np.ndarray, rng: np.random.Generator) -> None:
-    """Puts something that is no board in front: a disc, a tenth to a quarter of the picture high."""
+    """Cover a part of the picture with a disc of a tenth to a quarter of its height."""
     height, width = image.shape[:2]
     x, y = rng.uniform(0.3, 0.7) * width, rng.uniform(0.3, 0.7) * height
     radius = rng.uniform(0.05, 0.13) * height

@@ -1,7 +1,8 @@
-"""Grasp a cube on the table and lift it: a task with a gripper, whose action is discrete.
+"""Task `cube_lift`: grasp a cube on the table and lift it, with a discrete gripper action.
 
-The cube lies anywhere within 3 cm, turned by up to 30 degrees; the policy is told where it lay at reset, with an error
-of up to 4 mm. Success means lifted: its underside 5 cm over the table, held between the fingers for two steps.
+The cube lies within 3 cm of its nominal place, turned by up to 30 degrees. The policy receives an estimate of its pose
+at reset, with an error of up to 4 mm. Success: the cube's underside is 5 cm over the table, and the cube is between the
+fingers, for two steps.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ HOLD_STEPS = 2
 
 
 class CubeLift:
-    """Scene, reset, estimate and judgement.
+    """Scene, reset, estimate and success condition.
 
     Args:
         io: The simulated arm with the gripper; the cube's free joint comes after the fingers.
@@ -61,11 +62,11 @@ class CubeLift:
         self._held = 0
 
     def observation_specs(self) -> dict[str, ArraySpec]:
-        """Where the cube lay at reset, in the tcp frame, and the turn that lines the fingers up with it."""
+        """Return the spec of the cube's estimated pose at reset, in the tcp frame."""
         return {"state/cube_estimate": ArraySpec((4,), unit="m, rad", scale=(0.02, 0.02, 0.02, 0.2))}
 
     def reset(self, seed: int) -> None:
-        """Draws the cube's pose and the error of its estimate; the arm starts at the same pose, fingers open."""
+        """Draw the cube's pose and the error of its estimate; the arm starts at the same pose, fingers open."""
         rng = np.random.default_rng([seed, 1])
         x, y = START[:2] + rng.uniform(-CUBE_RANGE, CUBE_RANGE, 2)
         yaw = rng.uniform(-CUBE_YAW_RANGE, CUBE_YAW_RANGE)
@@ -78,12 +79,12 @@ class CubeLift:
         self._held = 0
 
     def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
-        """The cube's estimated pose in the tcp frame: position [m], turn [rad]."""
+        """Return the cube's estimated pose in the tcp frame: position [m], rotation [rad]."""
         del T_base_reset  # the estimate is relative to the tcp itself
         return {"state/cube_estimate": seen_from_tcp(state, self._T_base_estimate)}
 
     def evaluate(self, state: RobotState) -> Outcome:
-        """Lifted and between the fingers, by the true scene, for two steps running."""
+        """Evaluate success in the true scene: lifted and between the fingers for two consecutive steps."""
         height = float(self.cube_pose().position[2])
         between = float(np.linalg.norm(self.cube_pose().position - self._io.controller.pose().position)) < 1.5 * CUBE
         lifted = height - CUBE >= LIFT_HEIGHT
@@ -92,58 +93,58 @@ class CubeLift:
         return Outcome(success, success_reward(success), metrics={"height": height})
 
     def cube_pose(self) -> Pose:
-        """The cube in the base frame; the truth."""
+        """Return the true pose of the cube in the base frame."""
         data = self._io.data
         return Pose(data.xpos[self._cube].copy(), data.xquat[self._cube].copy())
 
 
 class LiftOperator(ScriptedOperator):
-    """Hovers over the cube with open fingers, descends, closes, waits for the grip, lifts."""
+    """Operator that hovers over the cube with open fingers, descends, closes, waits for the grip, and lifts."""
 
     hover = 0.05
-    """Height of the tcp over the cube's centre while it lines up [m]."""
+    """Height of the tcp over the cube's centre during alignment [m]."""
     aligned = 0.006
-    """Lateral error at which it descends [m]."""
+    """Lateral error below which it descends [m]."""
     low_enough = 0.006
-    """Height of the tcp over the cube's centre at which it closes the fingers [m]."""
+    """Height of the tcp over the cube's centre below which it closes the fingers [m]."""
     grip_steps = 4
-    """How long it waits for the fingers."""
+    """Number of steps to wait for the fingers."""
 
     def __init__(self, task: CubeLift) -> None:
         super().__init__(SPEC, OperatorSkill(speed=(0.5, 0.7)), InterventionHabit(stall_steps=8, progress=0.004))
         self._task = task
 
     def begin(self) -> None:
-        """Starts from wherever things stand."""
+        """Discard the state of the grasp."""
         self._closing, self._waited = False, 0
 
     def distance(self, state: RobotState) -> float:
-        """Way of the fingers to the cube and of the cube to its height."""
+        """Return the distance of the fingers to the cube plus that of the cube to its height [m]."""
         cube = self._task.cube_pose().position
         lift = max(0.0, LIFT_HEIGHT + CUBE - cube[2])
         return float(np.linalg.norm(state.T_base_tcp.position - cube)) + lift
 
     def plan(self, state: RobotState) -> tuple[Pose, float, float]:
-        """Where to, how fast, and what the fingers do."""
+        """Plan the next goal, the relative speed and the gripper action."""
         seen = self.perceived(self._task.cube_pose())
         offset = state.T_base_tcp.position - seen.position
         lateral = float(np.hypot(offset[0], offset[1]))
         downward = quat_multiply(seen.quaternion, DOWNWARD)
         if self._closing and (lateral > CUBE or abs(offset[2]) > CUBE):
-            self._closing = False  # lost it
+            self._closing = False  # lost the cube
         if not self._closing and lateral < self.aligned and abs(offset[2]) < self.low_enough:
             self._closing, self._waited = True, 0
         if self._closing:
             self._waited += 1
             up = 0.05 if self._waited > self.grip_steps else 0.0
             return Pose(state.T_base_tcp.position + np.array([0.0, 0.0, up]), downward), 1.0, -1.0
-        # Beside the cube: up first, so as not to push it; over it: down.
+        # Beside the cube, move up first, so as not to push it; over it, move down.
         height = 0.0 if lateral < self.aligned else self.hover
         return Pose(seen.position + np.array([0.0, 0.0, height]), downward), 1.0, 1.0
 
 
 def make(options: WorkcellOptions) -> Workcell:
-    """The simulated workcell of this task; the entry point `cube_lift`."""
+    """Make the simulated workcell of this task; the entry point `cube_lift`."""
     spec = new_scene()
     add_gripper_tool(spec)
     box = mujoco.mjtGeom.mjGEOM_BOX

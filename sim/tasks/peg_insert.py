@@ -1,10 +1,10 @@
-"""Insert a square peg into a hole whose pose is known only roughly.
+"""Task `peg_insert`: insert a square peg into a hole whose pose is only roughly known.
 
-The hole lies anywhere within 2 cm and 10 degrees. The policy is told where, with an error of up to 2 mm drawn once per
-episode: more than clearance and chamfer together, so that going straight down at the estimate mostly fails and contact
-has to tell the rest.
+The hole lies within 2 cm and 10 degrees of its nominal pose. The policy receives an estimate with an error of up to
+2 mm, drawn once per episode. The error exceeds clearance plus chamfer, so that moving straight down at the estimate
+mostly fails and contact information is needed.
 
-Success means in the hole: depth, lateral error, yaw and tilt in the hole's own frame, held for two steps.
+Success: depth, lateral error, yaw and tilt in the hole's frame are inside their limits for two steps.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sim.tasks.pose_estimate import drawn_offset, seen_from_tcp
 
 @dataclass(frozen=True)
 class PegInsertParameters:
-    """The dimensions that decide how hard the task is. [m], [rad]."""
+    """Dimensions that determine the difficulty of the task [m, rad]."""
 
     clearance: float = 0.0005
     chamfer: float = 0.00075
@@ -65,7 +65,7 @@ SPEC = TaskSpec(
 
 
 class PegInsert:
-    """Scene, reset, estimate and judgement.
+    """Scene, reset, estimate and success condition.
 
     Args:
         io: The simulated arm with the peg.
@@ -83,11 +83,11 @@ class PegInsert:
         self._held = 0
 
     def observation_specs(self) -> dict[str, ArraySpec]:
-        """The estimate of the hole in the tcp frame."""
+        """Return the spec of the estimate of the hole in the tcp frame."""
         return {"state/hole_estimate": ArraySpec((4,), unit="m, rad", scale=(0.005, 0.005, 0.01, 0.05))}
 
     def reset(self, seed: int) -> None:
-        """Draws the hole's pose and the error of its estimate; the arm starts at the same pose every time."""
+        """Draw the hole's pose and the error of its estimate; the arm always starts at the same pose."""
         p, rng = self.parameters, np.random.default_rng([seed, 1])
         x, y = np.array((self._x, self._y)) + rng.uniform(-p.hole_range, p.hole_range, 2)
         yaw = rng.uniform(-p.hole_yaw_range, p.hole_yaw_range)
@@ -105,13 +105,13 @@ class PegInsert:
         self._held = 0
 
     def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
-        """Where the hole is believed to be: its mouth in the tcp frame [m], and how far the peg has to turn [rad]."""
+        """Return the estimate of the hole: its mouth in the tcp frame [m], and the rotation of the peg to it [rad]."""
         del T_base_reset  # the estimate is relative to the tcp itself
         return {"state/hole_estimate": seen_from_tcp(state, self._T_base_estimate)}
 
     def evaluate(self, state: RobotState) -> Outcome:
-        """In the hole, by the true scene: depth, lateral error, yaw and tilt, for two steps running."""
-        del state  # judged by the truth, not by the sensors
+        """Evaluate success in the true scene: depth, lateral error, yaw and tilt for two consecutive steps."""
+        del state  # the true scene decides, not the sensors
         p = self.parameters
         depth, lateral, yaw, tilt = self.insertion()
         inside = (
@@ -125,7 +125,7 @@ class PegInsert:
         return Outcome(success, success_reward(success), metrics={"depth": depth, "lateral_error": lateral})
 
     def insertion(self) -> tuple[float, float, float, float]:
-        """The tip in the hole's frame: depth [m], lateral error [m], yaw [rad] and tilt [rad]; the truth."""
+        """Return the true tip in the hole's frame: depth [m], lateral error [m], yaw [rad] and tilt [rad]."""
         T_hole_tcp = self.T_base_hole.inverse() @ self._io.controller.pose()
         x, y, z = T_hole_tcp.position.tolist()
         yaw, tilt = swing_twist_z(quat_multiply(T_hole_tcp.quaternion, DOWNWARD))
@@ -133,7 +133,7 @@ class PegInsert:
 
 
 def make(options: WorkcellOptions, parameters: PegInsertParameters | None = None) -> Workcell:
-    """The simulated workcell of this task; the entry point `peg_insert`."""
+    """Make the simulated workcell of this task; the entry point `peg_insert`."""
     parameters = parameters or PegInsertParameters()
     spec = new_scene()
     add_peg_tool(spec)

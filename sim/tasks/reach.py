@@ -1,4 +1,4 @@
-"""Bring the tcp to a point in free space and keep it there: the smallest task, for tests and first steps."""
+"""Task `reach`: move the tcp to a point in free space and keep it there; a minimal task for tests and first steps."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ START = np.array([0.5, 0.0, 0.2])
 TARGET_RANGE = 0.04
 """Largest distance of the target from the start along each axis [m]."""
 TOLERANCE = 0.008
-"""Distance at which the tip counts as there [m]."""
+"""Distance below which the tip is at the target [m]."""
 HOLD_STEPS = 2
 
 
 class Reach:
-    """A random target in a cube around the start; success is to be within 8 mm of it for two steps."""
+    """Random target in a cube around the start; success: the tip is within 8 mm of it for two steps."""
 
     spec = SPEC
 
@@ -43,25 +43,25 @@ class Reach:
         self._held = 0
 
     def observation_specs(self) -> dict[str, ArraySpec]:
-        """The target in the tcp frame."""
+        """Return the spec of the target in the tcp frame."""
         return {"state/target": ArraySpec((3,), unit="m", scale=0.02)}
 
     def reset(self, seed: int) -> None:
-        """Draws the target; the arm starts at the same pose every time."""
+        """Draw the target; the arm always starts at the same pose."""
         self.target = START + np.random.default_rng([seed, 1]).uniform(-TARGET_RANGE, TARGET_RANGE, 3)
         self._io.data.mocap_pos[0] = self.target
         self._io.reset(self._q_start, seed)
         self._held = 0
 
     def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
-        """The target relative to the tcp."""
+        """Return the target in the tcp frame."""
         del T_base_reset  # the target is relative to the tcp itself
         here = state.T_base_tcp
         return {"state/target": quat_rotate(quat_conjugate(here.quaternion), self.target - here.position)}
 
     def evaluate(self, state: RobotState) -> Outcome:
-        """Near enough, by the true scene, for two steps running."""
-        del state  # judged by the truth, not by the sensors
+        """Evaluate success in the true scene: near the target for two consecutive steps."""
+        del state  # the true scene decides, not the sensors
         distance = float(np.linalg.norm(self._io.controller.pose().position - self.target))
         self._held = self._held + 1 if distance <= TOLERANCE else 0
         success = self._held >= HOLD_STEPS
@@ -69,27 +69,27 @@ class Reach:
 
 
 class ReachOperator(ScriptedOperator):
-    """Goes straight to where it sees the target."""
+    """Operator that moves straight to the perceived target."""
 
     def __init__(self, task: Reach) -> None:
         super().__init__(SPEC, habit=InterventionHabit(stall_steps=8, burst=(5, 15)))
         self._task = task
 
     def begin(self) -> None:
-        """Has no plan to forget."""
+        """Do nothing: there are no plans."""
 
     def distance(self, state: RobotState) -> float:
-        """From the tip to the target."""
+        """Return the distance from the tip to the target [m]."""
         return float(np.linalg.norm(state.T_base_tcp.position - self._task.target))
 
     def plan(self, state: RobotState) -> tuple[Pose, float, float]:
-        """To the target."""
+        """Plan the target as goal."""
         del state  # it goes there from anywhere
         return self.perceived(Pose(self._task.target, DOWNWARD)), 1.0, 0.0
 
 
 def make(options: WorkcellOptions) -> Workcell:
-    """The simulated workcell of this task; the entry point `reach`."""
+    """Make the simulated workcell of this task; the entry point `reach`."""
     spec = new_scene(look_at=(0.5, 0.0, 0.21))
     add_peg_tool(spec)
     visual(spec.worldbody.add_body(name="target", mocap=True), SPHERE, GREEN, size=(0.006, 0, 0))
