@@ -80,7 +80,7 @@ class Rig:
                 self._env.reset(seed=seed)
                 seed, before = seed + 1, None
             _, _, terminated, truncated, info = self._env.step(action)
-            over, step = terminated or truncated, info["step"]
+            over, step = terminated or truncated, info["step"].recorded
             if before is not None and (step.source == Source.POLICY) != (before.source == Source.POLICY):
                 change = float(np.linalg.norm((step.action - before.action)[:3]))  # of `reach`: x, y, z
                 name = "hand-back" if step.source == Source.POLICY else "take-over"

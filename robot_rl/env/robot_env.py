@@ -19,6 +19,7 @@ from robot_rl.env.action_mapping import SafetyFilter
 from robot_rl.env.handover import Handover, HandoverLimits
 from robot_rl.env.move_arm import go_to_start
 from robot_rl.env.robot_io import RobotState
+from robot_rl.env.step_info import EpisodeStart, StepInfo
 from robot_rl.env.task import Judge, Workcell, WorkcellOptions
 from robot_rl.errors import ConfigError, StepOrderError
 from robot_rl.geometry import Pose, quat_conjugate, quat_rotate
@@ -41,8 +42,8 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
     """A robot that does a task, one control period per step.
 
     `step` returns gymnasium's five values. Success and failure set `terminated`; the step limit sets `truncated`; never
-    both. `info` holds `step` (the recorded `Step`), `success`, `failure` (a reason or None), `clipped`, `force_peak`
-    [N], `judge` and `cut` (as in `Outcome`), `overruns`, and the task's metrics.
+    both. It is also an `Environment`: actors call `start` and `advance`, which return the same facts typed. `info` of
+    `reset` holds `start` (an `EpisodeStart`), `info` of `step` holds `step` (a `StepInfo`).
 
     Args:
         workcell: Robot, clock, task and operator.
@@ -68,6 +69,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         options = options or WorkcellOptions()
         self._cell = workcell
         self.spec_task = workcell.task.spec
+        self.environment_spec = self.spec_task.environment
         self.interventions = interventions
         """Whether the operator may take over; evaluation switches it off."""
         self._safety = SafetyFilter(self.spec_task)
@@ -99,7 +101,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Starts an episode.
+        """Start an episode, as gymnasium has it.
 
         Args:
             seed: Everything random in the episode follows from it; None draws one.
@@ -110,19 +112,32 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         if unknown := options.keys() - {"demonstrate", "episode_id"}:
             raise StepOrderError(f"unknown reset options {sorted(unknown)}; valid: demonstrate, episode_id")
         episode_seed = seed if seed is not None else int(self.np_random.integers(2**31))
-        self._demonstrate = bool(options.get("demonstrate", False))
-        if self._demonstrate and self._cell.operator is None:
+        episode_id = str(options.get("episode_id", f"episode-{episode_seed}"))
+        start = self.start(episode_seed, episode_id, demonstrate=bool(options.get("demonstrate", False)))
+        return self._observation, {"start": start}
+
+    def step(
+        self, action: np.ndarray, *, last: bool = False, meanwhile: Callable[[], object] | None = None
+    ) -> tuple[dict[str, np.ndarray], float, bool, bool, dict[str, Any]]:
+        """Play one control period, as gymnasium has it; see `advance`."""
+        info = self.advance(action, last=last, meanwhile=meanwhile)
+        step = info.recorded
+        return self._observation, step.reward, step.terminated, step.truncated, {"step": info}
+
+    def start(self, seed: int, episode_id: str, *, demonstrate: bool = False) -> EpisodeStart:
+        """Start an episode; see `Environment.start`."""
+        self._demonstrate = demonstrate
+        if demonstrate and self._cell.operator is None:
             raise StepOrderError(f"task {self.spec_task.name} has no operator who could demonstrate")
-        self._episode_id = str(options.get("episode_id", f"episode-{episode_seed}"))
-        self._index = 0
+        self._episode_id, self._index = episode_id, 0
         self._state = None  # there is no episode until all of this has worked
         if self.spec_task.start is not None:
             go_to_start(self._cell.io, self._cell.clock, self.spec_task.start)
-        self._cell.task.reset(episode_seed)
+        self._cell.task.reset(seed)
         for judge in self._cell.judges:
             judge.begin()
         if self._cell.operator is not None:
-            self._cell.operator.reset(episode_seed, self._demonstrate)
+            self._cell.operator.reset(seed, demonstrate)
         self._cell.await_frames()
         self._state = self._cell.io.read()
         self._T_base_reset = self._state.T_base_tcp
@@ -131,16 +146,15 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
             self._handover.reset()
         self._rate.restart()
         self._observation = self._observe(self._state)
-        start = {"seed": episode_seed, "stamp_obs": self._state.stamp, "T_base_reset": self._T_base_reset}
-        return self._observation, start
+        return EpisodeStart(self._observation, seed, self._state.stamp, self._T_base_reset)
 
-    def step(
+    def advance(
         self, action: np.ndarray, *, last: bool = False, meanwhile: Callable[[], object] | None = None
-    ) -> tuple[dict[str, np.ndarray], float, bool, bool, dict[str, Any]]:
-        """One control period.
+    ) -> StepInfo:
+        """Play one control period.
 
         Args:
-            action: What the policy wants, in [-1, 1], shape (n,).
+            action: The policy's action, in [-1, 1], shape (n,).
             last: Truncate the episode after this step, whatever the step limit.
             meanwhile: Called once the command is on its way, before the wait for the end of the period.
 
@@ -153,15 +167,15 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
             raise StepOrderError("the episode has not started or is over; call reset() first")
         wanted = self._safety.check(action)
         try:
-            return self._step(wanted, self._state, last, meanwhile)
+            return self._advance(wanted, self._state, last, meanwhile)
         except BaseException:  # Ctrl-C and bugs too: whatever it is, the arm does not go on
             self._cell.io.stop()
             self._state = None
             raise
 
-    def _step(
+    def _advance(
         self, wanted: np.ndarray, before: RobotState, last: bool, meanwhile: Callable[[], object] | None
-    ) -> tuple[dict[str, np.ndarray], float, bool, bool, dict[str, Any]]:
+    ) -> StepInfo:
         if self._reaction_time > 0.0:
             self._rate.sleep_past(self._reaction_time)
         executed, source = self._choose(wanted, before)
@@ -204,20 +218,19 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         if terminated or truncated:
             self._cell.io.stop()
             self._state = None
-        info = {
-            "step": step,
-            "stamp_obs": state.stamp,
-            "success": outcome.success,
-            "failure": failure,
-            "judge": outcome.judge,
-            "overruled": outcome.overruled,
-            "cut": outcome.cut if truncated else None,
-            "clipped": safe.clipped,
-            "force_peak": state.peak_force,
-            "overruns": self._rate.overruns,
-            "metrics": outcome.metrics,
-        }
-        return self._observation, outcome.reward, terminated, truncated, info
+        return StepInfo(
+            recorded=step,
+            observation=observation,
+            stamp_obs=state.stamp,
+            success=outcome.success,
+            failure=failure,
+            overruled=outcome.overruled,
+            cut=outcome.cut if truncated else None,
+            force_peak=state.peak_force,
+            overruns=self._rate.overruns,
+            metrics=outcome.metrics,
+            clipped=safe.clipped,
+        )
 
     def _read_after(self, before: RobotState) -> RobotState:
         """A state that was measured after `before`: what was acted on is not also what came of it.

@@ -15,6 +15,7 @@ import numpy as np
 from robot_rl.clock import Clock
 from robot_rl.config.components import SimulationConfig
 from robot_rl.data.schema import Source
+from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.env.playback import Playback
 from robot_rl.env.robot_io import RobotIO, RobotState
 from robot_rl.geometry import Pose
@@ -117,6 +118,20 @@ class TaskSpec:
     def action_size(self) -> int:
         """Length of the action vector."""
         return len(self.action_axes) + int(self.gripper)
+
+    @property
+    def environment(self) -> EnvironmentSpec:
+        """The part of these facts that actors and learners need."""
+        return EnvironmentSpec(
+            name=self.name,
+            max_steps=self.max_steps,
+            control_period=self.control_period,
+            action_size=self.action_size,
+            gripper=self.gripper,
+            return_range=self.return_range,
+            instruction=self.instruction,
+            cameras=self.cameras,
+        )
 
 
 @dataclass(frozen=True)

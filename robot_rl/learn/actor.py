@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -25,7 +25,8 @@ from robot_rl.data.schema import (
     Step,
 )
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.env.robot_env import RobotEnv
+from robot_rl.env.environment import Environment
+from robot_rl.env.step_info import StepInfo
 from robot_rl.env.task import TASK_JUDGE
 from robot_rl.errors import DivergedError, StepOrderError
 from robot_rl.learn.networks.networks import Policy
@@ -99,7 +100,7 @@ class Rollout:
 
     def __init__(
         self,
-        env: RobotEnv,
+        env: Environment,
         policy: Policy | None,
         perception: Perception | None,
         history: tuple[int, ...],
@@ -113,16 +114,21 @@ class Rollout:
         self._rows: deque[np.ndarray] = deque(maxlen=max(history) + 1)
         self._view: np.ndarray | None = None  # what the policy sees now
         self._builder: EpisodeBuilder | None = None
-        self._newest: tuple[Observation, dict[str, Any]] = {}, {}  # what the last step led to
+        self._newest: StepInfo | None = None  # of the last step
 
     def begin(self, seed: int, episode_id: str, *, demonstrate: bool = False) -> None:
         """Starts an episode; everything random in the scene and the operator follows from `seed`."""
-        options = {"demonstrate": demonstrate, "episode_id": episode_id}
-        observation, start = self._env.reset(seed=seed, options=options)
+        start = self._env.start(seed, episode_id, demonstrate=demonstrate)
+        observation = start.observation
         self._rows.clear()
         self._perceive(observation)
-        pose = start["T_base_reset"].vector().tolist()  # [m, rad]; the observations are relative to it
-        metadata = {"task": self._env.spec_task.name, "seed": seed, "demonstration": demonstrate, "T_base_reset": pose}
+        metadata: dict[str, Any] = {
+            "task": self._env.environment_spec.name,
+            "seed": seed,
+            "demonstration": demonstrate,
+        }
+        if start.T_base_reset is not None:  # [m, rad]; the observations are relative to it
+            metadata["T_base_reset"] = start.T_base_reset.vector().tolist()
         self._builder = EpisodeBuilder(episode_id, metadata)
         self._previous = Source.POLICY
         self._operator_steps, self._takeovers, self._reward, self._force = 0, 0, 0.0, 0.0
@@ -140,35 +146,32 @@ class Rollout:
         if self._builder is None:
             raise StepOrderError("no episode is running; begin() one first")
         action = self._act(deterministic)
-        observation, reward, terminated, truncated, info = self._env.step(action, last=last, meanwhile=self._tell)
-        step: Step = info["step"]
+        info = self._env.advance(action, last=last, meanwhile=self._tell)
+        step, observation = info.recorded, info.observation
         self._builder.add(step)
-        self._newest = observation, info
+        self._newest = info
         self._perceive(observation)
         if step.source != Source.HOLD:  # an operator at rest neither leads nor has handed back
             led = step.source in OPERATOR_SOURCES
             self._operator_steps += led
             self._takeovers += led and self._previous == Source.POLICY
             self._previous = step.source
-        self._reward += reward
-        self._force = max(self._force, info["force_peak"])
+        self._reward += step.reward
+        self._force = max(self._force, info.force_peak)
         self._untold = step, observation
         for observer in self._observers:
             observer.on_step(step, observation)
-        if not (terminated or truncated):
-            return None
-        return self._finish(observation, info)
+        return self._finish(info) if info.ended else None
 
     def abandon(self, reason: str) -> EpisodeResult | None:
         """Closes the running episode where it stands, e.g. because the robot was lost; None if it has no step yet."""
         builder, self._builder = self._builder, None
-        if builder is None or len(builder) == 0:
+        if builder is None or len(builder) == 0 or self._newest is None:
             return None
         builder.cut()
         builder.metadata[INTERRUPTED] = True
         self._builder = builder
-        observation, info = self._newest
-        return self._finish(observation, {**info, "success": False, "failure": reason})
+        return self._finish(replace(self._newest, success=False, failure=reason))
 
     def play(self, seed: int, episode_id: str, *, deterministic: bool, demonstrate: bool = False) -> EpisodeResult:
         """A whole episode."""
@@ -192,7 +195,7 @@ class Rollout:
 
     def _act(self, deterministic: bool) -> np.ndarray:
         if self.policy is None:
-            return np.zeros(self._env.spec_task.action_size, np.float32)
+            return np.zeros(self._env.environment_spec.action_size, np.float32)
         device, newest = self.policy.generator.device, len(self._rows) - 1
         stacked = np.concatenate([self._rows[max(newest - age, 0)] for age in self._history])
         state = torch.from_numpy(stacked)[None].to(device)
@@ -205,29 +208,29 @@ class Rollout:
             )
         return action
 
-    def _finish(self, observation: Observation, info: dict[str, Any]) -> EpisodeResult:
-        builder = cast("EpisodeBuilder", self._builder)
+    def _finish(self, info: StepInfo) -> EpisodeResult:
+        builder, judge = cast("EpisodeBuilder", self._builder), info.recorded.reward_source
         result = EpisodeResult(
-            success=bool(info["success"]),
-            failure=None if info["failure"] is None else str(info["failure"]),
+            success=info.success,
+            failure=info.failure,
             steps=len(builder),
             operator_steps=self._operator_steps,
             takeovers=self._takeovers,
             total_reward=self._reward,
-            cycle_time=len(builder) * self._env.spec_task.control_period,
+            cycle_time=len(builder) * self._env.environment_spec.control_period,
             force_peak=self._force,
-            metrics=dict(info["metrics"]),
-            overruns=int(info["overruns"]),
-            undecided=info["judge"] == LABEL_SOURCE and info["failure"] is None,
+            metrics=dict(info.metrics),
+            overruns=info.overruns,
+            undecided=judge == LABEL_SOURCE and info.failure is None,
         )
         builder.metadata |= {"success": None if result.undecided else result.success, "failure": result.failure}
-        said = {CUT: info["cut"], OVERRULED: info["overruled"]}
+        said: dict[str, Any] = {CUT: info.cut, OVERRULED: info.overruled}
         if result.undecided and TASK_SUCCESS in result.metrics:
             said[TASK_SUCCESS] = bool(result.metrics[TASK_SUCCESS])
         builder.metadata |= {key: word for key, word in said.items() if word is not None}
-        if info["judge"] != TASK_JUDGE:
-            builder.metadata[JUDGE] = info["judge"]
-        episode = builder.finish(observation, int(info["stamp_obs"]))
+        if judge != TASK_JUDGE:
+            builder.metadata[JUDGE] = judge
+        episode = builder.finish(info.observation, info.stamp_obs)
         self._builder = None
         self._tell()
         for observer in (*self._beside, *self._observers):

@@ -90,7 +90,7 @@ def _demonstrated_actions(env: RobotEnv, seed: int) -> list[np.ndarray]:
     env.reset(seed=seed, options={"demonstrate": True})
     while not done:
         _, _, terminated, truncated, info = env.step(np.zeros(env.spec_task.action_size, np.float32))
-        actions.append(info["step"].action)
+        actions.append(info["step"].recorded.action)
         done = terminated or truncated
     return actions
 

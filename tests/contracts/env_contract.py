@@ -93,7 +93,7 @@ class EnvContract:
         for _ in range(20):
             assert env.observation_space.contains(observation)
             after, reward, terminated, truncated, info = env.step(rng.uniform(-1, 1, env.action_space.shape))
-            assert same(info["step"].observation, observation)
+            assert same(info["step"].recorded.observation, observation)
             assert isinstance(reward, float)
             assert type(terminated) is type(truncated) is bool
             observation = after
@@ -105,17 +105,23 @@ class EnvContract:
         for seed in range(10):
             _, rows = play(alone, until_the_end(alone), seed=seed, demonstrate=True)
             _, reward, terminated, truncated, info = rows[-1]
-            if info["success"]:
+            if info["step"].success:
                 break
-        assert info["success"], "the operator failed on ten resets"
-        assert (terminated, truncated, reward, info["failure"]) == (True, False, 1.0, None)
-        assert not any(row[2] or row[3] or row[1] or row[4]["success"] for row in rows[:-1])
+        assert info["step"].success, "the operator failed on ten resets"
+        assert (terminated, truncated, reward, info["step"].failure) == (True, False, 1.0, None)
+        assert not any(row[2] or row[3] or row[1] or row[4]["step"].success for row in rows[:-1])
 
     def test_the_step_limit_truncates_and_does_not_terminate(self, alone):
         _, rows = play(alone, until_the_end(alone))
         assert len(rows) == alone.spec_task.max_steps
         _, reward, terminated, truncated, info = rows[-1]
-        assert (terminated, truncated, reward, info["success"], info["failure"]) == (False, True, 0.0, False, None)
+        assert (terminated, truncated, reward, info["step"].success, info["step"].failure) == (
+            False,
+            True,
+            0.0,
+            False,
+            None,
+        )
         assert not any(row[2] or row[3] for row in rows[:-1])
 
     def test_success_at_the_step_limit_terminates(self, make_cell):
@@ -134,8 +140,8 @@ class EnvContract:
         cell = make_cell()
         env = RobotEnv(replace(cell, task=Delegate(cell.task, spec=replace(cell.task.spec, force_limit=-1.0))))
         _, ((_, reward, terminated, truncated, info),) = play(env, until_the_end(env))
-        assert (terminated, truncated, reward, info["success"]) == (True, False, 0.0, False)
-        assert info["failure"] == "force limit"
+        assert (terminated, truncated, reward, info["step"].success) == (True, False, 0.0, False)
+        assert info["step"].failure == "force limit"
 
     def test_steps_only_between_reset_and_end(self, make_cell):
         env = RobotEnv(make_cell())
@@ -176,13 +182,13 @@ class EnvContract:
         assert cell.clock.now() == before
         assert not sent
         _, _, _, _, info = env.step(idle(env))  # the episode goes on
-        assert info["step"].index == 0
+        assert info["step"].recorded.index == 0
         assert len(sent) == 1
 
     def test_an_intervention_is_recorded_with_both_actions_and_its_source(self, env, make_cell):
         wanted = np.full(env.action_space.shape, 0.01, np.float32)
         _, rows = play(env, [wanted] * env.spec_task.max_steps, seed=3)
-        steps = [row[4]["step"] for row in rows]
+        steps = [row[4]["step"].recorded for row in rows]
         led = [step for step in steps if step.source != Source.POLICY]
         assert led, "the operator never took over from a policy that does nothing"
         assert {step.source for step in led} == {make_cell().operator_source}
@@ -194,12 +200,12 @@ class EnvContract:
     def test_without_interventions_the_policy_is_left_alone(self, alone):
         wanted = np.full(alone.action_space.shape, 0.01, np.float32)
         _, rows = play(alone, [wanted] * alone.spec_task.max_steps, seed=3)
-        assert all(row[4]["step"].source == Source.POLICY for row in rows)
-        assert all(np.array_equal(row[4]["step"].action, wanted) for row in rows)
+        assert all(row[4]["step"].recorded.source == Source.POLICY for row in rows)
+        assert all(np.array_equal(row[4]["step"].recorded.action, wanted) for row in rows)
 
     def test_a_demonstration_is_led_from_the_first_step_to_the_last(self, alone, make_cell):
         _, rows = play(alone, until_the_end(alone), demonstrate=True)
-        assert {row[4]["step"].source for row in rows} == {make_cell().operator_source}
+        assert {row[4]["step"].recorded.source for row in rows} == {make_cell().operator_source}
 
     def test_the_same_seed_gives_the_same_episode_bit_for_bit(self, make_cell):
         def episode(env, seed):
@@ -207,7 +213,9 @@ class EnvContract:
             actions = [rng.uniform(-1, 1, env.action_space.shape).astype(np.float32) for _ in range(25)]
             first, rows = play(env, actions, seed=seed)
             columns = [first, *(row[0] for row in rows)]
-            extra = [(row[1], *row[2:4], row[4]["force_peak"], row[4]["step"].action.tolist()) for row in rows]
+            extra = [
+                (row[1], *row[2:4], row[4]["step"].force_peak, row[4]["step"].recorded.action.tolist()) for row in rows
+            ]
             return columns, extra
 
         one, other = RobotEnv(make_cell(), interventions=True), RobotEnv(make_cell(), interventions=True)
@@ -234,12 +242,12 @@ class EnvContract:
         builder, period = EpisodeBuilder("e7"), env.spec_task.control_period
         for _ in range(10):
             observation, _, _, _, info = env.step(idle(env))
-            builder.add(info["step"])
-        episode = builder.finish(observation, info["stamp_obs"])
+            builder.add(info["step"].recorded)
+        episode = builder.finish(observation, info["step"].stamp_obs)
         assert (np.diff(episode.stamp_obs) > 0).all()
         assert (episode.stamp_obs[:-1] <= episode.stamp_action).all()
         assert np.diff(episode.stamp_action) == pytest.approx(period * 1e9)
-        assert info["overruns"] == 0
+        assert info["step"].overruns == 0
 
     @pytest.mark.parametrize("fault", [RobotRLError("sensor lost"), KeyboardInterrupt(), ZeroDivisionError()], ids=repr)
     def test_whatever_goes_wrong_the_arm_is_stopped_and_the_episode_over(self, make_cell, fault):

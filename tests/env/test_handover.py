@@ -56,7 +56,7 @@ def test_in_the_environment_both_ways_and_as_recorded():
     policy, steps = np.array([1.0, 1.0, 1.0], np.float32), []
     for _ in range(SPEC.max_steps):
         *_, terminated, truncated, info = env.step(policy)
-        steps.append(info["step"])
+        steps.append(info["step"].recorded)
         if terminated or truncated:
             break
     sources = [step.source for step in steps]
@@ -79,5 +79,5 @@ def test_an_operator_who_commands_nothing_is_recorded_as_a_hold():
     env = RobotEnv(replace(cell, operator=Still(cell.task)), interventions=True)
     env.reset(seed=0)
     *_, info = env.step(np.ones(3, np.float32))
-    assert (info["step"].source, info["step"].action.tolist()) == (Source.HOLD, [0.0, 0.0, 0.0])
-    assert info["step"].action_policy.tolist() == [1.0, 1.0, 1.0]
+    assert (info["step"].recorded.source, info["step"].recorded.action.tolist()) == (Source.HOLD, [0.0, 0.0, 0.0])
+    assert info["step"].recorded.action_policy.tolist() == [1.0, 1.0, 1.0]

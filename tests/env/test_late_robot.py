@@ -46,7 +46,7 @@ def env():
 
 
 def stamps(env, steps):
-    return [env.step(STILL)[4]["stamp_obs"] for _ in range(steps)]
+    return [env.step(STILL)[4]["step"].stamp_obs for _ in range(steps)]
 
 
 def test_a_step_waits_for_a_measurement_that_is_newer_than_the_one_it_acted_on(env):
@@ -54,16 +54,16 @@ def test_a_step_waits_for_a_measurement_that_is_newer_than_the_one_it_acted_on(e
     env._cell.io.delay(0.15)
     started = env.clock.now()
     _, _, _, _, info = env.step(STILL)
-    assert info["stamp_obs"] >= started + round(0.15 * NS_PER_S)
-    assert info["stamp_obs"] < started + round(0.15 * NS_PER_S) + 2 * WAIT
-    later = [first, info["stamp_obs"], *stamps(env, 5)]
+    assert info["step"].stamp_obs >= started + round(0.15 * NS_PER_S)
+    assert info["step"].stamp_obs < started + round(0.15 * NS_PER_S) + 2 * WAIT
+    later = [first, info["step"].stamp_obs, *stamps(env, 5)]
     assert len(set(later)) == len(later)
 
 
 def test_the_peak_of_the_force_is_that_of_all_reads(env):
     env._cell.io.delay(0.12)
     env._cell.io.forces = [7.0, 1.0]
-    assert env.step(STILL)[4]["force_peak"] == 7.0
+    assert env.step(STILL)[4]["step"].force_peak == 7.0
 
 
 def test_when_nothing_comes_the_state_is_stale_and_the_arm_held(env):

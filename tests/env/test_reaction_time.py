@@ -21,7 +21,7 @@ def stamps(reaction_time, thinking_ms):
     for duration in thinking_ms:
         cell.clock.sleep_until(cell.clock.now() + duration * MS)
         *_, info = env.step(np.zeros(env.spec_task.action_size, np.float32))
-        pairs.append((info["step"].stamp_obs // MS, info["step"].stamp_action // MS))
+        pairs.append((info["step"].recorded.stamp_obs // MS, info["step"].recorded.stamp_action // MS))
     env.close()
     return np.array(pairs).T
 

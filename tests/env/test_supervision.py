@@ -38,8 +38,8 @@ def test_a_hold_stops_at_once_drops_commands_and_cuts_the_episode(robot):
     _, reward, terminated, truncated, info = env.step(FORWARD)
     assert len(io.commands) == commands
     np.testing.assert_allclose(io.position(), where)
-    assert (reward, terminated, truncated, info["cut"]) == (0.0, False, True, "emergency stop")
-    step = info["step"]
+    assert (reward, terminated, truncated, info["step"].cut) == (0.0, False, True, "emergency stop")
+    step = info["step"].recorded
     assert (step.source, step.action.tolist(), step.action_policy[0]) == (Source.HOLD, [0.0, 0.0, 0.0], 0.5)
 
 
@@ -52,7 +52,7 @@ def test_a_hold_that_was_released_within_the_episode_still_ends_it(robot):
     assert env.step(FORWARD)[3]
     env.reset(seed=1)
     *_, truncated, info = env.step(FORWARD)
-    assert (truncated, info["cut"], info["step"].source) == (False, None, Source.POLICY)
+    assert (truncated, info["step"].cut, info["step"].recorded.source) == (False, None, Source.POLICY)
 
 
 def test_the_arm_is_free_only_when_every_hold_is_released(robot):
@@ -75,8 +75,8 @@ def test_a_persons_judgement_counts_and_is_recorded_as_theirs(robot, success):
     supervision.mark(success)
     _, reward, terminated, truncated, info = env.step(FORWARD)
     assert (reward, terminated, truncated) == (float(success), True, False)
-    assert (info["success"], info["failure"]) == (success, None if success else "operator")
-    assert info["step"].reward_source == "operator"
+    assert (info["step"].success, info["step"].failure) == (success, None if success else "operator")
+    assert info["step"].recorded.reward_source == "operator"
 
 
 def test_what_was_said_of_one_episode_does_not_count_for_the_next(robot):
@@ -86,10 +86,15 @@ def test_what_was_said_of_one_episode_does_not_count_for_the_next(robot):
     supervision.cut("reset")
     env.reset(seed=0)
     _, _, terminated, truncated, info = env.step(FORWARD)
-    assert (terminated, truncated, info["step"].reward_source) == (False, False, "task")
+    assert (terminated, truncated, info["step"].recorded.reward_source) == (False, False, "task")
     supervision.cut("reset")
     *_, terminated, truncated, info = env.step(FORWARD)
-    assert (terminated, truncated, info["cut"], info["step"].source) == (False, True, "reset", Source.POLICY)
+    assert (terminated, truncated, info["step"].cut, info["step"].recorded.source) == (
+        False,
+        True,
+        "reset",
+        Source.POLICY,
+    )
 
 
 def test_no_command_passes_a_hold_from_another_thread(robot):
@@ -162,9 +167,14 @@ def third_step(env):
 def test_who_judges_is_asked_in_order_and_a_classifier_ends_episodes(judged):
     _, env = judged
     _, reward, terminated, _, info = third_step(env)
-    assert (reward, terminated, info["success"], info["judge"]) == (1.0, True, True, "classifier")
-    assert info["step"].reward_source == "classifier"
-    assert info["overruled"] is None
+    assert (reward, terminated, info["step"].success, info["step"].recorded.reward_source) == (
+        1.0,
+        True,
+        True,
+        "classifier",
+    )
+    assert info["step"].recorded.reward_source == "classifier"
+    assert info["step"].overruled is None
 
 
 def test_a_success_that_only_a_classifier_saw_waits_for_the_person(judged):
@@ -182,8 +192,8 @@ def test_a_success_that_only_a_classifier_saw_waits_for_the_person(judged):
     stops = supervision.io._io.stops
     _, reward, terminated, _, info = third_step(env)
     person.join()
-    assert (reward, terminated, info["success"], info["failure"]) == (0.0, True, False, "operator")
-    assert (info["judge"], info["overruled"]) == ("operator", "classifier")
+    assert (reward, terminated, info["step"].success, info["step"].failure) == (0.0, True, False, "operator")
+    assert (info["step"].recorded.reward_source, info["step"].overruled) == ("operator", "classifier")
     assert asked == ["classifier: success. Failure within 30 s overrules it."]
     assert not supervision.question
     assert supervision.io._io.stops > stops  # the arm holds meanwhile
@@ -193,7 +203,11 @@ def test_whoever_says_nothing_agrees(judged):
     supervision, env = judged
     supervision.time_to_overrule = 0.05
     info = third_step(env)[-1]
-    assert (info["success"], info["judge"], info["overruled"]) == (True, "classifier", None)
+    assert (info["step"].success, info["step"].recorded.reward_source, info["step"].overruled) == (
+        True,
+        "classifier",
+        None,
+    )
 
 
 def test_a_success_that_no_classifier_saw_is_overruled_too(judged):
@@ -201,4 +215,9 @@ def test_a_success_that_no_classifier_saw_is_overruled_too(judged):
     env.reset(seed=0)
     supervision.mark(True)
     _, reward, terminated, _, info = env.step(FORWARD)
-    assert (reward, terminated, info["judge"], info["overruled"]) == (1.0, True, "operator", "classifier")
+    assert (reward, terminated, info["step"].recorded.reward_source, info["step"].overruled) == (
+        1.0,
+        True,
+        "operator",
+        "classifier",
+    )

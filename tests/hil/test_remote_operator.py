@@ -43,7 +43,7 @@ def test_their_word_ends_the_running_episode():
     env.reset(seed=1)
     person.say(None, "reset by the operator")
     *_, truncated, info = env.step(FORWARD)
-    assert (truncated, info["cut"]) == (True, "reset by the operator")
+    assert (truncated, info["step"].cut) == (True, "reset by the operator")
 
 
 def test_a_latched_stop_cuts_the_episode_and_no_other_begins_until_it_is_released():
@@ -57,7 +57,7 @@ def test_a_latched_stop_cuts_the_episode_and_no_other_begins_until_it_is_release
     env.reset(seed=0)
     person.stopped("emergency stop: by hand")
     *_, truncated, info = env.step(FORWARD)
-    assert (truncated, info["cut"], info["step"].source) == (True, "emergency stop: by hand", Source.HOLD)
+    assert (truncated, info["step"].cut, info["step"].recorded.source) == (True, "emergency stop: by hand", Source.HOLD)
     assert not person.wait()
 
 
@@ -65,12 +65,16 @@ def test_a_classifier_waits_for_their_word_only_where_somebody_hears_the_questio
     person, cell = PersonElsewhere(), fake_workcell()
     env = environment(person, replace(cell, judges=(SaysSuccess(),)), time_to_overrule=60.0)
     env.reset(seed=0)
-    assert env.step(FORWARD)[4]["judge"] == "classifier", "at once"
+    assert env.step(FORWARD)[4]["step"].recorded.reward_source == "classifier", "at once"
     person.heard(True)
     env.reset(seed=0)
     person.say(False)  # so that nothing waits
     info = env.step(FORWARD)[4]
-    assert (info["judge"], info["overruled"], info["failure"]) == ("operator", "classifier", "operator")
+    assert (info["step"].recorded.reward_source, info["step"].overruled, info["step"].failure) == (
+        "operator",
+        "classifier",
+        "operator",
+    )
 
 
 @pytest.mark.parametrize(("source", "blended"), [(Source.HUMAN, True), (Source.SCRIPT, False)])
@@ -78,7 +82,7 @@ def test_control_changes_hands_without_a_jump_where_a_person_leads(source, blend
     person = PersonElsewhere()
     env = environment(person, replace(fake_workcell(), operator_source=source), interventions=True)
     env.reset(seed=0)
-    executed = [env.step(FORWARD)[4]["step"].action for _ in range(7)]  # the operator takes over after five
+    executed = [env.step(FORWARD)[4]["step"].recorded.action for _ in range(7)]  # the operator takes over after five
     largest = max(np.linalg.norm(np.diff(executed[4:], axis=0), axis=1))
     limit = HandoverLimits().linear * env.spec_task.control_period**2 / env.spec_task.action_translation
     assert (largest <= limit + 1e-6) == blended

@@ -52,5 +52,5 @@ def steps(env: RobotEnv, seed: int, policy: Policy, **options) -> Iterator[dict]
 def play(env: RobotEnv, seed: int, policy: Policy | None = None, **options) -> Played:
     infos = list(steps(env, seed, policy or always(env), **options))
     last = infos[-1]
-    force = max(info["force_peak"] for info in infos)
-    return Played([info["step"] for info in infos], last["success"], last["failure"], force)
+    force = max(info["step"].force_peak for info in infos)
+    return Played([info["step"].recorded for info in infos], last["step"].success, last["step"].failure, force)

@@ -41,7 +41,7 @@ def test_control_keeps_its_period_while_the_policy_thinks():
     for _ in range(20):
         time.sleep(0.03)
         *_, info = env.step(np.zeros(env.spec_task.action_size, np.float32))
-        stamps.append((info["step"].stamp_obs, info["step"].stamp_action))
+        stamps.append((info["step"].recorded.stamp_obs, info["step"].recorded.stamp_action))
     elapsed = time.monotonic() - started
     seen, acted = np.array(stamps).T
     assert elapsed == pytest.approx(20 * env.spec_task.control_period, abs=0.15)

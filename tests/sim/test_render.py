@@ -129,7 +129,7 @@ def test_the_environment_observes_the_frames(peg):
     observation, _ = env.reset(seed=0)
     assert env.observation_space.contains(observation)
     later, _, _, _, info = env.step(np.zeros(4, np.float32))
-    assert np.array_equal(info["step"].observation["images/wrist"], observation["images/wrist"])
+    assert np.array_equal(info["step"].recorded.observation["images/wrist"], observation["images/wrist"])
     assert not np.shares_memory(later["images/wrist"], observation["images/wrist"])
 
 

@@ -40,7 +40,7 @@ class Rig:
 
     def step(self):
         *_, self.truncated, self.info = self.env.step(POLICY)
-        return self.info["step"]
+        return self.info["step"].recorded
 
     def sources(self, count):
         return [self.step().source for _ in range(count)]
@@ -134,7 +134,7 @@ def test_a_spacemouse_unplugged_while_leading_holds_and_resumes_when_it_is_back(
     hid.plugged = False
     step = rig.step()
     assert (rig.truncated, step.source) == (True, Source.HOLD)
-    assert "SpaceMouse is unplugged; holding until it is back" in rig.info["cut"]
+    assert "SpaceMouse is unplugged; holding until it is back" in rig.info["step"].cut
     assert not rig.supervision.wait(seconds=0)
     rig.person.watch()
     assert rig.supervision.holds

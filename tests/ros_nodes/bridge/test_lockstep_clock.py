@@ -12,11 +12,13 @@ from robot_rl.env.task import WorkcellOptions
 
 def facts(row):
     observation, reward, terminated, truncated, info = row
-    step = info["step"]
+    step = info["step"].recorded
     return {
         **observation,
         "action": step.action,
-        "result": np.array([reward, terminated, truncated, step.source, info["force_peak"], *info["metrics"].values()]),
+        "result": np.array(
+            [reward, terminated, truncated, step.source, info["step"].force_peak, *info["step"].metrics.values()]
+        ),
     }
 
 

@@ -34,7 +34,7 @@ def cell(graph):
 
 
 def step(cell):
-    return cell.env.step(STILL)[-1]["step"]
+    return cell.env.step(STILL)[-1]["step"].recorded
 
 
 def step_until(cell, source):
@@ -163,7 +163,8 @@ def test_a_real_arm_is_made_ready_and_judged_from_the_page(graph):
             ends = asyncio.create_task(asyncio.to_thread(ending))
             await anna.hear("state", lambda m: m["phase"]["requests"] == ["success", "failure", "reset"])
             await anna.say(type="do", what="success")
-            assert ((await ends)["success"], (await ends)["judge"]) == (True, "operator")
+            ended = (await ends)["step"]
+            assert (ended.success, ended.recorded.reward_source) == (True, "operator")
             await anna.give_back()
 
     asyncio.run(test())

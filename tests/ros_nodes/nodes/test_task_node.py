@@ -27,11 +27,11 @@ def test_a_person_makes_ready_leads_and_judges(graph):
     steps, ended = [], False
     while not ended:
         _, reward, terminated, truncated, info = cell.env.step(np.zeros(4, np.float32))
-        steps.append(info["step"])
+        steps.append(info["step"].recorded)
         ended = terminated or truncated
         if len(steps) == 6:
             assert cell.person.call("success").success
-    assert (terminated, reward, info["success"]) == (True, 1.0, True)
+    assert (terminated, reward, info["step"].success) == (True, 1.0, True)
     assert len(steps) < 12
     assert sum(step.source == Source.HUMAN for step in steps) >= 4
     assert cell.controller.position[2] - start[2] > 0.002
@@ -45,7 +45,7 @@ def test_a_person_makes_ready_leads_and_judges(graph):
         *_, terminated, _, info = cell.env.step(np.zeros(4, np.float32))
         if terminated:
             break
-    assert info["failure"] == "judged by the operator"
+    assert info["step"].failure == "judged by the operator"
 
 
 def test_the_arm_goes_to_its_start_pose_before_the_person_is_asked(graph, tmp_path):
@@ -65,12 +65,12 @@ def test_a_step_in_which_the_safety_node_let_nothing_through_is_recorded_as_a_ho
     cell = RealCell(graph)
     cell.reset(graph, lambda: cell.person.call("ready"))
     action = np.array([0.5, 0.0, 0.0, 0.0], np.float32)
-    assert cell.env.step(action)[4]["step"].source == Source.POLICY
+    assert cell.env.step(action)[4]["step"].recorded.source == Source.POLICY
     estop = cell.person.publisher(topics.ESTOP)
     assert eventually(lambda: estop.get_subscription_count() == 1)
     estop.publish(topics.ESTOP.type(data=True))
     time.sleep(0.3)
-    held = [cell.env.step(action)[4]["step"] for _ in range(3)]
+    held = [cell.env.step(action)[4]["step"].recorded for _ in range(3)]
     assert [step.source for step in held] == [Source.HOLD] * 3
     assert not np.any([step.action for step in held])
     assert np.array_equal(held[0].action_policy, action)

@@ -74,10 +74,10 @@ def test_driving_into_a_corner_of_the_box_and_down_scores_zero_and_meets_the_blo
     for seed in range(3):
         for turn in (-1.0, 1.0):
             infos = list(steps(env, seed, always(env, *corner, 1.0, turn)))
-            assert not any(info["success"] for info in infos)
+            assert not any(info["step"].success for info in infos)
             depth, _, _, _ = peg_in_hole(cell.io.data)
             assert depth < 0.002, "there is a way past the block"
-            assert max(info["force_peak"] for info in infos) > 10.0
+            assert max(info["step"].force_peak for info in infos) > 10.0
 
 
 def test_every_success_lies_in_the_hole():
@@ -89,7 +89,7 @@ def test_every_success_lies_in_the_hole():
         depths = []
         for info in steps(env, 100 + seed, at_random(env, seed), **options):
             depths.append(peg_in_hole(cell.io.data)[0])
-            if info["success"]:
+            if info["step"].success:
                 successes += 1
                 assert_inserted(cell.io.data)
                 assert min(depths[-2:]) >= 0.024, "success has to be held for two steps"

@@ -21,7 +21,7 @@ def test_every_success_is_the_tip_at_the_target_for_two_steps():
         for info in steps(env, seed, at_random(env, seed), **options):
             data = cell.io.data
             distances.append(np.linalg.norm(data.site("tcp").xpos - data.body("target").xpos))
-            if info["success"]:
+            if info["step"].success:
                 successes += 1
                 assert max(distances[-2:]) <= TOLERANCE + 1e-4
     assert successes >= 10

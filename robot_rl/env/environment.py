@@ -1,0 +1,113 @@
+"""The contract between an actor and the environment in which it acts.
+
+`RobotEnv` fulfils it for every task with a robot arm; `GymnasiumEnvironment` for environments of others. The last part
+of this file holds what an environment may offer beyond it: interventions of an operator.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from robot_rl.env.step_info import EpisodeStart, StepInfo
+from robot_rl.spec import ArraySpec
+
+
+@dataclass(frozen=True)
+class EnvironmentSpec:
+    """The fixed facts of an environment that actors and learners need.
+
+    Attributes:
+        name: Its name in the registry; recorded with every episode.
+        max_steps: Steps until an episode is truncated.
+        control_period: Time between two actions [s].
+        action_size: Length of the action vector; every component lies in [-1, 1].
+        gripper: Whether the last action is discrete: -1 closes, 0 keeps, 1 opens.
+        return_range: Smallest and largest possible discounted return; critic targets are clamped to it.
+        instruction: The task in one sentence, for people and vision-language models.
+        cameras: Names of the cameras that can be observed.
+    """
+
+    name: str
+    max_steps: int
+    control_period: float
+    action_size: int
+    gripper: bool = False
+    return_range: tuple[float, float] = (0.0, 1.0)
+    instruction: str = ""
+    cameras: tuple[str, ...] = ()
+
+
+class Environment(Protocol):
+    """A place where a policy acts, one control period at a time."""
+
+    @property
+    def environment_spec(self) -> EnvironmentSpec:
+        """The fixed facts."""
+        ...
+
+    @property
+    def observation_specs(self) -> dict[str, ArraySpec]:
+        """Specs of an observation's arrays: `state/<what>` vectors and `images/<camera>` frames."""
+        ...
+
+    def start(self, seed: int, episode_id: str, *, demonstrate: bool = False) -> EpisodeStart:
+        """Start an episode.
+
+        Args:
+            seed: Everything random in the episode follows from it.
+            episode_id: Name under which its steps are recorded.
+            demonstrate: The operator leads the whole episode.
+
+        Raises:
+            StepOrderError: if it shall be demonstrated and there is no operator.
+        """
+        ...
+
+    def advance(
+        self, action: np.ndarray, *, last: bool = False, meanwhile: Callable[[], object] | None = None
+    ) -> StepInfo:
+        """Play one control period.
+
+        Success and failure set `terminated` of the recorded step; the step limit, and `last`, set `truncated`; never
+        both.
+
+        Args:
+            action: The policy's action, in [-1, 1], shape (n,).
+            last: Truncate the episode after this step.
+            meanwhile: Called once, between sending the command and the end of the period.
+
+        Raises:
+            ActionError: before anything moved, if the action is not finite, in range and of the right shape.
+            StepOrderError: before `start`, or after the end of an episode.
+        """
+        ...
+
+    def close(self) -> None:
+        """Stop what moves and release resources; may be called twice."""
+        ...
+
+
+@runtime_checkable
+class SupportsInterventions(Protocol):
+    """An environment in which an operator may take over from the policy."""
+
+    interventions: bool
+    """Whether the operator may take over now."""
+
+
+@contextlib.contextmanager
+def without_interventions(env: Environment) -> Iterator[None]:
+    """Keep the operator from taking over inside the context, e.g. for an evaluation."""
+    if not isinstance(env, SupportsInterventions):
+        yield
+        return
+    before, env.interventions = env.interventions, False
+    try:
+        yield
+    finally:
+        env.interventions = before
