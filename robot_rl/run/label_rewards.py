@@ -24,7 +24,7 @@ from robot_rl.reward.labels.hack_monitor import HackWatch
 from robot_rl.reward.labels.judge import LabelJudge
 from robot_rl.reward.labels.labeller import Labeller, read_labeller
 from robot_rl.reward.labels.process_link import LabellerLink, wait_until
-from robot_rl.reward.labels.process_messages import Labelled, Looked, Order
+from robot_rl.reward.labels.process_messages import Labelled, Order, RoundDone
 from robot_rl.reward.validation.ground_truth import known_success
 from robot_rl.run.metrics import MetricsWriter
 from robot_rl.system.progress import Progress
@@ -52,7 +52,7 @@ class LabelledTraining:
     def begin(self, store: EpisodeStore, learner: LearnerPort, metrics: MetricsWriter, progress: Progress) -> None:
         """Labels the online episodes of this store for this learner from now on."""
         self._store, self._learner, self._metrics, self._progress = store, learner, metrics, progress
-        self._link.say = progress.log
+        self._link.notify = progress.log
         self._link.begin(store.path)
 
     def on_start(self, episode_id: str, observation: Observation) -> None:
@@ -67,16 +67,16 @@ class LabelledTraining:
         """The episode is recorded, and can be looked at."""
         del result
         self._newest = episode.episode_id
-        self._link.look()
+        self._link.on_recorded()
 
     def take(self, env_steps: int) -> None:
         """Hands on what the labeller has said since the last call; never waits."""
-        words = self._link.take()
+        words = self._link.collect()
         if not words:
             return
         rows = {row.episode_id: row for row in self._store.summaries()}
         for word in words:
-            if isinstance(word, Looked):
+            if isinstance(word, RoundDone):
                 self._passed |= set(word.left)
                 self._watch.asking_s += word.seconds
                 if word.why and word.why != self._said:
@@ -101,7 +101,7 @@ class LabelledTraining:
         success, truth = self._watch.success(answer), known_success(row)
         if row.success is None and success is not None:
             self._learner.judge(row.episode_id, success, word.since)
-        alarm = self._watch.add(row, answer, word.lag, word.asked)
+        alarm = self._watch.add(row, answer, word.lag, word.requested)
         if word.lag is not None:  # else it is in the record already
             self._metrics.write(
                 "label",
@@ -114,7 +114,7 @@ class LabelledTraining:
                     "since": word.since or None,
                     "truth": truth,
                     "lag_s": word.lag,
-                    "asked": word.asked,
+                    "asked": word.requested,
                     "cost": word.cost,
                     "alarms": self._watch.monitor.alarms,
                 },

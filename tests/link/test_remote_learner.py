@@ -284,7 +284,7 @@ def test_a_learner_that_diverges_says_so():
 
 
 def pid_of(learner):
-    return learner._peer._process.pid
+    return learner._peer.pid
 
 
 def is_running(pid):

@@ -1,7 +1,8 @@
-"""The labeller's process: `python -m robot_rl.reward.labels.process`, told by lines what `labeller_words` says.
+"""The labeller's process: `python -m robot_rl.reward.labels.process`; its lines are in `process_messages`.
 
-It labels the episodes that a training records, each as soon as it is there. Labels are stored before they are told, so
-that killing it loses none. It ends when its standard input ends, and so when the training is gone.
+It labels the episodes that a training records, each as soon as it is there. Labels are stored before they are sent, so
+that killing it loses none. When its standard input ends, and so when the training is gone, it starts no further query
+and ends.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
@@ -19,33 +21,40 @@ from robot_rl.reward.budget import Budget
 from robot_rl.reward.label_store import LabelStore
 from robot_rl.reward.labels.annotate_new import Watch, asked_identity
 from robot_rl.reward.labels.onset import Onset
-from robot_rl.reward.labels.process_messages import ORDERS, WORDS, Ended, Labelled, Looked, Order, Ready
+from robot_rl.reward.labels.process_messages import (
+    MESSAGES,
+    ORDERS,
+    Labelled,
+    LabellerEnded,
+    LabellerMessage,
+    LabellerReady,
+    Order,
+    RoundDone,
+)
 from robot_rl.reward.vlm.make_backend import make_backend
-from robot_rl.system.process import LABELLING, make_way
 
 PAUSE = 5.0
-"""Before episodes that were left without a label are asked about again, unless another one comes [s]."""
+"""Before the next attempt for episodes without a label, unless another one is recorded [s]."""
 
 
 def main() -> int:
-    """Serves the training at the other end; returns the exit code."""
+    """Serve the training at the other end; return the exit code."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what libraries print is no word of ours
-    make_way(LABELLING)
+    os.dup2(2, 1)  # what libraries print is no message
     try:
         _serve(ORDERS.validate_json(sys.stdin.readline()), sys.stdin, out)
     except BudgetSpentError as error:
-        _tell(out, Ended(str(error), failed=False))
+        _send(out, LabellerEnded(str(error), failed=False))
     except RobotRLError as error:
-        _tell(out, Ended(str(error), failed=True))
+        _send(out, LabellerEnded(str(error), failed=True))
         return 1
-    except BrokenPipeError:  # nobody is left to be told
+    except BrokenPipeError:  # the training is gone
         return 1
     return 0
 
 
-def _serve(order: Order, told: TextIO, out: TextIO) -> None:
-    """Labels until there is nobody to label for.
+def _serve(order: Order, orders: TextIO, out: TextIO) -> None:
+    """Label until the input ends.
 
     Raises:
         BudgetSpentError: when the budget is spent.
@@ -59,44 +68,45 @@ def _serve(order: Order, told: TextIO, out: TextIO) -> None:
             f"the labeller is not the one that gave labels {order.name!r}: another {', '.join(changed)}; "
             "label, calibrate and judge with this one first"
         )
-    _tell(out, Ready())
-    if not (store := told.readline().rstrip("\n")):
+    _send(out, LabellerReady())
+    if not (store := orders.readline().rstrip("\n")):
         return
     wake, gone = threading.Event(), threading.Event()
-    threading.Thread(target=_listen, args=(told, wake, gone), name="listen", daemon=True).start()
+    threading.Thread(target=_listen, args=(orders, wake, gone, backend.close), name="listen", daemon=True).start()
 
     with LabelStore(Path(store), create=True) as labels:
         onset = Onset(Path(store), order, labels, backend, identity) if order.find_onset else None
 
-        def take(row: EpisodeSummary, answer: Answer, lag: float | None, asked: bool) -> None:
+        def send_label(row: EpisodeSummary, answer: Answer, lag: float | None, requested: bool) -> None:
             since, cost = onset.of(row, answer) if onset is not None else (0, 0.0)
-            cost += answer.cost if asked else 0.0
-            _tell(out, Labelled(row.episode_id, str(answer.status), answer.values, lag, asked, cost, since))
+            cost += answer.cost if requested else 0.0
+            _send(out, Labelled(row.episode_id, str(answer.status), answer.values, lag, requested, cost, since))
 
-        watch = Watch(Path(store), config, order.task, labels, order.name, backend, on_label=take, wanted=_wanted)
+        watch = Watch(Path(store), config, order.task, labels, order.name, backend, on_label=send_label, wanted=_wanted)
         while not gone.is_set():
             wake.clear()
             found = watch.round()
-            _tell(out, Looked(*found))
+            _send(out, RoundDone(*found))
             budget.check()
             wake.wait(PAUSE if found.left else None)
     backend.close()
 
 
 def _wanted(row: EpisodeSummary) -> bool:
-    """Demonstrations are judged by whoever made them."""
+    """Return False for a demonstration: its operator has labelled it."""
     return not row.metadata.get("demonstration")
 
 
-def _listen(told: TextIO, wake: threading.Event, gone: threading.Event) -> None:
-    for _ in told:
+def _listen(orders: TextIO, wake: threading.Event, gone: threading.Event, stop_queries: Callable[[], object]) -> None:
+    for _ in orders:
         wake.set()
     gone.set()
     wake.set()
+    stop_queries()
 
 
-def _tell(out: TextIO, word: Ready | Labelled | Looked | Ended) -> None:
-    out.write(WORDS.dump_json(word).decode() + "\n")
+def _send(out: TextIO, message: LabellerMessage) -> None:
+    out.write(MESSAGES.dump_json(message).decode() + "\n")
     out.flush()
 
 

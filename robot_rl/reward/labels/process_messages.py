@@ -1,7 +1,7 @@
-"""What a training and the process of its labeller say to each other: lines of JSON.
+"""The messages between a training and the process of its labeller: lines of JSON.
 
 training -> labeller    Order, then the path of the store, then an empty line whenever an episode was recorded
-labeller -> training    Ready, then Labelled for each label, Looked after each round; Ended is the last word
+labeller -> training    LabellerReady, then Labelled for each label, RoundDone after each round; at last LabellerEnded
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from robot_rl.reward.validation.probability_calibration import Calibration
 
 @dataclass(frozen=True)
 class Order:
-    """Who shall label, and how.
+    """The settings of a labeller.
 
     Attributes:
         name: Of the labels.
         config: Of the labeller.
-        task: What the robot is to do.
+        task: The instruction of the robot.
         identity: All that an answer depends on, besides the episode; a labeller that turns out another refuses.
         calibration: Of its probabilities; None if there is none.
-        find_onset: Whether to ask of a success since when it has been one.
+        find_onset: Whether to find the step from which on a success was one.
     """
 
     name: str
@@ -38,58 +38,58 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Ready:
-    """Whoever is asked was reached, and is who is wanted."""
+class LabellerReady:
+    """The model was reached, and is the one of the order."""
 
     kind: Literal["ready"] = "ready"
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """A label is on the disk. After a new start those that were there before are told again.
+    """A label is on the disk. After a new start those that were there before are sent again.
 
     Attributes:
         episode_id: Of the episode.
         status: How the answer was read.
         values: As in `Answer`.
         lag: From the end of the episode's recording [s]; None if the label is not new.
-        asked: Whether it was asked for just now; otherwise the question had an answer already.
-        cost: Of asking; 0 if nothing was asked.
-        since: Steps after which it had succeeded; 0: nobody asked.
+        requested: Whether the model was queried for it just now; otherwise the answer was known.
+        cost: Of the queries; 0 if there were none.
+        since: Steps after which it had succeeded; 0: not determined.
     """
 
     episode_id: str
     status: str
     values: tuple[float, ...]
     lag: float | None
-    asked: bool
+    requested: bool
     cost: float
     since: int = 0
     kind: Literal["labelled"] = "labelled"
 
 
 @dataclass(frozen=True)
-class Looked:
+class RoundDone:
     """A round is over.
 
     Attributes:
-        left: Episodes that got no label in it; they are asked about again.
-        why: In words; empty if there are none.
-        seconds: How long it asked [s].
+        left: Episodes that got no label in it; the next round tries again.
+        why: The reason; empty if all have a label.
+        seconds: Duration of the queries [s].
     """
 
     left: tuple[str, ...]
     why: str
     seconds: float
-    kind: Literal["looked"] = "looked"
+    kind: Literal["round done"] = "round done"
 
 
 @dataclass(frozen=True)
-class Ended:
+class LabellerEnded:
     """No more labels come.
 
     Attributes:
-        why: In words.
+        why: The reason.
         failed: Whether that is an error; otherwise the budget is spent.
     """
 
@@ -98,6 +98,6 @@ class Ended:
     kind: Literal["ended"] = "ended"
 
 
-Word = Annotated[Ready | Labelled | Looked | Ended, Field(discriminator="kind")]
-WORDS: TypeAdapter[Ready | Labelled | Looked | Ended] = TypeAdapter(Word)
+LabellerMessage = Annotated[LabellerReady | Labelled | RoundDone | LabellerEnded, Field(discriminator="kind")]
+MESSAGES: TypeAdapter[LabellerReady | Labelled | RoundDone | LabellerEnded] = TypeAdapter(LabellerMessage)
 ORDERS = TypeAdapter(Order)
