@@ -45,7 +45,7 @@ class Numbered:
 
     encoder, camera, size, limit = "none", "front", 2, 10.0
 
-    def look(self, frame):
+    def encode(self, frame):
         return torch.tensor([frame[0, 0, 0] / 100])
 
     def begin(self):
