@@ -53,6 +53,11 @@ class LearnerProcess:
         """Number of the process; None before `open`."""
         return self._process.pid if self._process else None
 
+    @property
+    def exit_code(self) -> int | None:
+        """Of the process, negative for a signal; None while it runs, and before `open`."""
+        return self._process.poll() if self._process else None
+
     def open(
         self,
         on_message: Callable[[Message], None],
