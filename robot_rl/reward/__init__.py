@@ -1,1 +1,1 @@
-"""Rewards from what was seen: questions about frames, who answers them, and labels with a known error."""
+"""Rewards from camera frames: queries, backends that answer them, labels, classifiers and their known error."""

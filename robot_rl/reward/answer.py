@@ -1,4 +1,4 @@
-"""What came back: values if there are any, and always the words, what they cost and how long they took."""
+"""The answer to a query: its values if there are any, the reply's text, cost and latency."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 
 class Status(StrEnum):
-    """How an answer was read.
+    """Result of parsing an answer.
 
-    OK: it has values. UNSURE: the model said that it cannot tell. UNPARSABLE: it did not keep to the form. REFUSED: it
-    declined to answer, or the server's filter did.
+    OK: it has values. UNSURE: the model reported that it cannot decide. UNPARSABLE: it did not keep to the form.
+    REFUSED: the model, or the server's filter, declined to answer.
     """
 
     OK = "ok"
@@ -23,15 +23,15 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer. Only one that was understood has values: what cannot be read is never a reward.
+    """One answer. It has values only if it was parsed: what cannot be parsed is never a reward.
 
     Attributes:
-        status: How it was read.
+        status: Result of parsing it.
         values: As `QueryKind` defines; empty unless `status` is OK.
-        raw: The model's own words.
-        details: More of it, e.g. log-probabilities, or why it could not be read; JSON values.
-        prompt_tokens: Of the question, as the server counted.
-        reply_tokens: Of the answer.
+        raw: The reply as it came.
+        details: Further facts, e.g. log-probabilities, or why it could not be parsed; JSON values.
+        prompt_tokens: Of the prompt, as the server counted.
+        reply_tokens: Of the reply, likewise.
         cost: By the prices that were configured.
         latency: From the first attempt to the answer [s].
         attempts: Requests that it took.
@@ -48,10 +48,10 @@ class Answer:
     attempts: int = 1
 
     def __post_init__(self) -> None:
-        """Checks that values and status agree.
+        """Check that values and status agree.
 
         Raises:
-            ValueError: if they do not.
+            ValueError: if they disagree.
         """
         if bool(self.values) != (self.status is Status.OK):
             raise ValueError(f"an answer that is {self.status} with values {self.values}")

@@ -1,4 +1,4 @@
-"""Who answers: one interface for a server, a local model or a head trained on the user's own episodes."""
+"""The backend of a labeller: a server, a local model, a head trained on the user's own episodes, or code of yours."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ class Backend(Protocol):
 
     @property
     def concurrency(self) -> int:
-        """Questions that it can take at the same time."""
+        """Largest number of queries at the same time."""
         ...
 
     def answer(self, query: Query) -> Answer:
-        """The answer, or why there is none.
+        """Answer a query; the status of the answer may be that there are no values.
 
         Raises:
-            UnansweredError: if this one could not be answered now, and may be asked again.
-            BudgetSpentError: if it would cost more than is left.
-            RobotRLError: if no query can be answered, with the cure.
+            UnansweredError: if this query cannot be answered now, but perhaps later.
+            BudgetSpentError: if the query would cost more than is left.
+            RobotRLError: if no query can be answered; the message has the cure.
         """
         ...
 
     def close(self) -> None:
-        """Lets go of connections and memory, and ends waits of other threads; doing it twice is fine."""
+        """Release connections and memory, and end waits of other threads; may be called twice."""
         ...

@@ -1,4 +1,4 @@
-"""What labelling may use: calls, tokens, money and seconds, with a hard stop before the limit is passed."""
+"""The budget of labelling: calls, tokens, money and seconds, with a hard stop before the limit is passed."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from robot_rl.errors import BudgetSpentError
 
 
 class Purchase:
-    """One call under way; whoever makes it says what it turned out to have used."""
+    """One call under way; the caller sets what it turned out to use."""
 
     def __init__(self) -> None:
         self.tokens, self.money = 0, 0.0
 
 
 class Budget:
-    """Counts what is used, and lets nothing start that could pass a limit. Threads may share it.
+    """Counts use, and starts no call that could pass a limit. Threads may share it.
 
-    What a call will use is known only afterwards. So a limit on tokens or money reserves for each call under way what
-    the largest one used so far, and until the first has come back there is only one under way. What is passed at most
-    is by how much one call exceeds all before it.
+    The use of a call is known only afterwards. So a limit on tokens or money reserves the use of the largest call so
+    far for each call under way, and only one call is under way until the first has returned. The limit is passed at
+    most by the amount by which one call exceeds all before it.
 
     Args:
         config: The limits; 0 means none.
-        clock: Where time comes from; None takes the machine's clock.
+        clock: Source of time; None means the machine's clock.
     """
 
     def __init__(self, config: BudgetConfig, clock: Clock | None = None) -> None:
@@ -40,25 +40,25 @@ class Budget:
 
     @property
     def limits_usage(self) -> bool:
-        """Whether there is a limit on what only the server can count."""
+        """Whether there is a limit on tokens or money, which only the server can count."""
         return bool(self._config.tokens or self._config.money)
 
     @property
     def seconds(self) -> float:
-        """Since it was made."""
+        """Time since the start [s]."""
         return (self._clock.now() - self._start) / NS_PER_S
 
     @property
     def seconds_left(self) -> float:
-        """Until its limit, infinity without one; not below 0."""
+        """Time until the limit [s], infinity without one; not below 0."""
         return max(0.0, self._config.seconds - self.seconds) if self._config.seconds else float("inf")
 
     @contextmanager
     def purchase(self) -> Iterator[Purchase]:
-        """A call: use it around the request and write down in it what the request used.
+        """Reserve a call; use it around the request, and set in it what the request used.
 
         Raises:
-            BudgetSpentError: if it could pass a limit.
+            BudgetSpentError: if the call could pass a limit.
         """
         with self._changed:
             if self.limits_usage:
@@ -79,10 +79,10 @@ class Budget:
                 self._changed.notify_all()
 
     def check(self) -> None:
-        """Nothing, if another call could start now.
+        """Check that another call could start now.
 
         Raises:
-            BudgetSpentError: if it could not.
+            BudgetSpentError: if it could pass a limit.
         """
         with self._changed:
             self._check()

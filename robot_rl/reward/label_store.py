@@ -1,4 +1,4 @@
-"""Labels beside the episodes that they are about, content-addressed: what was answered once is never asked again.
+"""The store of labels, beside the episodes that they are about. Answers have a content address: none is paid for twice.
 
     <store>/labels/labels.sqlite    answers by key, who gave them, and which labels refer to them
     <store>/labels/<name>.lock      held by the one labeller of that name
@@ -62,11 +62,11 @@ class Label:
 
 
 class LabelStore:
-    """Reads and adds the labels of an episode store. Use it in a `with` block or call `close`.
+    """The labels of an episode store. Use it in a `with` block or call `close`.
 
     Args:
         store: Directory of the episode store.
-        create: Whether to begin it where there are no labels yet.
+        create: Whether to create it where there are no labels yet.
 
     Raises:
         DataError: if there are no labels, or their file is damaged or of another version.
@@ -81,7 +81,7 @@ class LabelStore:
                 raise DataError(f"{store}: no labels there; `robot-rl label run` makes some")
             with writing(self._folder):
                 self._folder.mkdir(parents=True, exist_ok=True)
-        with self._told():
+        with self._our_errors():
             self._db = sqlite3.connect(self._path, timeout=60.0, isolation_level=None)
             self._db.execute("PRAGMA synchronous=FULL")
             with self._transaction():
@@ -94,15 +94,15 @@ class LabelStore:
                     raise DataError(f"{self._path}: is version {version}, this program reads {VERSION}")
 
     def calibration_path(self, name: str) -> Path:
-        """Where the calibration of the labels of that name is kept."""
+        """Return the path of the calibration of the labels of that name."""
         return self._folder / f"{name}.calibration.json"
 
     def names(self) -> list[str]:
-        """Names of the labellers."""
+        """Return the names of the labellers."""
         return [name for (name,) in self._rows("SELECT name FROM labeller ORDER BY name")]
 
     def kind(self, name: str) -> QueryKind:
-        """What the labels of that name say.
+        """Return the kind of the labels of that name.
 
         Raises:
             UnknownNameError: if there are none.
@@ -110,7 +110,7 @@ class LabelStore:
         return QueryKind(self._labeller(name)["kind"])
 
     def identity(self, name: str) -> dict[str, Any]:
-        """Who gave the labels of that name, and all else that the answers depend on.
+        """Return the labeller of that name, and all else that its answers depend on.
 
         Raises:
             UnknownNameError: if there are none.
@@ -118,11 +118,11 @@ class LabelStore:
         return dict(self._labeller(name)["identity"])
 
     def trained_on(self, name: str) -> list[str]:
-        """Episodes that the labeller itself was trained on; nothing can be learned of its error from these."""
+        """Return the episodes that the labeller itself was trained on; they do not show its error."""
         return list(self.identity(name).get("trained_on", ()))
 
     def settings(self, name: str) -> dict[str, Any]:
-        """How the labels of that name are made: the configuration of the labeller.
+        """Return the configuration of the labeller of that name.
 
         Raises:
             UnknownNameError: if there are none.
@@ -130,13 +130,13 @@ class LabelStore:
         return dict(self._labeller(name)["settings"])
 
     def begin(self, name: str, kind: QueryKind, identity: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
-        """Makes this process the one that adds labels of that name.
+        """Make this process the one that adds labels of that name.
 
         Args:
             name: Lower-case letters, digits, `-` and `_`.
-            kind: What they say.
-            identity: Of who is asked, and all else that an answer depends on; JSON values.
-            settings: What else shall be known of the labels; JSON values.
+            kind: Kind of the labels.
+            identity: The labeller, and all else that an answer depends on; JSON values.
+            settings: Further facts to keep with the labels; JSON values.
 
         Raises:
             DataError: if the name cannot be used, or its labels were made in another way.
@@ -155,29 +155,29 @@ class LabelStore:
                 )
             return
         row = (name, str(kind), canonical(identity), canonical(settings))
-        with self._told(), self._transaction():
+        with self._our_errors(), self._transaction():
             self._db.execute("INSERT INTO labeller VALUES (?, ?, ?, ?)", row)
 
     def has(self, name: str, subject: str) -> bool:
-        """Whether there is a label of that name about `Query.subject`."""
+        """Return whether there is a label of that name about `Query.subject`."""
         return bool(self._rows("SELECT 1 FROM label WHERE name = ? AND subject = ?", name, subject))
 
     def find(self, name: str, subject: str) -> Answer | None:
-        """The answer in the label of that name about `Query.subject`; None if there is none."""
+        """Return the answer in the label of that name about `Query.subject`; None if there is none."""
         for row in self._rows(f"{_SELECT} AND subject = ?", name, subject):
             return _label(row).answer
         return None
 
     def link(self, name: str, subject: str, key: str) -> bool:
-        """Labels a subject with an answer that is there already; False if it is not."""
+        """Label a subject with an answer that is stored already; return False if it is not."""
         if not self._rows("SELECT 1 FROM answer WHERE key = ?", key):
             return False
-        with self._told(), self._transaction():
+        with self._our_errors(), self._transaction():
             self._db.execute("INSERT OR IGNORE INTO label VALUES (?, ?, ?)", (name, subject, key))
         return True
 
     def add(self, name: str, subject: str, key: str, answer: Answer, identity: Mapping[str, Any]) -> None:
-        """Adds a label; it is on the disk when this returns.
+        """Add a label; it is on the disk when this returns.
 
         Raises:
             RunDirectoryError: if this process did not `begin` that name, or it cannot be written.
@@ -186,7 +186,7 @@ class LabelStore:
             raise RunDirectoryError(f"{self._path}: begin {name!r} before adding to it")
         who = canonical(identity)
         digest = hashlib.sha256(who.encode()).hexdigest()
-        with self._told(), self._transaction():
+        with self._our_errors(), self._transaction():
             self._db.execute("INSERT OR IGNORE INTO identity VALUES (?, ?)", (digest, who))
             self._db.execute(
                 "INSERT OR IGNORE INTO answer VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -208,7 +208,7 @@ class LabelStore:
             self._db.execute("INSERT OR IGNORE INTO label VALUES (?, ?, ?)", (name, subject, key))
 
     def labels(self, name: str) -> Iterator[Label]:
-        """All labels of that name, in the order in which they were added.
+        """Yield all labels of that name, in the order in which they were added.
 
         Raises:
             UnknownNameError: if there are none.
@@ -217,18 +217,18 @@ class LabelStore:
         yield from map(_label, self._rows(f"{_SELECT} ORDER BY label.rowid", name))
 
     def close(self) -> None:
-        """Lets go of the file and of the locks; doing it twice is fine."""
+        """Close the file and release the locks; may be called twice."""
         self._db.close()
         for lock in self._locks.values():
             lock.close()
         self._locks.clear()
 
     def __enter__(self) -> Self:
-        """Returns itself."""
+        """Return the store."""
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Closes."""
+        """Close the store."""
         self.close()
 
     def _labeller(self, name: str) -> dict[str, Any]:
@@ -239,7 +239,7 @@ class LabelStore:
         return {"kind": kind, "identity": json.loads(identity), "settings": json.loads(settings)}
 
     def _rows(self, statement: str, *values: str) -> list[Any]:
-        with self._told():
+        with self._our_errors():
             return self._db.execute(statement, values).fetchall()
 
     @contextmanager
@@ -249,8 +249,8 @@ class LabelStore:
             yield
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Turns what SQLite says into our errors."""
+    def _our_errors(self) -> Iterator[None]:
+        """Translate errors of SQLite into ours."""
         try:
             yield
         except sqlite3.OperationalError as error:

@@ -1,4 +1,4 @@
-"""What is asked: a kind of label, the task in a sentence, and one or two clips of recorded frames."""
+"""A query: a kind of label, the task in a sentence, and one or two clips of recorded frames."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from robot_rl.errors import DataError
 
 
 class QueryKind(StrEnum):
-    """What a label says.
+    """Kind of a label.
 
     SUCCESS: probability that the episode succeeded; one value. PROGRESS: share of the task that is done, one value in
     [0, 1] for each frame. PREFERENCE: whether the first of two clips is closer to the goal: 1 yes, 0 no, 0.5 neither.
@@ -47,7 +47,7 @@ class Clip:
     frames: np.ndarray
 
     def __post_init__(self) -> None:
-        """Checks the frames.
+        """Check the frames.
 
         Raises:
             DataError: if there are none, or they are no RGB images.
@@ -63,7 +63,7 @@ class Clip:
 
     @property
     def subject(self) -> dict[str, Any]:
-        """Where the frames are; JSON values."""
+        """Where the frames come from; JSON values."""
         return {
             "episode_id": self.episode_id,
             "fingerprint": self.fingerprint,
@@ -72,17 +72,17 @@ class Clip:
         }
 
     def digest(self) -> str:
-        """Of what is seen, whichever episode it is of."""
+        """Return the hash of the frames, whichever episode they come from."""
         frames = np.ascontiguousarray(self.frames)
         return hashlib.sha256(str(frames.shape).encode() + frames.tobytes()).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """One question.
+    """One query.
 
     Attributes:
-        kind: What is asked.
+        kind: Kind of the label that is wanted.
         task: What the robot was to do, in a sentence.
         clips: One, or two for a preference, in the order in which they are shown.
     """
@@ -92,7 +92,7 @@ class Query:
     clips: tuple[Clip, ...]
 
     def __post_init__(self) -> None:
-        """Checks the number of clips.
+        """Check the number of clips.
 
         Raises:
             DataError: if it is not what the kind needs, or there is no task.
@@ -105,19 +105,19 @@ class Query:
 
     @property
     def subject(self) -> str:
-        """What the label is about, as canonical JSON; unique among the labels of one labeller."""
+        """The frames that the label is about, as canonical JSON; unique among the labels of one labeller."""
         return canonical([clip.subject for clip in self.clips])
 
     def key(self, identity: Mapping[str, Any]) -> str:
-        """Content address of the answer: the same question, put to the same model in the same way, has the same key.
+        """Return the content address of the answer: the same query to the same model in the same way has the same key.
 
         Args:
-            identity: Of who is asked: backend, model, revision, prompt, sampling; JSON values.
+            identity: Of the labeller: backend, model, revision, prompt, sampling; JSON values.
         """
-        asked = {"kind": self.kind, "task": self.task, "clips": [clip.digest() for clip in self.clips]}
-        return hashlib.sha256(canonical({"asked": asked, "identity": identity}).encode()).hexdigest()
+        content = {"kind": self.kind, "task": self.task, "clips": [clip.digest() for clip in self.clips]}
+        return hashlib.sha256(canonical({"asked": content, "identity": identity}).encode()).hexdigest()
 
 
 def canonical(value: Any) -> str:
-    """JSON that is the same for equal values."""
+    """Return JSON that is the same for equal values."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

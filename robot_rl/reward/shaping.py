@@ -8,7 +8,7 @@ import numpy as np
 
 
 def potential_between(rows: Sequence[int], values: Sequence[float], steps: int) -> np.ndarray:
-    """Progress at every observation, straight between those that have a label; shape (steps + 1,).
+    """Interpolate progress linearly between the observations that have a label; shape (steps + 1,).
 
     Args:
         rows: Observations with a label, ascending.
@@ -19,7 +19,7 @@ def potential_between(rows: Sequence[int], values: Sequence[float], steps: int) 
 
 
 def shaped_reward(reward: np.ndarray, potential: np.ndarray, terminated: bool, discount: float) -> np.ndarray:
-    """R + gamma Phi(s') - Phi(s), which leaves the best policy as it is (Ng 1999); shape (T,), float32.
+    """Return R + gamma Phi(s') - Phi(s), which leaves the best policy as it is (Ng 1999); shape (T,), float32.
 
     Where nothing follows, Phi(s') is 0: else ending the episode would be paid for by itself.
 
@@ -27,7 +27,7 @@ def shaped_reward(reward: np.ndarray, potential: np.ndarray, terminated: bool, d
         reward: Of the environment, or of labels of success, shape (T,).
         potential: Phi at each observation, shape (T + 1,).
         terminated: Whether the episode ended in its last step.
-        discount: gamma, the one that is learned with.
+        discount: gamma, as in learning.
     """
     after = potential[1:].copy()
     if terminated:

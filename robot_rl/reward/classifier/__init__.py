@@ -1,1 +1,1 @@
-"""Success classifiers: frames, training, certificates, and judging in a run."""
+"""Success classifiers of frames: training, report, certificate, and rewards in a run."""

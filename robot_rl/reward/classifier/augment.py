@@ -1,4 +1,4 @@
-"""Other looks of the same frame: light, colour, contrast, and a camera that moved a little."""
+"""Augmentation of frames: light, colour, contrast, and a camera that moved a little."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SHIFT = 0.01
 
 
 def augmented(frame: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Another look of a frame, uint8 (height, width, 3); edges are repeated where it moved."""
+    """Return a random variant of a frame, uint8 (height, width, 3); edges are repeated where it moved."""
     pixels = frame.astype(np.float32) * (rng.uniform(1 - COLOUR, 1 + COLOUR, 3) * _about_one(rng, BRIGHTNESS))
     mean = pixels.mean()
     pixels = (pixels - mean) * _about_one(rng, CONTRAST) + mean

@@ -1,11 +1,7 @@
-"""A reward classifier: whether a frame shows success, by heads on frozen features of each camera, and what follows.
+"""A reward classifier, and its file: heads on frozen features of each camera decide whether a frame shows success.
 
-It knows frames and observations, of a recording or of this moment; it does not know robots, training, or how an episode
-is ended.
-
-The file of a reward classifier.
-
-A success is k frames in a row that show it: single frames deceive, and an episode has a hundred of them.
+It works on observations of a recording and on live ones alike. A success is k frames in a row that show it: single
+frames deceive, and an episode has a hundred of them.
 """
 
 from __future__ import annotations
@@ -43,8 +39,8 @@ class RewardClassifier:
         offset: Of the sum.
         threshold: Of p.
         consecutive: Frames.
-        gates: Without which no success counts.
-        facts: What it was made of and how; words and numbers.
+        gates: Conditions without which no success counts.
+        facts: How it was trained; strings and numbers.
     """
 
     task: str
@@ -58,30 +54,30 @@ class RewardClassifier:
 
     @property
     def size(self) -> int:
-        """Of the frames [px]."""
+        """Height and width of the frames [px]."""
         return next(iter(self.heads.values())).size
 
     @property
     def encoder(self) -> str:
-        """Whose features it judges."""
+        """Name of the encoder whose features the heads take."""
         return next(iter(self.heads.values())).encoder
 
     @property
     def trained_on(self) -> tuple[str, ...]:
-        """Fingerprints of the episodes that it knows."""
+        """Fingerprints of the episodes that it was trained on."""
         return next(iter(self.heads.values())).trained_on
 
     @property
     def cameras(self) -> tuple[str, ...]:
-        """Whose frames it looks at; one that adds nothing is not asked."""
+        """Cameras whose frames count; one with slope 0 is not used."""
         return tuple(camera for camera, slope in zip(self.heads, self.slopes, strict=True) if slope != 0.0)
 
     def probability(self, logits: np.ndarray) -> np.ndarray:
-        """Calibrated probability of success, of mean logits (R, cameras of `heads`), shape (R,)."""
+        """Return the calibrated probability of success, of mean logits (R, cameras of `heads`), shape (R,)."""
         return sigmoid(logits @ np.array(self.slopes) + self.offset)
 
     def write(self, path: Path) -> None:
-        """Writes it to a file.
+        """Write the classifier to a file.
 
         Raises:
             RunDirectoryError: if that cannot be done.
@@ -101,7 +97,7 @@ class RewardClassifier:
 
 
 def classifier_of_tree(tree: Mapping[str, Any]) -> RewardClassifier:
-    """The classifier that wrote this.
+    """Return the classifier of a tree that `RewardClassifier.write` wrote.
 
     Raises:
         KeyError: if something is missing; likewise TypeError.
@@ -116,12 +112,12 @@ def classifier_of_tree(tree: Mapping[str, Any]) -> RewardClassifier:
 
 
 def fast_features(encoder: str, size: int) -> FrameFeatures:
-    """Features as a classifier sees them: all frames of an episode are too many for one at a time."""
+    """Return the features of a classifier, computed in batches: one frame at a time would take too long."""
     return FrameFeatures(encoder, size, batch=16, precision="auto")
 
 
 class FrameScorer:
-    """What a classifier says of observations.
+    """Computes logits and scores of observations with a classifier.
 
     Args:
         classifier: The classifier.
@@ -133,28 +129,28 @@ class FrameScorer:
 
     @torch.inference_mode()
     def logits(self, observations: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Mean logit of each camera's heads, of R observations, columns of shape (R, ...); shape (R, cameras).
+        """Return the mean logit of each camera's heads, of R observations (columns of R rows); shape (R, cameras).
 
         Raises:
             DataError: if a camera is missing.
         """
-        asked = {
+        used = {
             camera: self.classifier.heads[camera].logits(self._features(frames_of(observations, camera))).mean(1)
             for camera in self.classifier.cameras
         }
-        blank = torch.zeros_like(next(iter(asked.values())))
-        columns = [asked.get(camera, blank) for camera in self.classifier.heads]
+        blank = torch.zeros_like(next(iter(used.values())))
+        columns = [used.get(camera, blank) for camera in self.classifier.heads]
         found: np.ndarray = torch.stack(columns, 1).double().numpy()
         return found
 
     def score(self, observations: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Probability of success, and 0 where a gate is closed, of R observations; shape (R,)."""
+        """Return the probability of success, 0 where a gate is closed, of R observations; shape (R,)."""
         p = self.classifier.probability(self.logits(observations))
         return p * all_open(self.classifier.gates, observations, len(p))
 
 
 def frames_of(observations: Mapping[str, np.ndarray], camera: str) -> np.ndarray:
-    """The frames of a camera, uint8 (R, height, width, 3).
+    """Return the frames of a camera, uint8 (R, height, width, 3).
 
     Raises:
         DataError: if there are none.
@@ -168,7 +164,7 @@ def frames_of(observations: Mapping[str, np.ndarray], camera: str) -> np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class ClassifierFile(ReadFile):
-    """A classifier and the bytes that it was made of.
+    """A classifier, and the bytes of its file.
 
     Attributes:
         classifier: What the file holds.
@@ -178,7 +174,7 @@ class ClassifierFile(ReadFile):
 
 
 def read_classifier_file(path: Path) -> ClassifierFile:
-    """What `RewardClassifier.write` wrote.
+    """Read what `RewardClassifier.write` wrote.
 
     Raises:
         DataError: if there is none, or it is damaged.
@@ -189,7 +185,7 @@ def read_classifier_file(path: Path) -> ClassifierFile:
 
 
 def debounced(score: np.ndarray, consecutive: int) -> np.ndarray:
-    """The least score of the last k frames; 0 before there are as many. Shape (R,).
+    """Return the least score of the last k frames; 0 before there are as many. Shape (R,).
 
     Args:
         score: Of each frame, in [0, 1], shape (R,).
@@ -201,6 +197,6 @@ def debounced(score: np.ndarray, consecutive: int) -> np.ndarray:
 
 
 def first_at_least(score: np.ndarray, threshold: float) -> int | None:
-    """The first frame whose score reaches the threshold; None if none does."""
+    """Return the first frame whose score reaches the threshold; None if none does."""
     reached = np.flatnonzero(score >= threshold)
     return int(reached[0]) if len(reached) else None

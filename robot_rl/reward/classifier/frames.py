@@ -1,11 +1,11 @@
-"""Which frames of recorded episodes show success, and which of them to learn from.
+"""Labelled frames of recorded episodes: which of them show success, and which of them to learn from.
 
 A frame shows success if the step that led to it was rewarded. That holds for a recording whose every step was labelled
-(`robot-rl reward record`) and for an ordinary one, whose last step alone is rewarded. Frames shortly before one that
-shows success are unclear: the peg was in already, or the person had not pressed the button yet.
+(`robot-rl classifier record`) and for an ordinary one, whose last step alone is rewarded. Frames shortly before one
+that shows success are unclear: the peg was in already, or the person had not pressed the button yet.
 
-Of a run that a classifier rewarded, only those episodes count that a person judged, at once or in hindsight: it shall
-not learn from itself. What a person says in hindsight counts more than what was recorded.
+Of a run that a classifier rewarded, only the episodes count that a person labelled, at once or later: a classifier
+shall not learn from itself. A person's later label replaces the recorded one.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.reward.validation.ground_truth import CLASSIFIER_SOURCE
 
 NEAR = 15
-"""Frames as close as this to a success are the hardest to tell from one; half of the negatives are such."""
+"""Frames as close as this to a success are the hardest to distinguish from one; half of the negatives are such."""
 DECEPTIVE = 3
-"""Last frames of an episode that a classifier ended as a success, and a person said was none."""
+"""Last frames of an episode that a classifier ended as a success, and a person labelled a failure."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class LabelledEpisode:
 
     @property
     def labels(self) -> FrameLabels:
-        """What is known of its frames."""
+        """The labels of its frames."""
         return FrameLabels(self.shows, self.unclear, self.deceptive)
 
 
@@ -75,15 +75,15 @@ class LabelledStore:
 
     Attributes:
         path: Directory of the store, or of a run.
-        rewards: Name of the overlay to take the rewards from; None takes what a person said in hindsight, and otherwise
-            those recorded.
+        rewards: Name of the overlay to take the rewards from; None takes a person's later labels where there are some,
+            and otherwise the recorded rewards.
     """
 
     path: Path
     rewards: str | None = None
 
     def count(self) -> int:
-        """How many there are.
+        """Return the number of labelled episodes.
 
         Raises:
             DataError: if the store cannot be read.
@@ -92,7 +92,7 @@ class LabelledStore:
             return len(self._names(store))
 
     def episodes(self, margin: int) -> Iterator[LabelledEpisode]:
-        """Each of them that somebody judged; of an overlay, those that have it.
+        """Yield the labelled episodes; of an overlay, those that have it.
 
         Args:
             margin: Frames before a success that are unclear.
@@ -108,18 +108,18 @@ class LabelledStore:
                     yield LabelledEpisode(episode, store.fingerprint(name), store.path, *labels)
 
     def _names(self, store: EpisodeStore) -> dict[str, str | None]:
-        """The episodes, each with the overlay that has its rewards."""
+        """Return the episodes, each with the overlay that has its rewards."""
         if self.rewards is not None:
             having = overlay_fingerprints(store.path, self.rewards)
             return {name: self.rewards for name in store.ids() if store.fingerprint(name) in having}
-        said = operator_labels(store.path)
+        overlays = operator_labels(store.path)
         names = {row.episode_id: row.metadata.get(JUDGE) for row in store.summaries()}
-        rewards = {name: said.get(store.fingerprint(name)) if said else None for name in names}
+        rewards = {name: overlays.get(store.fingerprint(name)) if overlays else None for name in names}
         return {name: rewards[name] for name, judge in names.items() if rewards[name] or judge != CLASSIFIER_SOURCE}
 
 
 def labels_of(episode: Episode, margin: int) -> FrameLabels:
-    """What is known of the frames of an episode; `margin` as in `LabelledStore.episodes`."""
+    """Label the frames of an episode; `margin` as in `LabelledStore.episodes`."""
     shows = shows_success(episode)
     deceptive = np.zeros_like(shows)
     taken_back = episode.metadata.get(JUDGE) == CLASSIFIER_SOURCE and episode.metadata.get("success")
@@ -129,12 +129,12 @@ def labels_of(episode: Episode, margin: int) -> FrameLabels:
 
 
 def shows_success(episode: Episode) -> np.ndarray:
-    """Which observations show success, shape (T + 1,)."""
+    """Return which observations show success, shape (T + 1,)."""
     return np.concatenate([[False], episode.reward > 0])
 
 
 def unclear_rows(shows: np.ndarray, margin: int) -> np.ndarray:
-    """Which rows do not show success, but one of the `margin` after them does."""
+    """Return which rows do not show success, but are followed by one that does within `margin` rows."""
     unclear = np.zeros_like(shows)
     for ahead in range(1, margin + 1):
         unclear[:-ahead] |= shows[ahead:]
@@ -144,7 +144,7 @@ def unclear_rows(shows: np.ndarray, margin: int) -> np.ndarray:
 def choose_frames(
     labels: Sequence[FrameLabels], positives: int, negatives: int, rng: np.random.Generator
 ) -> list[tuple[int, int]]:
-    """Frames to learn from, spread over the episodes: one of each in turn, until there are enough or no more.
+    """Choose frames to learn from, spread over the episodes: one of each in turn, until there are enough or no more.
 
     Args:
         labels: Of each episode.
@@ -175,7 +175,7 @@ def choose_frames(
 
 
 def _in_turn(rows: list[list[int]], count: int) -> list[tuple[int, int]]:
-    """Takes rows out, one of each episode in turn."""
+    """Remove rows and return them, one of each episode in turn."""
     taken: list[tuple[int, int]] = []
     while len(taken) < count and any(rows):
         for number, left in enumerate(rows):

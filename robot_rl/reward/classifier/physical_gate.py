@@ -1,6 +1,6 @@
-"""Conditions on what the robot feels, without which no success counts: e.g. that the tcp is low enough.
+"""Physical gates: conditions on the robot's state without which no success counts, e.g. that the tcp is low enough.
 
-They are stated on the recorded observation, so that they mean the same in a recording and while the robot moves.
+They refer to the recorded observation, so that they mean the same in a recording and while the robot moves.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class PhysicalGate:
     bound: float
 
     def __str__(self) -> str:
-        """As `parse_gate` reads it."""
+        """Return the text that `parse_gate` reads."""
         return f"{self.key}[{self.index}] {'<=' if self.below else '>='} {self.bound:g}"
 
     def open(self, observations: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Whether it lets a success pass: of R observations, arrays of shape (R, n), shape (R,).
+        """Return whether the gate is open, of R observations, arrays of shape (R, n); shape (R,).
 
         Raises:
             ConfigError: if there is no such element.
@@ -46,12 +46,12 @@ class PhysicalGate:
         return self.passes(self.value(observations))
 
     def passes(self, values: np.ndarray) -> np.ndarray:
-        """Whether each of these values of the element is on the right side of the bound, shape as given."""
+        """Return whether each of these values of the element is on the right side of the bound, shape as given."""
         found: np.ndarray = values <= self.bound if self.below else values >= self.bound
         return found
 
     def value(self, observations: Mapping[str, np.ndarray]) -> np.ndarray:
-        """The element, of R observations, shape (R,).
+        """Return the element, of R observations, shape (R,).
 
         Raises:
             ConfigError: if there is no such element.
@@ -65,10 +65,10 @@ class PhysicalGate:
 
 
 def parse_gate(text: str) -> PhysicalGate:
-    """A gate in words, e.g. `state/tcp_pose[2] >= 0.058`.
+    """Parse a gate, e.g. `state/tcp_pose[2] >= 0.058`.
 
     Raises:
-        ConfigError: if it is none.
+        ConfigError: if the text is no gate.
     """
     match = _FORM.fullmatch(text)
     if match is None:
@@ -81,7 +81,7 @@ def parse_gate(text: str) -> PhysicalGate:
 
 
 def all_open(gates: tuple[PhysicalGate, ...], observations: Mapping[str, np.ndarray], rows: int) -> np.ndarray:
-    """Whether all gates let a success pass, shape (rows,)."""
+    """Return whether all gates are open, shape (rows,)."""
     found = np.ones(rows, bool)
     for gate in gates:
         found &= gate.open(observations)

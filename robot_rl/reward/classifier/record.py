@@ -1,9 +1,8 @@
-"""Records frames for a reward classifier: episodes whose every step says whether the task is done at that moment.
+"""Recording of frames for a reward classifier: every step has the label whether the task is done at that moment.
 
-An operator who strays: leads as well as another one does, but now and then somewhere else, and sometimes gives up.
-
-Recordings need near misses as much as successes: from an operator who always succeeds, a classifier learns that to be
-near is to be done.
+`StrayingOperator` leads the arm as another operator does, but now and then strays, and sometimes gives up: recordings
+need near misses as much as successes. From an operator who always succeeds, a classifier learns that to be near is to
+be done.
 """
 
 from __future__ import annotations
@@ -65,25 +64,25 @@ class StrayingOperator:
     def __init__(self, operator: Operator, spec: TaskSpec, habit: StrayHabit | None = None) -> None:
         self._operator, self._spec, self._habit = operator, spec, habit or StrayHabit()
         self.done = False
-        """Whether the task is done at the moment; told by who records."""
+        """Whether the task is done at the moment; set by `EveryStepReward`."""
 
     def reset(self, seed: int, demonstrate: bool) -> None:
-        """A new episode starts."""
+        """Start a new episode."""
         self._operator.reset(seed, demonstrate)
         self._rng = np.random.default_rng([seed, 5])
         gives_up = self._rng.uniform() < self._habit.give_up
-        self._patience = int(self._rng.integers(5, self._spec.max_steps // 2)) if gives_up else self._spec.max_steps
+        self._last_try = int(self._rng.integers(5, self._spec.max_steps // 2)) if gives_up else self._spec.max_steps
         self._steps = self._moving = self._resting = 0
         self.done = False
 
     def act(self, state: RobotState, T_base_reset: Pose) -> np.ndarray | None:
-        """This step's action."""
-        wanted = self._operator.act(state, T_base_reset)  # asked in any case, so that it goes on from where it is
+        """Return the action of this step."""
+        wanted = self._operator.act(state, T_base_reset)  # called in any case, so that it goes on from where it is
         habit, rng = self._habit, self._rng
         self._steps += 1
         if self._moving == 0 and self._resting == 0:
             chance = habit.chance_when_done if self.done else habit.chance
-            if self._steps <= self._patience and rng.uniform() >= chance:
+            if self._steps <= self._last_try and rng.uniform() >= chance:
                 return wanted
             self._begin()
         if self._moving > 0:
@@ -112,17 +111,17 @@ class EveryStepReward:
     """Rewards every step after which the task is done, and ends no episode for it.
 
     Args:
-        operator: Told whether it is done.
+        operator: Its `done` is set after each step.
     """
 
     def __init__(self, operator: StrayingOperator) -> None:
         self._operator = operator
 
     def begin(self) -> None:
-        """A new episode starts."""
+        """Start a new episode."""
 
     def judge(self, outcome: Outcome, observation: Mapping[str, np.ndarray], spec: TaskSpec) -> Outcome:
-        """The moment, instead of the episode."""
+        """Reward the moment instead of the episode."""
         del observation, spec
         self._operator.done = outcome.success
         return replace(outcome, success=False, reward=success_reward(outcome.success))
@@ -140,19 +139,19 @@ class FrameCount:
         self.positives = self.negatives = self.episodes = 0
 
     def enough(self, wanted: tuple[int, int]) -> bool:
-        """Whether there are as many frames as are wanted, with success and without."""
+        """Return whether there are as many frames as are wanted, with success and without."""
         return self.positives >= wanted[0] and self.negatives >= wanted[1]
 
     def on_start(self, episode_id: str, observation: Observation) -> None:
-        """Begins the episode's journal."""
+        """Begin the episode's journal."""
         self._recorder.on_start(episode_id, observation)
 
     def on_step(self, step: Step, next_observation: Observation) -> None:
-        """Hands the step to the journal."""
+        """Append the step to the journal."""
         self._recorder.on_step(step, next_observation)
 
     def on_end(self, episode: Episode, result: EpisodeResult) -> None:
-        """Keeps the episode; it is a success if the task was done at any moment."""
+        """Store the episode; it is a success if the task was done at any moment."""
         labels = labels_of(episode, UNCLEAR)
         self.episodes += 1
         self.positives += min(int(labels.shows.sum()), MOST_OF_EPISODE[0])
@@ -164,7 +163,7 @@ class FrameCount:
 def record_frames(
     task: str, path: Path, *, positives: int, negatives: int, seed: int, observed: WorkcellOptions
 ) -> dict[str, Any]:
-    """Has the task's scripted operator stray until there are enough frames; the task itself says which show success.
+    """Record the straying scripted operator until there are enough frames; the task itself labels them.
 
     Args:
         task: Name of the task.
@@ -203,7 +202,7 @@ def record_frames(
 
 
 def frame_facts(task: str, store: EpisodeStore, count: FrameCount) -> dict[str, Any]:
-    """What was recorded, in numbers."""
+    """Return the numbers of the recording."""
     return {
         "task": task,
         "episodes": len(store),

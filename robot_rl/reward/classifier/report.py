@@ -251,7 +251,8 @@ def _causes(
         causes.append("it contradicts these labels: success and failure were mixed up, here or in training")
     elif auc < 0.9:
         causes.append(
-            "single frames are hardly told apart: other task, view or light than in training, or wrong labels"
+            "success and failure hardly differ in single frames: other task, view or light than in training, or "
+            "wrong labels"
         )
     of_cameras = {camera: found[f"frame_roc_auc.{camera}"].value for camera in classifier.cameras}
     blind = {camera: value for camera, value in of_cameras.items() if value < 0.9 and auc >= 0.5}
@@ -269,7 +270,7 @@ def _causes(
         )
     if found["delay_steps"].value > MOST_DELAY:
         causes.append(
-            "it is late: successes are told from near misses only some steps on; a --gate that near misses do not pass "
+            "it is late: successes differ from near misses only some steps on; a --gate that near misses do not pass "
             "lets the threshold be lower"
         )
     missed = [one for one in episodes if one.success and one.fired is None]

@@ -1,7 +1,7 @@
-"""Trains a reward classifier: heads for each camera on some frames, probability and threshold on what they did not see.
+"""Training of a reward classifier: heads for each camera, then probability and threshold on held-out episodes.
 
-The heads learn from as many frames as are asked for, spread over the episodes. Each frame of these episodes is then
-judged by the head that has not seen its episode: that gives the calibration, and a threshold for whole episodes.
+The heads learn from the configured number of frames, spread over the episodes. Each frame of these episodes is then
+scored by the head that was not trained on its episode: that gives the calibration, and a threshold for whole episodes.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from robot_rl.reward.validation.probability_calibration import fit_logistic, lea
 LEAST_OPEN = 0.8
 """Share of the frames with success that a gate has to let pass."""
 LEAST_THRESHOLD = 0.5
-"""However well the training episodes are told apart: what looks less likely than not is no success."""
+"""Even if the training episodes allow a lower one: what is less likely than not is no success."""
 
 
 @dataclass(frozen=True)
 class ClassifierSettings:
-    """How a classifier is made.
+    """Settings of the training.
 
     Attributes:
         cameras: Whose frames; none takes all that were recorded.
@@ -39,11 +39,11 @@ class ClassifierSettings:
         positives: Frames that show success to learn from.
         negatives: Frames that do not.
         margin: Frames before a success that are unclear, and not learned from.
-        copies: Other looks of each of these frames.
+        copies: Augmented variants of each of these frames.
         false_positive_rate: Share of the failing episodes that may be called a success.
         consecutive: Frames that have to show success before an episode is one.
-        gates: Without which no success counts.
-        seed: Which frames, looks and parts.
+        gates: Conditions without which no success counts.
+        seed: Of frames, variants and folds.
     """
 
     cameras: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class ClassifierSettings:
 
 @dataclass
 class _Examples:
-    """Features of one camera: of all frames of each episode, and of the frames to learn from with their other looks."""
+    """Features of one camera: of all frames of each episode, and of the frames to learn from with their variants."""
 
     of_episodes: list[Tensor] = field(default_factory=list)
     chosen: list[Tensor] = field(default_factory=list)
@@ -74,13 +74,13 @@ def train_classifier(
     *,
     on_episode: Callable[[int], object] = lambda done: None,
 ) -> RewardClassifier:
-    """The classifier; `facts` says what it was made of, and how it did on what each head had not seen.
+    """Train a classifier; its `facts` hold the numbers of the training and of the held-out episodes.
 
     Args:
         stores: Labelled episodes.
         task: Name of the task.
-        settings: How.
-        on_episode: Told how many episodes have been looked at.
+        settings: Of the training.
+        on_episode: Called with the number of encoded episodes.
 
     Raises:
         DataError: if there are too few examples, or frames are missing.
@@ -99,17 +99,17 @@ def train_classifier(
     for gate, values in zip(settings.gates, zip(*measured, strict=True), strict=True):
         _check_open(gate, np.concatenate(values))
     cameras = _cameras(stores, settings)
-    see = fast_features(settings.encoder, settings.size)
+    encode = fast_features(settings.encoder, settings.size)
     examples = {camera: _Examples() for camera in cameras}
     for number, one in enumerate(_episodes(stores, settings.margin)):
         observations, rows = one.episode.observations, [row for episode, row in chosen if episode == number]
         for camera, found in examples.items():
             frames = frames_of(observations, camera)
-            found.of_episodes.append(see(frames).half())
-            looks = [augmented(frames[row], rng) for row in rows for _ in range(settings.copies)]
+            found.of_episodes.append(encode(frames).half())
+            variants = [augmented(frames[row], rng) for row in rows for _ in range(settings.copies)]
             found.chosen.append(found.of_episodes[-1][rows].float())
-            if looks:
-                found.chosen.append(see(np.stack(looks)))
+            if variants:
+                found.chosen.append(encode(np.stack(variants)))
         on_episode(number + 1)
     episode, positive = _columns(chosen, labels, settings.copies)
     heads, logits = {}, []
@@ -131,7 +131,7 @@ def _calibrated(
     opens: list[np.ndarray],
     settings: ClassifierSettings,
 ) -> RewardClassifier:
-    """Probability and threshold by what heads say of frames (R, cameras) that they have not seen."""
+    """Fit probability and threshold to logits (R, cameras) of held-out frames."""
     clear = np.concatenate([~one.unclear for one in labels])
     truth = np.concatenate([one.shows for one in labels])[clear]
     slopes, offset = _fit_cameras(np.concatenate(logits)[clear], truth)
@@ -160,7 +160,7 @@ def _calibrated(
 
 
 def _fit_cameras(logits: np.ndarray, truth: np.ndarray) -> tuple[tuple[float, ...], float]:
-    """A slope for each camera, and the offset; a camera that would count against success is left out."""
+    """Return a slope for each camera, and the offset; a camera with a negative slope is left out."""
     kept = list(range(logits.shape[1]))
     while True:
         *slopes, offset = fit_logistic(logits[:, kept], truth).tolist()
@@ -173,16 +173,16 @@ def _fit_cameras(logits: np.ndarray, truth: np.ndarray) -> tuple[tuple[float, ..
 
 
 def _held_out(head: SuccessHead, features: Tensor, fold: int | None) -> np.ndarray:
-    """Logits of an episode by the head that has not seen it; by all where none has."""
-    said = head.logits(features.float())
-    column: np.ndarray = (said.mean(1) if fold is None else said[:, fold]).double().numpy()
+    """Return logits of an episode by the head that was not trained on it; by all where none was."""
+    logits = head.logits(features.float())
+    column: np.ndarray = (logits.mean(1) if fold is None else logits[:, fold]).double().numpy()
     return column
 
 
 def _columns(
     chosen: Sequence[tuple[int, int]], labels: Sequence[FrameLabels], copies: int
 ) -> tuple[np.ndarray, Tensor]:
-    """Episode of each example and whether it shows success, in the order of their features."""
+    """Return the episode of each example and whether it shows success, in the order of the features."""
     episode, positive = [], []
     for number in sorted({number for number, _ in chosen}):
         shown = [bool(labels[number].shows[row]) for other, row in chosen if other == number]
@@ -200,7 +200,7 @@ def _cameras(stores: Sequence[LabelledStore], settings: ClassifierSettings) -> t
     first = next(_episodes(stores, settings.margin)).episode
     there = tuple(key.removeprefix(IMAGE_PREFIX) for key in first.observations if key.startswith(IMAGE_PREFIX))
     if not there:
-        raise DataError(f"{first.episode_id}: has no frames; record with cameras, e.g. `robot-rl reward record`")
+        raise DataError(f"{first.episode_id}: has no frames; record with cameras, e.g. `robot-rl classifier record`")
     for camera in settings.cameras:
         if camera not in there:
             raise UnknownNameError("camera", camera, there)
@@ -208,7 +208,7 @@ def _cameras(stores: Sequence[LabelledStore], settings: ClassifierSettings) -> t
 
 
 def _check_open(gate: PhysicalGate, values: np.ndarray) -> None:
-    """A gate that successes do not pass is meant otherwise; it is given its values in the frames that show one."""
+    """Refuse a gate that most successes do not pass; the message has its values in the frames that show one."""
     share = float(gate.passes(values).mean())
     if share < LEAST_OPEN:
         low, high = np.quantile(values, [0.05, 0.95])
@@ -224,5 +224,5 @@ def _check_enough(chosen: Sequence[tuple[int, int]], labels: Sequence[FrameLabel
     if min(len(showing), len(others)) < FEWEST:
         raise DataError(
             f"{len(labels)} episodes, {len(showing)} of them with frames that show success and {len(others)} with "
-            f"others, are too few to train on; record at least {FEWEST} of each with `robot-rl reward record`"
+            f"others, are too few to train on; record at least {FEWEST} of each with `robot-rl classifier record`"
         )

@@ -1,7 +1,4 @@
-"""What a frozen image encoder makes of frames: what heads look at.
-
-What heads on a frozen image encoder have in common: what they were made for, and on what.
-"""
+"""Features of frames by a frozen image encoder, and the common part of all heads on them."""
 
 from __future__ import annotations
 
@@ -18,12 +15,12 @@ from robot_rl.learn.networks.encoders import make_encoder
 
 @dataclass(frozen=True, eq=False)
 class FeatureHead:
-    """A head says something of frames of one camera, by their features.
+    """A head on the features of frames of one camera.
 
     Attributes:
-        encoder: Whose features it is for.
-        size: Of the frames [px].
-        camera: Who sees them.
+        encoder: Name of the encoder.
+        size: Height and width of the frames [px].
+        camera: Name of the camera.
         task: What the robot was to do.
         trained_on: Ids of the episodes that it was trained on; a report leaves them out.
     """
@@ -41,8 +38,8 @@ class FrameFeatures:
     Args:
         encoder: As `EncoderConfig.name`: `bundled`, or `random` to compare with.
         size: Height and width to which frames are brought [px].
-        batch: Frames at a time; with one, a frame's features are to the last digit the same in any company.
-        precision: In which they are computed.
+        batch: Frames at a time; with 1, a frame's features do not depend on the other frames, to the last digit.
+        precision: Of the computation.
     """
 
     def __init__(self, encoder: str, size: int, *, batch: int = 1, precision: Precision = "float32") -> None:
@@ -51,7 +48,7 @@ class FrameFeatures:
 
     @torch.inference_mode()
     def __call__(self, frames: np.ndarray) -> Tensor:
-        """uint8 (N, height, width, 3) -> (N, features), float32."""
+        """Encode frames, uint8 (N, height, width, 3) -> (N, features), float32."""
         rows = []
         for start in range(0, len(frames), self._batch):
             pixels = np.stack([self._resized(frame) for frame in frames[start : start + self._batch]])

@@ -1,4 +1,4 @@
-"""Files of heads: numbers, words and tensors."""
+"""Files of heads: trees of numbers, strings and tensors."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class ReadFile:
-    """A file that was read once: what is used is what its hash says, whoever writes it meanwhile.
+    """A file that was read once: the object in use has this hash, even if the file is replaced meanwhile.
 
     Attributes:
-        path: Where it lay.
+        path: Of the file.
         content: Its bytes.
     """
 
@@ -32,12 +32,12 @@ class ReadFile:
 
     @property
     def sha256(self) -> str:
-        """Of the content, in hexadecimal."""
+        """SHA-256 of the content, in hexadecimal."""
         return hashlib.sha256(self.content).hexdigest()
 
 
 def write_tree(path: Path, tree: Mapping[str, Any]) -> None:
-    """Writes numbers, words and tensors to a file.
+    """Write a tree of numbers, strings and tensors to a file.
 
     Raises:
         RunDirectoryError: if that cannot be done.
@@ -50,12 +50,12 @@ def write_tree(path: Path, tree: Mapping[str, Any]) -> None:
 
 
 def read_tree(path: Path, make: Callable[[Mapping[str, Any]], T], what: str, cure: str) -> T:
-    """What `make` makes of a file that `write_tree` wrote.
+    """Read a file that `write_tree` wrote, and return what `make` makes of its tree.
 
     Args:
         path: The file.
         make: Raises KeyError, TypeError or ValueError for what it cannot use.
-        what: What the file should hold, for the message.
+        what: Its expected content, for the message.
         cure: How to get one.
 
     Raises:
@@ -65,11 +65,11 @@ def read_tree(path: Path, make: Callable[[Mapping[str, Any]], T], what: str, cur
 
 
 def read_content(path: Path, what: str, cure: str) -> bytes:
-    """The bytes of a file.
+    """Read the bytes of a file.
 
     Args:
         path: The file.
-        what: What it should hold, for the message.
+        what: Its expected content, for the message.
         cure: How to get one.
 
     Raises:
@@ -84,13 +84,13 @@ def read_content(path: Path, what: str, cure: str) -> bytes:
 
 
 def made_of(content: bytes, path: Path, make: Callable[[Mapping[str, Any]], T], what: str) -> T:
-    """What `make` makes of what `write_tree` wrote.
+    """Return what `make` makes of the tree in the content of a file.
 
     Args:
-        content: Of the file.
-        path: Where it lay, for the message, like `what`.
+        content: Written by `write_tree`.
+        path: Of the file, for the message.
         make: Raises KeyError, TypeError or ValueError for what it cannot use.
-        what: What the file should hold.
+        what: Its expected content, for the message.
 
     Raises:
         DataError: if it is damaged.

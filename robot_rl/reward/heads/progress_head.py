@@ -1,11 +1,9 @@
 """Progress by a small causal transformer on a frozen image encoder, trained on the user's own episodes.
 
-As in ReWiND (Zhang 2025). How far a frame is, is judged by the frames up to it. Only the first of them is marked, no
-other is told its number: a head that counted would call everything progress that lasts. It is trained on successes, of
-which many are played backwards from somewhere on, so that it sees what is undone; and on failures, which came near at
-most. One head is for one task, so it is told no sentence.
-
-The file of a progress head.
+As in ReWiND (Zhang 2025). The progress of a frame follows from the frames up to it. Only the first of them is marked;
+no other has a position code, because a head that counted would call everything progress that lasts. It is trained on
+successes, of which many are played backwards from somewhere on, so that it sees progress undone; and on failures, which
+came near at most. One head is for one task, so it takes no instruction. This file also reads and writes heads.
 """
 
 from __future__ import annotations
@@ -55,7 +53,7 @@ class ProgressNet(nn.Module):
         self.last = nn.Linear(WIDTH, 1)
 
     def forward(self, components: Tensor) -> Tensor:
-        """(B, N, components) -> progress in (0, 1), shape (B, N)."""
+        """Compute progress in (0, 1), (B, N, components) -> (B, N)."""
         seen = self.see(components)
         seen = torch.cat([seen[:, :1] + self.first, seen[:, 1:]], 1)
         earlier = nn.Transformer.generate_square_subsequent_mask(seen.shape[1])
@@ -65,7 +63,7 @@ class ProgressNet(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class ProgressHead(FeatureHead):
-    """How far a task is at each frame of an episode.
+    """A head for the progress of a task at each frame of an episode.
 
     Attributes:
         mean: Of the features, shape (features,).
@@ -79,21 +77,21 @@ class ProgressHead(FeatureHead):
 
     @torch.inference_mode()
     def __call__(self, features: Tensor) -> Tensor:
-        """Progress in [0, 1] at each of the frames of an episode, in their order, (N, features) -> (N,)."""
+        """Return progress in [0, 1] at each of the frames of an episode, in their order, (N, features) -> (N,)."""
         return self.of_components(self.components(features))
 
     def components(self, features: Tensor) -> Tensor:
-        """(N, features) -> (N, components)."""
+        """Project features to components, (N, features) -> (N, components)."""
         return (features - self.mean) @ self.basis
 
     @torch.inference_mode()
     def of_components(self, components: Tensor) -> Tensor:
-        """As for features, by their components, (N, components) -> (N,)."""
+        """Return progress by the components of frames, (N, components) -> (N,)."""
         progress: Tensor = self.net(components[None])[0]
         return progress
 
     def write(self, path: Path) -> None:
-        """Writes it to a file.
+        """Write the head to a file.
 
         Raises:
             RunDirectoryError: if that cannot be done.
@@ -104,7 +102,7 @@ class ProgressHead(FeatureHead):
 
 
 def progress_head_of(tree: Mapping[str, Any]) -> ProgressHead:
-    """What `ProgressHead.write` wrote, as it comes from the file.
+    """Return the progress head of a tree that `ProgressHead.write` wrote.
 
     Raises:
         ValueError: if it is of another version.
@@ -118,7 +116,7 @@ def progress_head_of(tree: Mapping[str, Any]) -> ProgressHead:
 
 
 def principal_components(features: Tensor, *, seed: int) -> tuple[Tensor, Tensor]:
-    """Mean and basis, as in `ProgressHead`, of features (M, features); found with random numbers."""
+    """Return mean and basis, as in `ProgressHead`, of features (M, features); randomised by the seed."""
     mean = features.mean(0)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -130,7 +128,7 @@ def principal_components(features: Tensor, *, seed: int) -> tuple[Tensor, Tensor
 def train_progress_net(
     episodes: Sequence[Tensor], succeeded: Sequence[bool], *, seed: int, updates: int = UPDATES
 ) -> ProgressNet:
-    """Squared error of progress on clips of successes, and of what is above `FAILURE_AT_MOST` on those of failures.
+    """Train a network on clips: squared error on successes, and of the part above `FAILURE_AT_MOST` on failures.
 
     Successes and failures have the same number of clips in an update, if there are failures.
 
@@ -164,7 +162,7 @@ def train_progress_net(
 
 
 def _clip(episode: Tensor, length: int, good: bool, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-    """Frames from the start to somewhere, a success perhaps back from there; and the share of the episode of each."""
+    """Draw frames from the start to somewhere, of a success perhaps back again; return them and their progress."""
     last = len(episode) - 1
     end = rng.uniform(0.2, 1.0) * last
     if good and rng.uniform() < REWOUND:
@@ -182,17 +180,17 @@ CURE = "`robot-rl label train --kind progress` makes one"
 
 @dataclass(frozen=True, eq=False)
 class ProgressHeadFile(ReadFile):
-    """A progress head and the bytes that it was made of.
+    """A progress head, and the bytes of its file.
 
     Attributes:
-        head: What the file holds.
+        head: The head.
     """
 
     head: ProgressHead
 
 
 def read_progress_head_file(path: Path) -> ProgressHeadFile:
-    """What `ProgressHead.write` wrote.
+    """Read what `ProgressHead.write` wrote.
 
     Raises:
         DataError: if there is none, it is damaged, or it is a head for labels of another kind.

@@ -1,10 +1,8 @@
-"""Progress as a potential: what a head says of an episode so far, step by step while it goes on.
+"""Progress as a potential for shaping: a head's progress of the episode so far, step by step.
 
 By a potential the return of every episode changes by that of its first observation alone, whatever the potential (Ng,
 Harada and Russell 1999; for one that depends on the past: Devlin and Kudenko 2012). So a head that is wrong costs time,
-but does not change what is best.
-
-It knows a head and frames; what is learned from it, and when, it does not know.
+but does not change the best policy.
 """
 
 from __future__ import annotations
@@ -21,8 +19,8 @@ class ProgressPotential:
     """Phi = scale * progress, in [0, scale].
 
     Args:
-        head: Says how far an episode is.
-        scale: Phi of a task that looks done.
+        head: Computes the progress.
+        scale: Phi of a task that is done.
 
     Attributes:
         encoder: As in `Potential`.
@@ -37,25 +35,25 @@ class ProgressPotential:
         self._features: FrameFeatures | None = None
 
     def encode(self, frame: np.ndarray) -> Tensor:
-        """Features of a frame (height, width, 3), uint8; shape (features,)."""
+        """Encode a frame (height, width, 3), uint8; shape (features,)."""
         if self._features is None:  # only where nobody else computes them
             self._features = FrameFeatures(self.encoder, self.size)
         return self._features(frame[None])[0]
 
     def begin(self) -> EpisodePotential:
-        """An episode starts."""
+        """Return the potential of a new episode."""
         return EpisodePotential(self._head, self.limit)
 
 
 class EpisodePotential:
-    """Phi of one episode, told its frames in their order.
+    """Phi of one episode; it receives the frames in their order.
 
-    Each is judged as the last of at most `MOST_FRAMES` that are evenly spaced from the first one on, which is what the
-    head was trained on.
+    Each frame is evaluated as the last of at most `MOST_FRAMES` that are evenly spaced from the first one
+    on, as in the training of the head.
 
     Args:
-        head: Says how far it is.
-        scale: Phi of a task that looks done.
+        head: Computes the progress.
+        scale: Phi of a task that is done.
     """
 
     def __init__(self, head: ProgressHead, scale: float) -> None:
@@ -64,7 +62,7 @@ class EpisodePotential:
 
     @torch.inference_mode()
     def __call__(self, features: Tensor) -> float:
-        """Phi of the next frame, by its features, shape (features,)."""
+        """Return Phi of the next frame, by its features, shape (features,)."""
         self._seen.append(self._head.components(features[None])[0])
         last = len(self._seen) - 1
         rows = np.unique(np.rint(np.linspace(0, last, MOST_FRAMES)).astype(int))

@@ -1,7 +1,7 @@
 """Success by linear heads on a frozen image encoder, trained on the user's own episodes: needs no server and no hub.
 
-They judge one frame of one camera. Each is trained without one part of the episodes, which tells what it makes of
-frames that it has not seen; their mean is the judgement, their spread how sure it is.
+They classify one frame of one camera. Each member is trained without one part of the episodes, on which its error is
+measured; the mean of the members is the result, their spread its uncertainty.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ class SuccessHead(FeatureHead):
     bias: Tensor
 
     def logits(self, features: Tensor) -> Tensor:
-        """What each member says, (N, features) -> (N, members)."""
+        """Return the logit of each member, (N, features) -> (N, members)."""
         return (features - self.mean) / self.deviation @ self.weight.T + self.bias
 
     def __call__(self, features: Tensor) -> Tensor:
-        """Probability of success, (N, features) -> (N,)."""
+        """Return the probability of success, (N, features) -> (N,)."""
         return torch.sigmoid(self.logits(features).mean(1))
 
     def tree(self) -> dict[str, Any]:
-        """What a file holds of it."""
+        """Return the content of its file."""
         return {"format": FORMAT, **vars(self), "trained_on": list(self.trained_on)}
 
     def write(self, path: Path) -> None:
-        """Writes it to a file.
+        """Write the head to a file.
 
         Raises:
             RunDirectoryError: if that cannot be done.
@@ -66,7 +66,7 @@ class SuccessHead(FeatureHead):
 
 
 def head_of(tree: Mapping[str, Any]) -> SuccessHead:
-    """What `SuccessHead.tree` gave.
+    """Return the head of a tree from `SuccessHead.tree`.
 
     Raises:
         ValueError: if it is of another version.
@@ -78,15 +78,15 @@ def head_of(tree: Mapping[str, Any]) -> SuccessHead:
 
 
 class TrainedHead(NamedTuple):
-    """What `train_head` found.
+    """The result of `train_head`.
 
     Attributes:
         mean: As in `SuccessHead`, like the next three.
         deviation: Of the features.
         weight: Of each member.
         bias: Of each member.
-        fold: Part in which each example's episode is, shape (N,); member n has not seen those of part n.
-        held_out: What the member that has not seen it says of each example, shape (N,).
+        fold: Part in which each example's episode is, shape (N,); member n is not trained on those of part n.
+        held_out: Logit of each example by the member that was not trained on it, shape (N,).
     """
 
     mean: Tensor
@@ -98,9 +98,9 @@ class TrainedHead(NamedTuple):
 
 
 def train_head(features: Tensor, positive: Tensor, episode: np.ndarray, *, seed: int) -> TrainedHead:
-    """Logistic regression on all parts of the episodes but one, for each of them; both classes weigh the same.
+    """Fit one member for each part of the episodes, by logistic regression on the other parts; classes weigh the same.
 
-    The penalty of the squared weights is the one with the least loss on what was left out.
+    The penalty of the squared weights is the one with the least loss on the held-out parts.
 
     Args:
         features: Of N frames, shape (N, features).
@@ -123,7 +123,7 @@ def train_head(features: Tensor, positive: Tensor, episode: np.ndarray, *, seed:
 
 
 def _interleaved(episode: np.ndarray, positive: np.ndarray, seed: int) -> Sequence[Any]:
-    """Episodes in random order, successes first: dealt out in turn, every fold gets its share of both."""
+    """Return episodes in random order, successes first: dealt out in turn, every fold gets its share of both."""
     names = np.unique(episode)
     order = np.random.default_rng(seed).permutation(names)
     succeeded = {name for name, one in zip(episode.tolist(), positive.tolist(), strict=True) if one}

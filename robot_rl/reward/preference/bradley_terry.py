@@ -1,7 +1,6 @@
 """A reward learned from preferences: an ensemble in which P(a over b) = sigmoid(r(a) - r(b)) (Bradley and Terry 1952).
 
 Some answers are taken to be given at random (Christiano 2017), so that one that is wrong cannot outweigh all others.
-It knows features of moments and who was preferred; it does not know where either comes from.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from robot_rl.errors import DataError, DivergedError
 from robot_rl.learn.networks.networks import StackedMLP
 
 CHECKS = 40
-"""How often the held-out loss is measured, in equal parts of the fit."""
+"""Number of times that the held-out loss is measured, in equal parts of the fit."""
 FEWEST_PAIRS = 20
 LEAST_SPREAD = 1e-6
 LAPSES = 0.2
@@ -26,7 +25,7 @@ LAPSES = 0.2
 
 @dataclass(frozen=True)
 class FitInfo:
-    """How the fit went.
+    """Figures of a fit.
 
     Attributes:
         pairs: Decided pairs and ties that it was fitted to.
@@ -42,7 +41,9 @@ class FitInfo:
 
 
 def preference_loss(logits: Tensor, value: Tensor) -> Tensor:
-    """Cross-entropy of each answer, -v log p - (1 - v) log(1 - p), p = L / 2 + (1 - L) sigmoid(logit), L = `LAPSES`.
+    """Return each answer's cross-entropy, -v log p - (1 - v) log(1 - p), p = L / 2 + (1 - L) sigmoid(logit).
+
+    L is `LAPSES`.
 
     Args:
         logits: Difference of the rewards of two moments, any shape.
@@ -53,7 +54,7 @@ def preference_loss(logits: Tensor, value: Tensor) -> Tensor:
 
 
 class RewardEnsemble:
-    """Members share nothing and see resampled pairs, so that where they disagree nobody knows.
+    """Networks that share nothing and see resampled pairs; their disagreement shows what is not known.
 
     Args:
         inputs: Length of the features of a moment.
@@ -81,7 +82,7 @@ class RewardEnsemble:
         learning_rate: float = 3e-4,
         held_out: float = 0.2,
     ) -> FitInfo:
-        """Fits it to P pairs, and keeps the parameters of least loss on the held-out ones.
+        """Fit the members to P pairs, and keep the parameters of least loss on the held-out ones.
 
         Args:
             first: Features of one moment, shape (P, inputs).
@@ -133,23 +134,23 @@ class RewardEnsemble:
 
     @torch.no_grad()
     def __call__(self, features: Tensor) -> Tensor:
-        """Reward of moments, (N, inputs) -> (N,): mean over the members. Its zero and unit are arbitrary."""
+        """Return the reward of moments, (N, inputs) -> (N,): mean over the members. Its zero and unit are arbitrary."""
         return self._each(features.expand(self._network.members, *features.shape)).mean(0)
 
     @torch.no_grad()
     def disagreement(self, features: Tensor) -> Tensor:
-        """Standard deviation over the members, each in its own units, (N, inputs) -> (N,); asks about what to label."""
+        """Return the standard deviation over the members, each in its own units, (N, inputs) -> (N,)."""
         each = self._each(features.expand(self._network.members, *features.shape))
         spread = each.std(1, keepdim=True).clamp(min=LEAST_SPREAD)
         return ((each - each.mean(1, keepdim=True)) / spread).std(0)
 
     def _each(self, features: Tensor) -> Tensor:
-        """(members, N, inputs) -> (members, N)."""
+        """Compute the reward of each member, (members, N, inputs) -> (members, N)."""
         return self._network.each((features - self._mean) / self._deviation).squeeze(-1)
 
     @torch.no_grad()
     def _check(self, first: Tensor, second: Tensor, value: Tensor) -> tuple[float, float | None]:
-        """Loss and accuracy of the ensemble's mean on pairs."""
+        """Return loss and accuracy of the ensemble's mean on pairs."""
         logits = self(first) - self(second)
         loss = float(preference_loss(logits, value).mean())
         decided = value != 0.5

@@ -1,4 +1,4 @@
-"""Preferences of both orders put together: one order alone may say more about the order than about the images."""
+"""Preferences, combined from both orders of a pair: one order alone may reflect the order more than the images."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Preference:
 
 @dataclass(frozen=True)
 class Preferences:
-    """What is known of the pairs that were asked about.
+    """The preferences of labelled pairs.
 
     Attributes:
-        pairs: Those with two readable answers.
+        pairs: Those with two parsed answers.
         skipped: Pairs with an answer that is unsure, refused or unparsable; nothing is learned from them.
-        incomplete: Pairs that were asked in one order only, so far.
+        incomplete: Pairs with an answer in one order only, so far.
     """
 
     pairs: tuple[Preference, ...]
@@ -51,7 +51,7 @@ class Preferences:
 
 
 def combine_orders(labels: Iterable[Label]) -> Preferences:
-    """Preferences of labels of kind `preference`, each pair of which was asked in both orders."""
+    """Combine labels of kind `preference`, of which each pair has one for either order."""
     waiting: dict[str, Label] = {}
     pairs: list[Preference] = []
     skipped = 0

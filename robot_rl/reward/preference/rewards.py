@@ -1,7 +1,4 @@
-"""Rewards of preferences, for every step of a store: of what in a moment they are a function, and what their scale is.
-
-It knows episodes and who was preferred; it does not know who was asked, or who learns.
-"""
+"""Rewards learned from preferences, for every step of a store: their features and their scale."""
 
 from __future__ import annotations
 
@@ -32,23 +29,23 @@ FRAME_SIZE = 128
 
 
 def features(of: Literal["state", "frames"], camera: str = "") -> Features:
-    """What of a moment a reward is a function of.
+    """Return the function that computes the features of a moment.
 
     Args:
         of: `state`: proprioception and the task's estimates, as recorded. `frames`: a frame as the bundled encoder sees
-            it, for what no number says.
+            it, for tasks whose progress no state shows.
         camera: Whose frames.
     """
     if of == "frames":
-        look = FrameFeatures("bundled", FRAME_SIZE)
-        return lambda episode: look(_column(episode, IMAGE_PREFIX + camera))
+        encode = FrameFeatures("bundled", FRAME_SIZE)
+        return lambda episode: encode(_column(episode, IMAGE_PREFIX + camera))
     return _state
 
 
 def learn_reward(
     moments: Mapping[str, Tensor], preferences: Preferences, seed: int = 0
 ) -> tuple[RewardEnsemble, FitInfo]:
-    """An ensemble that explains preferences.
+    """Fit an ensemble to preferences.
 
     Args:
         moments: Features of each observation, by episode id.
@@ -70,20 +67,20 @@ def learn_reward(
 
 
 def rewards_of_ends(ensemble: RewardEnsemble, moments: Mapping[str, Tensor]) -> dict[str, np.ndarray]:
-    """Rewards of each step, by episode id: 0 to 1 for the moment with which an episode ends, 0 for all others.
+    """Return rewards of each step, by episode id: 0 to 1 for the last moment of an episode, 0 for all others.
 
-    On the way, closeness is worth nothing by itself: rewarded there, or in proportion to it at the end, whoever stops
-    beside the goal is paid half as much as who reaches it, and learners settle for that.
+    Closeness on the way is worth nothing. If it were rewarded, or if the reward of the end were proportional to it, a
+    policy that stops beside the goal would get half as much as one that reaches it, and learners settle for that.
 
     Args:
         ensemble: Whose zero and unit are arbitrary.
         moments: Features of each observation, by episode id.
     """
-    told = {name: ensemble(rows[1:]).numpy() for name, rows in moments.items()}
-    every = np.concatenate(list(told.values()))
+    values_of = {name: ensemble(rows[1:]).numpy() for name, rows in moments.items()}
+    every = np.concatenate(list(values_of.values()))
     low, high = np.quantile(every, WORST), every.max()
-    rewards = {name: np.zeros(len(values), np.float32) for name, values in told.items()}
-    for name, values in told.items():
+    rewards = {name: np.zeros(len(values), np.float32) for name, values in values_of.items()}
+    for name, values in values_of.items():
         rewards[name][-1] = max((values[-1] - low) / max(high - low, 1e-12), 0.0) ** CONTRAST
     return rewards
 
@@ -96,7 +93,7 @@ def apply_preferences(
     *,
     of: Literal["state", "frames"],
 ) -> FitInfo:
-    """Writes an overlay with the rewards of all episodes, `rewards_of_ends`; nothing follows their ends.
+    """Write an overlay with the rewards of all episodes, `rewards_of_ends`; nothing follows their ends.
 
     Args:
         store: The episodes.
@@ -110,8 +107,8 @@ def apply_preferences(
         RunDirectoryError: if it cannot be written.
     """
     camera = str(labels[0].subject[0].get("camera", "")) if labels else ""
-    look = features(of, camera)
-    moments = {episode.episode_id: look(episode) for episode in store.episodes()}
+    encode = features(of, camera)
+    moments = {episode.episode_id: encode(episode) for episode in store.episodes()}
     ensemble, info = learn_reward(moments, combine_orders(labels))
     rewards = rewards_of_ends(ensemble, moments)
     facts = {**provenance, "features": of, "held_out_accuracy": info.accuracy}

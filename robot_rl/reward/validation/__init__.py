@@ -1,1 +1,1 @@
-"""How far labels can be trusted: ground truth, figures, gates, calibration of probabilities."""
+"""Validation of labels and classifiers: ground truth, figures, gates, calibration of probabilities."""

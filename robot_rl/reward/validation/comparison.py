@@ -1,4 +1,4 @@
-"""Labellers side by side, on the episodes that all of them judged: which is better, and do they agree?"""
+"""Comparison of labellers on the episodes that all of them labelled: which is better, and do they agree?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Comparison:
     """Labels of success of several labellers.
 
     Attributes:
-        episodes: How many all of them judged.
+        episodes: How many all of them labelled.
         auc: ROC-AUC of each.
         difference: Of each other labeller's AUC to the first one's, on the same resampled episodes.
         kappa: Agreement of each other labeller's successes with the first one's, beyond chance.
@@ -39,7 +39,7 @@ def compare_success(
     calibrations: Mapping[str, Calibration],
     trained_on: Sequence[str] = (),
 ) -> Comparison:
-    """Compares labellers of success.
+    """Compare labellers of success.
 
     Args:
         labels: By name, the first one the one that the others are compared with.

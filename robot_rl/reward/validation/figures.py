@@ -1,4 +1,4 @@
-"""How good judgements are: pure functions of truth and judgement, and intervals by resampling episodes."""
+"""Figures of labels and classifiers: pure functions of truth and score, and intervals by resampling episodes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import kendalltau, rankdata, spearmanr
 
+from robot_rl.statistics import wilson_interval
+
 
 class Figure(NamedTuple):
-    """A number and its 95 % interval; NaN where it cannot be told, e.g. a precision without positives."""
+    """A number and its 95 % interval; NaN where it is undefined, e.g. a precision without positives."""
 
     value: float
     low: float
@@ -19,7 +21,7 @@ class Figure(NamedTuple):
 
 
 def roc_auc(truth: np.ndarray, score: np.ndarray) -> float:
-    """Chance that a success scores above a failure, ties counted half (Mann and Whitney 1947); NaN without both.
+    """Return the chance that a success scores above a failure, ties count half (Mann, Whitney 1947); NaN without both.
 
     Args:
         truth: Whether each succeeded, shape (n,), bool.
@@ -34,7 +36,7 @@ def roc_auc(truth: np.ndarray, score: np.ndarray) -> float:
 
 
 def average_precision(truth: np.ndarray, score: np.ndarray) -> float:
-    """Area under the precision-recall curve: mean over successes of the precision at their score; NaN without one."""
+    """Return the area under the precision-recall curve: mean precision at the scores of successes; NaN without one."""
     if not truth.any():
         return math.nan
     of_all = len(score) - np.searchsorted(np.sort(score), score[truth], side="left")  # how many score at least as high
@@ -43,22 +45,22 @@ def average_precision(truth: np.ndarray, score: np.ndarray) -> float:
 
 
 def precision(truth: np.ndarray, positive: np.ndarray) -> float:
-    """Share of what was called a success that is one; NaN if nothing was."""
+    """Return the share of the predicted successes that are one; NaN if nothing was predicted one."""
     return float(truth[positive].mean()) if positive.any() else math.nan
 
 
 def recall(truth: np.ndarray, positive: np.ndarray) -> float:
-    """Share of the successes that were called one; NaN if there are none."""
+    """Return the share of the successes that were predicted one; NaN if there are none."""
     return float(positive[truth].mean()) if truth.any() else math.nan
 
 
 def false_positive_rate(truth: np.ndarray, positive: np.ndarray) -> float:
-    """Share of the failures that were called a success; NaN if there are none."""
+    """Return the share of the failures that were predicted a success; NaN if there are none."""
     return float(positive[~truth].mean()) if not truth.all() else math.nan
 
 
 def calibration_error(truth: np.ndarray, probability: np.ndarray, bins: int = 10) -> float:
-    """Expected calibration error: mean distance of probability and frequency over bins of equal width (Naeini 2015)."""
+    """Return the expected calibration error: mean gap of probability and frequency over equal bins (Naeini 2015)."""
     if not len(truth):
         return math.nan
     place = np.minimum((probability * bins).astype(int), bins - 1)
@@ -67,14 +69,14 @@ def calibration_error(truth: np.ndarray, probability: np.ndarray, bins: int = 10
 
 
 def brier(truth: np.ndarray, probability: np.ndarray) -> float:
-    """Mean squared distance of the probability from what happened (Brier 1950)."""
+    """Return the mean squared distance of the probability from the outcome (Brier 1950)."""
     return float(np.square(probability - truth).mean()) if len(truth) else math.nan
 
 
 def value_order_correlation(values: np.ndarray) -> float:
-    """VOC: Spearman correlation of the values with their order in time (Ma 2024); 0 for constant ones.
+    """Return VOC, the Spearman correlation of the values with their order in time (Ma 2024); 0 for constant ones.
 
-    A clock has 1: it says nothing about success.
+    A clock has 1, so VOC is no measure of success.
     """
     if len(values) < 2 or np.ptp(values) == 0:
         return 0.0
@@ -82,19 +84,19 @@ def value_order_correlation(values: np.ndarray) -> float:
 
 
 def rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
-    """Spearman correlation; 0 if either is constant."""
+    """Return the Spearman correlation; 0 if either is constant."""
     if len(one) < 2 or np.ptp(one) == 0 or np.ptp(other) == 0:
         return 0.0
     return float(spearmanr(one, other).statistic)
 
 
 def order_agreement(grade: np.ndarray, value: np.ndarray) -> float:
-    """Kendall tau-b of values with grades; NaN if there is one grade only."""
+    """Return Kendall tau-b of values with grades; NaN if there is one grade only."""
     return float(kendalltau(grade, value).statistic) if len(set(grade.tolist())) > 1 else math.nan
 
 
 def kappa(one: np.ndarray, other: np.ndarray) -> float:
-    """Agreement of two judges beyond chance (Cohen 1960), of bools; NaN if chance alone would agree always."""
+    """Return the agreement of two raters beyond chance (Cohen 1960); NaN if chance alone would always agree."""
     agreed, p, q = float((one == other).mean()), float(one.mean()), float(other.mean())
     chance = p * q + (1 - p) * (1 - q)
     return (agreed - chance) / (1 - chance) if chance < 1 else math.nan
@@ -103,15 +105,16 @@ def kappa(one: np.ndarray, other: np.ndarray) -> float:
 def with_interval(
     statistic: Callable[[np.ndarray], float], count: int, *, resamples: int = 1000, seed: int = 0
 ) -> Figure:
-    """A figure and its 95 % percentile interval, resampling whole episodes: frames of one episode are no witnesses
-    independent of each other.
+    """Compute a figure and its 95 % percentile interval, resampling whole episodes.
+
+    Frames of one episode are not independent of each other.
 
     Args:
-        statistic: Of the episodes at the given indices; NaN where it cannot be told.
+        statistic: Of the episodes at the given indices; NaN where it is undefined.
         count: Number of episodes.
         resamples: How many draws; those without a value are left out.
         seed: The same seed gives the same interval.
-    """  # noqa: D205
+    """
     if count == 0:
         return Figure(math.nan, math.nan, math.nan)
     value = statistic(np.arange(count))
@@ -125,9 +128,7 @@ def with_interval(
 
 
 def share(count: int, total: int) -> Figure:
-    """A share of independent cases with its Wilson interval, which does not shrink to a point at 0 and 1."""
-    from robot_rl.statistics import wilson_interval
-
+    """Return a share of independent cases with its Wilson interval, which is no point at 0 and 1."""
     if total == 0:
         return Figure(math.nan, math.nan, math.nan)
     return Figure(count / total, *wilson_interval(count, total))

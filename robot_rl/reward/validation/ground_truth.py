@@ -1,4 +1,4 @@
-"""What really happened, as far as it is known: by the environment, or by a person in a file."""
+"""Ground truth of episodes, as far as it is known: from the environment, or from a file that a person wrote."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ OUTCOME = "outcome"
 """Key of an episode's metadata for how it went, in more detail than success: e.g. `near_miss`, `idle`."""
 NEAR_MISS = "near_miss"
 CLASSIFIER_SOURCE = "classifier"
-"""Name of a reward classifier as the judge of an episode: what it says is no truth."""
-_WORDS = {
+"""Reward source of an episode that a classifier rewarded; its success is no ground truth."""
+_ANSWERS = {
     "1": True,
     "true": True,
     "yes": True,
@@ -34,12 +34,12 @@ _WORDS = {
 
 @dataclass(frozen=True, eq=False)
 class GroundTruth:
-    """What is known of one episode.
+    """The ground truth of one episode.
 
     Attributes:
-        success: Whether it succeeded, None if nobody said.
-        outcome: How it went, in a word; empty if nobody said.
-        progress: Share of the task done at each observation, shape (T + 1,); None if nobody said.
+        success: Whether it succeeded; None if that is not known.
+        outcome: Short name of how it went; empty if that is not known.
+        progress: Share of the task done at each observation, shape (T + 1,); None if that is not known.
     """
 
     success: bool | None
@@ -48,10 +48,10 @@ class GroundTruth:
 
 
 def read_truth(store: EpisodeStore, *, outcomes: Path | None = None, progress: str = "") -> dict[str, GroundTruth]:
-    """What is known of each episode of a store, by id.
+    """Read the ground truth of each episode of a store, by id.
 
     Args:
-        store: The episodes; by default their metadata say whether they succeeded, unless only a classifier thinks so.
+        store: The episodes; by default their metadata hold their success, which a classifier's is not.
         outcomes: CSV file with the columns `episode_id` and `success`, and perhaps `outcome`, e.g. by a person; it
             counts instead of the metadata.
         progress: Name of an overlay whose rewards are the true progress after each step; empty for none.
@@ -76,7 +76,7 @@ def read_truth(store: EpisodeStore, *, outcomes: Path | None = None, progress: s
 
 
 def known_success(row: EpisodeSummary) -> bool | None:
-    """Whether an episode succeeded, by the environment or a person; None if only a classifier, or nobody, said so."""
+    """Return whether an episode succeeded by the environment or a person; None if only by a classifier or not known."""
     if row.metadata.get(JUDGE) == CLASSIFIER_SOURCE:
         return None
     if row.success is None and (seen := row.metadata.get(TASK_SUCCESS)) is not None:
@@ -93,12 +93,12 @@ def _from_file(path: Path, episodes: Iterable[EpisodeSummary]) -> Mapping[str, G
         raise DataError(f"{path}: cannot be read: {error}") from error
     known = {}
     for number, row in enumerate(rows, 2):
-        episode_id, word = (row.get("episode_id") or "").strip(), (row.get("success") or "").strip().lower()
+        episode_id, answer = (row.get("episode_id") or "").strip(), (row.get("success") or "").strip().lower()
         if episode_id not in ids:
             raise DataError(f"{path}:{number}: the store has no episode {episode_id!r}; expected episode_id,success")
-        if word not in _WORDS:
-            raise DataError(f"{path}:{number}: success is {word!r}; valid: {', '.join(_WORDS)}")
-        known[episode_id] = GroundTruth(_WORDS[word], (row.get(OUTCOME) or "").strip())
+        if answer not in _ANSWERS:
+            raise DataError(f"{path}:{number}: success is {answer!r}; valid: {', '.join(_ANSWERS)}")
+        known[episode_id] = GroundTruth(_ANSWERS[answer], (row.get(OUTCOME) or "").strip())
     if not known:
         raise DataError(f"{path}: holds no rows; expected lines `episode_id,success` below that heading")
     return known

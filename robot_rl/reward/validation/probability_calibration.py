@@ -1,7 +1,4 @@
-"""Turns a model's probability into one that can be believed, and chooses the threshold of a success.
-
-It knows probabilities and what was true; it does not know who judged.
-"""
+"""Calibration of probabilities (Platt 1999), and the choice of the threshold of a success."""
 
 from __future__ import annotations
 
@@ -43,11 +40,11 @@ class Calibration:
     successes: int
 
     def __call__(self, probability: np.ndarray) -> np.ndarray:
-        """Calibrated probabilities, of the shape of those given."""
+        """Return calibrated probabilities, of the shape of those given."""
         return sigmoid(self.slope * _logit(probability) + self.offset)
 
     def write(self, path: Path) -> None:
-        """Writes it to a JSON file.
+        """Write the calibration to a JSON file.
 
         Raises:
             RunDirectoryError: if that cannot be done.
@@ -56,19 +53,19 @@ class Calibration:
 
 
 def counts_as_success(probability: float, calibration: Calibration | None) -> bool:
-    """Whether a model's probability reaches the threshold; without a calibration that is 0.5."""
+    """Return whether a model's probability reaches the threshold, which is 0.5 without a calibration."""
     if calibration is None:
         return probability >= UNCALIBRATED_THRESHOLD
     return bool(calibration(np.array(probability)) >= calibration.threshold)
 
 
 def labelled_success(answer: Answer, calibration: Calibration | None) -> bool | None:
-    """Whether a label calls its episode a success; None if it has no value, which is never a success."""
+    """Return whether an answer labels its episode a success; None if it has no value, which is never a success."""
     return counts_as_success(answer.values[0], calibration) if answer.status is Status.OK else None
 
 
 def read_calibration(path: Path) -> Calibration:
-    """What `Calibration.write` wrote.
+    """Read what `Calibration.write` wrote.
 
     Raises:
         DataError: if there is none, or it is damaged.
@@ -84,7 +81,7 @@ def read_calibration(path: Path) -> Calibration:
 def calibrate(
     labels: str, episodes: tuple[str, ...], truth: np.ndarray, probability: np.ndarray, *, max_false_positives: float
 ) -> Calibration:
-    """Fits slope and offset by maximum likelihood, with Platt's smoothed targets, and chooses the threshold.
+    """Fit slope and offset by maximum likelihood, with Platt's smoothed targets, and choose the threshold.
 
     The threshold is the least one at which no more than the given share of the failures counts as a success.
 
@@ -92,7 +89,7 @@ def calibrate(
         labels: Name of the labels.
         episodes: Ids, n of them.
         truth: Whether each succeeded, shape (n,), bool.
-        probability: What the model said, shape (n,).
+        probability: From the model, shape (n,).
         max_false_positives: Share of the failures, in [0, 1).
 
     Raises:
@@ -111,13 +108,13 @@ def calibrate(
 
 
 def least_threshold(failures: np.ndarray, max_false_positives: float) -> float:
-    """The least threshold that no more than this share of the failures reaches; they have these scores."""
+    """Return the least threshold that no more than this share of the failures, by their scores, reaches."""
     allowed = int(max_false_positives * len(failures))
     return float(np.nextafter(np.sort(failures)[::-1][allowed], 2.0))  # just above the first that may not pass
 
 
 def fit_logistic(x: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Newton's method on the log-likelihood of sigmoid(slopes x + offset).
+    """Fit sigmoid(slopes x + offset) by maximum likelihood, with Newton's method.
 
     Args:
         x: Shape (n, k).
@@ -149,5 +146,5 @@ def _logit(p: np.ndarray) -> np.ndarray:
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
-    """1 / (1 + exp(-x)), without overflow."""
+    """Return 1 / (1 + exp(-x)), without overflow."""
     return 0.5 * (1.0 + np.tanh(0.5 * x))
