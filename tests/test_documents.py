@@ -14,7 +14,7 @@ from robot_rl.config.describe import list_keys
 from robot_rl.config.labelling import LabelConfig
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 ROBOT_RL = Path(sys.executable).with_name("robot-rl")
 
 
