@@ -146,13 +146,14 @@ def _view(arguments: argparse.Namespace) -> Reply:
 
             show(store, ids, out)
         else:
-            from robot_rl.viz.contact_sheet import contact_sheet, film
+            from robot_rl.viz.contact_sheet import contact_sheet
+            from robot_rl.viz.film import write_film
 
             episodes = (store.read(episode_id, rewards=arguments.rewards) for episode_id in ids)
             if out.suffix == ".png":
                 contact_sheet(list(episodes), out)
             else:
-                film(episodes, out)
+                write_film(episodes, out)
     return Reply({"episodes": ids, "out": out}, [f"{len(ids)} episodes in {out or 'the viewer'}"])
 
 

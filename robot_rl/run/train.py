@@ -59,7 +59,7 @@ from robot_rl.run.run_directory import RunDirectory
 from robot_rl.run.training_loop import CHECKPOINT_KIND, Training
 from robot_rl.system.process import stop_on_signal
 from robot_rl.system.progress import Progress
-from robot_rl.viz.video import VideoRecorder
+from robot_rl.viz.film import FilmRecorder
 
 FILM_SIZE = (240, 320)
 """Height and width of each camera's picture in a video [px]."""
@@ -254,7 +254,7 @@ def _film(
         options = replace(options, cameras=cameras, image_size=FILM_SIZE)
     try:
         env = _environment(config, options, None)
-        with contextlib.closing(env), VideoRecorder(path, 1.0 / env.spec_task.control_period, cameras) as recorder:
+        with contextlib.closing(env), FilmRecorder(path, 1.0 / env.spec_task.control_period, cameras) as recorder:
             rollout = Rollout(env, policy, perception, config.replay.history, [recorder])
             evaluate(rollout, episodes=episodes, seed=seed)
     except (RenderError, RunDirectoryError) as error:

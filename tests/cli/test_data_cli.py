@@ -16,7 +16,9 @@ from robot_rl.data.schema import Source
 from robot_rl.data.store.reward_overlays import OverlayWriter
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import DataError
-from robot_rl.viz.contact_sheet import SOURCE_COLOURS, contact_sheet, film
+from robot_rl.viz.contact_sheet import contact_sheet
+from robot_rl.viz.episode_frame import SOURCE_COLOURS
+from robot_rl.viz.film import write_film
 
 
 def data(*arguments, code=0):
@@ -143,7 +145,7 @@ def test_a_contact_sheet_shows_who_acted_and_the_reward(tmp_path):
     assert not red[:850].any()
     assert red[870:].mean() > 0.8
     with pytest.raises(DataError, match=r"has no images to film; a \.png shows actions too"):
-        film([dataclasses.replace(whole, observations=flat)], tmp_path / "s.mp4")
+        write_film([dataclasses.replace(whole, observations=flat)], tmp_path / "s.mp4")
     assert not (tmp_path / "s.mp4").exists()
 
 
