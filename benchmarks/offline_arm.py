@@ -40,7 +40,7 @@ from robot_rl.env.robot_env import RobotEnv
 from robot_rl.learn.actor import Rollout
 from robot_rl.learn.algorithms.batch import Batch
 from robot_rl.learn.algorithms.bc import clone
-from robot_rl.learn.algorithms.iql import IQL
+from robot_rl.learn.algorithms.iql import IQLTrainer
 from robot_rl.learn.algorithms.sac import SAC
 from robot_rl.learn.networks.networks import Policy, make_policy
 from robot_rl.learn.perception import Perception, make_perception
@@ -117,7 +117,7 @@ def train_iql(data: Data, episodes: list[Episode], seed: int, steps: int, config
     """IQL on these episodes."""
     memory, policy, rng = data.replay(episodes), data.policy(seed), np.random.default_rng(seed)
     sac = SAC(policy, return_range=(0.0, 1.0), config=data.config.sac)
-    iql = IQL(sac, config)
+    iql = IQLTrainer(sac, config)
     for _ in range(steps):
         sample = memory.sample(BATCH, rng, n_step=N_STEP, discount=DISCOUNT, history=HISTORY)
         iql.update(Batch._make(None if c is None else torch.from_numpy(c)[None] for c in sample))

@@ -66,7 +66,7 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 def learned(run: Path) -> dict[str, torch.Tensor]:
     """All parameters in a run's checkpoint, of what learns and of what is deployed."""
     checkpoint = load_checkpoint(run / "checkpoint.pt")
-    modules = {**checkpoint["learner"]["sac"]["modules"], "deployed": checkpoint["deployed"]["policy"]}
+    modules = {**checkpoint["learner"]["algorithm"]["modules"], "deployed": checkpoint["deployed"]["policy"]}
     return {f"{name}.{key}": value for name, module in modules.items() for key, value in module.items()}
 
 

@@ -56,6 +56,18 @@ class SACConfig:
 
 
 @dataclass(frozen=True, config=STRICT)
+class AlgorithmConfig:
+    """The algorithm that learns."""
+
+    name: str = "sac"
+    """Name in the entry point group `robot_rl.algorithms`. `sac`: soft actor-critic, pretrained by IQL where
+    `offline.steps` is set. `iql`: implicit Q-learning throughout. `bc`: behaviour cloning. All three take networks and
+    rates from `sac`. Another one comes with an installed package."""
+    options: tuple[str, ...] = ()
+    """Numbers for an algorithm from another package, each `key=value`; `sac`, `iql` and `bc` have none of them."""
+
+
+@dataclass(frozen=True, config=STRICT)
 class IQLConfig:
     """Implicit Q-learning (Kostrikov 2021): learning from recorded episodes alone, before anything is played."""
 
@@ -264,6 +276,7 @@ class TrainConfig:
     between steps; on a robot, whose control must not pause, after the episode."""
     checkpoint_interval: Positive = 1_000
     """Env steps between checkpoints."""
+    algorithm: AlgorithmConfig = Field(default_factory=AlgorithmConfig)
     offline: IQLConfig = Field(default_factory=IQLConfig)
     sac: SACConfig = Field(default_factory=SACConfig)
     replay: ReplayConfig = Field(default_factory=ReplayConfig)

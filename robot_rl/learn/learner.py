@@ -1,6 +1,7 @@
-"""Experience in, gradients out: the learner's memory, algorithm and counters.
+"""The learner: replay memory, algorithm, and the schedule of updates.
 
-It knows nothing of robots or environments: it is told observations and steps, by whoever plays, and asked to catch up.
+It receives percepts and steps from whoever plays, and makes the updates that are due for them in `catch_up`. It depends
+on no robot and no environment.
 """
 
 from __future__ import annotations
@@ -17,10 +18,9 @@ from robot_rl.data.replay.demo_mixing import DemoMixer
 from robot_rl.data.replay.percept import Percept, PerceptSpec
 from robot_rl.data.sparse_reward import success_reward
 from robot_rl.env.task import TaskSpec
-from robot_rl.errors import DivergedError
+from robot_rl.errors import CheckpointError, DivergedError
+from robot_rl.learn.algorithms.base import AlgorithmSetup, make_algorithm
 from robot_rl.learn.algorithms.batch import Batch
-from robot_rl.learn.algorithms.iql import IQL
-from robot_rl.learn.algorithms.sac import SAC
 from robot_rl.learn.engine.engine import Engine
 from robot_rl.learn.engine.hardware import check_device
 from robot_rl.learn.networks.networks import Policy, make_policy
@@ -32,15 +32,16 @@ EXAMPLES = 512
 
 
 class Learner:
-    """Replay, RLPD mixing and SAC, with an update-to-data ratio that holds.
+    """Replay, RLPD mixing and the configured algorithm, with an update-to-data ratio that holds.
 
     Args:
-        task: The task's facts: action size, gripper, return range.
-        percepts: What it is told of observations.
-        config: The run's configuration.
+        task: Facts of the task: action size, gripper, return range.
+        percepts: Format of the percepts that it receives.
+        config: Configuration of the run.
 
     Raises:
-        ConfigError: if the device is not there.
+        ConfigError: if the device is missing, or the settings contradict each other.
+        UnknownNameError: if there is no such algorithm.
     """
 
     def __init__(self, task: TaskSpec, percepts: PerceptSpec, config: TrainConfig) -> None:
@@ -50,41 +51,43 @@ class Learner:
         rows, shaped = max(2, config.demonstrations * (task.max_steps + 1)), percepts.potential > 0
         self.demos = ReplayBuffer(rows, *sizes, shaped=shaped)
         self.online = ReplayBuffer(config.replay.capacity, *sizes, shaped=shaped)
-        self._mixer = DemoMixer(self.demos, self.online, config.replay, config.sac.n_step, config.sac.discount)
         self._rng = np.random.default_rng((config.seed, 0))
         generator = torch.Generator(config.device).manual_seed(config.seed)
-        policy = make_policy(task, percepts, config, generator)
         low, high = task.return_range
-        self.sac = SAC(policy, return_range=(low - percepts.potential, high), config=config.sac)  # Q' = Q - Phi
-        self._engine = Engine(self.sac, config.engine)
+        self.algorithm = make_algorithm(
+            AlgorithmSetup(
+                policy=make_policy(task, percepts, config, generator),
+                return_range=(low - percepts.potential, high),  # Q' = Q - Phi
+                config=config,
+            )
+        )
+        window = self.algorithm.n_step, self.algorithm.discount
+        self._mixer = DemoMixer(self.demos, self.online, config.replay, *window)
+        self._engine = Engine(self.algorithm, config.engine)
         self._success_reward = task.return_range[1]
         self.env_steps = 0
         """Online steps received."""
+        self.updates = 0
+        """Updates so far: minibatches that the algorithm was given online."""
         self.offline_updates = 0
-        """Critic updates on the demonstrations alone, before the first online step."""
-        self._offline: IQL | None = None
+        """Updates on the demonstrations alone, before the first online step."""
         self._logs: list[dict[str, torch.Tensor]] = []
 
     @property
     def policy(self) -> Policy:
         """The policy that acts; it is the learner's own, so it is always the newest."""
-        return self.sac.policy
-
-    @property
-    def updates(self) -> int:
-        """Critic updates so far."""
-        return self.sac.critic_updates
+        return self.algorithm.policy
 
     @property
     def update_to_data(self) -> float:
-        """Critic updates per online step since learning started, as measured."""
+        """Updates per online step since learning started, as measured."""
         learning = self.env_steps - self._config.warmup_steps
         return self.updates / learning if learning > 0 else 0.0
 
-    # What the learner is told.
+    # Input.
 
     def begin(self, percept: Percept, episode_id: str = "") -> None:
-        """An online episode started."""
+        """Start an online episode."""
         self.online.begin(percept, episode_id)
 
     def append(
@@ -98,120 +101,136 @@ class Learner:
         *,
         undecided: bool = False,
     ) -> None:
-        """An online step was taken; see `ReplayBuffer.append`."""
+        """Receive an online step; see `ReplayBuffer.append`."""
         undecided = undecided and self._config.reward.unlabelled == "masked"
         self.online.append(action, reward, terminated, truncated, source, next_percept, undecided=undecided)
         self.env_steps += 1
-        self._offline = None  # its state value is of no use any more
 
     def judge(self, episode_id: str, success: bool, since: int = 0) -> None:
-        """A label says whether an online episode succeeded; one that was forgotten needs no judgement."""
+        """Receive the label of an online episode; one that replay has dropped is ignored."""
         reward = success_reward(success, self._success_reward)
         self.online.decide(episode_id, reward, success, since if success else 0)
 
-    # What the learner does.
+    # Updates.
 
-    def learn_offline(self, updates: int) -> dict[str, float]:
-        """Makes so many updates on the demonstrations alone, by IQL; returns mean logs.
+    def pretrain(self, updates: int) -> dict[str, float]:
+        """Make updates on the demonstrations alone, before the first online step.
+
+        Args:
+            updates: Number of minibatches.
+
+        Returns:
+            Mean logs.
 
         Raises:
-            ConfigError: if the policy is one that IQL does not train.
+            ConfigError: if the algorithm does not learn from demonstrations alone.
             DataError: if there are no demonstrations.
             DivergedError: if a loss is not finite.
         """
-        if self._offline is None:
+        if self.offline_updates == 0:
             self._standardise()
-            self._offline = IQL(self.sac, self._config.offline)
         rows = []
         for done in range(0, updates, self._config.update_to_data):
             count = min(self._config.update_to_data, updates - done)
-            rows.append(self._offline.update(self._batch(count)))
+            rows.append(self.algorithm.pretrain(self._batch(count)))
             self._check_finite(rows[-1])
             self.offline_updates += count
         if self.offline_updates >= self._config.offline.steps:
-            self._offline.conclude()
+            self.algorithm.end_pretraining()
         return _means(rows)
 
     def catch_up(self) -> dict[str, float] | None:
-        """Makes the updates that are owed for the steps received; every `LOG_INTERVAL` calls returns mean logs.
+        """Make the updates that are due for the steps received; return mean logs every `LOG_INTERVAL` calls.
 
         Raises:
             DivergedError: if a loss is not finite.
         """
-        owed = (self.env_steps - self._config.warmup_steps) * self._config.update_to_data - self.updates
+        due = (self.env_steps - self._config.warmup_steps) * self._config.update_to_data - self.updates
         logs = None
-        for _ in range(owed // self._config.update_to_data):
+        for _ in range(due // self._config.update_to_data):
             logs = self._update() or logs
         return logs
 
     def _update(self) -> dict[str, float] | None:
-        """One call of the algorithm: the critic updates of one env step, then one of actor and temperature."""
+        """Call the algorithm once, with the minibatches of one env step."""
         if self.updates == 0 and self.offline_updates == 0:
             self._standardise()
-        logs = self._engine.update(self._batch(self._config.update_to_data))
+        count = self._config.update_to_data
+        logs = self._engine.update(self._batch(count))
+        self.updates += count
         self._check_finite(logs)
         self._logs.append(logs)
         if len(self._logs) < LOG_INTERVAL:
             return None
-        return self._take_logs()
+        means = _means(self._logs)
+        self._logs.clear()
+        return means
 
     def _batch(self, minibatches: int) -> Batch:
-        """Minibatches on the learner's device."""
+        """Sample minibatches onto the learner's device."""
         sample = self._mixer.sample(minibatches, self._rng)
         device = self._config.device
         return Batch._make(None if column is None else torch.as_tensor(column).to(device) for column in sample)
 
     def _standardise(self) -> None:
-        """Shows the head what images look like."""
+        """Set the standardisation of the head by sampled images."""
         size = self._config.replay.batch_size
         examples = self._batch(-(-EXAMPLES // size)).images
         if examples is not None:
             self.policy.head.standardise(examples.flatten(0, 1))
 
-    def _take_logs(self) -> dict[str, float]:
-        logs = _means(self._logs)
-        self._logs.clear()
-        return logs
-
     def _check_finite(self, logs: Mapping[str, torch.Tensor]) -> None:
-        """At every call, so that no checkpoint is ever written after learning went astray."""
+        """Check every call, so that no checkpoint is ever written after learning has diverged."""
         if torch.stack(list(logs.values())).isfinite().all():
             return
         bad = sorted(name for name, value in logs.items() if not value.isfinite())
         raise DivergedError(
-            f"{', '.join(bad)} left the finite numbers after {self.updates} critic updates; "
-            "lower sac.learning_rate, or keep sac.clamp_targets on"
+            f"{', '.join(bad)} left the finite numbers after {self.updates} online and {self.offline_updates} offline "
+            "updates; lower sac.learning_rate, or keep sac.clamp_targets on"
         )
 
     # Checkpoints.
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the next update depends on."""
+        """Return all that the next update depends on."""
         return {
-            "sac": self.sac.state_dict(),
+            "algorithm_name": self._config.algorithm.name,
+            "algorithm": self.algorithm.state_dict(),
             "online": self.online.state_dict(),
             "demos": self.demos.state_dict(),
             "rng": self._rng.bit_generator.state,
             "env_steps": self.env_steps,
+            "updates": self.updates,
             "offline_updates": self.offline_updates,
-            "offline": self._offline.state_dict() if self._offline is not None else None,
             "logs": [dict(row) for row in self._logs],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from what `state_dict` gave; the next update is then the same, bit for bit on a CPU."""
-        self.offline_updates = int(state.get("offline_updates", 0))  # of before there were any
-        self._offline = None
-        if (offline := state.get("offline")) is not None:
-            self._offline = IQL(self.sac, self._config.offline)
-            self._offline.load_state_dict(offline)
-        self.sac.load_state_dict(state["sac"])
+        """Continue from what `state_dict` returned; the next update is then the same, bit for bit on a CPU.
+
+        Raises:
+            CheckpointError: if it is the state of another algorithm, or of networks of other sizes.
+        """
+        state = _without_sac_keys(state) if "sac" in state else state
+        mine, saved = self._config.algorithm.name, state["algorithm_name"]
+        if saved != mine:
+            raise CheckpointError(f"the checkpoint is of algorithm {saved}, this run has algorithm.name={mine}")
+        self.algorithm.load_state_dict(state["algorithm"])
         self.online.load_state_dict(state["online"])
         self.demos.load_state_dict(state["demos"])
         self._rng.bit_generator.state = state["rng"]
-        self.env_steps = int(state["env_steps"])
+        self.env_steps, self.updates = int(state["env_steps"]), int(state["updates"])
+        self.offline_updates = int(state["offline_updates"])
         self._logs = [dict(row) for row in state["logs"]]
         self._engine.restart()
+
+
+def _without_sac_keys(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert a state of the time when SAC was the only algorithm, and its counter the learner's."""
+    rest = {key: value for key, value in state.items() if key not in ("sac", "offline")}
+    algorithm = {**state["sac"], "pretraining": state.get("offline")}
+    converted = {"algorithm_name": "sac", "algorithm": algorithm, "updates": algorithm["critic_updates"]}
+    return {"offline_updates": 0, **rest, **converted}
 
 
 def _means(rows: Sequence[Mapping[str, torch.Tensor]]) -> dict[str, float]:

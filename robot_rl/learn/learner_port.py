@@ -35,7 +35,7 @@ class LearnerPort(Protocol):
         """Critic updates on the demonstrations alone, before the first online step."""
         ...
 
-    def learn_offline(self, updates: int) -> dict[str, float]:
+    def pretrain(self, updates: int) -> dict[str, float]:
         """Makes so many updates on the demonstrations alone, and waits for them; returns mean logs."""
         ...
 

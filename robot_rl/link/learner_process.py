@@ -24,10 +24,10 @@ from robot_rl.link.messages import (
     Failure,
     Hello,
     Judged,
-    LearnOffline,
     Logs,
     Message,
     Parameters,
+    Pretrain,
     Progress,
     Ready,
     Start,
@@ -110,8 +110,8 @@ class LearnerServer:
                 self._learner.begin(Percept(message.row, message.images, message.potential), message.episode_id)
             case StepTaken():
                 self._learn_from(message)
-            case LearnOffline():
-                self._connection.send(Logs(values=self._learner.learn_offline(message.updates)))
+            case Pretrain():
+                self._connection.send(Logs(values=self._learner.pretrain(message.updates)))
                 self._publish()
                 self._say_progress()
             case Judged():

@@ -3,7 +3,7 @@
 On the wire a message is msgpack of [protocol version, kind, fields]. An array is an extension: dtype, shape, bytes.
 Whatever does not fit is refused with a `LinkError` that says what was wrong, by the sender as well as by the receiver.
 
-    actor -> learner   Hello, Demonstration, LearnOffline, Start, StepTaken, Judged, StateRequest, StatePart (to load),
+    actor -> learner   Hello, Demonstration, Pretrain, Start, StepTaken, Judged, StateRequest, StatePart (to load),
                        Stop
     learner -> actor   Ready, Parameters, Progress, Logs, StatePart (as requested), Failure
 """
@@ -92,7 +92,7 @@ class Demonstration:
 
 
 @dataclass(frozen=True, eq=False, config=_STRICT)
-class LearnOffline:
+class Pretrain:
     """Updates shall be made on the demonstrations alone. `Logs`, `Parameters` and `Progress` are the answer.
 
     Attributes:
@@ -242,7 +242,7 @@ Message = (
     Hello
     | Ready
     | Demonstration
-    | LearnOffline
+    | Pretrain
     | Start
     | StepTaken
     | Judged

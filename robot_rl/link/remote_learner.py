@@ -20,7 +20,7 @@ from robot_rl.learn.perception import Perception
 from robot_rl.link.handshake import Agreement
 from robot_rl.link.inbox import SILENCE_LIMIT, Inbox
 from robot_rl.link.learner_child import LearnerProcess
-from robot_rl.link.messages import Demonstration, Judged, LearnOffline, Message, Start, StateRequest, StepTaken, Stop
+from robot_rl.link.messages import Demonstration, Judged, Message, Pretrain, Start, StateRequest, StepTaken, Stop
 from robot_rl.link.peer import LearnerPeer
 from robot_rl.link.socket import PeerGoneError
 from robot_rl.link.state_transfer import cut
@@ -47,7 +47,7 @@ class _Since:
 class RemoteLearner:
     """A `LearnerPort` whose learner works in another process, side by side with the actor.
 
-    Nothing but `learn_offline`, `catch_up`, `state_dict` and `load_state_dict` ever waits. `catch_up` is called between
+    Nothing but `pretrain`, `catch_up`, `state_dict` and `load_state_dict` ever waits. `catch_up` is called between
     two steps: it takes over the newest parameters, and waits while the actor is more than `max_lead_steps` ahead of the
     learner. On a clock that goes on meanwhile (`wait_between_steps` is false) it waits between episodes only, because
     an arm must not be left without commands. The learner never runs ahead: it makes the updates that each step is
@@ -176,10 +176,10 @@ class RemoteLearner:
 
     # What the learner says.
 
-    def learn_offline(self, updates: int) -> dict[str, float]:
+    def pretrain(self, updates: int) -> dict[str, float]:
         """Has so many updates made on the demonstrations alone, and takes over the parameters; returns mean logs."""
         wanted = self.offline_updates + updates
-        self._post(LearnOffline(updates=updates))
+        self._post(Pretrain(updates=updates))
         self._wait_until(lambda: self.offline_updates >= wanted, "learning from the demonstrations")
         self._take_parameters()
         return self._inbox.take_logs() or {}

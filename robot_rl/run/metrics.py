@@ -16,7 +16,7 @@ from robot_rl.system.atomic_file import to_json, write_atomically, writing
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "demonstrations": ("episodes", "success_rate", "cycle_time_s"),
-    "offline": ("offline_updates", "value_loss", "critic_loss", "actor_loss"),  # `env_step` counts up to 0
+    "offline": ("offline_updates",),  # `env_step` counts up to 0
     "episode": (
         "episode",  # number of the online episode, from 0
         "return",
@@ -32,7 +32,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
         "wall_s",  # since the run was started
     ),
     "label": ("episode_id", "status", "value", "success", "truth", "lag_s", "cost", "alarms"),
-    "update": ("updates", "critic_loss", "q_mean", "steps_per_s", "updates_per_s", "utd"),
+    "update": ("updates", "steps_per_s", "updates_per_s", "utd"),  # and the logs of the algorithm
     "curve": ("episodes", "success_rate", "cycle_time_s"),  # a short evaluation while training
     "evaluation": ("episodes", "success_rate", "cycle_time_s"),
 }

@@ -155,9 +155,7 @@ def train(
             elif site.person is not None and site.person.leads:
                 stack.enter_context(interventions_drawn(path))
             with stop_on_signal(lambda: _stop(training, progress)):
-                finished = (
-                    (bool(checkpoint) or training.demonstrate()) and training.learn_offline() and training.learn()
-                )
+                finished = (bool(checkpoint) or training.demonstrate()) and training.pretrain() and training.learn()
         if not finished or training.stop_requested:
             raise InterruptedRunError(
                 f"stopped after {len(store)} episodes and {training.env_steps} of {config.env_steps} env steps, "

@@ -138,13 +138,13 @@ class Training:
         self._progress.restart()
         return True
 
-    def learn_offline(self) -> bool:
+    def pretrain(self) -> bool:
         """Learns from the demonstrations alone, as long as configured; True when that is done, False when stopped."""
         total, learner = self._config.offline.steps, self._learner
         if learner.offline_updates >= total or self.env_steps:
             return True
         while learner.offline_updates < total and not self.stop_requested:
-            logs = learner.learn_offline(min(OFFLINE_CALL, total - learner.offline_updates))
+            logs = learner.pretrain(min(OFFLINE_CALL, total - learner.offline_updates))
             done = learner.offline_updates
             self._metrics.write("offline", done - total, {"offline_updates": done, **logs})
             self._progress.update(0, offline=f"{learner.offline_updates}/{total}")
@@ -308,9 +308,12 @@ class Training:
         }
         counts = {"updates": self._learner.updates, "utd": self._learner.update_to_data}
         self._metrics.write("update", self.env_steps, {**counts, **rates, **logs})
-        bound = self._env.spec_task.return_range[1]
+        bound = self._env.spec_task.return_range[1] if "q_mean" in logs else None
         self._progress.update(
-            self.env_steps, updates_per_s=rates["updates_per_s"], q_mean=logs["q_mean"], q_bound=bound
+            self.env_steps,
+            updates_per_s=rates["updates_per_s"],
+            q_mean=logs.get("q_mean"),
+            q_bound=bound if "q_mean" in logs else None,
         )
 
     def _record_curve_point(self) -> None:

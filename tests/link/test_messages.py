@@ -18,9 +18,9 @@ from robot_rl.link.messages import (
     Failure,
     Hello,
     Judged,
-    LearnOffline,
     Logs,
     Parameters,
+    Pretrain,
     Progress,
     Ready,
     Start,
@@ -49,7 +49,7 @@ ONE_OF_EACH = st.one_of(
     st.builds(
         Demonstration, rows=ARRAYS, action=ARRAYS, reward=ARRAYS, terminated=ARRAYS, truncated=ARRAYS, source=ARRAYS
     ),
-    st.builds(LearnOffline, updates=st.integers(1, 2**63 - 1)),
+    st.builds(Pretrain, updates=st.integers(1, 2**63 - 1)),
     st.builds(Start, row=ARRAYS, episode_id=st.text()),
     st.builds(
         StepTaken,
@@ -112,7 +112,7 @@ def test_a_message_comes_out_as_it_went_in(message):
 
 def test_each_kind_is_tried():
     assert {cls.__name__ for cls in (type(STEP), Hello, Ready, Demonstration, Start, Parameters, Progress)} | {
-        cls.__name__ for cls in (LearnOffline, Judged, Logs, StateRequest, StatePart, Stop, Failure)
+        cls.__name__ for cls in (Pretrain, Judged, Logs, StateRequest, StatePart, Stop, Failure)
     } == set(KINDS)
 
 

@@ -180,7 +180,7 @@ def test_potentials_arrive_and_both_learn_the_same_of_them(trained, one_thread):
     assert_same(state, local.state_dict())
     assert state["online"]["potential"][:3] == pytest.approx([0.0, 0.01 / 4, 0.03 / 9])
     assert state["demos"]["potential"][11:14] == pytest.approx([0.1, 0.21 / 4, 0.33 / 9])
-    assert state["sac"]["critic_updates"] == 3 * (27 - CONFIG.warmup_steps)
+    assert state["updates"] == 3 * (27 - CONFIG.warmup_steps)
 
 
 def test_offline_it_learns_the_same_too_also_from_a_state_in_the_middle(one_thread):
@@ -188,13 +188,13 @@ def test_offline_it_learns_the_same_too_also_from_a_state_in_the_middle(one_thre
     with start() as remote, start() as other:
         for learner in (remote, local):
             demonstrate(learner)
-            logs = learner.learn_offline(7)
+            logs = learner.pretrain(7)
             assert learner.offline_updates == 7
             assert logs.keys() >= {"value_loss", "critic_loss", "actor_loss"}
         other.load_state_dict(remote.state_dict())
         assert other.offline_updates == 7
         for learner in (remote, local, other):
-            learner.learn_offline(5)
+            learner.pretrain(5)
             take_steps(learner, 0, 17)
         assert_same(remote.state_dict(), local.state_dict())
         assert_same(other.state_dict(), local.state_dict())
@@ -218,7 +218,7 @@ def test_the_update_to_data_ratio_holds(trained):
 
 
 def test_the_actor_starts_and_ends_with_the_policy_of_the_learner(trained, one_thread):
-    learned = trained["state"]["sac"]["modules"]["policy"]
+    learned = trained["state"]["algorithm"]["modules"]["policy"]
     assert all(torch.equal(trained["policy"][name], learned[name]) for name in learned)
     fresh = LocalLearner(TASK, Perception(SPECS), CONFIG).policy.policy_state()
     assert all(torch.equal(trained["first"][name], fresh[name]) for name in fresh)

@@ -62,7 +62,7 @@ def test_it_learns_without_playing_and_repeats(run, demos, tmp_path):
     assert [row["offline_updates"] for row in rows] == [200, 400, 500]
     assert rows[-1]["actor_loss"] < rows[0]["actor_loss"]
     state = load_checkpoint(path / "checkpoint.pt", kind="training")
-    deployed, modules = state["deployed"]["policy"], state["learner"]["sac"]["modules"]
+    deployed, modules = state["deployed"]["policy"], state["learner"]["algorithm"]["modules"]
     learning = {value.numpy().tobytes() for module in modules.values() for value in module.values()}
     assert all(value.numpy().tobytes() in learning for value in deployed.values()), "it is deployed as it was left"
     train(CONFIG, tmp_path / "again", resume=False, demos=demos)

@@ -1,10 +1,13 @@
-"""What one learner call is fed."""
+"""The input of one call of an algorithm: minibatches of transitions."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from torch import Tensor
+
+from robot_rl.errors import SpecError
+from robot_rl.learn.networks.networks import Policy
 
 
 class Batch(NamedTuple):
@@ -16,10 +19,10 @@ class Batch(NamedTuple):
         reward: Discounted sum over the m <= n steps of the window, sum_k gamma^k r_{t+k}; shape (N, B).
         discount: gamma^m, or 0 where the window ended in termination; shape (N, B).
         next_observation: What the window's last step led to, shape (N, B, state).
-        images: What networks see at step t, shape (N, B, *view_shape); None where they do not see.
-        next_images: What they see after the window's last step.
+        images: Images of step t as the networks take them, shape (N, B, *view_shape); None for a policy without images.
+        next_images: Those after the window's last step.
         to_goal: How far the tcp's pose is from where the episode succeeded, scaled as in the state, shape (N, B, pose);
-            NaN where it did not. None where nobody asks for it.
+            NaN where it did not. None where it is not used.
     """
 
     observation: Tensor
@@ -32,5 +35,22 @@ class Batch(NamedTuple):
     to_goal: Tensor | None = None
 
     def minibatch(self, n: int) -> Batch:
-        """The n-th minibatch, without the leading N."""
+        """Return the n-th minibatch, without the leading N."""
         return Batch._make(None if column is None else column[n] for column in self)
+
+
+def check_batch(batch: Batch, policy: Policy) -> None:
+    """Check that the shapes of a batch fit a policy.
+
+    Raises:
+        SpecError: naming the column, its shape and the expected one.
+    """
+    shape = tuple(batch.reward.shape)
+    if len(shape) != 2 or 0 in shape:
+        raise SpecError(f"batch.reward: shape {shape}, expected (N, B), neither of them 0")
+    for name, end in (("action", (policy.action_size,)), ("discount", ())):
+        value = getattr(batch, name)
+        if tuple(value.shape) != (*shape, *end):
+            raise SpecError(f"batch.{name}: shape {tuple(value.shape)}, expected (N, B) = {shape} and {end}")
+    policy.head.check(shape, batch.observation, batch.images)
+    policy.head.check(shape, batch.next_observation, batch.next_images)

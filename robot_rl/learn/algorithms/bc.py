@@ -1,22 +1,112 @@
-"""Behaviour cloning: the baseline that imitates the demonstrations, and nothing else."""
+"""Behaviour cloning: a policy that imitates demonstrations and interventions.
+
+`BehaviourCloning` is the algorithm of a run; `clone` trains a policy on a fixed data set with early stopping.
+"""
 
 from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, mse_loss
 
-from robot_rl.errors import DataError, DivergedError
-from robot_rl.learn.algorithms.losses import gripper_index
+from robot_rl.errors import CheckpointError, ConfigError, DataError, DivergedError
+from robot_rl.learn.algorithms.adam import Adam
+from robot_rl.learn.algorithms.base import Algorithm, AlgorithmSetup
+from robot_rl.learn.algorithms.batch import Batch, check_batch
+from robot_rl.learn.algorithms.losses import gripper_index, mean_of
 from robot_rl.learn.networks.networks import Policy
 
 CHECKS = 50
 """How often the validation loss is measured, in equal parts of the run."""
+STATE_FORMAT = 1
+"""Of the state of `BehaviourCloning`."""
+
+
+class BehaviourCloning(Algorithm):
+    """Imitates every action that it is given: online this is learning from interventions (Kelly 2019, HG-DAgger).
+
+    Args:
+        policy: The policy that is trained, on its device.
+        learning_rate: Of Adam.
+    """
+
+    capturable = True
+    n_step, discount = 1, 1.0  # of what follows nothing is used
+
+    def __init__(self, policy: Policy, learning_rate: float) -> None:
+        self.policy = policy
+        self._optimizer = Adam(policy.parameters(), learning_rate)
+
+    def update(self, batch: Batch) -> dict[str, Tensor]:
+        """Make one step down `cloning_loss` on each minibatch.
+
+        Returns:
+            The mean over the minibatches of `cloning_loss`.
+
+        Raises:
+            SpecError: if the batch does not fit the networks.
+        """
+        check_batch(batch, self.policy)
+        rows = []
+        for n in range(len(batch.reward)):
+            part = batch.minibatch(n)
+            loss = cloning_loss(self.policy, part.observation, part.action, part.images)
+            # The part of a head that estimates the way to the goal has no part in it.
+            self._optimizer.minimize(loss, allow_unused=True)
+            rows.append(loss)
+        return {"cloning_loss": mean_of(rows)}
+
+    def pretrain(self, batch: Batch) -> dict[str, Tensor]:
+        """Make one step on each minibatch, as `update`."""
+        return self.update(batch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return a copy of all that the next update depends on."""
+        state = {
+            "format": STATE_FORMAT,
+            "modules": {"policy": self.policy.state_dict()},
+            "optimizer": self._optimizer.state_dict(),
+            "generator": self.policy.generator.get_state(),
+        }
+        return copy.deepcopy(state)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from what `state_dict` returned.
+
+        Raises:
+            CheckpointError: if the state has another format or other sizes.
+        """
+        if state.get("format") != STATE_FORMAT:
+            raise CheckpointError(f"cloning state has format {state.get('format')}, this program reads {STATE_FORMAT}")
+        try:
+            self.policy.load_state_dict(state["modules"]["policy"])
+            self._optimizer.load_state_dict(state["optimizer"])
+            self.policy.generator.set_state(state["generator"].cpu())
+        except (KeyError, RuntimeError, ValueError) as error:
+            raise CheckpointError(f"this state belongs to another learner: {error}") from error
+
+
+def make_bc(setup: AlgorithmSetup) -> BehaviourCloning:
+    """Make behaviour cloning with `sac.learning_rate`.
+
+    Raises:
+        ConfigError: if it would imitate its own actions.
+    """
+    setup.options()  # it has none
+    config = setup.config
+    if config.env_steps and config.replay.demo_fraction < 1:
+        raise ConfigError(
+            f"algorithm.name=bc imitates all that it is given, and with replay.demo_fraction="
+            f"{config.replay.demo_fraction:g} that includes its own actions; set replay.demo_fraction=1, or env_steps=0"
+        )
+    return BehaviourCloning(setup.policy, config.sac.learning_rate)
 
 
 @dataclass(frozen=True)
@@ -49,7 +139,7 @@ def clone(
     seed: int,
     validation_fraction: float = 0.2,
 ) -> CloningInfo:
-    """Trains `policy` to act as demonstrated, and stops early: it keeps the parameters of least validation loss.
+    """Train `policy` to act as demonstrated, and stop early: keep the parameters of least validation loss.
 
     The loss is the mean squared error of tanh(mean) on the continuous actions, plus the cross-entropy over the
     gripper's three actions. The standard deviation is not trained: let the policy act with `deterministic=True`.
@@ -59,7 +149,7 @@ def clone(
         observation: State, scaled and stacked, shape (M, state).
         action: In [-1, 1], shape (M, act).
         images: Features of K crops of each frame, shape (M, K, cameras, channels, rows, columns), of which it trains on
-            random ones; None for a policy that does not see.
+            random ones; None for a policy without images.
         episode: Which episode a row belongs to, shape (M,); whole episodes are held out.
         steps: Gradient steps.
         batch_size: Rows per step, drawn with replacement.
@@ -112,7 +202,7 @@ def clone(
 
 
 def cloning_loss(policy: Policy, observation: Tensor, action: Tensor, images: Tensor | None = None) -> Tensor:
-    """Mean squared error of tanh(mean), plus the mean over gripper critics of their cross-entropy; a scalar.
+    """Return the mean squared error of tanh(mean), plus the mean cross-entropy of the gripper critics; a scalar.
 
     The gripper critics' values serve as logits here, so that `Policy.act` picks the most likely action.
     """
@@ -126,13 +216,13 @@ def cloning_loss(policy: Policy, observation: Tensor, action: Tensor, images: Te
 
 @torch.no_grad()
 def _evaluate(policy: Policy, rows: Tensor, observation: Tensor, action: Tensor, images: Tensor | None) -> float:
-    """The loss on these rows, with crops that are not shifted."""
+    """Compute the loss on these rows, with crops that are not shifted."""
     seen = images[rows, 0] if images is not None else None
     return float(cloning_loss(policy, observation[rows], action[rows], seen))
 
 
 def _random_crops(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Of (B, K, cameras, ...) one crop for each camera, (B, cameras, ...)."""
+    """Draw one crop for each camera: (B, K, cameras, ...) -> (B, cameras, ...)."""
     count, crops, cameras = images.shape[:3]
     device = images.device
     chosen = torch.randint(crops, (count, cameras), generator=generator, device=device)
@@ -140,7 +230,7 @@ def _random_crops(images: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def _split(episode: np.ndarray, fraction: float, seed: int) -> tuple[Tensor, Tensor, int]:
-    """Rows to train on, rows to validate on, and the number of episodes held out."""
+    """Return the rows to train on, the rows to validate on, and the number of episodes held out."""
     names = np.unique(episode)
     held_out = max(1, round(fraction * len(names))) if fraction > 0 else 0
     if held_out >= len(names):

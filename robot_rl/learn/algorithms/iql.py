@@ -1,7 +1,7 @@
-"""Implicit Q-learning (Kostrikov 2021): learning from recorded episodes, with networks that SAC goes on with online.
+"""Implicit Q-learning (Kostrikov 2021): learning from recorded episodes, alone or as the pretraining of SAC.
 
-It never asks the critics about an action that was not recorded, so that it needs no pessimism. One and the same policy
-succeeds half of the time after one update and never after the next, so what comes of it is a mean.
+It evaluates the critics only at recorded actions, so that it needs no pessimism. One and the same policy succeeds half
+of the time after one update and never after the next, so that its result is a mean over the newest updates.
 """
 
 from __future__ import annotations
@@ -13,44 +13,48 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from robot_rl.config.components import IQLConfig
-from robot_rl.errors import ConfigError
+from robot_rl.config.components import IQLConfig, SACConfig
+from robot_rl.errors import CheckpointError, ConfigError
 from robot_rl.learn.algorithms import losses
+from robot_rl.learn.algorithms.actor_critic import ActorCritic
 from robot_rl.learn.algorithms.adam import Adam
-from robot_rl.learn.algorithms.batch import Batch
-from robot_rl.learn.algorithms.sac import SAC
-from robot_rl.learn.networks.networks import StackedMLP
+from robot_rl.learn.algorithms.base import Algorithm, AlgorithmSetup
+from robot_rl.learn.algorithms.batch import Batch, check_batch
+from robot_rl.learn.networks.networks import Policy, StackedMLP
 from robot_rl.learn.networks.policy_average import newest_weight
 
+STATE_FORMAT = 1
+"""Of the state of `IQL`."""
 
-class IQL:
-    """Trains policy, head and critics of a `SAC`, which can then go on online; only the state value is its own.
+
+class IQLTrainer:
+    """The updates of implicit Q-learning on given networks; only the state value and the optimizers are its own.
 
     Args:
-        sac: Whose networks are trained. Its optimizers stay fresh for what it will do.
+        networks: Policy, head and critics that are trained, e.g. those of a `SAC` that goes on with them.
         config: Hyper-parameters.
 
     Raises:
         ConfigError: if the policy has a gripper.
     """
 
-    def __init__(self, sac: SAC, config: IQLConfig) -> None:
-        policy = sac.policy
+    def __init__(self, networks: ActorCritic, config: IQLConfig) -> None:
+        policy = networks.policy
         if policy.gripper is not None:
             raise ConfigError("IQL does not learn a gripper's actions yet; choose a task without one")
-        self.config, self._sac, self._policy = config, sac, policy
-        self.value = StackedMLP(1, policy.head.size, sac.config.hidden_sizes, 1, sac.generator)
-        rate = sac.config.learning_rate
+        self.config, self._networks, self._policy = config, networks, policy
+        self.value = StackedMLP(1, policy.head.size, networks.config.hidden_sizes, 1, networks.generator)
+        rate = networks.config.learning_rate
         self._optimizers = {
             "value": Adam(self.value.parameters(), rate),
-            "critic": Adam([*sac.critic.parameters(), *policy.head.parameters()], rate),
+            "critic": Adam([*networks.critic.parameters(), *policy.head.parameters()], rate),
             "actor": Adam(policy.actor.parameters(), rate),
         }
         self._actor_mean = [parameter.detach().clone() for parameter in policy.actor.parameters()]
         self._updates = 0
 
     def update(self, batch: Batch) -> dict[str, Tensor]:
-        """One update of value, critics and policy on each of the N minibatches.
+        """Make one update of value, critics and policy on each of the N minibatches.
 
         Returns:
             Detached scalars, means over the minibatches: `value_loss`, `critic_loss`, `actor_loss`, `v_mean`,
@@ -64,7 +68,7 @@ class IQL:
 
     @torch.no_grad()
     def conclude(self) -> None:
-        """Makes the policy the mean of what it was lately, by which it is judged and with which it goes on."""
+        """Set the policy to its mean over the newest updates, with which it is evaluated and goes on."""
         for parameter, mean in zip(self._policy.actor.parameters(), self._actor_mean, strict=True):
             parameter.copy_(mean)
 
@@ -75,13 +79,13 @@ class IQL:
         torch._foreach_lerp_(self._actor_mean, list(self._policy.actor.parameters()), weight)
 
     def state_dict(self) -> dict[str, Any]:
-        """A copy of everything that the next update depends on, but for the `SAC`."""
+        """Return a copy of all that the next update depends on, but for the networks."""
         optimizers = {name: optimizer.state_dict() for name, optimizer in self._optimizers.items()}
         mean = {"actor_mean": self._actor_mean, "updates": self._updates}
         return copy.deepcopy({"value": self.value.state_dict(), "optimizers": optimizers, **mean})
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from what `state_dict` gave."""
+        """Continue from what `state_dict` returned."""
         self.value.load_state_dict(state["value"])
         self._actor_mean = [mean.clone() for mean in state["actor_mean"]]
         self._updates = int(state["updates"])
@@ -89,12 +93,12 @@ class IQL:
             optimizer.load_state_dict(state["optimizers"][name])
 
     def _update(self, batch: Batch) -> dict[str, Tensor]:
-        sac, policy, config = self._sac, self._policy, self.config
+        networks, policy, config = self._networks, self._policy, self.config
         latent = policy.head(batch.observation, batch.images)
         seen = latent.detach()
         with torch.no_grad():  # min_i Q'_i(s, a) and V(s')
-            outputs = sac.critic_target(policy.head.with_action(seen, batch.action))
-            values = sac.critic_outputs.value(outputs).amin(0)
+            outputs = networks.critic_target(policy.head.with_action(seen, batch.action))
+            values = networks.critic_outputs.value(outputs).amin(0)
             next_latent = policy.head(batch.next_observation, batch.next_images)
             next_value = self.value(next_latent)[0].squeeze(-1)
 
@@ -111,10 +115,12 @@ class IQL:
 
         # L_Q = sum_i mean_b l(Q_i(s, a), r + gamma V(s')), l the squared error unless SAC's critics are histograms
         target = batch.reward + batch.discount * next_value
-        critic_loss = sac.critic_outputs.loss(sac.critic(policy.head.with_action(latent, batch.action)), target)
-        # What a head knows of the way to the goal is not trained here.
+        critic_loss = networks.critic_outputs.loss(
+            networks.critic(policy.head.with_action(latent, batch.action)), target
+        )
+        # The part of a head that estimates the way to the goal is not trained here.
         self._optimizers["critic"].minimize(critic_loss, allow_unused=True)
-        sac.track()
+        networks.track()
         return {
             "value_loss": value_loss.detach(),
             "critic_loss": critic_loss.detach(),
@@ -122,3 +128,74 @@ class IQL:
             "v_mean": next_value.mean(),
             "weight_max": weight.max(),
         }
+
+
+class IQL(ActorCritic, Algorithm):
+    """Implicit Q-learning as the only algorithm of a run, before and after the first online step.
+
+    Args:
+        policy: The policy that is trained, on its device.
+        return_range: Smallest and largest possible discounted return.
+        config: Sizes and rates of the networks, which it shares with SAC.
+        offline: Hyper-parameters of its own.
+
+    Raises:
+        ConfigError: if the policy has a gripper, or the settings contradict each other.
+    """
+
+    def __init__(
+        self, policy: Policy, *, return_range: tuple[float, float], config: SACConfig, offline: IQLConfig
+    ) -> None:
+        super().__init__(policy, return_range, config)
+        self.n_step, self.discount = config.n_step, config.discount
+        self._trainer = IQLTrainer(self, offline)
+
+    def update(self, batch: Batch) -> dict[str, Tensor]:
+        """Make one update on each minibatch; see `IQLTrainer.update`.
+
+        Raises:
+            SpecError: if the batch does not fit the networks.
+        """
+        check_batch(batch, self.policy)
+        return self._trainer.update(batch)
+
+    def pretrain(self, batch: Batch) -> dict[str, Tensor]:
+        """Make one update on each minibatch, as `update`."""
+        return self.update(batch)
+
+    def end_pretraining(self) -> None:
+        """Set the policy to its mean over the newest updates."""
+        self._trainer.conclude()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return a copy of all that the next update depends on."""
+        state = {
+            "format": STATE_FORMAT,
+            "modules": {name: module.state_dict() for name, module in self.modules.items()},
+            "trainer": self._trainer.state_dict(),
+            "generator": self.generator.get_state(),
+        }
+        return copy.deepcopy(state)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from what `state_dict` returned.
+
+        Raises:
+            CheckpointError: if the state has another format or other sizes.
+        """
+        if state.get("format") != STATE_FORMAT:
+            raise CheckpointError(f"IQL state has format {state.get('format')}, this program reads {STATE_FORMAT}")
+        try:
+            for name, module in self.modules.items():
+                module.load_state_dict(state["modules"][name])
+            self._trainer.load_state_dict(state["trainer"])
+            self.generator.set_state(state["generator"].cpu())
+        except (KeyError, RuntimeError, ValueError) as error:
+            raise CheckpointError(f"this state belongs to another learner: {error}") from error
+
+
+def make_iql(setup: AlgorithmSetup) -> IQL:
+    """Make IQL with the settings `offline`, and `sac` for networks, rates and windows."""
+    setup.options()  # it has none
+    config = setup.config
+    return IQL(setup.policy, return_range=setup.return_range, config=config.sac, offline=config.offline)

@@ -4,80 +4,74 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from robot_rl.config.components import SACConfig
-from robot_rl.errors import CheckpointError, ConfigError, SpecError
+from robot_rl.config.components import IQLConfig, SACConfig
+from robot_rl.errors import CheckpointError, ConfigError
 from robot_rl.learn.algorithms import losses
+from robot_rl.learn.algorithms.actor_critic import ActorCritic
 from robot_rl.learn.algorithms.adam import Adam, state_of_torch
-from robot_rl.learn.algorithms.batch import Batch
-from robot_rl.learn.algorithms.critic_outputs import make_critic_outputs
-from robot_rl.learn.networks.networks import Policy, StackedMLP, squashed_sample
+from robot_rl.learn.algorithms.base import Algorithm, AlgorithmSetup, StepTransform
+from robot_rl.learn.algorithms.batch import Batch, check_batch
+from robot_rl.learn.algorithms.iql import IQLTrainer
+from robot_rl.learn.networks.networks import Policy, squashed_sample
 
-STATE_FORMAT, WITH_TORCHS_ADAM = 3, 2
-"""The format that is written, and the one before, which is read as well."""
+STATE_FORMAT, WITHOUT_PRETRAINING, WITH_TORCHS_ADAM = 4, 3, 2
+"""The format that is written, and the two before, which are read as well."""
 
 
-class SAC:
-    """The learner's algorithm: networks, optimizers, and one `update`.
+class SAC(ActorCritic, Algorithm):
+    """Soft actor-critic, with implicit Q-learning as its pretraining on the same networks.
 
     Args:
         policy: What is learned, on its device; all randomness comes from its generator. The discrete gripper, where
             there is one, is learned by a double DQN (HIL-SERL, Luo 2024).
         return_range: Smallest and largest possible discounted return.
         config: Hyper-parameters.
+        pretraining: Those of `pretrain`.
 
     Raises:
         ConfigError: if the settings contradict each other.
     """
 
-    def __init__(self, policy: Policy, *, return_range: tuple[float, float], config: SACConfig) -> None:
+    capturable = True
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        return_range: tuple[float, float],
+        config: SACConfig,
+        pretraining: IQLConfig | None = None,
+    ) -> None:
         if config.target_subset > config.ensemble_size:
             raise ConfigError(f"target_subset {config.target_subset} exceeds ensemble_size {config.ensemble_size}")
-        if not return_range[0] < return_range[1]:
-            raise ConfigError(f"return_range {return_range} is empty")
-        self.config = config
-        self.return_range = return_range
-        self.policy, self.generator = policy, policy.generator
-        device = self.generator.device
+        super().__init__(policy, return_range, config)
+        self.n_step, self.discount = config.n_step, config.discount
         self._clamp = return_range if config.clamp_targets else None
-        self._target_entropy = config.target_entropy_per_action * self.policy.continuous_size
-        inputs = policy.head.size + policy.continuous_size
-        self.critic_outputs = make_critic_outputs(config, return_range, device)
-        self.critic = StackedMLP(
-            config.ensemble_size, inputs, config.hidden_sizes, self.critic_outputs.count, self.generator
-        )
-        self.critic_target = copy.deepcopy(self.critic).requires_grad_(False)
+        self.target_entropy = config.target_entropy_per_action * policy.continuous_size
+        """Entropy of the policy that the temperature is tuned for."""
+        device = self.generator.device
         self.log_temperature = torch.tensor(math.log(config.initial_temperature), device=device, requires_grad=True)
-        self.critic_updates = 0
-
-        self._followed: list[Tensor] = list(self.critic.parameters())
-        self._following: list[Tensor] = list(self.critic_target.parameters())
-        self._modules = {"policy": self.policy, "critic": self.critic, "critic_target": self.critic_target}
-        valued: list[Tensor] = [
-            *self.critic.parameters(),
-            *policy.head.parameters(),
-        ]  # the critics' loss trains the head
+        valued: list[Tensor] = [*self.critic.parameters(), *policy.head.parameters()]  # their loss trains the head
         if policy.gripper is not None:
-            self.gripper_target = copy.deepcopy(policy.gripper).requires_grad_(False)
-            self._modules["gripper_target"] = self.gripper_target
             valued += policy.gripper.parameters()
-            self._followed += policy.gripper.parameters()
-            self._following += self.gripper_target.parameters()
-        self.look_ahead, self.step_critics, self.step_actor = self._look_ahead, self._step_critics, self._step_actor
-        """These three depend on tensors alone, and change nothing but parameters and their optimizers' state; an
-        engine may put compiled ones in their place."""
         self._optimizers = {
             "actor": Adam(policy.actor.parameters(), config.learning_rate),
             "critic": Adam(valued, config.learning_rate),
             "temperature": Adam([self.log_temperature], config.learning_rate),
         }
+        self._run_look_ahead, self._run_critic_step = self._look_ahead, self._critic_step
+        self._run_actor_step = self._actor_step
+        self._pretraining_config = pretraining or IQLConfig()
+        self._pretraining: IQLTrainer | None = None
 
     def update(self, batch: Batch) -> dict[str, Tensor]:
-        """Updates the critics on each of the N minibatches, then actor and temperature once, on the last one.
+        """Update the critics on each of the N minibatches, then actor and temperature once, on the last one.
 
         Returns:
             Detached scalars on the learner's device: means over the critic updates of `critic_loss`, `q_mean`,
@@ -87,48 +81,72 @@ class SAC:
         Raises:
             SpecError: if the batch does not fit the networks.
         """
-        self._check(batch)
+        check_batch(batch, self.policy)
+        self._pretraining = None  # its state value is of no use once learning goes on online
         logs = self.update_critics(batch)
         return logs | self.update_actor(batch.observation[-1], batch.images[-1] if batch.images is not None else None)
 
+    def pretrain(self, batch: Batch) -> dict[str, Tensor]:
+        """Make one update of implicit Q-learning on each minibatch; see `IQLTrainer.update`.
+
+        Raises:
+            ConfigError: if the policy has a gripper.
+        """
+        if self._pretraining is None:
+            self._pretraining = self._make_pretraining()
+        return self._pretraining.update(batch)
+
+    def end_pretraining(self) -> None:
+        """Set the policy to the mean of what it was lately."""
+        if self._pretraining is not None:
+            self._pretraining.conclude()
+
+    def _make_pretraining(self) -> IQLTrainer:
+        return IQLTrainer(self, self._pretraining_config)
+
+    def transform_steps(self, transform: StepTransform) -> None:
+        """Replace the three step functions: next actions, critics with their targets, actor with temperature."""
+        self._run_look_ahead = transform(self._run_look_ahead)
+        self._run_critic_step = transform(self._run_critic_step)
+        self._run_actor_step = transform(self._run_actor_step)
+
     def update_critics(self, batch: Batch) -> dict[str, Tensor]:
-        """One update of critics, gripper critics and head, and of the targets, for each minibatch."""
+        """Make one update of critics, gripper critics and head, and of the targets, for each minibatch."""
         logs: dict[str, list[Tensor]] = {}
         # The actor rests meanwhile, and its targets may see with the head as it was before.
         next_state, shape = batch.next_observation.flatten(0, 1), batch.reward.shape
         next_images = batch.next_images.flatten(0, 1) if batch.next_images is not None else None
-        seen, chosen = self.look_ahead(next_state, next_images, self.policy.draw_noise(next_state))
+        seen, chosen = self._run_look_ahead(next_state, next_images, self.policy.draw_noise(next_state))
         next_latent, next_action = seen.view(*shape, -1), chosen.view(*shape, -1)
 
         for n in range(len(batch.reward)):
-            figures = self.step_critics(batch.minibatch(n), next_latent[n], next_action[n], self._draw_members())
-            self.critic_updates += 1
+            figures = self._run_critic_step(batch.minibatch(n), next_latent[n], next_action[n], self.draw_members())
             for name, value in figures.items():
                 logs.setdefault(name, []).append(value)
         return {name: losses.mean_of(column) for name, column in logs.items()}
 
     def update_actor(self, state: Tensor, images: Tensor | None = None) -> dict[str, Tensor]:
-        """One update of actor and temperature on states (B, state) and images (B, *view_shape)."""
-        return self.step_actor(state, images, self.policy.draw_noise(state))
+        """Make one update of actor and temperature on states (B, state) and images (B, *view_shape)."""
+        return self._run_actor_step(state, images, self.policy.draw_noise(state))
 
     @torch.no_grad()
     def _look_ahead(self, state: Tensor, images: Tensor | None, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """What the head makes of next states, and a' ~ pi(s')."""
+        """Return what the head makes of next states, and a' ~ pi(s')."""
         latent = self.policy.head(state, images)
         mean, log_std = self.policy(latent)
         return latent, squashed_sample(mean, log_std, noise)[0]
 
-    def _step_critics(
+    def _critic_step(
         self, batch: Batch, next_latent: Tensor, next_action: Tensor, members: Tensor | None
     ) -> dict[str, Tensor]:
-        """One step of critics, gripper critics and head on one minibatch, and of the targets after them."""
+        """Make one step of critics, gripper critics and head on one minibatch, and of the targets after them."""
         loss, figures = self._critic_objective(batch, next_latent, next_action, members)
         self._optimizers["critic"].minimize(loss)
         self.track()
         return figures
 
-    def _step_actor(self, state: Tensor, images: Tensor | None, noise: Tensor) -> dict[str, Tensor]:
-        """One step of actor and temperature."""
+    def _actor_step(self, state: Tensor, images: Tensor | None, noise: Tensor) -> dict[str, Tensor]:
+        """Make one step of actor and temperature."""
         with torch.no_grad():
             latent = self.policy.head(state, images)
         temperature = self.log_temperature.detach().exp()
@@ -136,20 +154,14 @@ class SAC:
         self._optimizers["actor"].minimize(loss)
 
         # J_alpha = alpha (H - H_target)
-        target = self._target_entropy
-        self._optimizers["temperature"].minimize(losses.temperature_loss(self.log_temperature, entropy, target))
+        goal = self.target_entropy
+        self._optimizers["temperature"].minimize(losses.temperature_loss(self.log_temperature, entropy, goal))
         return {"actor_loss": loss.detach(), "entropy": entropy, "temperature": temperature}
-
-    @torch.no_grad()
-    def track(self) -> None:
-        """Moves the targets towards what they follow."""
-        # theta' <- (1 - tau) theta' + tau theta
-        torch._foreach_lerp_(self._following, self._followed, self.config.target_rate)
 
     def _critic_objective(
         self, batch: Batch, next_latent: Tensor, next_action: Tensor, members: Tensor | None
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Loss of critics, gripper critics and head on one minibatch, without the leading N; and figures of it."""
+        """Return the loss of critics, gripper critics and head on one minibatch, and figures of it for the logs."""
         with torch.no_grad():  # y = R + gamma^m min_{i in M} Q'_i(s', a'), M a random subset of the ensemble
             next_outputs = self.critic_target(self.policy.head.with_action(next_latent, next_action), members)
             next_values = self.critic_outputs.value(next_outputs)
@@ -179,44 +191,40 @@ class SAC:
         return loss + gripper_loss, figures | {"gripper_loss": gripper_loss.detach()}
 
     def _actor_objective(self, latent: Tensor, noise: Tensor, temperature: Tensor) -> tuple[Tensor, Tensor]:
-        """Loss of the actor, and the policy's entropy."""
+        """Return the loss of the actor and the entropy of the policy."""
         # J = mean_b (alpha log pi(a|s) - mean_i Q_i(s, a)), a = tanh(mu(s) + sigma(s) eps)
         mean, log_std = self.policy(latent)
         action, log_prob = squashed_sample(mean, log_std, noise)
         values = self.critic_outputs.value(self.critic(self.policy.head.with_action(latent, action)))
         return losses.actor_loss(values, log_prob, temperature), -log_prob.detach().mean()
 
-    def policy_state(self) -> dict[str, Tensor]:
-        """Copies, on the CPU, of all that an actor's `Policy` needs."""
-        return self.policy.policy_state()
-
-    def load_policy_state(self, state: dict[str, Tensor]) -> None:
-        """Takes over a policy's parameters; critics and optimizers stay as they are."""
-        self.policy.load_policy_state(state)
-
     def state_dict(self) -> dict[str, Any]:
-        """A copy of everything that the next update depends on; fit for `torch.load(weights_only=True)`."""
+        """Return a copy of all that the next update depends on; fit for `torch.load(weights_only=True)`."""
         state = {
             "format": STATE_FORMAT,
-            "modules": {name: module.state_dict() for name, module in self._modules.items()},
+            "modules": {name: module.state_dict() for name, module in self.modules.items()},
             "log_temperature": self.log_temperature.detach(),
             "optimizers": {name: optimizer.state_dict() for name, optimizer in self._optimizers.items()},
             "generator": self.generator.get_state(),
-            "critic_updates": self.critic_updates,
+            "pretraining": self._pretraining.state_dict() if self._pretraining is not None else None,
         }
         return copy.deepcopy(state)
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continues from what `state_dict` gave.
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from what `state_dict` returned.
 
         Raises:
             CheckpointError: if the state has another format, other sizes, or was written on another kind of device.
         """
-        if state.get("format") not in (WITH_TORCHS_ADAM, STATE_FORMAT):
-            readable = f"{WITH_TORCHS_ADAM} and {STATE_FORMAT}"
+        if state.get("format") not in (WITH_TORCHS_ADAM, WITHOUT_PRETRAINING, STATE_FORMAT):
+            readable = f"{WITH_TORCHS_ADAM}, {WITHOUT_PRETRAINING} and {STATE_FORMAT}"
             raise CheckpointError(f"learner state has format {state.get('format')}, this program reads {readable}")
+        self._pretraining = None
         try:
-            for name, module in self._modules.items():
+            if (pretraining := state.get("pretraining")) is not None:
+                self._pretraining = self._make_pretraining()
+                self._pretraining.load_state_dict(pretraining)
+            for name, module in self.modules.items():
                 module.load_state_dict(state["modules"][name])
             for name, optimizer in self._optimizers.items():
                 given = state["optimizers"][name]
@@ -229,22 +237,17 @@ class SAC:
             raise CheckpointError(f"this state belongs to another learner: {error}") from error
         with torch.no_grad():
             self.log_temperature.copy_(state["log_temperature"])
-        self.critic_updates = state["critic_updates"]
 
-    def _draw_members(self) -> Tensor | None:
-        """Indices of `target_subset` critics, drawn without replacement; None stands for all of them."""
+    def draw_members(self) -> Tensor | None:
+        """Draw the indices of `target_subset` critics, without replacement; None stands for all of them."""
         if self.config.target_subset == self.config.ensemble_size:
             return None
         keys = torch.rand(self.config.ensemble_size, generator=self.generator, device=self.generator.device)
         return keys.argsort()[: self.config.target_subset]
 
-    def _check(self, batch: Batch) -> None:
-        shape = tuple(batch.reward.shape)
-        if len(shape) != 2 or 0 in shape:
-            raise SpecError(f"batch.reward: shape {shape}, expected (N, B), neither of them 0")
-        for name, end in (("action", (self.policy.action_size,)), ("discount", ())):
-            value = getattr(batch, name)
-            if tuple(value.shape) != (*shape, *end):
-                raise SpecError(f"batch.{name}: shape {tuple(value.shape)}, expected (N, B) = {shape} and {end}")
-        self.policy.head.check(shape, batch.observation, batch.images)
-        self.policy.head.check(shape, batch.next_observation, batch.next_images)
+
+def make_sac(setup: AlgorithmSetup) -> SAC:
+    """Make SAC with the settings `sac`, pretrained with the settings `offline`."""
+    setup.options()  # it has none
+    config = setup.config
+    return SAC(setup.policy, return_range=setup.return_range, config=config.sac, pretraining=config.offline)

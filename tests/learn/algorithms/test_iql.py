@@ -7,7 +7,7 @@ from robot_rl.config.components import EncoderConfig, IQLConfig, SACConfig
 from robot_rl.data.replay.percept import ImageSpec, PerceptSpec
 from robot_rl.errors import ConfigError
 from robot_rl.learn.algorithms.batch import Batch
-from robot_rl.learn.algorithms.iql import IQL
+from robot_rl.learn.algorithms.iql import IQLTrainer
 from robot_rl.learn.algorithms.losses import expectile_loss, imitation_weight
 from robot_rl.learn.algorithms.sac import SAC
 from robot_rl.learn.networks.heads import ImageHead, StateHead
@@ -39,7 +39,7 @@ def test_the_losses_by_hand():
 def test_it_finds_the_better_of_the_recorded_actions_and_never_leaves_them():
     """One state, one step: actions -0.5 (reward 0) and 0.5 (reward 1) recorded equally often, none beyond."""
     learner, generator = sac(), torch.Generator().manual_seed(1)
-    iql = IQL(learner, IQLConfig())
+    iql = IQLTrainer(learner, IQLConfig())
     for _ in range(800):
         good = torch.rand(1, 64, generator=generator) < 0.5
         logs = iql.update(
@@ -61,7 +61,7 @@ def test_it_finds_the_better_of_the_recorded_actions_and_never_leaves_them():
 def test_what_follows_is_bootstrapped_by_the_state_value():
     """Two steps: state 0 -> state 1 -> end with reward 1. V(0) tends to gamma."""
     learner = sac()
-    iql = IQL(learner, IQLConfig(expectile=0.5))
+    iql = IQLTrainer(learner, IQLConfig(expectile=0.5))
     states = torch.tensor([[[0.0], [1.0]]])
     batch = Batch(states, torch.zeros(1, 2, 1), torch.tensor([[0.0, 1.0]]), torch.tensor([[0.8, 0.0]]), 1 - states)
     for _ in range(1500):
@@ -76,14 +76,14 @@ def test_the_same_networks_go_on_online():
     sizes = ((1, 8, 2), (1, 8, 2), (1, 8), (1, 8), (1, 8, 2))
     columns = tuple(torch.rand(size, generator=generator) for size in sizes)
     before = [parameter.clone() for parameter in learner.critic.parameters()]
-    IQL(learner, IQLConfig()).update(Batch(*columns))
+    IQLTrainer(learner, IQLConfig()).update(Batch(*columns))
     assert any(not torch.equal(a, b) for a, b in zip(before, learner.critic.parameters(), strict=True))
     assert math.isfinite(learner.update(Batch(*columns))["critic_loss"].item())
 
 
 def test_a_gripper_is_refused():
     with pytest.raises(ConfigError, match="does not learn a gripper"):
-        IQL(sac(2, 2, gripper=True), IQLConfig())
+        IQLTrainer(sac(2, 2, gripper=True), IQLConfig())
 
 
 @pytest.mark.parametrize("pose", [None, (0, 2)])
@@ -97,7 +97,7 @@ def test_a_head_that_sees_is_trained_by_the_critics_loss(pose):
     states = torch.randn(2, 1, 8, 6, generator=generator)
     seen = torch.randn(2, 1, 8, *spec.view_shape, generator=generator).half()
     action, reward = torch.rand(1, 8, 3, generator=generator), torch.rand(1, 8, generator=generator)
-    logs = IQL(learner, IQLConfig()).update(
+    logs = IQLTrainer(learner, IQLConfig()).update(
         Batch(states[0], action, reward, torch.full((1, 8), 0.9), states[1], seen[0], seen[1])
     )
     assert not torch.equal(before, head.kernel)

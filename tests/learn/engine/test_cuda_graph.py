@@ -52,7 +52,6 @@ def test_a_recorded_update_is_the_plain_one(precision):
     ]
     for seed in range(UPDATES):
         close(*(engine.update(batch(seed)) for engine in engines))
-    assert plain.critic_updates == recorded.critic_updates == 2 * UPDATES
     close(plain.policy.state_dict(), recorded.policy.state_dict())
 
 
