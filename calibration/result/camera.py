@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import ConfigDict, model_validator
 from pydantic.dataclasses import dataclass
 
+from calibration.result.covariance import check_size
 from calibration.result.lens import COEFFICIENTS, distort, undistort
 from robot_rl.errors import CalibrationError
 
@@ -54,9 +55,10 @@ class CameraIntrinsics:
             raise ValueError(f"{self.model} has {COEFFICIENTS[self.model]} coefficients, got {len(self.distortion)}")
         if min(self.width, self.height, self.fx, self.fy) <= 0:
             raise ValueError("width, height, fx and fy must be positive")
-        size = len(PARAMETERS) + len(self.distortion)
-        if self.covariance and {len(self.covariance), *map(len, self.covariance)} != {size}:
-            raise ValueError(f"covariance must be {size} x {size}, or empty")
+        if self.rms < 0.0:
+            raise ValueError("rms must not be negative")
+        if self.covariance:
+            check_size(self.covariance, len(PARAMETERS) + len(self.distortion))
         return self
 
     @property

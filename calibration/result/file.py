@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from calibration.result.camera import CameraIntrinsics
 from calibration.result.camera_info import read_camera_info
+from calibration.result.covariance import Matrix, is_covariance
 from calibration.result.kinds import (
     Calibration,
     HandEye,
@@ -65,7 +67,8 @@ def load_result(path: Path, kind: type[_T]) -> tuple[_T, Quality]:
         kind: Class of the result, e.g. `HandEye`.
 
     Raises:
-        CalibrationError: if the file is missing, damaged, or not a result of this kind and version.
+        CalibrationError: if the file is missing, damaged, not a result of this kind and version, or of a result that
+            is not good enough to be used.
     """
     content = _read(path)
     name = _NAMES[kind]
@@ -80,6 +83,12 @@ def load_result(path: Path, kind: type[_T]) -> tuple[_T, Quality]:
     except ValidationError as error:
         lines = [f"{'.'.join(map(str, d['loc'])) or 'result'}: {d['msg']}" for d in error.errors()]
         raise CalibrationError(f"{path}: is damaged: {'; '.join(lines)}; calibrate again") from error
+    if wrong := [name for name, matrix in _covariances(result) if not is_covariance(matrix)]:
+        raise CalibrationError(
+            f"{path}: is damaged: {', '.join(wrong)}: must be symmetric, without negative eigenvalues; calibrate again"
+        )
+    if not quality.good:
+        raise CalibrationError(f"{path}: is not good enough to be used: {quality.verdict}; calibrate again")
     return result, quality
 
 
@@ -105,6 +114,14 @@ def load_intrinsics(path: Path, *, camera: str | None = None, robot: str | None 
         intrinsics, _ = load_result(path, CameraIntrinsics)
     intrinsics.require(camera=camera)
     return intrinsics
+
+
+def _covariances(result: Calibration) -> Iterator[tuple[str, Matrix]]:
+    """Yield the names and covariances of a result; those that are not known are left out."""
+    if isinstance(result, HandEye):
+        yield from ((f"intrinsics.{name}", matrix) for name, matrix in _covariances(result.intrinsics))
+    if not isinstance(result, TimeOffset) and result.covariance:
+        yield "covariance", result.covariance
 
 
 def _read(path: Path) -> dict[str, Any]:

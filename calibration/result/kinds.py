@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, fields
 from typing import Annotated
 
 import numpy as np
@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, ConfigDict, model_validator
 from pydantic.dataclasses import dataclass
 
 from calibration.result.camera import CameraIntrinsics
+from calibration.result.covariance import Matrix, check_size
 from robot_rl.config.components import SimulationConfig
 from robot_rl.errors import CalibrationError
 from robot_rl.geometry import Pose
@@ -17,8 +18,6 @@ from robot_rl.geometry import Pose
 _STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 MOUNTINGS = {"eye_in_hand": "tcp", "eye_to_hand": "base"}
 """Frame that a camera is fixed to, by mounting."""
-
-Matrix = tuple[tuple[float, ...], ...]
 
 
 def _require_same(what: str, actual: str, required: str | None, cure: str) -> None:
@@ -59,8 +58,9 @@ class HandEye:
             raise ValueError(f"mounting is {self.mounting!r}; valid: {', '.join(MOUNTINGS)}")
         if abs(float(np.linalg.norm(self.quaternion)) - 1.0) > 1e-6:
             raise ValueError("quaternion must be of unit length")
-        if {len(self.covariance), *map(len, self.covariance)} != {6}:
-            raise ValueError("covariance must be 6 x 6")
+        check_size(self.covariance, 6)
+        if min(self.robot_position_noise, self.robot_rotation_noise) < 0.0:
+            raise ValueError("robot_position_noise and robot_rotation_noise must not be negative")
         return self
 
     @property
@@ -113,6 +113,12 @@ class TimeOffset:
     delay: float
     sigma: float
 
+    @model_validator(mode="after")
+    def _check(self) -> TimeOffset:
+        if self.sigma < 0.0:
+            raise ValueError("sigma must not be negative")
+        return self
+
     def require(self, *, robot: str | None = None, camera: str | None = None) -> None:
         """Raise `CalibrationError` if this is of another robot or camera than given.
 
@@ -143,6 +149,13 @@ class ToolWrench:
     center_of_mass: tuple[float, float, float]
     covariance: Matrix = field(repr=False)
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
+
+    @model_validator(mode="after")
+    def _check(self) -> ToolWrench:
+        if self.mass < 0.0:
+            raise ValueError("mass must not be negative")
+        check_size(self.covariance, 10)
+        return self
 
     def unloaded(self, R_base_sensor: np.ndarray) -> np.ndarray:
         """Predict the reading at rest with nothing touching the tool: (force [N], torque [Nm]), shape (6,).
@@ -180,6 +193,14 @@ class SimulatedArm:
     robot: str
     settings: Annotated[SimulationConfig, BeforeValidator(_settings)]
     covariance: Matrix = field(repr=False)
+
+    @model_validator(mode="after")
+    def _check(self) -> SimulatedArm:
+        names = [entry.name for entry in fields(self.settings)]
+        if missing := [name for name in names if getattr(self.settings, name) is None]:
+            raise ValueError(f"settings lack {', '.join(missing)}")
+        check_size(self.covariance, len(names))
+        return self
 
     def require(self, *, robot: str | None = None) -> None:
         """Raise `CalibrationError` if this is of another robot than given.
