@@ -102,10 +102,10 @@ class FramesConfig:
 class LabelConfig:
     """One labeller."""
 
-    backend: Literal["openai", "qwen", "clip", "head"] = "openai"
+    backend: str = "openai"
     """`openai`: a server, see `endpoint`. `qwen`: a Qwen-VL model on this machine, see `local`. `clip`: a CLIP or
     SigLIP model on this machine; for scores. `head`: what `robot-rl label train` made, see `head`; for success or
-    progress."""
+    progress. Any other name is that of a labeller of an installed package, see docs/add/labeller.md."""
     kind: Literal["success", "progress", "preference", "score"] = "success"
     """`success`: probability that an episode succeeded. `progress`: how far it was at each frame. `preference`: which
     of two moments is closer to the goal. `score`: how near each frame is to the goal in words or pictures."""

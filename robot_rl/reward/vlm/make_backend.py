@@ -1,11 +1,14 @@
-"""The backend that a configuration asks for."""
+"""Makes the backend of a configuration: one of ours, or a labeller of an installed package."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 from robot_rl.config.labelling import LabelConfig
-from robot_rl.errors import ConfigError
+from robot_rl.env.registry import load, names
+from robot_rl.errors import ConfigError, UnknownNameError
 from robot_rl.reward.backend import Backend
 from robot_rl.reward.budget import Budget
 from robot_rl.reward.query import QueryKind
@@ -14,18 +17,26 @@ from robot_rl.reward.vlm.chat_model import ChatModel
 from robot_rl.reward.vlm.openai_client import Endpoint
 from robot_rl.reward.vlm.prompts import choose_prompt
 
+BUILT_IN = ("openai", "qwen", "clip", "head")
+LABELLER_GROUP = "robot_rl.labellers"
+"""Entry points of further backends: functions of `LabelConfig` and `Budget` that return a `Backend`."""
+
 
 def make_backend(config: LabelConfig, budget: Budget) -> Backend:
-    """Ready to be asked; a server was reached, and has the model.
+    """Make a backend that is ready for queries; a server was reached, and has the model.
 
     Raises:
+        UnknownNameError: if there is no backend of that name.
+        PluginError: if the package of the backend cannot be imported.
         ConfigError: if the settings contradict each other, or the prompt cannot be used.
         EndpointError: if the server cannot be used.
     """
     kind = QueryKind(config.kind)
+    if config.backend not in BUILT_IN:
+        return _installed(config, budget)
     if (config.backend == "clip") != (kind is QueryKind.SCORE):
         raise ConfigError(
-            f"backend={config.backend} cannot be asked for kind={kind}; backend=clip is for kind=score, and only that"
+            f"backend={config.backend} has no answers for kind={kind}; backend=clip is for kind=score, and only that"
         )
     if config.backend == "clip":
         from robot_rl.reward.vlm.clip_backend import ClipBackend
@@ -50,3 +61,12 @@ def make_backend(config: LabelConfig, budget: Budget) -> Backend:
         model = endpoint = Endpoint(config.endpoint, budget)
         endpoint.connect()
     return ChatBackend(model, prompt, config.answer, config.frames.longest_side)
+
+
+def _installed(config: LabelConfig, budget: Budget) -> Backend:
+    """Make the backend of an installed package."""
+    installed = names(LABELLER_GROUP)
+    if config.backend not in installed:
+        raise UnknownNameError("backend", config.backend, (*BUILT_IN, *installed))
+    make = cast("Callable[[LabelConfig, Budget], Backend]", load("backend", LABELLER_GROUP, config.backend))
+    return make(config, budget)
