@@ -35,7 +35,7 @@ from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 ADD = ROOT / "docs" / "add"
 MAX_LINES = 60
 TIMEOUT = 240
