@@ -12,11 +12,11 @@ class Clock(Protocol):
     """Source of time stamps. In simulation, sleeping is what makes the physics advance."""
 
     def now(self) -> int:
-        """Time [ns] since an arbitrary start; never goes back."""
+        """Return the time [ns] since an arbitrary start; it never goes back."""
         ...
 
     def sleep_until(self, stamp: int) -> None:
-        """Returns when `now() >= stamp` [ns]; at once if that has passed."""
+        """Block until `now() >= stamp` [ns]; return at once if that has passed."""
         ...
 
 
@@ -24,11 +24,11 @@ class SystemClock:
     """The machine's monotonic clock."""
 
     def now(self) -> int:
-        """Time [ns]."""
+        """Return the time [ns]."""
         return time.monotonic_ns()
 
     def sleep_until(self, stamp: int) -> None:
-        """Sleeps until `stamp` [ns]."""
+        """Sleep until `stamp` [ns]."""
         delay = stamp - self.now()
         if delay > 0:
             time.sleep(delay / NS_PER_S)
@@ -41,40 +41,40 @@ class WallClock:
         self._offset = time.time_ns() - time.monotonic_ns()
 
     def now(self) -> int:
-        """Time [ns]."""
+        """Return the time [ns]."""
         return time.monotonic_ns() + self._offset
 
     def sleep_until(self, stamp: int) -> None:
-        """Sleeps until `stamp` [ns]."""
+        """Sleep until `stamp` [ns]."""
         delay = stamp - self.now()
         if delay > 0:
             time.sleep(delay / NS_PER_S)
 
 
 class FakeClock:
-    """A clock that moves only when slept on. For tests."""
+    """A clock that moves only when somebody sleeps on it. For tests."""
 
     def __init__(self, start: int = 0) -> None:
         self._now = start
 
     def now(self) -> int:
-        """Time [ns]."""
+        """Return the time [ns]."""
         return self._now
 
     def sleep_until(self, stamp: int) -> None:
-        """Jumps to `stamp` [ns]."""
+        """Jump to `stamp` [ns]."""
         self._now = max(self._now, stamp)
 
 
 def stands_still(clock: Clock, probe: float = 0.05) -> bool:
-    """Whether time stops while nobody sleeps on the clock, as in a simulator; found out by waiting `probe` [s]."""
+    """Return whether time stops while nobody sleeps on the clock, as in a simulator; waits `probe` [s] to see."""
     before = clock.now()
     time.sleep(probe)
     return clock.now() == before
 
 
 class Rate:
-    """Keeps a loop on absolute deadlines, so that a slow step does not make every later step late.
+    """Keep a loop on absolute deadlines, so that a slow step does not make every later step late.
 
     Args:
         clock: Where time comes from.
@@ -89,12 +89,12 @@ class Rate:
         """Deadlines missed by more than one period since `restart`."""
 
     def restart(self) -> None:
-        """Starts counting from now, e.g. at the start of an episode."""
+        """Count from now, e.g. at the start of an episode."""
         self._deadline = self._clock.now()
         self.overruns = 0
 
     def sleep(self) -> None:
-        """Waits for the next deadline; after an overrun of more than a period, skips the deadlines that are lost."""
+        """Wait for the next deadline; after an overrun of more than a period, skip the deadlines that are lost."""
         self._deadline += self._period
         late = self._clock.now() - self._deadline
         if late > self._period:
@@ -103,5 +103,5 @@ class Rate:
         self._clock.sleep_until(self._deadline)
 
     def sleep_past(self, delay: float) -> None:
-        """Waits until `delay` [s] after the last deadline; not at all if that has passed."""
+        """Wait until `delay` [s] after the last deadline; not at all if that has passed."""
         self._clock.sleep_until(self._deadline + round(delay * NS_PER_S))

@@ -1,14 +1,14 @@
 """Every error this project raises on purpose.
 
-One root, so that a caller can catch them all; each child is given the facts and writes the sentence itself: what was
-wrong, what is valid, how to cure it.
+They share one root class, so that a caller can catch them all. Each class is given the facts and composes the message
+itself: what was wrong, what is valid, and how to cure it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-LABELS_CURE = "`robot-rl label report` says how these labels stand, and --allow-uncalibrated takes the risk"
+LABELS_CURE = "`robot-rl label report` shows the quality of these labels, and --allow-uncalibrated takes the risk"
 
 
 class RobotRLError(Exception):
@@ -16,11 +16,11 @@ class RobotRLError(Exception):
 
 
 class UnknownNameError(RobotRLError):
-    """A name was asked for that nobody registered.
+    """A requested name is not registered.
 
     Args:
         kind: What was looked up, e.g. `"task"` or `"camera"`.
-        name: The name that was asked for.
+        name: The requested name.
         valid: The names that exist.
     """
 
@@ -50,7 +50,7 @@ class RobotLostError(RobotRLError):
 
 
 class GraphError(RobotLostError):
-    """The ROS graph is not as it has to be: a node is missing, silent, or says what it should not."""
+    """The ROS graph is not as it has to be: a node is missing, silent, or sends what it should not."""
 
 
 class StaleStateError(RobotLostError):
@@ -106,19 +106,19 @@ class PluginError(RobotRLError):
 
 
 class LinkError(RobotRLError):
-    """Actor and learner cannot talk to each other: version, size, or a broken connection."""
+    """Actor and learner cannot communicate: version, size, or a broken connection."""
 
 
 class EndpointError(RobotRLError):
-    """A model server cannot be used as asked: not there, no key, no such model, no images, no log-probabilities."""
+    """A model server cannot be used as configured: no server, key, model or images, or no log-probabilities."""
 
 
 class BudgetSpentError(RobotRLError):
-    """The next question would have cost more than is left of the budget."""
+    """The next query would have cost more than is left of the budget."""
 
 
 class UnansweredError(RobotRLError):
-    """A model server did not answer one question, after all attempts; it may be asked again later."""
+    """A model server did not answer one query, after all attempts; the query may be repeated later."""
 
 
 class UncertifiedError(RobotRLError):
@@ -127,7 +127,7 @@ class UncertifiedError(RobotRLError):
     Args:
         use: For what.
         reasons: What is missing; empty if there was nothing to compare them with.
-        cure: Who says how they stand, and how to take the risk.
+        cure: Which command shows their quality, and how to take the risk.
     """
 
     def __init__(self, use: str, reasons: Iterable[str], cure: str = LABELS_CURE) -> None:

@@ -22,7 +22,7 @@ Array = np.ndarray
 
 
 def quat_multiply(a: Array, b: Array) -> Array:
-    """Hamilton product `a * b` of two quaternions, shape (4,)."""
+    """Return the Hamilton product `a * b` of two quaternions, shape (4,)."""
     aw, ax, ay, az = a.tolist()
     bw, bx, by, bz = b.tolist()
     return np.array(
@@ -36,13 +36,13 @@ def quat_multiply(a: Array, b: Array) -> Array:
 
 
 def quat_conjugate(q: Array) -> Array:
-    """Inverse of a unit quaternion, shape (4,)."""
+    """Return the inverse of a unit quaternion, shape (4,)."""
     w, x, y, z = q.tolist()
     return np.array((w, -x, -y, -z))
 
 
 def quat_rotate(q: Array, v: Array) -> Array:
-    """Rotates vector `v`, shape (3,), by unit quaternion `q`, shape (4,): `v + w t + u x t` with `t = 2 u x v`."""
+    """Rotate vector `v`, shape (3,), by unit quaternion `q`, shape (4,): `v + w t + u x t` with `t = 2 u x v`."""
     w, x, y, z = q.tolist()
     vx, vy, vz = v.tolist()
     tx, ty, tz = 2.0 * (y * vz - z * vy), 2.0 * (z * vx - x * vz), 2.0 * (x * vy - y * vx)
@@ -56,7 +56,7 @@ def quat_rotate(q: Array, v: Array) -> Array:
 
 
 def quat_to_matrix(q: Array) -> Array:
-    """Rotation matrix of a unit quaternion. Shape (3, 3)."""
+    """Return the rotation matrix of a unit quaternion. Shape (3, 3)."""
     w, x, y, z = q.tolist()
     return np.array(
         (
@@ -68,7 +68,7 @@ def quat_to_matrix(q: Array) -> Array:
 
 
 def quat_from_matrix(R: Array) -> Array:
-    """Unit quaternion of a rotation matrix, by the largest of the four components (Shepperd 1978). Shape (4,)."""
+    """Return the unit quaternion of a rotation matrix, by its largest component (Shepperd 1978). Shape (4,)."""
     (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = R.tolist()
     trace = xx + yy + zz
     largest = max(trace, xx, yy, zz)
@@ -84,7 +84,7 @@ def quat_from_matrix(R: Array) -> Array:
 
 
 def quat_from_rotvec(rotvec: Array) -> Array:
-    """Quaternion of a rotation vector [rad], the exponential map. Shape (4,)."""
+    """Return the quaternion of a rotation vector [rad], the exponential map. Shape (4,)."""
     x, y, z = rotvec.tolist()
     angle = math.sqrt(x * x + y * y + z * z)
     # sin(a/2)/a -> 1/2 - a^2/48 for small a.
@@ -93,7 +93,7 @@ def quat_from_rotvec(rotvec: Array) -> Array:
 
 
 def rotvec_from_quat(q: Array) -> Array:
-    """Rotation vector of a quaternion, the logarithm, with angle in [0, pi]. Shape (3,) [rad]."""
+    """Return the rotation vector of a quaternion, the logarithm, with angle in [0, pi]. Shape (3,) [rad]."""
     w, x, y, z = q.tolist()
     sine = math.sqrt(x * x + y * y + z * z)
     factor = 2.0 * math.atan2(sine, abs(w)) / sine if sine > 1e-9 else 2.0
@@ -102,7 +102,7 @@ def rotvec_from_quat(q: Array) -> Array:
 
 
 def _unit(w: float, x: float, y: float, z: float) -> Array:
-    """Quaternion scaled to unit length."""
+    """Return the quaternion scaled to unit length."""
     scale = 1.0 / math.sqrt(w * w + x * x + y * y + z * z)
     return np.array((scale * w, scale * x, scale * y, scale * z))
 
@@ -116,46 +116,46 @@ class Pose:
 
     @classmethod
     def identity(cls) -> Pose:
-        """The pose of a frame in itself."""
+        """Return the pose of a frame in itself."""
         return cls(np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
 
     @classmethod
     def from_rotvec(cls, position: Array, rotvec: Array) -> Pose:
-        """Pose from a position [m] and a rotation vector [rad]."""
+        """Make a pose from a position [m] and a rotation vector [rad]."""
         return cls(np.asarray(position, dtype=float), quat_from_rotvec(np.asarray(rotvec, dtype=float)))
 
     def __matmul__(self, other: Pose) -> Pose:
-        """Composition: `T_a_c = T_a_b @ T_b_c`."""
+        """Compose two poses: `T_a_c = T_a_b @ T_b_c`."""
         position = self.position + quat_rotate(self.quaternion, other.position)
         return Pose(position, _unit(*quat_multiply(self.quaternion, other.quaternion).tolist()))
 
     def inverse(self) -> Pose:
-        """`T_b_a` from `T_a_b`."""
+        """Return `T_b_a` of `T_a_b`."""
         inverse = quat_conjugate(self.quaternion)
         return Pose(-quat_rotate(inverse, self.position), inverse)
 
     @property
     def rotvec(self) -> Array:
-        """Rotation vector [rad], shape (3,)."""
+        """Return the rotation vector [rad], shape (3,)."""
         return rotvec_from_quat(self.quaternion)
 
     @property
     def matrix(self) -> Array:
-        """Rotation matrix, shape (3, 3)."""
+        """Return the rotation matrix, shape (3, 3)."""
         return quat_to_matrix(self.quaternion)
 
     def vector(self) -> Array:
-        """Position [m] and rotation vector [rad] in one vector, shape (6,)."""
+        """Return position [m] and rotation vector [rad] in one vector, shape (6,)."""
         return np.concatenate((self.position, self.rotvec))
 
 
 def yaw_pose(x: float, y: float, z: float, yaw: float) -> Pose:
-    """Pose at (x, y, z) [m] turned by `yaw` [rad] about z."""
+    """Return the pose at (x, y, z) [m] turned by `yaw` [rad] about z."""
     return Pose(np.array([x, y, z]), np.array([np.cos(0.5 * yaw), 0.0, 0.0, np.sin(0.5 * yaw)]))
 
 
 def swing_twist_z(q: Array) -> tuple[float, float]:
-    """Splits a rotation into a turn about its own z axis and a tilt of that axis.
+    """Split a rotation into a turn about its own z axis and a tilt of that axis.
 
     Returns:
         `(yaw, tilt)` [rad]: the twist about z, in [-pi, pi), and the angle between the two z axes, in [0, pi].

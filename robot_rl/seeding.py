@@ -1,4 +1,4 @@
-"""One place where every random stream gets its seed, so that streams never meet.
+"""The seeds of all random streams, made in one place so that no two streams are the same.
 
 An episode's seed follows from what the episode is for, the run's seed and its number, by numpy's `SeedSequence`
 (O'Neill's hash). Demonstrations, training, the points of the learning curve and the final evaluation therefore never
@@ -23,11 +23,11 @@ class Purpose(IntEnum):
 
 
 def episode_seed(purpose: Purpose, seed: int, number: int) -> int:
-    """Seed of an episode, in [0, 2^31).
+    """Return the seed of an episode, in [0, 2^31).
 
     Args:
         purpose: What the episode is for.
-        seed: The run's seed; for evaluation the evaluation's own, so that all runs are judged on the same resets.
+        seed: The run's seed; for evaluation the evaluation's own, so that all runs are evaluated on the same resets.
         number: Position of the episode among those of its purpose.
     """
     return int(np.random.SeedSequence((int(purpose), seed, number)).generate_state(1)[0] >> 1)

@@ -1,4 +1,4 @@
-"""What an array must look like: shape, dtype, unit, bounds, and the scale that makes it of order one."""
+"""Specifications of arrays: shape, dtype, unit, bounds, and the scale that makes it of order one."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class ArraySpec:
 
     @cached_property
     def _bounded(self) -> bool:
-        """Whether a finite value of this dtype can leave the bounds at all."""
+        """True if a finite value of this dtype can leave the bounds at all."""
         if self._numpy_dtype.kind == "f":
             return self.low > -np.inf or self.high < np.inf
         limits = np.iinfo(self._numpy_dtype)
         return self.low > limits.min or self.high < limits.max
 
     def validate(self, value: object, name: str) -> np.ndarray:
-        """Returns `value` as an array of this spec.
+        """Return `value` as an array of this spec.
 
         Raises:
             SpecError: if shape, dtype kind, finiteness or bounds do not fit.
@@ -72,7 +72,7 @@ class ArraySpec:
         return array
 
     def to_space(self) -> gymnasium.spaces.Box:
-        """The gymnasium space of this spec."""
+        """Return the gymnasium space of this spec."""
         return gymnasium.spaces.Box(self.low, self.high, self.shape, np.dtype(self.dtype).type)
 
 
@@ -81,7 +81,7 @@ DictSpec = Mapping[str, ArraySpec]
 
 
 def validate_dict(specs: DictSpec, values: Mapping[str, object], what: str) -> dict[str, np.ndarray]:
-    """Validates every entry.
+    """Validate every entry.
 
     Raises:
         SpecError: if a key is missing or unknown, or an entry does not fit its spec.
@@ -93,5 +93,5 @@ def validate_dict(specs: DictSpec, values: Mapping[str, object], what: str) -> d
 
 
 def to_space(specs: DictSpec) -> gymnasium.spaces.Dict:
-    """The gymnasium space of a dict of specs, keys sorted."""
+    """Return the gymnasium space of a dict of specs, keys sorted."""
     return gymnasium.spaces.Dict({key: specs[key].to_space() for key in sorted(specs)})

@@ -1,4 +1,4 @@
-"""How sure a number is: intervals for success rates and for means over seeds."""
+"""Confidence intervals, for success rates and for means over seeds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def wilson_interval(successes: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Score interval of a success rate (Wilson 1927, JASA 22, p. 209); it holds its level near 0 and 1.
+    """Return the score interval of a success rate (Wilson 1927, JASA 22, p. 209); it holds its level near 0 and 1.
 
     (p + z^2/2n -+ z sqrt(p (1 - p)/n + z^2/4n^2)) / (1 + z^2/n), with z the normal quantile of (1 + confidence)/2.
 
@@ -37,7 +37,7 @@ def wilson_interval(successes: int, n: int, confidence: float = 0.95) -> tuple[f
 
 
 def faultless_trials(rate: float, confidence: float = 0.95) -> int:
-    """How many trials without a fault it takes to show, by Wilson's interval, that faults are no more than a rate.
+    """Return how many trials without a fault show, by Wilson's interval, that faults are no more than a rate.
 
     The upper end for 0 of n is z^2 / (n + z^2), solved for n.
 
@@ -54,7 +54,7 @@ def faultless_trials(rate: float, confidence: float = 0.95) -> int:
 
 
 def interquartile_mean(values: Sequence[float] | np.ndarray) -> float:
-    """Mean of the middle half: a quarter of the values, rounded down, is left out at either end (Agarwal 2021).
+    """Return the mean of the middle half: without a quarter of the values, rounded down, at each end (Agarwal 2021).
 
     Raises:
         ValueError: if there are no values.
@@ -74,8 +74,9 @@ def bootstrap_interval(
     resamples: int = 2000,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """Percentile interval of a statistic by the stratified bootstrap (Agarwal 2021, "Statistical Precipice", sec. 4).
+    """Return a percentile interval of a statistic by the stratified bootstrap.
 
+    The method is that of Agarwal 2021, "Statistical Precipice", sec. 4.
     Seeds are drawn again with replacement within each stratum (task), so every resample holds each task as often as
     the data does.
 
