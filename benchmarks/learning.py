@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from robot_rl.run.metrics import read_metrics
+from robot_rl.run.directory.metrics import read_metrics
 from robot_rl.statistics import bootstrap_interval, interquartile_mean
 from robot_rl.viz.learning_curve import compare_curves
 

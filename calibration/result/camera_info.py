@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from calibration.result.camera import CameraIntrinsics
 from calibration.result.lens import COEFFICIENTS
 from robot_rl.errors import CalibrationError
-from robot_rl.run.calibrations import read_content
+from robot_rl.run.directory.calibrations import read_content
 from robot_rl.system.atomic_file import write_atomically
 
 _MODELS = {**{name: name for name in COEFFICIENTS}, "fisheye": "equidistant"}

@@ -24,7 +24,7 @@ from calibration.result.kinds import (
 )
 from robot_rl import __version__
 from robot_rl.errors import CalibrationError
-from robot_rl.run.calibrations import FORMAT, VERSION, check_head, read_content
+from robot_rl.run.directory.calibrations import FORMAT, VERSION, check_head, read_content
 from robot_rl.system.atomic_file import write_atomically
 
 KINDS: dict[str, type[Calibration]] = {

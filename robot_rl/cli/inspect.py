@@ -10,7 +10,7 @@ from robot_rl.data.store.info import store_facts
 from robot_rl.data.store.layout import STORE_HEAD
 from robot_rl.errors import CheckpointError, RunDirectoryError
 from robot_rl.learn.checkpoint import describe_checkpoint
-from robot_rl.run.run_directory import RunDirectory
+from robot_rl.run.directory.run_directory import RunDirectory
 
 RESULTS = ("env_steps", "success_rate", "success_ci95", "episodes", "cycle_time_s", "wall_s")
 """What is shown of a run's summary."""

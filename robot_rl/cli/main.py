@@ -25,7 +25,7 @@ from robot_rl.config.describe import list_keys
 from robot_rl.config.load import load_config
 from robot_rl.env.registry import benchmark_names, check_task
 from robot_rl.errors import InterruptedRunError, RobotRLError
-from robot_rl.run.calibrations import Calibrations, read_record, whole_path
+from robot_rl.run.directory.calibrations import Calibrations, read_record, whole_path
 from robot_rl.system.atomic_file import to_json
 from robot_rl.system.process import one_thread
 
@@ -223,7 +223,7 @@ def _train(arguments: argparse.Namespace) -> int:
         rows = [{"key": k.key, "type": k.type, "default": k.default, "help": k.doc} for k in keys]
         _answer(arguments, rows, [f"{k.key} = {k.default}  ({k.type})\n    {k.doc}" for k in keys])
         return 0
-    from robot_rl.run.run_directory import RunDirectory, default_run_path
+    from robot_rl.run.directory.run_directory import RunDirectory, default_run_path
 
     flags = {
         "task": "task",

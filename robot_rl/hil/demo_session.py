@@ -21,8 +21,8 @@ from robot_rl.env.task import WorkcellOptions
 from robot_rl.hil.operator_setup import OperatorOptions, viewed_workcell
 from robot_rl.hil.teleop_session import Requests, in_person
 from robot_rl.learn.actor import EpisodeResult, Observer, Rollout, StoreRecorder
-from robot_rl.run.calibrations import Calibrations
 from robot_rl.run.demonstrate import demonstration_facts, demonstration_id, demonstration_store
+from robot_rl.run.directory.calibrations import Calibrations
 from robot_rl.seeding import Purpose, episode_seed
 from robot_rl.teleop.person import Person
 

@@ -20,9 +20,9 @@ from robot_rl.hil.operator_setup import Operation, OperatorOptions, operated, vi
 from robot_rl.learn.actor import Observer
 from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.reward.classifier.classifier import ClassifierFile
+from robot_rl.run.directory.metrics import MetricsWriter, read_metrics
 from robot_rl.run.human_labels import Hindsight
 from robot_rl.run.make_reward import rewarded
-from robot_rl.run.metrics import MetricsWriter, read_metrics
 
 
 @dataclass(frozen=True)

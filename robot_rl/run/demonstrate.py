@@ -16,8 +16,8 @@ from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import DataError, RobotLostError
 from robot_rl.learn.actor import Rollout, StoreRecorder
-from robot_rl.run.calibrations import Calibrations
 from robot_rl.run.deployment import Site
+from robot_rl.run.directory.calibrations import Calibrations
 from robot_rl.run.episode_retry import Patience
 from robot_rl.run.evaluation import mean
 from robot_rl.seeding import Purpose, episode_seed

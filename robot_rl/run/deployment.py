@@ -10,7 +10,7 @@ from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.hil.remote_operator import PersonElsewhere
 from robot_rl.link.peer import LearnerPeer
-from robot_rl.run.calibrations import CalibrationRecord
+from robot_rl.run.directory.calibrations import CalibrationRecord
 
 
 def _unknown(cameras: Sequence[str]) -> Sequence[CalibrationRecord]:

@@ -26,7 +26,7 @@ from robot_rl.reward.labels.labeller import Labeller, read_labeller
 from robot_rl.reward.labels.process_link import LabellerLink, wait_until
 from robot_rl.reward.labels.process_messages import Labelled, Order, RoundDone
 from robot_rl.reward.validation.ground_truth import known_success
-from robot_rl.run.metrics import MetricsWriter
+from robot_rl.run.directory.metrics import MetricsWriter
 from robot_rl.system.progress import Progress
 
 

@@ -17,7 +17,7 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import CheckpointError, InterruptedRunError
 from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.learn.perception import Perception
-from robot_rl.run.run_directory import RunDirectory
+from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.training_loop import CHECKPOINT_KIND
 
 

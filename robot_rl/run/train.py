@@ -36,16 +36,11 @@ from robot_rl.learn.perception import Perception, Potential, make_perception
 from robot_rl.link.remote_learner import RemoteLearner
 from robot_rl.reward.classifier.classifier import ClassifierFile
 from robot_rl.reward.heads.progress_head import ProgressHeadFile
-from robot_rl.run.calibrations import Calibrations
 from robot_rl.run.demonstrate import adopt_demonstrations, check_calibrations
 from robot_rl.run.deployment import Site
-from robot_rl.run.episode_retry import Patience
-from robot_rl.run.evaluation import Evaluation, evaluate, mean
-from robot_rl.run.human_labels import tell_again
-from robot_rl.run.label_rewards import LabelledTraining, labelled
-from robot_rl.run.make_reward import rewarded, watched
-from robot_rl.run.metrics import MetricsWriter, read_metrics
-from robot_rl.run.pinned_files import (
+from robot_rl.run.directory.calibrations import Calibrations
+from robot_rl.run.directory.metrics import MetricsWriter, read_metrics
+from robot_rl.run.directory.pinned_files import (
     classifier_of,
     classifier_of_run,
     keep_classifier,
@@ -54,8 +49,13 @@ from robot_rl.run.pinned_files import (
     shaping_head_of,
     shaping_head_of_run,
 )
+from robot_rl.run.directory.run_directory import RunDirectory
+from robot_rl.run.episode_retry import Patience
+from robot_rl.run.evaluation import Evaluation, evaluate, mean
+from robot_rl.run.human_labels import tell_again
+from robot_rl.run.label_rewards import LabelledTraining, labelled
+from robot_rl.run.make_reward import rewarded, watched
 from robot_rl.run.resume import checkpoint_to_resume, how_to_resume, perceive_again, say_how_to_resume
-from robot_rl.run.run_directory import RunDirectory
 from robot_rl.run.training_loop import CHECKPOINT_KIND, Training
 from robot_rl.system.process import stop_on_signal
 from robot_rl.system.progress import Progress

@@ -9,7 +9,7 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.learn.actor import Observer
 from robot_rl.learn.learner_port import LearnerPort
-from robot_rl.run.metrics import MetricsWriter
+from robot_rl.run.directory.metrics import MetricsWriter
 from robot_rl.system.progress import Progress
 
 

@@ -24,9 +24,9 @@ from robot_rl.learn.networks.networks import Policy
 from robot_rl.learn.networks.policy_average import PolicyAverage
 from robot_rl.run.control_timing import ControlTiming
 from robot_rl.run.demonstrate import demonstration_facts, demonstration_id, record_demonstrations
+from robot_rl.run.directory.metrics import MetricsWriter
 from robot_rl.run.episode_retry import Patience
 from robot_rl.run.evaluation import evaluate, mean
-from robot_rl.run.metrics import MetricsWriter
 from robot_rl.run.training_hooks import Assistance, Labels
 from robot_rl.seeding import Purpose, episode_seed
 from robot_rl.system.progress import Progress

@@ -18,7 +18,7 @@ from robot_rl.data.schema import Source
 from robot_rl.env.state_assembler import ARM_PARTS, TOOL, Freshness, camera_part
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import GraphError, UnknownNameError
-from robot_rl.run.calibrations import CalibrationRecord
+from robot_rl.run.directory.calibrations import CalibrationRecord
 from robot_rl.teleop.remote_device import Intervention, TeleopOperator
 from ros_nodes.bridge.lockstep_clock import LockstepClock
 from ros_nodes.bridge.ros_robot_io import RosRobotIO

@@ -16,7 +16,7 @@ from std_msgs.msg import String
 from robot_rl.config.components import SimulationConfig
 from robot_rl.env.task import TaskSpec
 from robot_rl.errors import LinkError
-from robot_rl.run.calibrations import CalibrationRecord
+from robot_rl.run.directory.calibrations import CalibrationRecord
 from robot_rl.spec import ArraySpec
 
 VERSION = 2

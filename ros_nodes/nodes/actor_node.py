@@ -22,11 +22,11 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import ConfigError
 from robot_rl.hil.remote_operator import PersonElsewhere
-from robot_rl.run.calibrations import Calibrations
 from robot_rl.run.demonstrate import demonstrate
 from robot_rl.run.deployment import Site
-from robot_rl.run.pinned_files import classifier_of, shaping_head_of
-from robot_rl.run.run_directory import RunDirectory, default_run_path
+from robot_rl.run.directory.calibrations import Calibrations
+from robot_rl.run.directory.pinned_files import classifier_of, shaping_head_of
+from robot_rl.run.directory.run_directory import RunDirectory, default_run_path
 from robot_rl.run.train import evaluate_run, train, workcell_options
 from ros_nodes.bridge.link_topics import LearnerOverTopics
 from ros_nodes.bridge.ros_operator import RosPerson

@@ -18,7 +18,7 @@ from robot_rl.camera.source import CaptureFormat, Frame
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import CameraNodeConfig
 from robot_rl.errors import ConfigError
-from robot_rl.run.calibrations import read_record
+from robot_rl.run.directory.calibrations import read_record
 from ros_nodes.interface import convert, topics
 from ros_nodes.interface.task_messages import CameraCalibration, to_message
 from ros_nodes.node.parameters import declare, named_values, refuse_changes

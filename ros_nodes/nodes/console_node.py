@@ -30,7 +30,7 @@ from robot_rl.env.state_assembler import Freshness
 from robot_rl.errors import ConfigError, DataError, GraphError, StaleStateError
 from robot_rl.geometry import Pose
 from robot_rl.hil.operator_setup import console_class
-from robot_rl.run.metrics import read_metrics
+from robot_rl.run.directory.metrics import read_metrics
 from robot_rl.teleop.mapping import DeviceMap, default_map, load_map
 from robot_rl.teleop.person import Person
 from robot_rl.teleop.remote_device import as_device

@@ -25,7 +25,7 @@ from robot_rl.data.schema import Source
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.state_assembler import Joints, Tool
 from robot_rl.errors import StaleStateError
-from robot_rl.run.calibrations import read_record
+from robot_rl.run.directory.calibrations import read_record
 from robot_rl.teleop.remote_device import as_device
 from ros_nodes.bridge.ros_operator import FACT, PersonReady
 from ros_nodes.interface import convert, topics

@@ -11,7 +11,7 @@ import torch
 from running import SMALL, environment, learned, robot_rl, same, snapshot
 
 from robot_rl.config.describe import list_keys
-from robot_rl.run.run_directory import RunDirectory
+from robot_rl.run.directory.run_directory import RunDirectory
 
 DATA_COMMANDS = ("ls", "info", "verify", "view", "export", "import", "merge", "split", "prune")
 COMMANDS = (

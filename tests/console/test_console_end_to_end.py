@@ -9,7 +9,7 @@ from browser import Person, answer, chromium, job
 from robot_rl.console.buttons import read_log
 from robot_rl.data.schema import Source
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.run.metrics import read_metrics
+from robot_rl.run.directory.metrics import read_metrics
 from robot_rl.viz.demo_coverage import base_path
 
 CALM = ("--heartbeat", 5)

@@ -14,7 +14,7 @@ from running import SMALL, learned, robot_rl, same, start, timeless
 
 from robot_rl.data.store.codec import decode
 from robot_rl.learn.checkpoint import load_checkpoint
-from robot_rl.run.metrics import read_metrics
+from robot_rl.run.directory.metrics import read_metrics
 
 TRAIN = ("train", "reach", *SMALL, "--steps", "400")
 

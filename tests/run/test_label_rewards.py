@@ -29,7 +29,7 @@ from robot_rl.errors import ConfigError, DataError, UncertifiedError, UnknownNam
 from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.reward.label_store import LabelStore
 from robot_rl.run.deployment import Site
-from robot_rl.run.metrics import read_metrics
+from robot_rl.run.directory.metrics import read_metrics
 from robot_rl.run.train import train
 
 CONFIG = TrainConfig(

@@ -15,7 +15,7 @@ from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import ConfigError, DataError
 from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.run.demonstrate import demonstrate
-from robot_rl.run.metrics import read_metrics
+from robot_rl.run.directory.metrics import read_metrics
 from robot_rl.run.train import evaluate_run, train
 
 EPISODES = 4

@@ -10,9 +10,9 @@ from robot_rl.errors import CheckpointError, ConfigError, DataError, RunDirector
 from robot_rl.reward.classifier.certificate import certificate_path
 from robot_rl.reward.classifier.classifier import RewardClassifier
 from robot_rl.reward.heads.success_head import SuccessHead
-from robot_rl.run.pinned_files import PINNED_CLASSIFIER, classifier_of, classifier_of_run, keep_classifier
+from robot_rl.run.directory.pinned_files import PINNED_CLASSIFIER, classifier_of, classifier_of_run, keep_classifier
+from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.resume import checkpoint_to_resume
-from robot_rl.run.run_directory import RunDirectory
 
 
 def write(path, threshold=0.5):

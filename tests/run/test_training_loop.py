@@ -28,8 +28,8 @@ from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.learn.local_learner import LocalLearner
 from robot_rl.learn.networks.networks import Policy
 from robot_rl.learn.perception import FrozenFeatures, Perception
+from robot_rl.run.directory.metrics import read_metrics
 from robot_rl.run.evaluation import evaluate
-from robot_rl.run.metrics import read_metrics
 from robot_rl.run.train import train
 
 CONFIG = TrainConfig(

@@ -5,7 +5,7 @@ from fakes import SPEC
 
 from robot_rl.config.components import SimulationConfig
 from robot_rl.errors import LinkError
-from robot_rl.run.calibrations import CalibrationRecord
+from robot_rl.run.directory.calibrations import CalibrationRecord
 from robot_rl.spec import ArraySpec
 from ros_nodes.interface.task_messages import (
     MAX_TEXT,

@@ -11,7 +11,7 @@ from robot_rl.config.components import SimulationConfig, TrainConfig
 from robot_rl.config.nodes import ActorNodeConfig
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import CalibrationError, ConfigError, GraphError
-from robot_rl.run.calibrations import Calibrations
+from robot_rl.run.directory.calibrations import Calibrations
 from ros_nodes.bridge.ros_workcell import RosWorkcell
 from ros_nodes.interface import topics
 from ros_nodes.node.robot_node_base import RobotNode

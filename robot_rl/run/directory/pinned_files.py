@@ -23,7 +23,7 @@ from robot_rl.reward.classifier.classifier import ClassifierFile, read_classifie
 from robot_rl.reward.heads.head_file import ReadFile
 from robot_rl.reward.heads.progress_head import ProgressHeadFile, read_progress_head_file
 from robot_rl.reward.heads.progress_potential import ProgressPotential
-from robot_rl.run.run_directory import RunDirectory
+from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.system.atomic_file import replace_file, write_atomically, writing
 
 F = TypeVar("F", bound=ReadFile)

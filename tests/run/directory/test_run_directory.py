@@ -10,7 +10,7 @@ import pytest
 
 from robot_rl.config.components import SACConfig, TrainConfig
 from robot_rl.errors import RunDirectoryError
-from robot_rl.run.run_directory import RunDirectory, default_run_path
+from robot_rl.run.directory.run_directory import RunDirectory, default_run_path
 
 CONFIG = TrainConfig(task="reach", seed=5, sac=SACConfig(n_step=1))
 
@@ -18,7 +18,7 @@ HOLD = """
 import sys, time
 from pathlib import Path
 from robot_rl.config.components import TrainConfig
-from robot_rl.run.run_directory import RunDirectory
+from robot_rl.run.directory.run_directory import RunDirectory
 run = RunDirectory.create(Path(sys.argv[1]), TrainConfig(task="reach"))
 print("held", flush=True)
 time.sleep(60)
@@ -28,7 +28,7 @@ FULL = """
 import resource, sys
 from pathlib import Path
 from robot_rl.errors import RunDirectoryError
-from robot_rl.run.run_directory import RunDirectory
+from robot_rl.run.directory.run_directory import RunDirectory
 run = RunDirectory.resume(Path(sys.argv[1]))
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))  # a disk with 1000 bytes left
 try:

@@ -8,7 +8,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from robot_rl.errors import DataError, RunDirectoryError, UnknownNameError
-from robot_rl.run.metrics import MetricsWriter, read_metrics
+from robot_rl.run.directory.metrics import MetricsWriter, read_metrics
 
 UPDATE = {"critic_loss": 0.5, "q_mean": 0.25, "steps_per_s": 30.0, "updates_per_s": 120.0, "utd": 4.0}
 
@@ -94,6 +94,6 @@ def test_a_full_disk_is_an_error(tmp_path):
 
 
 def test_reading_needs_neither_torch_nor_tensorboard():
-    code = "import sys, json, robot_rl.run.metrics; print(json.dumps(list(sys.modules)))"
+    code = "import sys, json, robot_rl.run.directory.metrics; print(json.dumps(list(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"torch", "tensorboard", "matplotlib"} & set(json.loads(done.stdout))

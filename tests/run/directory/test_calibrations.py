@@ -20,9 +20,9 @@ from robot_rl.config.components import SimulationConfig, TrainConfig
 from robot_rl.data.store.edit import merge
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import CalibrationError
-from robot_rl.run.calibrations import Calibrations, read_record
 from robot_rl.run.demonstrate import check_calibrations
-from robot_rl.run.run_directory import RunDirectory
+from robot_rl.run.directory.calibrations import Calibrations, read_record
+from robot_rl.run.directory.run_directory import RunDirectory
 
 LENS = CameraIntrinsics("wrist", 640, 480, "plumb_bob", 600.0, 601.0, 310.0, 230.0, (0.1, -0.2, 1e-3, 2e-3, 0.3))
 SIX = tuple(map(tuple, np.eye(6).tolist()))

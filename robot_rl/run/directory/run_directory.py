@@ -24,7 +24,7 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import dump_config, load_config
 from robot_rl.data.schema import SCHEMA_VERSION
 from robot_rl.errors import ConfigError, RunDirectoryError
-from robot_rl.run.calibrations import Calibrations
+from robot_rl.run.directory.calibrations import Calibrations
 from robot_rl.system.atomic_file import to_json, write_atomically, writing
 from robot_rl.system.directory_lock import Lock
 

@@ -1,6 +1,6 @@
 import subprocess
 
-from robot_rl.run.run_directory import git_state, package_versions, provenance
+from robot_rl.run.directory.run_directory import git_state, package_versions, provenance
 from robot_rl.system.atomic_file import to_json
 
 
