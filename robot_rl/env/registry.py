@@ -1,4 +1,4 @@
-"""Finds tasks, benchmarks and further commands by name among the entry points of installed packages.
+"""Tasks, environments, benchmarks and further commands by name, from the entry points of installed packages.
 
 So nothing here imports a simulator or ROS, and another package can add its own.
 """
@@ -12,33 +12,59 @@ from typing import TYPE_CHECKING, Any, cast
 from robot_rl.errors import PluginError, UnknownNameError
 
 if TYPE_CHECKING:
+    from robot_rl.env.environment import Environment
     from robot_rl.env.task import Workcell, WorkcellOptions
 
 TASK_GROUP = "robot_rl.tasks"
+ENVIRONMENT_GROUP = "robot_rl.environments"
 BENCHMARK_GROUP = "robot_rl.benchmarks"
 
 
 def task_names() -> list[str]:
-    """Names of all registered tasks."""
+    """Return the names of all registered tasks."""
     return names(TASK_GROUP)
 
 
+def environment_names() -> list[str]:
+    """Return the names of all registered environments that are no tasks of a robot arm."""
+    return names(ENVIRONMENT_GROUP)
+
+
 def check_task(name: str) -> None:
-    """Nothing, if the task is registered, without loading it.
+    """Raise if no task or environment of that name is registered, without loading it.
 
     Raises:
         UnknownNameError: if it is not.
     """
-    _find("task", TASK_GROUP, name)
+    if name not in environment_names():
+        _find("task", TASK_GROUP, name)
 
 
 def benchmark_names() -> list[str]:
-    """Names of all registered benchmarks."""
+    """Return the names of all registered benchmarks."""
     return names(BENCHMARK_GROUP)
 
 
+def make_environment(name: str, options: WorkcellOptions | None = None) -> Environment:
+    """Make the environment of that name: one that is registered as such, or `RobotEnv` over a task's workcell.
+
+    Raises:
+        UnknownNameError: if no environment, task or camera of that name exists.
+        PluginError: if the package behind it cannot be imported.
+        RenderError: if cameras are wanted and this machine cannot render.
+    """
+    from robot_rl.env.robot_env import RobotEnv  # here, as gymnasium comes with it and `--help` should not wait
+    from robot_rl.env.task import WorkcellOptions
+
+    options = options or WorkcellOptions()
+    if name not in environment_names():
+        return RobotEnv(make_workcell(name, options), options=options)
+    make = cast("Callable[[WorkcellOptions], Environment]", load("environment", ENVIRONMENT_GROUP, name))
+    return make(options)
+
+
 def make_workcell(task: str, options: WorkcellOptions | None = None) -> Workcell:
-    """The workcell in which a task is done.
+    """Make the workcell in which a task is done.
 
     Raises:
         UnknownNameError: if no task, or no camera, of that name exists.
@@ -52,7 +78,7 @@ def make_workcell(task: str, options: WorkcellOptions | None = None) -> Workcell
 
 
 def run_benchmark(name: str) -> dict[str, Any]:
-    """The figures of a benchmark.
+    """Run a benchmark and return its figures.
 
     Raises:
         UnknownNameError: if no benchmark of that name exists.
@@ -63,7 +89,7 @@ def run_benchmark(name: str) -> dict[str, Any]:
 
 
 def names(group: str) -> list[str]:
-    """Names of all that is registered in a group of entry points."""
+    """Return the names of all that is registered in a group of entry points."""
     return sorted({point.name for point in entry_points(group=group)})
 
 
@@ -77,7 +103,7 @@ def _find(kind: str, group: str, name: str) -> EntryPoint:
 
 
 def load(kind: str, group: str, name: str) -> object:
-    """What is registered under a name.
+    """Load what is registered under a name.
 
     Args:
         kind: Of it, for messages, e.g. `task`.
