@@ -62,7 +62,7 @@ class Scripted(Policy):
 
 def cloned(env: RobotEnv, perception: Perception, config: TrainConfig) -> Policy:
     """Behaviour cloning from the 20 demonstrations that a training run of this configuration would get."""
-    learner, seed, history = LocalLearner(env.spec_task, perception, config), config.seed, config.replay.history
+    learner, seed, history = LocalLearner(env.environment_spec, perception, config), config.seed, config.replay.history
     with tempfile.TemporaryDirectory() as folder, EpisodeStore.create(Path(folder) / "demos") as store:
         record_demonstrations(env, store, episodes=config.demonstrations, seed=seed)
         lengths = [row.length for row in store.summaries()]
@@ -71,7 +71,7 @@ def cloned(env: RobotEnv, perception: Perception, config: TrainConfig) -> Policy
     demos, everything = learner.demos, np.arange(len(learner.demos))
     rows = demos.gather(everything, np.random.default_rng(0), n_step=1, discount=config.sac.discount, history=history)
     images = demos.images_of(everything)
-    policy = make_policy(env.spec_task, perception.spec, config, torch.Generator().manual_seed(seed))
+    policy = make_policy(env.environment_spec, perception.spec, config, torch.Generator().manual_seed(seed))
     info = clone(
         policy,
         torch.from_numpy(rows.observation),

@@ -182,16 +182,16 @@ def _calibration_flag(parser: argparse.ArgumentParser) -> None:
 
 
 def _tasks(arguments: argparse.Namespace) -> int:
-    from robot_rl.env.registry import make_workcell, task_names
+    from robot_rl.env.registry import environment_names, make_environment, task_names
 
     rows = []
-    for name in task_names():
-        cell = make_workcell(name)
-        spec = cell.task.spec
+    for name in (*task_names(), *environment_names()):
+        env = make_environment(name)
+        spec = env.environment_spec
+        env.close()
         rows.append(
             {"name": name, "instruction": spec.instruction, "max_steps": spec.max_steps, "cameras": spec.cameras}
         )
-        cell.close()
     _answer(arguments, rows, [f"{row['name']:<12} {row['instruction']}" for row in rows])
     return 0
 

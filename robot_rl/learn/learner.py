@@ -17,7 +17,7 @@ from robot_rl.data.replay.buffer import ReplayBuffer
 from robot_rl.data.replay.demo_mixing import DemoMixer
 from robot_rl.data.replay.percept import Percept, PerceptSpec
 from robot_rl.data.sparse_reward import success_reward
-from robot_rl.env.task import TaskSpec
+from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.errors import CheckpointError, DivergedError
 from robot_rl.learn.algorithms.base import AlgorithmSetup, make_algorithm
 from robot_rl.learn.algorithms.batch import Batch
@@ -44,7 +44,7 @@ class Learner:
         UnknownNameError: if there is no such algorithm.
     """
 
-    def __init__(self, task: TaskSpec, percepts: PerceptSpec, config: TrainConfig) -> None:
+    def __init__(self, task: EnvironmentSpec, percepts: PerceptSpec, config: TrainConfig) -> None:
         check_device(config.device)
         self._config = config
         sizes = percepts.state_size, task.action_size, percepts.images, percepts.pose, config.device

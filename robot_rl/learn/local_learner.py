@@ -5,7 +5,7 @@ from __future__ import annotations
 from robot_rl.config.components import TrainConfig
 from robot_rl.data.replay.percept import Percept
 from robot_rl.data.schema import Episode, Observation, Step
-from robot_rl.env.task import TaskSpec
+from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.learn.learner import Learner
 from robot_rl.learn.perception import Perception
 
@@ -19,7 +19,7 @@ class LocalLearner(Learner):
         config: The run's configuration.
     """
 
-    def __init__(self, task: TaskSpec, perception: Perception, config: TrainConfig) -> None:
+    def __init__(self, task: EnvironmentSpec, perception: Perception, config: TrainConfig) -> None:
         super().__init__(task, perception.spec, config)
         self.perception = perception
 

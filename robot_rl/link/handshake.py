@@ -13,18 +13,18 @@ from robot_rl import __version__
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import config_from_dict, config_to_dict
 from robot_rl.data.replay.percept import PerceptSpec
-from robot_rl.env.task import TaskSpec
+from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.errors import LinkError
 from robot_rl.link.messages import Hello
 
-_TASK = TypeAdapter(TaskSpec)
+_TASK = TypeAdapter(EnvironmentSpec)
 _PERCEPTS = TypeAdapter(PerceptSpec)
 
 
 class Agreement(NamedTuple):
     """What a learner is made of."""
 
-    task: TaskSpec
+    task: EnvironmentSpec
     percepts: PerceptSpec
     config: TrainConfig
 

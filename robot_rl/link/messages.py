@@ -22,7 +22,7 @@ from pydantic.dataclasses import dataclass
 
 from robot_rl.errors import LinkError
 
-PROTOCOL = 6
+PROTOCOL = 7
 """Version of this file; both sides must have the same."""
 
 MAX_MESSAGE = 64 * 2**20
@@ -44,7 +44,7 @@ class Hello:
 
     Attributes:
         config: The run's configuration.
-        task: Its `TaskSpec`.
+        task: Its `EnvironmentSpec`.
         percepts: A `PerceptSpec`: what the learner is told of observations.
         fingerprint: Of these three; a learner that reads them differently is of another version.
     """

@@ -13,7 +13,7 @@ import torch
 
 from robot_rl.config.components import TrainConfig
 from robot_rl.data.schema import Episode, Observation, Step
-from robot_rl.env.task import TaskSpec
+from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.errors import LinkError
 from robot_rl.learn.networks.networks import Policy, make_policy
 from robot_rl.learn.perception import Perception
@@ -68,7 +68,7 @@ class RemoteLearner:
 
     def __init__(
         self,
-        task: TaskSpec,
+        task: EnvironmentSpec,
         perception: Perception,
         config: TrainConfig,
         *,

@@ -212,7 +212,7 @@ def evaluate_run(
             if camera not in env.spec_task.cameras:
                 raise UnknownNameError("camera", camera, env.spec_task.cameras)
         perception = make_perception(env.observation_specs, config)
-        policy = make_policy(env.spec_task, perception.spec, config, torch.Generator(config.device))
+        policy = make_policy(env.environment_spec, perception.spec, config, torch.Generator(config.device))
         parameters = checkpoint["deployed"]["policy"]
         policy.load_policy_state({name: value.to(config.device) for name, value in parameters.items()})
         recorders = []
@@ -244,6 +244,8 @@ def _film(
     seed: int,
 ) -> bool:
     """Films the first evaluation episodes; failing that, warns and returns False: the result is what matters."""
+    if not cameras:
+        return False
     config = replace(config, reward=RewardConfig())  # whoever judges would need other frames than a film
     options = workcell_options(config)
     if options.cameras:  # a policy that sees gets the frames that it knows, and they are what is filmed
@@ -390,11 +392,11 @@ def _learner(config: TrainConfig, env: RobotEnv, site: Site, potential: Potentia
     """The learner, in this process or in another."""
     perception = make_perception(env.observation_specs, config, potential)
     if config.processes == 1:
-        yield LocalLearner(env.spec_task, perception, config)
+        yield LocalLearner(env.environment_spec, perception, config)
         return
     waits = stands_still(env.clock)
     peer = site.learner() if site.learner else None
-    with RemoteLearner(env.spec_task, perception, config, wait_between_steps=waits, peer=peer) as learner:
+    with RemoteLearner(env.environment_spec, perception, config, wait_between_steps=waits, peer=peer) as learner:
         yield learner
 
 

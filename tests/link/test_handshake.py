@@ -10,7 +10,9 @@ from robot_rl.link.handshake import Agreement
 from robot_rl.link.messages import decode, encode
 
 BOX = Workspace(low=(-0.1, -0.2, 0.0), high=(0.1, 0.2, 0.3), yaw=0.1, tilt=0.0)
-TASK = TaskSpec("t", "do it", 40, 0.1, BOX, action_axes=("x", "yaw"), gripper=True, return_range=(-1.0, 2.0))
+TASK = TaskSpec(
+    "t", "do it", 40, 0.1, BOX, action_axes=("x", "yaw"), gripper=True, return_range=(-1.0, 2.0)
+).environment
 IMAGES = ImageSpec("features", (4, 2, 8, 3, 3), "float16", maker="somebody", size=32)
 AGREEMENT = Agreement(TASK, PerceptSpec(5, IMAGES), TrainConfig(processes=2, sac=SACConfig(hidden_sizes=(8, 8))))
 

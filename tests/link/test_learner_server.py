@@ -33,7 +33,7 @@ from robot_rl.link.socket import Connection, PeerGoneError
 from robot_rl.link.state_transfer import StateAssembler, cut
 
 BOX = Workspace(low=(-0.1, -0.1, -0.1), high=(0.1, 0.1, 0.1), yaw=0.1, tilt=0.1)
-TASK = TaskSpec("t", "do it", 10, 0.1, BOX, action_axes=("x", "y"))
+TASK = TaskSpec("t", "do it", 10, 0.1, BOX, action_axes=("x", "y")).environment
 CONFIG = TrainConfig(
     demonstrations=1,
     warmup_steps=0,

@@ -22,7 +22,7 @@ from robot_rl.link.remote_learner import EXPLORATION, RemoteLearner
 from robot_rl.spec import ArraySpec
 
 BOX = Workspace(low=(-0.1, -0.1, -0.1), high=(0.1, 0.1, 0.1), yaw=0.1, tilt=0.1)
-TASK = TaskSpec("tagged", "count", 10, 0.1, BOX, action_axes=("x", "y"))
+TASK = TaskSpec("tagged", "count", 10, 0.1, BOX, action_axes=("x", "y")).environment
 SPECS = {"state/tag": ArraySpec((2,), scale=1000.0)}
 CONFIG = TrainConfig(
     seed=3,

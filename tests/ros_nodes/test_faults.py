@@ -107,7 +107,7 @@ class Link:
         perception = Perception({"state/tag": ArraySpec((2,))})
         config = TrainConfig(processes=2, sac=SACConfig(hidden_sizes=(8, 8)), replay=ReplayConfig(capacity=500))
         peer = LearnerOverTopics(actor)
-        self.actor = RemoteLearner(SPEC, perception, config, wait_between_steps=True, peer=peer)
+        self.actor = RemoteLearner(SPEC.environment, perception, config, wait_between_steps=True, peer=peer)
 
     def _serve(self):
         self.served.next_actor()

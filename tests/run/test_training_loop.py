@@ -226,7 +226,7 @@ def test_reach_is_not_for_free():
     config = TrainConfig(task="reach")
     env = RobotEnv(make_workcell("reach"))
     perception = Perception(env.observation_specs)
-    untrained = LocalLearner(env.spec_task, perception, config).policy
+    untrained = LocalLearner(env.environment_spec, perception, config).policy
     for policy in (untrained, Random()):
         rollout = Rollout(env, policy, perception, config.replay.history)
         assert evaluate(rollout, episodes=25, seed=config.evaluation.seed).summary()["success_rate"] <= 0.2

@@ -14,7 +14,7 @@ from torch.nn.functional import layer_norm, softplus
 
 from robot_rl.config.components import TrainConfig
 from robot_rl.data.replay.percept import PerceptSpec
-from robot_rl.env.task import TaskSpec
+from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.errors import CheckpointError, ConfigError
 from robot_rl.learn.networks.heads import ImageHead, StateHead
 
@@ -219,7 +219,9 @@ class Policy(nn.Module):
         self.load_state_dict(state)
 
 
-def make_policy(task: TaskSpec, percepts: PerceptSpec, config: TrainConfig, generator: torch.Generator) -> Policy:
+def make_policy(
+    task: EnvironmentSpec, percepts: PerceptSpec, config: TrainConfig, generator: torch.Generator
+) -> Policy:
     """The policy that a run's configuration asks for, on the generator's device.
 
     Raises:

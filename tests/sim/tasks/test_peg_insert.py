@@ -120,7 +120,7 @@ def test_every_success_of_a_learned_policy_lies_in_the_hole(peg):
     learned = load_checkpoint(Path(__file__).parent / "peg_insert_policy.ckpt", kind="policy")
     perception, history = Perception(env.observation_specs), tuple(learned["history"])
     config = TrainConfig(replay=ReplayConfig(history=history))
-    policy = make_policy(env.spec_task, perception.spec, config, torch.Generator())
+    policy = make_policy(env.environment_spec, perception.spec, config, torch.Generator())
     policy.load_policy_state(learned["policy"])
     judge = Judge(cell.io.data)
     evaluate(Rollout(env, policy, perception, history, [judge]), episodes=25, seed=7)
