@@ -75,7 +75,8 @@ class BoardDetector:
         Raises:
             BadViewError: if the board or too much of it is missing, or the picture is mirrored or blurred.
         """
-        if image.dtype != np.uint8 or image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] != 3):
+        flat = image.ndim == 2 or (image.ndim == 3 and image.shape[2] == 3)
+        if image.dtype != np.uint8 or not flat or image.size == 0:
             raise BadViewError(f"is no 8-bit grey or RGB picture: {image.dtype}, shape {image.shape}")
         grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY) if image.ndim == 3 else image
         ids, pixels = self._find(grey)
