@@ -23,6 +23,7 @@ from collections.abc import Callable
 
 import aiohttp
 import numpy as np
+from robot_rl.teleop.person import Person
 from virtual_devices import VirtualHid, VirtualPad
 
 from robot_rl.console.access import Address
@@ -39,7 +40,6 @@ from robot_rl.teleop.device import Device
 from robot_rl.teleop.gamepad import Gamepad
 from robot_rl.teleop.keyboard import TerminalKeyboard
 from robot_rl.teleop.mapping import default_map
-from robot_rl.teleop.person import Person
 from robot_rl.teleop.spacemouse import SpaceMouse
 
 

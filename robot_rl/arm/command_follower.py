@@ -5,7 +5,7 @@ It knows commands, ages and one backend; it does not know where commands come fr
 
 from __future__ import annotations
 
-from robot_rl.arm.driver import ArmBackend
+from robot_rl.arm.driver import ArmDriver
 from robot_rl.env.robot_io import Command, check_command
 from robot_rl.errors import StaleStateError
 
@@ -18,7 +18,7 @@ class CommandFollower:
         max_age: Oldest pose with which it is let move [s].
     """
 
-    def __init__(self, backend: ArmBackend, max_age: float) -> None:
+    def __init__(self, backend: ArmDriver, max_age: float) -> None:
         self._backend, self._max_age = backend, max_age
         self._expires: int | None = None  # of the command that is followed [ns]
         self.holds: str | None = "no command has come yet"

@@ -12,7 +12,7 @@ Take = Callable[[str, int, Any], None]
 `StateAssembler.add` does."""
 
 
-class ArmBackend(Protocol):
+class ArmDriver(Protocol):
     """A driver, or the way to one.
 
     It measures `pose`, `twist`, `wrench` (raw, at the tcp and in its frame), `joints`, and `gripper` (the width between

@@ -11,7 +11,7 @@ from robot_rl.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class View:
+class Crop:
     """A rectangle and a size.
 
     Attributes:
@@ -35,7 +35,7 @@ class View:
         return np.asarray(Image.fromarray(np.ascontiguousarray(cut)).resize(self.size, Image.Resampling.BILINEAR))
 
 
-def make_view(captured: tuple[int, int], size: int, crop: tuple[int, int, int, int] | None = None) -> View:
+def make_crop(captured: tuple[int, int], size: int, crop: tuple[int, int, int, int] | None = None) -> Crop:
     """A view of frames of a size.
 
     Args:
@@ -57,4 +57,4 @@ def make_view(captured: tuple[int, int], size: int, crop: tuple[int, int, int, i
             f"the crop {left},{top},{wide},{high} (left, top, width, height) is not inside frames of {width} x "
             f"{height} px; choose one that is, or leave it out for the largest square in the middle"
         )
-    return View(crop, (size, size) if size else (wide, high))
+    return Crop(crop, (size, size) if size else (wide, high))

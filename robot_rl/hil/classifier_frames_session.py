@@ -26,7 +26,7 @@ from robot_rl.hil.teleop_session import Requests, in_person
 from robot_rl.learn.actor import EpisodeResult, Observer, Rollout
 from robot_rl.reward.classifier.record import FrameCount, frame_facts
 from robot_rl.seeding import Purpose, episode_seed
-from robot_rl.teleop.person import Person
+from robot_rl.teleop.device_operator import DeviceOperator
 
 WAITING, LEADING = ("start", "finish"), ("success", "failure", "stop", "finish")
 """What may be asked for between episodes, and in one."""
@@ -69,7 +69,7 @@ class FrameSession:
         count: FrameCount,
         button: ButtonJudge,
         supervision: Supervision,
-        person: Person,
+        person: DeviceOperator,
         *,
         wanted: tuple[int, int],
         seed: int,

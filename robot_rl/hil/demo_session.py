@@ -24,7 +24,7 @@ from robot_rl.learn.actor import EpisodeResult, Observer, Rollout, StoreRecorder
 from robot_rl.run.demonstrate import demonstration_facts, demonstration_id, demonstration_store
 from robot_rl.run.directory.calibrations import Calibrations
 from robot_rl.seeding import Purpose, episode_seed
-from robot_rl.teleop.person import Person
+from robot_rl.teleop.device_operator import DeviceOperator
 
 
 class Reporter(Protocol):
@@ -62,7 +62,7 @@ class DemoSession:
         env: RobotEnv,
         store: EpisodeStore,
         supervision: Supervision,
-        person: Person,
+        person: DeviceOperator,
         *,
         episodes: int,
         seed: int,

@@ -20,9 +20,9 @@ from robot_rl.env.supervision import Supervision
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import RenderError
 from robot_rl.teleop.device import Device, DeviceError
+from robot_rl.teleop.device_operator import DeviceOperator
 from robot_rl.teleop.listing import open_devices
 from robot_rl.teleop.mapping import DeviceMap, default_map, load_map
-from robot_rl.teleop.person import Person
 
 if TYPE_CHECKING:
     from robot_rl.console.server import Console
@@ -82,7 +82,7 @@ class Operation:
         """
         devices = [*self._devices, *([self.console.device] if self.console is not None else [])]
         hands = [(device, self._map(device)) for device in devices]
-        self.person = Person(hands, self._spec, self.supervision, on_press=lambda role: self.request(role))
+        self.person = DeviceOperator(hands, self._spec, self.supervision, on_press=lambda role: self.request(role))
 
     @contextlib.contextmanager
     def serve(self) -> Iterator[None]:

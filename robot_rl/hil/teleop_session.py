@@ -24,7 +24,7 @@ from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import UnknownNameError
 from robot_rl.hil.operator_setup import OperatorOptions, operated
 from robot_rl.system.process import stop_on_signal
-from robot_rl.teleop.person import Person
+from robot_rl.teleop.device_operator import DeviceOperator
 
 REQUESTS = ("start", "stop", "discard", "redo", "success", "failure", "finish")
 """All that can be asked for; which of them fit depends on the moment."""
@@ -121,7 +121,7 @@ class InPerson:
 
     env: RobotEnv
     supervision: Supervision
-    person: Person
+    person: DeviceOperator
     reporter: TerminalReporter
     board: Board
     run: Callable[[Session], None]

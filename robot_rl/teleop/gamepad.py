@@ -60,7 +60,7 @@ class EventStream(Protocol):
         ...
 
 
-class Found(NamedTuple):
+class FoundGamepad(NamedTuple):
     """A gamepad that is plugged in; `problem` says why it cannot be used, or is None."""
 
     name: str
@@ -114,7 +114,7 @@ class Gamepad(PluggedDevice[EventStream]):
             self._values[_TRIGGERS[code]] = share
 
 
-def find_gamepads(folder: Path = Path("/dev/input")) -> list[Found]:
+def find_gamepads(folder: Path = Path("/dev/input")) -> list[FoundGamepad]:
     """Those that are plugged in, and input devices that may not be looked at.
 
     Raises:
@@ -126,17 +126,17 @@ def find_gamepads(folder: Path = Path("/dev/input")) -> list[Found]:
         try:
             device = evdev.InputDevice(str(path))
         except PermissionError:
-            found.append(Found("input device", str(path), f"no permission; {PERMISSION}"))
+            found.append(FoundGamepad("input device", str(path), f"no permission; {PERMISSION}"))
             continue
         except OSError:
             continue  # went away while we looked
         if _GAMEPAD in device.capabilities().get(_KEY, []):
-            found.append(Found(device.name, str(path)))
+            found.append(FoundGamepad(device.name, str(path)))
         device.close()
     return found
 
 
-def open_gamepad(found: Found) -> Gamepad:
+def open_gamepad(found: FoundGamepad) -> Gamepad:
     """Opens one.
 
     Raises:

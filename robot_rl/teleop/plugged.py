@@ -12,7 +12,7 @@ from robot_rl.teleop.device import DeviceError, DeviceLostError, Reading
 INSTALL = "pip install 'robot_rl[devices]'"
 
 
-class Stream(Protocol):
+class DeviceStream(Protocol):
     """What is read from; raises `OSError` when it is unplugged."""
 
     def close(self) -> None:
@@ -20,7 +20,7 @@ class Stream(Protocol):
         ...
 
 
-S = TypeVar("S", bound=Stream)
+S = TypeVar("S", bound=DeviceStream)
 
 
 class PluggedDevice(ABC, Generic[S]):

@@ -41,7 +41,7 @@ class HidStream(Protocol):
         ...
 
 
-class Found(NamedTuple):
+class FoundSpaceMouse(NamedTuple):
     """A SpaceMouse that is plugged in."""
 
     name: str
@@ -87,22 +87,22 @@ def _vector(body: bytes) -> np.ndarray:
     return np.clip(np.array(struct.unpack_from("<3h", body)) / FULL_SCALE, -1.0, 1.0) * _TO_HAND
 
 
-def find_spacemice() -> list[Found]:
+def find_spacemice() -> list[FoundSpaceMouse]:
     """Those that are plugged in.
 
     Raises:
         DeviceError: if the package to read them with is not installed.
     """
     hid = _hid()
-    found: dict[bytes, Found] = {}
+    found: dict[bytes, FoundSpaceMouse] = {}
     for entry in hid.enumerate():
         products = _VENDORS.get(entry["vendor_id"], ())
         if products is None or entry["product_id"] in products:
-            found.setdefault(entry["path"], Found(entry["product_string"] or "SpaceMouse", entry["path"]))
+            found.setdefault(entry["path"], FoundSpaceMouse(entry["product_string"] or "SpaceMouse", entry["path"]))
     return list(found.values())
 
 
-def open_spacemouse(found: Found) -> SpaceMouse:
+def open_spacemouse(found: FoundSpaceMouse) -> SpaceMouse:
     """Opens one.
 
     Raises:

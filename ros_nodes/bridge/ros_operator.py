@@ -23,7 +23,7 @@ PERIOD = 0.1
 """Time between two looks at whether there is something to ask, and somebody to be asked [s]."""
 
 
-class RosPerson:
+class RosOperator:
     """Stands between topics and the person of a job.
 
     Args:
@@ -66,7 +66,7 @@ def to_make_ready(spec: TaskSpec) -> str:
     return "make the scene ready" if spec.start else "make the scene ready and bring the arm to its start pose"
 
 
-class PersonReady:
+class OperatorReady:
     """Whoever waits lets the node go on meanwhile: it has to be awaited in a callback group of its own.
 
     Args:

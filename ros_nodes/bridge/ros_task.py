@@ -20,7 +20,7 @@ from robot_rl.geometry import Pose
 from robot_rl.spec import ArraySpec
 from ros_nodes.bridge.wait import Arrivals
 from ros_nodes.interface import topics
-from ros_nodes.interface.task_messages import EpisodeStarted, Estimates, TaskHead, Verdict, from_text
+from ros_nodes.interface.task_messages import EpisodeStarted, Estimates, OutcomeMessage, TaskHead, from_text
 from ros_nodes.node.robot_node_base import RobotNode
 
 RESET_LIMIT = 60.0
@@ -47,7 +47,7 @@ class RosTask:
         self._observations, self._arrivals, self._ready = head.observations, arrivals, ready
         self._episode = -1
         self._estimates: deque[Estimates] = deque(maxlen=16)
-        self._verdicts: deque[Verdict] = deque(maxlen=16)
+        self._verdicts: deque[OutcomeMessage] = deque(maxlen=16)
         self._judged, self._judged_at = Outcome(False, 0.0), -1
         self._stopped, self._was_stopped = "", False  # why the arm may not move; whether so since the last verdict
         node.subscribe(topics.STOPPED, self._take_stopped)
@@ -128,7 +128,7 @@ class RosTask:
         self._was_stopped |= bool(message.data)
 
     def _take_verdict(self, message: String) -> None:
-        verdict = from_text(Verdict, message.data)
+        verdict = from_text(OutcomeMessage, message.data)
         self._verdicts.append(verdict)
         self._judged_at = verdict.stamp
         self._arrivals.ring()

@@ -1,4 +1,4 @@
-"""An arm whose Cartesian controller is behind topics, such as CRISP's: an `ArmBackend`.
+"""An arm whose Cartesian controller is behind topics, such as CRISP's: an `ArmDriver`.
 
 The controller is told poses (`target_pose`) and says poses (`current_pose`), joint states, and perhaps a twist; a
 sensor or an estimate says the wrench, and a gripper's controller its joint. A controller that tells no twist has it
@@ -62,7 +62,7 @@ class CartesianTopics:
         if config.gripper_topic:
             self._listen(JointState, config.gripper_state_topic, self._take_gripper)
 
-    # As an `ArmBackend`.
+    # As an `ArmDriver`.
 
     def start(self, take: Take) -> None:
         """From now on, hands on every measurement."""

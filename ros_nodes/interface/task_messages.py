@@ -64,7 +64,7 @@ class Estimates:
 
 
 @dataclass(frozen=True, config=_STRICT)
-class Verdict:
+class OutcomeMessage:
     """How things stand after a step; given once a step. `stamp` [ns] is that of the state that was judged."""
 
     episode: int
@@ -125,8 +125,10 @@ class CameraCalibration:
     record: CalibrationRecord | None
 
 
-Content = TaskHead | Estimates | Verdict | Judgement | EpisodeStarted | Advance | Advanced | CameraCalibration
-Kind = TypeVar("Kind", TaskHead, Estimates, Verdict, Judgement, EpisodeStarted, Advance, Advanced, CameraCalibration)
+Content = TaskHead | Estimates | OutcomeMessage | Judgement | EpisodeStarted | Advance | Advanced | CameraCalibration
+Kind = TypeVar(
+    "Kind", TaskHead, Estimates, OutcomeMessage, Judgement, EpisodeStarted, Advance, Advanced, CameraCalibration
+)
 
 
 def to_text(content: Content) -> str:

@@ -29,7 +29,7 @@ from robot_rl.run.directory.pinned_files import classifier_of, shaping_head_of
 from robot_rl.run.directory.run_directory import RunDirectory, default_run_path
 from robot_rl.run.train import evaluate_run, train, workcell_options
 from ros_nodes.bridge.link_topics import LearnerOverTopics
-from ros_nodes.bridge.ros_operator import RosPerson
+from ros_nodes.bridge.ros_operator import RosOperator
 from ros_nodes.bridge.ros_robot_io import RosRobotIO
 from ros_nodes.bridge.ros_workcell import RosWorkcell
 from ros_nodes.node.parameters import declare, refuse_changes
@@ -50,7 +50,7 @@ class ActorNode(RobotNode):
         self._learner: LearnerOverTopics | None = None
         self._io: RosRobotIO | None = None
         self._person = PersonElsewhere()
-        RosPerson(self, self._person)
+        RosOperator(self, self._person)
 
     def facts(self) -> Mapping[str, object]:
         """How far apart in time the parts of the observations were, what was refused, and what waits to be sent."""

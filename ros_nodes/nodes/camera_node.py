@@ -11,7 +11,7 @@ from typing import Any
 from diagnostic_msgs.msg import DiagnosticStatus
 
 from calibration.result import CameraIntrinsics, load_intrinsics
-from robot_rl.camera.crop import View, make_view
+from robot_rl.camera.crop import Crop, make_crop
 from robot_rl.camera.feed import CameraFeed, FeedLimits
 from robot_rl.camera.open_source import opener
 from robot_rl.camera.source import CaptureFormat, Frame
@@ -83,7 +83,7 @@ class _Camera:
         record = read_record(f"{name}={self._file}") if self._file is not None else None
         self._calibration.publish(to_message(CameraCalibration(record)))
         self._captured: tuple[int, int] | None = None  # size of the frames that view and lens are for [px]
-        self._view: View | None = None
+        self._view: Crop | None = None
         self._lens: CameraIntrinsics | None = None
         self._delay = 0.0
         wanted = CaptureFormat(config.capture_width, config.capture_height, config.capture_rate)
@@ -112,7 +112,7 @@ class _Camera:
         self._info.publish(convert.lens_message(frame.stamp, image.shape[:2], self._lens, self._frame))
         self._delay = (self._wall.now() - frame.stamp) / NS_PER_S
 
-    def _view_of(self, captured: tuple[int, int]) -> View:
+    def _view_of(self, captured: tuple[int, int]) -> Crop:
         """What is shown of frames of this size.
 
         Raises:
@@ -120,7 +120,7 @@ class _Camera:
             CalibrationError: if the calibration is of another camera or resolution.
         """
         if self._view is None or captured != self._captured:
-            view = make_view(captured, self._size, self._crop)
+            view = make_crop(captured, self._size, self._crop)
             if self._intrinsics is not None:
                 serial = self.feed.serial
                 camera = serial if serial and self._intrinsics.camera == serial else self.name

@@ -31,8 +31,8 @@ from robot_rl.errors import ConfigError, DataError, GraphError, StaleStateError
 from robot_rl.geometry import Pose
 from robot_rl.hil.operator_setup import console_class
 from robot_rl.run.directory.metrics import read_metrics
+from robot_rl.teleop.device_operator import DeviceOperator
 from robot_rl.teleop.mapping import DeviceMap, default_map, load_map
-from robot_rl.teleop.person import Person
 from robot_rl.teleop.remote_device import as_device
 from ros_nodes.bridge.ros_operator import FACT, to_make_ready
 from ros_nodes.bridge.ros_state import RosReadings
@@ -122,7 +122,7 @@ class ConsoleNode(RobotNode):
             store=run,
             heartbeat=config.heartbeat,
         )
-        self._person = Person([(self.console.device, self._map())], head.spec, self.supervision)
+        self._person = DeviceOperator([(self.console.device, self._map())], head.spec, self.supervision)
         self.timer(1.0 / HAND_RATE, self._tick)
         shown = 0
         with self.console:

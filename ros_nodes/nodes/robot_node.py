@@ -1,4 +1,4 @@
-"""A real arm behind our topics: an `ArmBackend`, and `CommandFollower` on the way to it.
+"""A real arm behind our topics: an `ArmDriver`, and `CommandFollower` on the way to it.
 
 What arrives on `safe_command` is followed until it expires; then, without measurements, on a stop and at the end of the
 node, the arm holds. The one backend of today is a Cartesian controller behind topics; the simulated arm has a node of
@@ -17,7 +17,7 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from robot_rl.arm.command_follower import CommandFollower
-from robot_rl.arm.driver import ArmBackend
+from robot_rl.arm.driver import ArmDriver
 from robot_rl.arm.wrench_filter import ContactWrench
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import RobotNodeConfig
@@ -50,7 +50,7 @@ class ArmNode(RobotNode):
         }
         self._tool = self.publisher(topics.TOOL)
         self._due: dict[str, int] = {}  # when each part may be published again [ns]
-        self._backend: ArmBackend = CartesianTopics(self, config)
+        self._backend: ArmDriver = CartesianTopics(self, config)
         self._follower = CommandFollower(self._backend, config.max_age)
         self._followed = self._refused = 0
         self._backend.start(self._take)

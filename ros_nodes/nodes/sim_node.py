@@ -27,7 +27,7 @@ from robot_rl.env.state_assembler import Joints, Tool
 from robot_rl.errors import StaleStateError
 from robot_rl.run.directory.calibrations import read_record
 from robot_rl.teleop.remote_device import as_device
-from ros_nodes.bridge.ros_operator import FACT, PersonReady
+from ros_nodes.bridge.ros_operator import FACT, OperatorReady
 from ros_nodes.interface import convert, topics
 from ros_nodes.interface.task_messages import (
     Advance,
@@ -35,8 +35,8 @@ from ros_nodes.interface.task_messages import (
     CameraCalibration,
     EpisodeStarted,
     Estimates,
+    OutcomeMessage,
     TaskHead,
-    Verdict,
     from_text,
     to_message,
     to_text,
@@ -66,7 +66,7 @@ class SimNode(RobotNode):
         self.cell, size, self._lenses = mirror.cell, mirror.image_size, mirror.lenses
         self._io: Any = self.cell.io  # MuJoCo's: it can also give frames apart from the rest
         self._task, self._spec = self.cell.task, self.cell.task.spec
-        self._person = PersonReady(self) if config.operator == "person" else None
+        self._person = OperatorReady(self) if config.operator == "person" else None
         self._operator = self.cell.operator if self._person is None else None
         self._episode = 0
         self._offset = 0  # from the simulation's time to the stamps [ns]
@@ -258,7 +258,7 @@ class SimNode(RobotNode):
         outcome = self._task.evaluate(state)
         stamp = state.stamp + self._offset
         metrics = {name: float(value) for name, value in outcome.metrics.items()}
-        verdict = Verdict(self._episode, stamp, outcome.success, outcome.reward, outcome.failure, metrics)
+        verdict = OutcomeMessage(self._episode, stamp, outcome.success, outcome.reward, outcome.failure, metrics)
         self._verdicts.publish(to_message(verdict))
         self._newest = state
         self._decide()

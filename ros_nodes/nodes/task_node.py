@@ -21,9 +21,9 @@ from robot_rl.config.nodes import TaskNodeConfig
 from robot_rl.data.sparse_reward import success_reward
 from robot_rl.env.task import TaskSpec
 from robot_rl.errors import ConfigError
-from ros_nodes.bridge.ros_operator import FACT, PersonReady, to_make_ready
+from ros_nodes.bridge.ros_operator import FACT, OperatorReady, to_make_ready
 from ros_nodes.interface import topics
-from ros_nodes.interface.task_messages import EpisodeStarted, Estimates, TaskHead, Verdict, to_message, to_text
+from ros_nodes.interface.task_messages import EpisodeStarted, Estimates, OutcomeMessage, TaskHead, to_message, to_text
 from ros_nodes.node.parameters import declare, refuse_changes
 from ros_nodes.node.robot_node_base import RobotNode
 from ros_nodes.node.spin import run
@@ -41,7 +41,7 @@ class TaskNode(RobotNode):
         refuse_changes(self, TaskNodeConfig, {"episode_seed": lambda _: None})
         self.spec = load_task(Path(config.file).expanduser(), config.task)
         self._episode = 0
-        self._person = PersonReady(self)
+        self._person = OperatorReady(self)
         self._judged = True  # whether there is nothing to be judged
         self._outcomes = {"success": 0, "failure": 0}
         self._held: tuple[bool, bool] = (False, False)  # buttons
@@ -93,7 +93,7 @@ class TaskNode(RobotNode):
             return "no episode is running that is not judged yet"
         self._judged = True
         failure = None if success else "judged by the operator"
-        verdict = Verdict(self._episode, self.wall.now(), success, success_reward(success), failure, {})
+        verdict = OutcomeMessage(self._episode, self.wall.now(), success, success_reward(success), failure, {})
         self._verdicts.publish(to_message(verdict))
         self._outcomes["success" if success else "failure"] += 1
         return None

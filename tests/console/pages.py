@@ -18,8 +18,8 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.supervision import Supervision
 from robot_rl.learn.actor import Rollout, StoreRecorder
+from robot_rl.teleop.device_operator import DeviceOperator
 from robot_rl.teleop.mapping import default_map
-from robot_rl.teleop.person import Person
 
 HOLD_WITHIN = 0.3
 """What the console promises [s]."""
@@ -58,7 +58,7 @@ class Rig:
             store=tmp_path / "store",
             log=self.log,
         )
-        self.person = Person([(self.console.device, default_map("browser"))], SPEC, self.supervision)
+        self.person = DeviceOperator([(self.console.device, default_map("browser"))], SPEC, self.supervision)
         env = RobotEnv(self.supervision.workcell(self.person), interventions=True)
         self._rollout = Rollout(env, None, None, (0,), [StoreRecorder(self.store), self.board])
         self._end = threading.Event()

@@ -14,8 +14,8 @@ from robot_rl.env.supervision import Supervision
 from robot_rl.hil.classifier_frames_session import ButtonJudge, FrameSession
 from robot_rl.reward.classifier.frames import LabelledStore
 from robot_rl.reward.classifier.record import FrameCount, StrayHabit, StrayingOperator
+from robot_rl.teleop.device_operator import DeviceOperator
 from robot_rl.teleop.mapping import DeviceMap
-from robot_rl.teleop.person import Person
 from robot_rl.teleop.pushed import PushedDevice
 
 LONG = replace(SPEC, max_steps=4000)
@@ -29,7 +29,7 @@ class Labeller:
         cell.io.clock.__class__ = Paced
         supervision = Supervision(replace(cell, judges=(button,)))
         hand = PushedDevice("browser", ("x",), (), max_age=1e9, name="hand")
-        person = Person([(hand, DeviceMap(axes={"x": "x"}, smoothing=0.0))], LONG, supervision)
+        person = DeviceOperator([(hand, DeviceMap(axes={"x": "x"}, smoothing=0.0))], LONG, supervision)
         self.store, self.phases, self.remarks = EpisodeStore.create(path, {}), [], []
         self.count = FrameCount(self.store)
         env = RobotEnv(supervision.workcell(person))

@@ -16,8 +16,8 @@ from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.supervision import E_STOP, Supervision
 from robot_rl.errors import RobotRLError, UnknownNameError
 from robot_rl.hil.demo_session import DemoSession
+from robot_rl.teleop.device_operator import DeviceOperator
 from robot_rl.teleop.mapping import DeviceMap
-from robot_rl.teleop.person import Person
 from robot_rl.teleop.pushed import PushedDevice
 
 LONG = replace(SPEC, max_steps=400)
@@ -39,7 +39,7 @@ class Desk:
         cell.io.clock.__class__ = Paced
         self.io, self.supervision = cell.io, Supervision(cell)
         self.hand = PushedDevice("browser", ("x",), (), max_age=1e9, name="hand")
-        person = Person([(self.hand, DeviceMap(axes={"x": "x"}, smoothing=0.0))], spec, self.supervision)
+        person = DeviceOperator([(self.hand, DeviceMap(axes={"x": "x"}, smoothing=0.0))], spec, self.supervision)
         env = RobotEnv(self.supervision.workcell(person))
         self.store = EpisodeStore.create(path, {})
         self.phases, self.remarks, self.counts = [], [], []

@@ -21,7 +21,7 @@ from robot_rl.link.remote_learner import RemoteLearner
 from robot_rl.spec import ArraySpec
 from ros_nodes.bridge.link_topics import ActorOverTopics, LearnerOverTopics
 from ros_nodes.interface import topics
-from ros_nodes.interface.task_messages import VERSION, Verdict, to_text
+from ros_nodes.interface.task_messages import VERSION, OutcomeMessage, to_text
 from ros_nodes.node.robot_node_base import RobotNode
 
 STILL = np.zeros(4, np.float32)
@@ -86,12 +86,12 @@ def test_a_nan_in_the_wrench_stops_the_arm_and_is_named(graph):
 
 def test_a_verdict_of_a_later_version_is_refused_and_both_versions_are_named(graph):
     cell = begun(graph)
-    text = to_text(Verdict(1, cell.actor.wall.now(), True, 1.0, None, {}))
+    text = to_text(OutcomeMessage(1, cell.actor.wall.now(), True, 1.0, None, {}))
     later = text.replace(f'"version": {VERSION}', f'"version": {VERSION + 1}')
     publisher = cell.person.publisher(topics.VERDICT)
     assert eventually(lambda: publisher.get_subscription_count() == 1)
     publisher.publish(String(data=later))
-    assert refused(cell.actor, f"a Verdict of version {VERSION + 1}, this program reads {VERSION}; run the same")
+    assert refused(cell.actor, f"a OutcomeMessage of version {VERSION + 1}, this program reads {VERSION}; run the same")
     assert not cell.env.step(STILL)[2], "a success that is not understood is none"
 
 

@@ -9,7 +9,7 @@ from std_msgs.msg import String
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.hil.remote_operator import PersonElsewhere
 from ros_nodes.bridge.link_topics import ActorOverTopics, LearnerOverTopics
-from ros_nodes.bridge.ros_operator import RosPerson
+from ros_nodes.bridge.ros_operator import RosOperator
 from ros_nodes.bringup.check import topic_problems, type_name
 from ros_nodes.interface import topics
 from ros_nodes.node.robot_node_base import RobotNode
@@ -33,7 +33,7 @@ def test_the_document_has_the_table_of_the_code():
 def test_a_running_graph_has_the_topics_types_and_qualities_of_the_table(graph):
     cell = Cell(graph, "reach", options=WorkcellOptions(cameras=("wrist",), image_size=(64, 64)))
     learner = graph.add(lambda **options: RobotNode("learner_node", **options))
-    RosPerson(cell.actor, PersonElsewhere())
+    RosOperator(cell.actor, PersonElsewhere())
     served, link = ActorOverTopics(learner), LearnerOverTopics(cell.actor)
     link.open(lambda _: None, lambda _: None, lambda: None)
     try:

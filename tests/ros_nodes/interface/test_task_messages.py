@@ -12,8 +12,8 @@ from ros_nodes.interface.task_messages import (
     Advance,
     CameraCalibration,
     Estimates,
+    OutcomeMessage,
     TaskHead,
-    Verdict,
     from_text,
     to_text,
 )
@@ -29,7 +29,7 @@ MESSAGES = (
         SimulationConfig(small_joint_friction=0.1, command_delay=0.0),
     ),
     Estimates(3, 17, {"state/goal": [0.1, 1 / 3, -1e-300]}),
-    Verdict(3, 17, True, 1.0, None, {"distance": 0.1 + 0.2}),
+    OutcomeMessage(3, 17, True, 1.0, None, {"distance": 0.1 + 0.2}),
     Advance(2**62, -1, frames=True),
     CameraCalibration(CalibrationRecord("wrist", "a.yaml", "hand_eye", "8144", (640, 480), "fr3", "ab" * 32, "a: 1\n")),
     CameraCalibration(None),
@@ -59,4 +59,4 @@ def changed(**changes):
 )
 def test_what_is_no_message_of_this_version_is_refused(text, reason):
     with pytest.raises(LinkError, match=reason):
-        from_text(Verdict, text)
+        from_text(OutcomeMessage, text)

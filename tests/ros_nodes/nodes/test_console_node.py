@@ -15,7 +15,7 @@ from robot_rl.data.schema import Source
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.hil.remote_operator import PersonElsewhere
-from ros_nodes.bridge.ros_operator import RosPerson
+from ros_nodes.bridge.ros_operator import RosOperator
 from ros_nodes.nodes.console_node import ConsoleNode
 
 pytest.importorskip("aiohttp", reason="the console needs aiohttp: pip install 'robot_rl[console]'")
@@ -139,7 +139,7 @@ def test_a_real_arm_is_made_ready_and_judged_from_the_page(graph):
     )
 
     person = PersonElsewhere()
-    RosPerson(cell.actor, person)
+    RosOperator(cell.actor, person)
     env = person.environment(cell.workcell, WorkcellOptions(), interventions=True, time_to_overrule=0.0)
     still = np.zeros(env.spec_task.action_size, np.float32)
 

@@ -12,8 +12,8 @@ from robot_rl.data.schema import Source
 from robot_rl.env.handover import HandoverLimits
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.supervision import Supervision
+from robot_rl.teleop.device_operator import LET_GO, DeviceOperator
 from robot_rl.teleop.mapping import DeviceMap, default_map
-from robot_rl.teleop.person import LET_GO, Person
 from robot_rl.teleop.pushed import PushedDevice
 from robot_rl.teleop.spacemouse import SpaceMouse
 
@@ -33,7 +33,9 @@ class Rig:
         cell = fake_workcell(replace(SPEC, max_steps=200))
         self.supervision = Supervision(cell)
         self.pressed = []
-        self.person = Person(hands, cell.task.spec, self.supervision, clock=cell.io.clock, on_press=self.pressed.append)
+        self.person = DeviceOperator(
+            hands, cell.task.spec, self.supervision, clock=cell.io.clock, on_press=self.pressed.append
+        )
         supervised = self.supervision.workcell(self.person)
         self.env = RobotEnv(supervised, interventions=True, handover=HandoverLimits())
         self.env.reset(seed=0, options={"demonstrate": demonstrate})

@@ -30,7 +30,7 @@ class Hand(NamedTuple):
     mapper: CommandMapper
 
 
-class Person:
+class DeviceOperator:
     """An operator with one or more devices; whoever moves first leads until at rest.
 
     Args:
