@@ -17,6 +17,8 @@ FEWEST = 10
 """Least successes, and least failures, that a calibration is fitted to."""
 UNCALIBRATED_THRESHOLD = 0.5
 _EDGE = 1e-6
+MOST_STEPS = 100
+"""Of Newton's method."""
 
 
 @dataclass(frozen=True)
@@ -127,17 +129,28 @@ def fit_logistic(x: np.ndarray, truth: np.ndarray) -> np.ndarray:
     # Platt (1999): targets that a finite number of cases justifies, so that separable data give a finite slope
     target = np.where(truth, (positives + 1) / (positives + 2), 1 / (negatives + 2))
     design = np.concatenate([x, np.ones((len(x), 1))], 1)
-    weights = np.append(np.full(x.shape[1], 1.0 / x.shape[1]), 0.0)
-    for _ in range(100):
+    mean = target.mean()
+    starts = (np.append(np.full(x.shape[1], 1.0 / x.shape[1]), 0.0), np.append(np.zeros(x.shape[1]), _logit(mean)))
+    weights = min(starts, key=lambda start: _cross_entropy(design @ start, target))
+    loss = _cross_entropy(design @ weights, target)
+    for _ in range(MOST_STEPS):
         p = sigmoid(design @ weights)
         gradient = design.T @ (p - target)
         curvature = design.T @ (design * (p * (1 - p))[:, None]) + 1e-9 * np.eye(len(weights))
         step = np.linalg.solve(curvature, gradient)
         largest = np.abs(step).max()
-        weights = weights - step * min(1.0, 2.0 / largest if largest > 0 else 1.0)
+        step *= min(1.0, 2.0 / largest if largest > 0 else 1.0)
+        while (after := _cross_entropy(design @ (weights - step), target)) > loss + 1e-9 * (1.0 + loss):
+            step /= 2  # where the curvature is almost 0 a full step overshoots, and the next one would come back
+        weights, loss = weights - step, after
         if largest < 1e-9:
             break
     return weights
+
+
+def _cross_entropy(logits: np.ndarray, target: np.ndarray) -> float:
+    """Return the sum of -t log sigmoid(z) - (1 - t) log sigmoid(-z), without overflow."""
+    return float((np.logaddexp(0.0, logits) - target * logits).sum())
 
 
 def _logit(p: np.ndarray) -> np.ndarray:
