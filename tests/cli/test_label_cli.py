@@ -147,7 +147,7 @@ def test_the_doctor_finds_what_is_wrong():
         server.answer = lambda _: reply(json.dumps({"seen": "", "closer": "first"}))
         biased = robot_rl("label", "doctor", "--kind", "preference", "--url", server.url)
         assert biased.returncode == 1
-        assert "BAD   sense: it does not tell red from blue" in biased.stdout
+        assert "BAD   sense: it does not distinguish red from blue" in biased.stdout
         server.faults = [refusal(400, "this server does not support images")]
         blind = robot_rl("label", "doctor", "--url", server.url)
         assert blind.returncode == 1

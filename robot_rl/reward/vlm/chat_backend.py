@@ -1,4 +1,4 @@
-"""A model that one talks to, as a `Backend`: a query becomes a turn, and its completion an answer.
+"""A chat model as a `Backend`: a query becomes a prompt, and its completion an answer.
 
 Frames as a server takes them: reduced to what it needs, as JPEG in a data URL.
 """
@@ -18,9 +18,9 @@ from robot_rl.reward.answer import Answer, Status
 from robot_rl.reward.query import Query, QueryKind
 from robot_rl.reward.vlm.chat_model import ChatModel, Completion, Part, Turn
 from robot_rl.reward.vlm.parse_answer import (
+    ParsedAnswer,
     PreferenceForm,
     ProgressForm,
-    Reading,
     SuccessForm,
     read_choice,
     read_preference,
@@ -33,7 +33,7 @@ JPEG_QUALITY = 90
 
 
 def reduced(frame: np.ndarray, longest_side: int) -> np.ndarray:
-    """The frame, with its longest side reduced to at most `longest_side` [px]; never enlarged.
+    """Return the frame with its longest side reduced to at most `longest_side` [px]; never enlarged.
 
     Args:
         frame: uint8, shape (height, width, 3).
@@ -48,7 +48,7 @@ def reduced(frame: np.ndarray, longest_side: int) -> np.ndarray:
 
 
 def data_url(frame: np.ndarray) -> str:
-    """A frame, uint8 of shape (height, width, 3), as `data:image/jpeg;base64,...`."""
+    """Return a frame, uint8 of shape (height, width, 3), as `data:image/jpeg;base64,...`."""
     content = io.BytesIO()
     Image.fromarray(frame).save(content, "JPEG", quality=JPEG_QUALITY, subsampling=0)
     return "data:image/jpeg;base64," + base64.b64encode(content.getvalue()).decode()
@@ -58,13 +58,13 @@ CHOICES = ("True", "False")
 
 
 class ChatBackend:
-    """Asks a `ChatModel`.
+    """A `Backend` that prompts a `ChatModel` and parses its replies.
 
     Args:
-        model: Who is asked.
-        prompt: In which words; of the kind of the queries.
+        model: The model.
+        prompt: Its prompt, for the kind of the queries.
         answer: `structured` or `logprobs`.
-        longest_side: To which images are reduced [px].
+        longest_side: Limit of the images' longer side; larger ones are reduced [px].
     """
 
     def __init__(self, model: ChatModel, prompt: Prompt, answer: str, longest_side: int) -> None:
@@ -83,50 +83,50 @@ class ChatBackend:
     def answer(self, query: Query) -> Answer:
         """See `Backend.answer`."""
         if query.kind is QueryKind.PROGRESS:
-            return self._ask_progress(query)
+            return self._progress(query)
         if query.kind is QueryKind.PREFERENCE:
-            images = {"first": self._seen(query, 0), "second": self._seen(query, 1)}
-            done = self._model.complete(Turn(self._words(query, images), PreferenceForm.model_json_schema()))
+            images = {"first": self._frames(query, 0), "second": self._frames(query, 1)}
+            done = self._model.complete(Turn(self._parts(query, images), PreferenceForm.model_json_schema()))
             return _answer(done, read_preference(done.text))
-        words = self._words(query, {"frames": self._seen(query, 0)})
+        parts = self._parts(query, {"frames": self._frames(query, 0)})
         if self._answer == "logprobs":
-            done = self._model.complete(Turn(words, choices=CHOICES))
+            done = self._model.complete(Turn(parts, choices=CHOICES))
             return _answer(done, read_choice(done.first_token))
-        done = self._model.complete(Turn(words, SuccessForm.model_json_schema()))
+        done = self._model.complete(Turn(parts, SuccessForm.model_json_schema()))
         return _answer(done, read_success(done.text))
 
     def close(self) -> None:
         """Of the model."""
         self._model.close()
 
-    def _ask_progress(self, query: Query) -> Answer:
-        """Shows the frames after the first in random order, so that their order cannot stand in for progress.
+    def _progress(self, query: Query) -> Answer:
+        """Show the frames after the first in random order, so that their order cannot stand in for progress.
 
-        Generative value learning (Ma 2024); the order follows from the query, so that it is asked the same way again.
+        Generative value learning (Ma 2024). The order follows from the query: the same query gives the same prompt.
         """
-        start, *later = self._seen(query, 0)
+        start, *later = self._frames(query, 0)
         if not later:
             raise DataError(f"episode {query.clips[0].episode_id}: progress needs two frames; raise frames.count")
         order = np.random.default_rng(int(query.key(self.identity)[:16], 16)).permutation(len(later))
-        words = self._words(query, {"start": [start], "frames": [later[index] for index in order]})
-        done = self._model.complete(Turn(words, ProgressForm.model_json_schema()))
-        reading = read_progress(done.text, len(later))
+        parts = self._parts(query, {"start": [start], "frames": [later[index] for index in order]})
+        done = self._model.complete(Turn(parts, ProgressForm.model_json_schema()))
+        parsed = read_progress(done.text, len(later))
         values = np.zeros(len(later) + 1)  # the first frame is where 0 is, by definition
-        if reading.status is Status.OK:
-            values[1 + order] = reading.values
-            reading = reading._replace(values=tuple(values.tolist()))
-        return _answer(done, reading._replace(details={**reading.details, "shown_order": order.tolist()}))
+        if parsed.status is Status.OK:
+            values[1 + order] = parsed.values
+            parsed = parsed._replace(values=tuple(values.tolist()))
+        return _answer(done, parsed._replace(details={**parsed.details, "shown_order": order.tolist()}))
 
-    def _words(self, query: Query, images: Mapping[str, list[np.ndarray]]) -> tuple[Part, ...]:
+    def _parts(self, query: Query, images: Mapping[str, list[np.ndarray]]) -> tuple[Part, ...]:
         return self._prompt.fill(query.task, images)
 
-    def _seen(self, query: Query, clip: int) -> list[np.ndarray]:
+    def _frames(self, query: Query, clip: int) -> list[np.ndarray]:
         return [reduced(frame, self._side) for frame in query.clips[clip].frames]
 
 
-def _answer(done: Completion, reading: Reading) -> Answer:
-    """What was read, with what it cost."""
-    status, values, details = reading
+def _answer(done: Completion, parsed: ParsedAnswer) -> Answer:
+    """Return the parsed answer with its costs."""
+    status, values, details = parsed
     if done.refused:
         status, values, details = Status.REFUSED, (), {}
     elif status is Status.UNPARSABLE and done.cut:

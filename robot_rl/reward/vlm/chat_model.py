@@ -1,4 +1,4 @@
-"""One turn of a conversation with a model that sees: words and images in, words and their probabilities out."""
+"""The interface of a vision-language model: text and images in, text and its probabilities out."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any, Protocol
 import numpy as np
 
 Part = str | np.ndarray
-"""Words, or an image: uint8, shape (height, width, 3)."""
+"""Text, or an image: uint8, shape (height, width, 3)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Turn:
-    """What is put to the model.
+    """A prompt.
 
     Attributes:
-        parts: Words and images in the order in which it sees them.
-        schema: JSON schema that the reply must keep to, if the model can be held to one.
-        choices: Words between which it shall decide; their log-probabilities as the first token are wanted then.
+        parts: Text and images in their order.
+        schema: JSON schema that the reply must keep to, if the model can be constrained to one.
+        choices: Tokens to choose from; then the log-probabilities of the first token are wanted.
     """
 
     parts: tuple[Part, ...]
@@ -29,13 +29,13 @@ class Turn:
 
 @dataclass(frozen=True)
 class Completion:
-    """What it said.
+    """The reply of a model.
 
     Attributes:
-        text: Its words.
+        text: The text.
         refused: Whether it, or a filter, declined.
         cut: Whether it ran into the limit on the length of its reply.
-        first_token: Log-probabilities of the most probable first tokens; empty if none were asked for.
+        first_token: Log-probabilities of the most probable first tokens; empty if none were requested.
         prompt_tokens: As counted by the server.
         reply_tokens: As counted by the server.
         cost: By the configured prices.
@@ -55,7 +55,7 @@ class Completion:
 
 
 class ChatModel(Protocol):
-    """A model that completes turns; several threads may ask it at a time."""
+    """A model that replies to turns; safe to use from several threads."""
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -64,13 +64,13 @@ class ChatModel(Protocol):
 
     @property
     def concurrency(self) -> int:
-        """Turns that it can take at the same time."""
+        """Turns that it can process at the same time."""
         ...
 
     def complete(self, turn: Turn) -> Completion:
-        """What it says; raises as `Backend.answer`."""
+        """Return the reply; raises as `Backend.answer`."""
         ...
 
     def close(self) -> None:
-        """As `Backend.close`."""
+        """Release connections and memory, and end waits; see `Backend.close`."""
         ...

@@ -1,8 +1,7 @@
-"""Scores of frames by a local CLIP or SigLIP model: how near each is to the goal in words or pictures.
+"""Scores of frames by a local CLIP or SigLIP model: the similarity of each frame to a goal in text or pictures.
 
-How near an image is to a goal in words, with what any such image shows taken away (VLM-RM, Rocamonde 2023).
-
-Pure functions of embeddings. A reward of this kind is a state's score: it does not know when a task is finished.
+The similarity leaves out what any image of the scene shows, the baseline (VLM-RM, Rocamonde 2023). It is a score of a
+state: it has no threshold at which a task is finished.
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ from robot_rl.reward.vlm.local_weights import dtype_of, loaded, name_of, require
 
 
 def mean_direction(embeddings: Tensor) -> Tensor:
-    """Unit vector along the mean of several phrasings' embeddings, (P, D) -> (D,); each counts by its direction."""
+    """Return the unit vector along the mean of several embeddings, (P, D) -> (D,); each counts by its direction."""
     unit = embeddings / embeddings.norm(dim=-1, keepdim=True)
     mean = unit.mean(0)
     return mean / mean.norm()
 
 
 def goal_baseline_reward(image: Tensor, goal: Tensor, baseline: Tensor | None, alpha: float) -> Tensor:
-    """R = 1 - 1/2 |P_alpha (x - g)|^2 with P_alpha = alpha d d^T / |d|^2 + (1 - alpha) I and d = g - b.
+    """Return R = 1 - 1/2 |P_alpha (x - g)|^2 with P_alpha = alpha d d^T / |d|^2 + (1 - alpha) I and d = g - b.
 
-    alpha = 0 is the cosine similarity with the goal; alpha = 1 looks only along the line from the baseline to the goal.
+    alpha = 0 is the cosine similarity with the goal; alpha = 1 measures only along the line from baseline to goal.
     It punishes going beyond the goal as much as falling short, so a baseline that is not below the goal turns it over.
 
     Args:
@@ -95,7 +94,7 @@ class ClipBackend:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Model, goals, baselines and how they are put together."""
+        """Model, goals, baselines and how they are combined."""
         score = self._score
         return {
             "backend": "clip",
@@ -109,7 +108,7 @@ class ClipBackend:
         }
 
     def answer(self, query: Query) -> Answer:
-        """Scores of the frames of the query's clip."""
+        """Return the scores of the frames of the query's clip."""
         started = time.monotonic()
         with self._lock, self._budget.purchase():
             goal, baseline = self._of_task(query.task)
@@ -118,11 +117,11 @@ class ClipBackend:
         return Answer(Status.OK, tuple(values.tolist()), latency=time.monotonic() - started)
 
     def close(self) -> None:
-        """Nothing is held but memory."""
+        """Do nothing: it holds only memory."""
 
     @torch.inference_mode()
     def embed_images(self, frames: np.ndarray | Sequence[np.ndarray]) -> Tensor:
-        """Unit vectors of frames, uint8 (N, height, width, 3) -> (N, D), on the CPU."""
+        """Return unit vectors of frames, uint8 (N, height, width, 3) -> (N, D), on the CPU."""
         rows = []
         for first in range(0, len(frames), self._local.batch_size):
             pictures = [Image.fromarray(frame) for frame in frames[first : first + self._local.batch_size]]
@@ -133,7 +132,7 @@ class ClipBackend:
 
     @torch.inference_mode()
     def embed_texts(self, texts: Sequence[str]) -> Tensor:
-        """Unit vectors of phrases, (N, D), on the CPU."""
+        """Return unit vectors of phrases, (N, D), on the CPU."""
         # SigLIP was trained with phrases filled up to its full length, and CLIP does not mind.
         length = int(self._model.config.text_config.max_position_embeddings)
         inputs = self._tokenizer(
@@ -142,7 +141,7 @@ class ClipBackend:
         return _unit(_pooled(self._model.get_text_features(**inputs)))
 
     def _of_task(self, task: str) -> tuple[Tensor, Tensor | None]:
-        """Goal and baseline for a task; computed once."""
+        """Return goal and baseline for a task; computed once."""
         if task not in self._directions:
             goals = [self.embed_images(self._pictures)] if self._pictures else []
             if self._score.goals or not self._pictures:
@@ -150,13 +149,13 @@ class ClipBackend:
             baseline = mean_direction(self.embed_texts(self._score.baselines)) if self._score.baselines else None
             goal = mean_direction(torch.cat(goals))
             if baseline is not None and torch.allclose(goal, baseline):
-                raise ConfigError("score.baselines say the same as the goal; describe the scene without it")
+                raise ConfigError("score.baselines are the same as the goal; describe the scene without it")
             self._directions[task] = goal, baseline
         return self._directions[task]
 
 
 def _pooled(output: Any) -> Tensor:
-    """Embeddings, (N, D); transformers gives them bare or, from version 5 on, among other things."""
+    """Return embeddings, (N, D); transformers gives them bare or, from version 5 on, among other things."""
     tensor: Tensor = output if isinstance(output, Tensor) else output.pooler_output
     return tensor.float().cpu()
 

@@ -1,4 +1,4 @@
-"""A head as a `Backend`: one for success looks at the last frame of an episode, one for progress at all of them."""
+"""A head as a `Backend`: for success of the last frame of an episode, for progress of all frames."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class HeadBackend:
 
     Args:
         path: File of the head.
-        kind: What it is asked about.
+        kind: Of the queries.
         budget: What may be used.
 
     Raises:
@@ -39,7 +39,7 @@ class HeadBackend:
         made_for = QueryKind.SUCCESS if isinstance(self._head, SuccessHead) else QueryKind.PROGRESS
         if kind is not made_for:
             raise ConfigError(
-                f"{path}: is a head for kind={made_for}, asked for kind={kind}; "
+                f"{path}: is a head for kind={made_for}, not for kind={kind}; "
                 f"set kind={made_for}, or make one with `label train --kind {kind}`"
             )
         self._features = FrameFeatures(self._head.encoder, self._head.size)
@@ -47,7 +47,7 @@ class HeadBackend:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The head, and the episodes that it knows."""
+        """The head, and the episodes that it was trained on."""
         head = self._head
         return {
             "backend": "head",
@@ -57,26 +57,24 @@ class HeadBackend:
         }
 
     def answer(self, query: Query) -> Answer:
-        """See `Backend.answer`."""
+        """Return the head's output for the query's frames; see `Backend.answer`."""
         started, head = time.monotonic(), self._head
         (clip,) = query.clips
         if clip.camera != head.camera:
-            raise ConfigError(
-                f"the head was trained on camera {head.camera}, asked about {clip.camera}; set frames.camera"
-            )
+            raise ConfigError(f"the head was trained on camera {head.camera}, not on {clip.camera}; set frames.camera")
         if query.task != head.task:
-            raise ConfigError(f"the head was trained for {head.task!r}, asked about {query.task!r}; train another")
+            raise ConfigError(f"the head was trained for {head.task!r}, not for {query.task!r}; train another")
         with self._lock, self._budget.purchase():
             frames = clip.frames[-1:] if self._kind is QueryKind.SUCCESS else clip.frames
             values = tuple(head(self._features(frames)).tolist())
         return Answer(Status.OK, values, latency=time.monotonic() - started)
 
     def close(self) -> None:
-        """Nothing is held but memory."""
+        """Do nothing: it holds only memory."""
 
 
 def read_head(path: Path) -> SuccessHead | ProgressHead:
-    """What `robot-rl label train` wrote.
+    """Read a file that `robot-rl label train` wrote.
 
     Raises:
         DataError: if there is none, or it is damaged.
@@ -89,7 +87,7 @@ def _head_of(tree: Mapping[str, Any]) -> SuccessHead | ProgressHead:
 
 
 def _digest(head: SuccessHead | ProgressHead) -> str:
-    """Of all its numbers."""
+    """Return the SHA-256 of all its numbers."""
     if isinstance(head, SuccessHead):
         numbers = [head.weight, head.mean]
     else:

@@ -1,4 +1,4 @@
-"""Finds weights of models by name or folder, says which they are, and how to get those that are not there."""
+"""Weights of models on this machine: loading by name or folder, their revision, and how to get missing ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 
 
 def loaded(config: LocalConfig, load: Callable[..., _T]) -> _T:
-    """What a `from_pretrained` of transformers makes of the configured model.
+    """Load the configured model with a `from_pretrained` of transformers.
 
     Raises:
         ConfigError: if it is not on this machine, or is no model of that kind.
@@ -40,14 +40,14 @@ def loaded(config: LocalConfig, load: Callable[..., _T]) -> _T:
         KeyError,
         AttributeError,
         ImportError,
-    ) as error:  # transformers' words for files of another kind
+    ) as error:  # by transformers for files of another kind
         raise ConfigError(
             f"model {config.model}: cannot be loaded as this kind of model: {_first_line(error)}"
         ) from error
 
 
 def revision_of(model: nn.Module) -> str:
-    """The commit that the weights are from, or, for a folder, a digest of them."""
+    """Return the commit of the weights, or, for a folder, a digest of them."""
     commit = getattr(getattr(model, "config", None), "_commit_hash", None)
     if commit:
         return str(commit)
@@ -59,18 +59,18 @@ def revision_of(model: nn.Module) -> str:
 
 
 def dtype_of(config: LocalConfig) -> torch.dtype:
-    """In which the model computes."""
+    """Return the type in which the model computes."""
     return torch.bfloat16 if config.precision == "bfloat16" else torch.float32
 
 
 def name_of(config: LocalConfig) -> str:
-    """Of the model: a folder's own name, so that moving it does not make it another model."""
+    """Return the model's name; of a folder the last part, so that moving it does not make it another model."""
     path = Path(config.model)
     return path.resolve().name if path.is_dir() else config.model
 
 
 def require_transformers(what: str) -> None:
-    """Nothing, if transformers is installed.
+    """Check that transformers is installed.
 
     Raises:
         ConfigError: if it is not.

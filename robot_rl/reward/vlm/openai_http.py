@@ -1,8 +1,6 @@
-"""Reads the replies of OpenAI-compatible servers.
+"""The replies of OpenAI-compatible servers: parsing, the cure for each refusal, and the time of the next attempt.
 
-What a server's refusal means, and how to cure it. Servers word the same thing differently; this knows the words.
-
-When to try again: waits that grow, drawn at random so that clients do not return together, or as the server says.
+Servers describe the same problem differently; here are the phrases by which it is recognised.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from robot_rl.errors import EndpointError
 from robot_rl.reward.vlm.chat_model import Completion
 
 LONGEST_MESSAGE = 300
-"""Characters of the server's own words that are passed on."""
+"""Characters of a server's message that are passed on."""
 
 _CURES = (
     (("logprob",), "it gives no log-probabilities; use answer=structured"),
@@ -29,50 +27,52 @@ _CURES = (
     (("mmproj", "image", "multimodal", "vision"), "it takes no images like these; choose a model that sees, and start "
      "the server with its image part (llama.cpp: --mmproj)"),
     (("context length", "maximum context", "context size", "too many tokens", "too long"),
-     "the question is too long for it; lower frames.count or frames.longest_side"),
+     "the request is too long for it; lower frames.count or frames.longest_side"),
     (("max_tokens",), "it does not accept endpoint.max_reply_tokens; change it"),
     (("temperature",), "it does not accept endpoint.temperature; change it"),
 )  # fmt: skip
-"""Words in a refusal of a request, and what it means."""
+"""Phrases in a refusal, and its cure."""
 
 
-def explain(status: int, headers: Mapping[str, str], body: str, config: EndpointConfig, key_is_set: bool) -> str:
-    """The refusal in a sentence, with its cure.
+def explain_refusal(
+    status: int, headers: Mapping[str, str], body: str, config: EndpointConfig, key_is_set: bool
+) -> str:
+    """Return a sentence about a refusal, with its cure.
 
     Args:
         status: HTTP status code.
         headers: Of the reply.
         body: Of the reply, without secrets.
-        config: How the server was asked.
+        config: Settings of the request.
         key_is_set: Whether a key was sent.
     """
-    said = words_of(body)
+    message = message_of(body)
     if status in (401, 403):
         state = "the key in it is not accepted" if key_is_set else "it is not set"
-        return f"HTTP {status}: wants a key from the environment variable {config.key_variable}; {state} ({said})"
+        return f"HTTP {status}: wants a key from the environment variable {config.key_variable}; {state} ({message})"
     if 300 <= status < 400:
         return f"HTTP {status}: moved to {headers.get('Location', '(unknown)')}; set endpoint.url to where it is now"
     if status == 404:
         what = f"model {config.model!r}, or no OpenAI-compatible interface at this address"
-        return f"HTTP 404: no {what}; check endpoint.model, and that endpoint.url ends in /v1 ({said})"
+        return f"HTTP 404: no {what}; check endpoint.model, and that endpoint.url ends in /v1 ({message})"
     if status == 402:
-        return f"HTTP 402: the account has no credit ({said})"
+        return f"HTTP 402: the account has no credit ({message})"
     if status == 413:
-        return f"HTTP 413: the question is too large; lower frames.count or frames.longest_side ({said})"
+        return f"HTTP 413: the request is too large; lower frames.count or frames.longest_side ({message})"
     low = body.lower()
-    for words, cure in _CURES:
-        if any(word in low for word in words):
-            return f"HTTP {status}: {cure} ({said})"
-    return f"HTTP {status}: {said}"
+    for phrases, cure in _CURES:
+        if any(phrase in low for phrase in phrases):
+            return f"HTTP {status}: {cure} ({message})"
+    return f"HTTP {status}: {message}"
 
 
-def is_for_good(body: str) -> bool:
-    """Whether a server error will come again, whenever it is asked: llama.cpp says 500 to what a model cannot do."""
+def is_permanent(body: str) -> bool:
+    """Return whether a server error will come again: llama.cpp replies 500 to requests that a model cannot serve."""
     return "not supported" in body.lower()
 
 
-def words_of(body: str) -> str:
-    """The server's own words, cut short."""
+def message_of(body: str) -> str:
+    """Return the message in the body of an error, cut short."""
     text = body
     try:
         tree = json.loads(body)
@@ -80,21 +80,22 @@ def words_of(body: str) -> str:
         found = error.get("message", error.get("detail")) if isinstance(error, dict) else error
         text = str(found if found is not None else body)
     except ValueError:
-        pass  # its words as they are
-    text = " ".join(text.split()) or "(no words)"
+        pass  # it is no JSON: the body is the message
+    text = " ".join(text.split()) or "(no message)"
     return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}..."
 
 
 TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 """HTTP status codes after which another attempt may succeed."""
 LONGEST_WAIT = 60.0
-"""Of waits that nobody asked for [s]."""
+"""Limit of a wait that the server did not request [s]."""
 
 
 def wait_before_retry(attempt: int, backoff: float, retry_after: str | None, rng: np.random.Generator) -> float:
-    """Seconds to wait after the failed attempt number `attempt`, from 1.
+    """Return the seconds to wait after the failed attempt number `attempt`, from 1.
 
-    The server's `Retry-After`, if it gave one; else "full jitter": uniform in [0, min(60, backoff 2^(attempt - 1))].
+    They are the server's `Retry-After` or, without one, "full jitter": uniform in
+    [0, min(60, backoff 2^(attempt - 1))].
 
     Args:
         attempt: Which attempt failed.
@@ -129,13 +130,13 @@ class _Logprobs(_Lenient):
     content: list[_Token] | None = None
 
 
-class _Message(_Lenient):
+class _ReplyMessage(_Lenient):
     content: str | None = None
     refusal: str | None = None
 
 
 class _Choice(_Lenient):
-    message: _Message
+    message: _ReplyMessage
     finish_reason: str | None = None
     logprobs: _Logprobs | None = None
 
@@ -150,16 +151,16 @@ class _Reply(_Lenient):
     usage: _Usage | None = None
 
 
-class _Model(_Lenient):
+class _ListedModel(_Lenient):
     id: str
 
 
 class _Models(_Lenient):
-    data: list[_Model]
+    data: list[_ListedModel]
 
 
 def read_models(body: bytes) -> list[str]:
-    """Names of the models that a server lists.
+    """Return the names of the models in a server's list.
 
     Raises:
         EndpointError: if it is no such list.
@@ -174,10 +175,10 @@ def read_models(body: bytes) -> list[str]:
 
 
 def read_completion(body: bytes, wants_logprobs: bool) -> Completion | None:
-    """What a server said, None if the reply is cut short or is no JSON, which another attempt may mend.
+    """Parse a reply; return None if it is cut short or no JSON, which another attempt may mend.
 
     Raises:
-        EndpointError: if it is JSON of another form, or lacks the log-probabilities that were asked for.
+        EndpointError: if it is JSON of another form, or lacks the requested log-probabilities.
     """
     try:
         reply = _Reply.model_validate_json(body)
@@ -195,7 +196,7 @@ def read_completion(body: bytes, wants_logprobs: bool) -> Completion | None:
     tokens = (choice.logprobs.content if choice.logprobs else None) or []
     if wants_logprobs and not refused and not (tokens and tokens[0].top_logprobs):
         raise EndpointError(
-            "the server gave no log-probabilities though asked for them; use answer=structured, or a server that does "
+            "the server gave no log-probabilities, which were requested; use answer=structured, or a server that does "
             "(vLLM, llama.cpp)"
         )
     return Completion(

@@ -1,4 +1,4 @@
-"""What the model is told: built-in prompts or the user's own, with a version that every label remembers."""
+"""Prompts: built in or the user's own, with a version that every label records."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from robot_rl.reward.vlm.chat_model import Part
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Prompt:
-    """Words with places for the task and for images, e.g. `{task}` and `{frames}`.
+    """A text with places for the task and for images, e.g. `{task}` and `{frames}`.
 
     Attributes:
         name: Of the prompt.
-        version: Counts up whenever the words change.
-        text: The words.
+        version: Counts up whenever the text changes.
+        text: The text; a change makes labels of other answers.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Prompt:
 
     @property
     def identity(self) -> dict[str, str | int]:
-        """What a label remembers of it: name, version and a digest, in case somebody forgets to count up."""
+        """The part of a label's identity: name, version and a digest, in case somebody forgets to count up."""
         return {
             "prompt": self.name,
             "prompt_version": self.version,
@@ -41,20 +41,20 @@ class Prompt:
         }
 
     def fill(self, task: str, images: Mapping[str, Sequence[np.ndarray]]) -> tuple[Part, ...]:
-        """The words with the task in its place and each group of images in its, numbered if there are several."""
+        """Return the text with the task in its place and each group of images in its, numbered if there are several."""
         parts: list[Part] = []
-        words = ""
+        pending = ""
         for text, place, _, _ in Formatter().parse(self.text):
-            words += text
+            pending += text
             if place == "task":
-                words += task
+                pending += task
             elif place is not None:
                 group = images[place]
                 for number, image in enumerate(group, 1):
-                    words += f"\nFrame {number}:\n" if len(group) > 1 else ""
-                    parts += [words, image] if words else [image]
-                    words = ""
-        return (*parts, words) if words else tuple(parts)
+                    pending += f"\nFrame {number}:\n" if len(group) > 1 else ""
+                    parts += [pending, image] if pending else [image]
+                    pending = ""
+        return (*parts, pending) if pending else tuple(parts)
 
 
 PLACES = {
@@ -123,10 +123,10 @@ Answer with one JSON object and nothing else: {{"seen": what tells the two apart
 
 
 def choose_prompt(kind: QueryKind, answer: str, path: str = "") -> Prompt:
-    """The built-in prompt for a kind and a manner of the answer, or that of a file.
+    """Return the built-in prompt for a kind and a manner of the answer, or that of a file.
 
     Args:
-        kind: What is asked.
+        kind: Of the queries.
         answer: `structured` or `logprobs`.
         path: YAML file with `name`, `version` and `text`; empty takes the built-in one.
 
@@ -135,7 +135,7 @@ def choose_prompt(kind: QueryKind, answer: str, path: str = "") -> Prompt:
     """
     if (kind, answer) not in BUILT_IN:
         valid = ", ".join(f"kind={k} answer={a}" for k, a in BUILT_IN)
-        raise ConfigError(f"kind={kind} cannot be asked with answer={answer}; valid: {valid}")
+        raise ConfigError(f"kind={kind} cannot be combined with answer={answer}; valid: {valid}")
     if not path:
         return BUILT_IN[kind, answer]
     try:
@@ -150,7 +150,7 @@ def choose_prompt(kind: QueryKind, answer: str, path: str = "") -> Prompt:
 
 
 def check_places(prompt: Prompt, kind: QueryKind) -> None:
-    """Nothing, if the prompt has the places that its kind needs.
+    """Check that the prompt has the places that its kind needs.
 
     Raises:
         ConfigError: if one is missing, unknown, or there twice.

@@ -1,4 +1,4 @@
-"""A model of the Qwen-VL family on this machine, as a `ChatModel`: by the probabilities of its next token, or in words.
+"""A model of the Qwen-VL family on this machine, as a `ChatModel`: next-token probabilities, or text.
 
 It puts tokens and images together itself, because the joint processors of transformers want torchvision for videos.
 """
@@ -22,8 +22,8 @@ from robot_rl.reward.vlm.chat_model import Completion, Part, Turn
 from robot_rl.reward.vlm.local_weights import dtype_of, loaded, name_of, require_transformers, revision_of
 
 ANSWER = "\nAnswer:"
-"""What the model goes on from to decide between words, as plain text: TOPReward (2026) found that this serves better
-than the format of a conversation."""
+"""End of the prompt before a choice, as plain text: TOPReward (2026) found that this works better than the format of a
+conversation."""
 
 
 class LocalChat:
@@ -60,7 +60,7 @@ class LocalChat:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The weights, and how they are asked."""
+        """The weights, and the settings of the generation."""
         config = self._config
         return {
             "backend": "qwen",
@@ -71,7 +71,7 @@ class LocalChat:
         }
 
     def complete(self, turn: Turn) -> Completion:
-        """What it says; greedily."""
+        """Return the most probable reply."""
         started = time.monotonic()
         with self._lock, self._budget.purchase() as bought:
             done = self._decide(turn) if turn.choices else self._reply(turn)
@@ -79,17 +79,17 @@ class LocalChat:
         return Completion(**{**vars(done), "latency": time.monotonic() - started})
 
     def close(self) -> None:
-        """Nothing is held but memory."""
+        """Do nothing: it holds only memory."""
 
     @torch.inference_mode()
     def _decide(self, turn: Turn) -> Completion:
-        """Log-probabilities of all spellings of the words to choose between, and of the most probable token."""
+        """Return the log-probabilities of all spellings of the choices, and of the most probable token."""
         inputs = self._inputs((*turn.parts, ANSWER))
         logits = self._model(**inputs, logits_to_keep=1).logits[0, -1].float()
         logs = logits.log_softmax(-1).cpu()
         likeliest = int(logs.argmax())
-        told = sorted({likeliest, *(token for word in turn.choices for token in self._spelt(word))})
-        first = tuple((str(self._tokenizer.decode([token])), float(logs[token])) for token in told)
+        tokens = sorted({likeliest, *(token for choice in turn.choices for token in self._spellings_of(choice))})
+        first = tuple((str(self._tokenizer.decode([token])), float(logs[token])) for token in tokens)
         return Completion(
             self._tokenizer.decode([likeliest]), first_token=first, prompt_tokens=inputs["input_ids"].shape[1]
         )
@@ -98,18 +98,18 @@ class LocalChat:
     def _reply(self, turn: Turn) -> Completion:
         parts = ("<|im_start|>user\n", *turn.parts, "<|im_end|>\n<|im_start|>assistant\n")
         inputs = self._inputs(parts)
-        asked = inputs["input_ids"].shape[1]
+        prompt_tokens = inputs["input_ids"].shape[1]
         most = self._config.max_reply_tokens
         ends = self._tokenizer.convert_tokens_to_ids("<|im_end|>")
         out = self._model.generate(
             **inputs, max_new_tokens=most, do_sample=False, eos_token_id=ends, pad_token_id=ends
-        )[0, asked:]
+        )[0, prompt_tokens:]
         text = self._tokenizer.decode(out, skip_special_tokens=True)
         cut = len(out) >= most and int(out[-1]) != ends
-        return Completion(text, cut=cut, prompt_tokens=asked, reply_tokens=len(out))
+        return Completion(text, cut=cut, prompt_tokens=prompt_tokens, reply_tokens=len(out))
 
     def _inputs(self, parts: tuple[Part, ...]) -> dict[str, Tensor]:
-        """Tokens of words and places of images, in their order, and the images' pixels."""
+        """Return the tokens of text and places of images, in their order, and the images' pixels."""
         pictures = [Image.fromarray(part) for part in parts if not isinstance(part, str)]
         inputs: dict[str, Tensor] = {}
         sizes: list[int] = []
@@ -130,13 +130,13 @@ class LocalChat:
             inputs["mm_token_type_ids"] = row.eq(self._pad).int()
         return {name: value.to(self._config.device) for name, value in inputs.items()}
 
-    def _spelt(self, word: str) -> list[int]:
-        """Tokens that are this word, with any case and blanks."""
-        if word not in self._spellings:
+    def _spellings_of(self, choice: str) -> list[int]:
+        """Return the tokens that spell this choice, with any case and blanks."""
+        if choice not in self._spellings:
             every = range(len(self._tokenizer))
-            self._spellings[word] = [
-                t for t in every if self._tokenizer.decode([t]).strip().lower() == word.lower()
-            ]  # once for a word
-            if not self._spellings[word]:
-                raise ConfigError(f"model {self._config.model}: {word!r} is no token of it; use answer=structured")
-        return self._spellings[word]
+            self._spellings[choice] = [
+                t for t in every if self._tokenizer.decode([t]).strip().lower() == choice.lower()
+            ]  # once for a choice
+            if not self._spellings[choice]:
+                raise ConfigError(f"model {self._config.model}: {choice!r} is no token of it; use answer=structured")
+        return self._spellings[choice]

@@ -1,4 +1,4 @@
-"""Finds out what is wrong with a labeller before it costs anything: one finding per thing that has to work."""
+"""The self-test of a labeller, before it costs anything: one finding per thing that has to work."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Finding:
 
 
 def examine(config: LabelConfig) -> list[Finding]:
-    """Tries to reach the model, and two questions whose answers are known."""
+    """Try to reach the model, and make two queries whose answers are known."""
     findings: list[Finding] = []
 
     def tried(what: str, attempt: Callable[[], str]) -> bool:
@@ -48,7 +48,7 @@ def examine(config: LabelConfig) -> list[Finding]:
 
     kind = QueryKind(config.kind)
     if kind is QueryKind.SCORE:
-        config = replace(config, score=ScoreConfig())  # so that the question here is the goal
+        config = replace(config, score=ScoreConfig())  # so that the query here is the goal
     made: list[Backend] = []
 
     def reach() -> str:
@@ -63,17 +63,17 @@ def examine(config: LabelConfig) -> list[Finding]:
     if config.backend == "head":
         return findings  # it knows one task, and has no answer about red pictures
 
-    def ask(query: Query) -> str:
+    def describe_answer(query: Query) -> str:
         answers.append(backend.answer(query))
         answer = answers[-1]
         used = f"{answer.prompt_tokens} + {answer.reply_tokens} tokens, {answer.latency:.2f} s"
         if answer.status is Status.UNPARSABLE:
-            raise _UnreadableError(f"{answer.details.get('why')}; it said {answer.raw[:200]!r} ({used})")
+            raise _UnreadableError(f"{answer.details.get('why')}; it wrote {answer.raw[:200]!r} ({used})")
         return f"{answer.status} {[round(value, 3) for value in answer.values]} ({used})"
 
-    if all([tried(what, partial(ask, query)) for what, query in _queries(kind)]):
+    if all([tried(what, partial(describe_answer, query)) for what, query in _queries(kind)]):
         good = all(answer.status is Status.OK for answer in answers) and answers[0].values[-1] > answers[1].values[-1]
-        facts = "a red picture is nearer to red than a blue one" if good else "it does not tell red from blue"
+        facts = "a red picture is nearer to red than a blue one" if good else "it does not distinguish red from blue"
         findings.append(Finding("sense", good, facts))
     backend.close()
     return findings
@@ -84,7 +84,7 @@ class _UnreadableError(RobotRLError):
 
 
 def _queries(kind: QueryKind) -> list[tuple[str, Query]]:
-    """Two questions; the answer to the first has the larger last value."""
+    """Return two queries; the answer to the first has the larger last value."""
     red, blue = _clip("red", (BLUE, RED)), _clip("blue", (BLUE, BLUE))
     if kind is QueryKind.PREFERENCE:
         one, other = _clip("red", (RED,)), _clip("blue", (BLUE,))

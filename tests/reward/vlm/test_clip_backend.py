@@ -122,7 +122,7 @@ def test_what_cannot_be_loaded_is_told_with_its_cure(checkpoint, tmp_path, monke
         backend(folder, alpha=0.5)
     with pytest.raises(ConfigError, match=r"score\.goal_images: cannot read"):
         backend(folder, goal_images=(str(tmp_path / "no.png"),))
-    with pytest.raises(ConfigError, match="say the same as the goal"):
+    with pytest.raises(ConfigError, match="are the same as the goal"):
         backend(folder, goals=("red cube",), baselines=("red cube",)).answer(query())
     with pytest.raises(ConfigError, match="backend=clip is for kind=score"):
         make_backend(LabelConfig(backend="clip", local=missing), Budget(BudgetConfig()))

@@ -1,6 +1,8 @@
 """The endpoint against a real server that fails as servers do."""
 
+import contextlib
 import json
+import socket
 import threading
 import time
 
@@ -108,7 +110,7 @@ def test_log_probabilities_are_asked_for_and_missing_ones_are_an_error():
         assert server.requests[0].payload["max_tokens"] == 1
     with (
         ModelServer(lambda _: reply("True")) as server,
-        pytest.raises(EndpointError, match="no log-probabilities though asked"),
+        pytest.raises(EndpointError, match="no log-probabilities, which were requested"),
     ):
         endpoint(server).complete(turn)
 
@@ -182,9 +184,77 @@ def test_a_wait_beyond_the_budgets_seconds_is_not_begun():
 def test_tokens_cannot_be_limited_where_the_server_does_not_count_them():
     with (
         ModelServer(lambda _: reply("fine", tokens=(0, 0))) as server,
-        pytest.raises(EndpointError, match="does not say how many tokens"),
+        pytest.raises(EndpointError, match="does not report the tokens"),
     ):
         endpoint(server, budget=BudgetConfig(tokens=1000)).complete(TURN)
+
+
+class RawServer:
+    """Answers each request with the same pieces of a reply, one each `pause` seconds."""
+
+    def __init__(self, pieces, pause=0.0):
+        self._pieces, self._pause = pieces, pause
+        self.connections = 0
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/v1"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self._listener.accept()
+                self.connections += 1
+                threading.Thread(target=self._reply, args=(connection,), daemon=True).start()
+
+    def _reply(self, connection):
+        with contextlib.suppress(OSError), connection, connection.makefile("rb") as requests:
+            while head := list(iter(requests.readline, b"\r\n")):
+                (size,) = [int(line.split()[1]) for line in head if line.lower().startswith(b"content-length")]
+                requests.read(size)
+                for piece in self._pieces:
+                    connection.sendall(piece)
+                    time.sleep(self._pause)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._listener.close()
+
+
+BODY = json.dumps(reply("fine")).encode()
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"
+
+
+def test_a_reply_that_trickles_in_does_not_exceed_the_time_of_the_attempt():
+    pieces = [HEAD % len(BODY), *(BODY[i : i + 1] for i in range(len(BODY)))]
+    with RawServer(pieces, 0.05) as server:
+        started = time.monotonic()
+        with pytest.raises(UnansweredError, match=r"not complete in time|timed out"):
+            endpoint(server, timeout_s=0.5, attempts=1).complete(TURN)
+        assert time.monotonic() - started < 3.0
+
+
+def test_a_reply_without_an_end_is_not_read_to_it():
+    endless = [HEAD % 10**12, *[b" " * 2**20] * 40]
+    with RawServer(endless) as server, pytest.raises(UnansweredError, match="larger than"):
+        endpoint(server, attempts=1, timeout_s=30.0).complete(TURN)
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_connection_is_used_again_also_after_a_reply_in_chunks(chunked):
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    pieces = [head, b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)] if chunked else [HEAD % len(BODY), BODY]
+    with RawServer(pieces) as server:
+        one = endpoint(server)
+        assert [one.complete(TURN).text for _ in range(5)] == ["fine"] * 5
+        assert server.connections == 1
+
+
+def test_connections_of_failed_attempts_do_not_run_out():
+    with ModelServer(fine, faults=[Fault(silence=0.3)] * 6) as server:
+        one = endpoint(server, timeout_s=0.1, attempts=7, concurrency=2)
+        assert one.complete(TURN).attempts == 7
 
 
 def test_closing_ends_a_wait():

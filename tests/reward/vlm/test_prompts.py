@@ -61,5 +61,5 @@ def test_changed_words_are_another_identity():
 
 
 def test_not_every_kind_has_log_probabilities():
-    with pytest.raises(ConfigError, match="kind=preference cannot be asked with answer=logprobs; valid: "):
+    with pytest.raises(ConfigError, match="kind=preference cannot be combined with answer=logprobs; valid: "):
         choose_prompt(QueryKind.PREFERENCE, "logprobs")
