@@ -1,4 +1,4 @@
-"""How fast replay samples and how much it takes to remember, against memcpy and against keeping every frame twice."""
+"""Benchmark of replay: time to sample images against memcpy, and memory against storing every frame twice."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ SLOTS = 2000
 FRAMES = ImageSpec("frames", (CAMERAS, SIZE, SIZE, 3), "uint8", maker="", size=SIZE, shift=SHIFT)
 FEATURES = ImageSpec("features", (4, CAMERAS, 64, 4, 4), "float16", maker="", size=SIZE)
 NAIVE_BYTES = 2 * CAMERAS * SIZE * SIZE * 3
-"""Image memory of a transition that keeps its own and the next observation's frames."""
+"""Image memory of a transition that stores its own frames and those of the next observation."""
 
 
 def bench_replay(*, rounds: int = 30) -> dict[str, Any]:
-    """Times looks at 256 observations of two cameras, 128 by 128 pixels, in turn with copies of as many bytes.
+    """Time samples of 256 observations of two cameras, 128 by 128 pixels, in turn with copies of as many bytes.
 
     Args:
-        rounds: Looks of each kind; the least time counts.
+        rounds: Samples of each kind; the least time counts.
 
     Returns:
-        For `frames` (randomly shifted) and `features` (one of four crops): `look_ms`, `memcpy_ms` of the bytes that
-        come out, `share` = memcpy_ms / look_ms, `bytes_per_transition`, and `memory_ratio` to keeping both
+        For `frames` (randomly shifted) and `features` (one of four crops): `sample_ms`, `memcpy_ms` of the bytes that
+        come out, `share` = memcpy_ms / sample_ms, `bytes_per_transition`, and `memory_ratio` to storing both
         observations' frames with every transition.
     """
     return {spec.kind: _time(spec, rounds) for spec in (FRAMES, FEATURES)}
@@ -40,17 +40,17 @@ def _time(spec: ImageSpec, rounds: int) -> dict[str, float]:
     example = rng.integers(0, 256, spec.shape, np.uint8).astype(spec.dtype)
     for slot in range(SLOTS):  # so that the memory is really there
         memory.write(slot, example)
-    out = memory.look(rng.integers(SLOTS, size=BATCH), rng)
+    out = memory.sample(rng.integers(SLOTS, size=BATCH), rng)
     target = np.empty_like(out)
-    looks, copies = [], []
+    samples, copies = [], []
     for _ in range(rounds):
-        looks.append(_seconds(partial(memory.look, rng.integers(SLOTS, size=BATCH), rng)))
+        samples.append(_seconds(partial(memory.sample, rng.integers(SLOTS, size=BATCH), rng)))
         copies.append(_seconds(partial(np.copyto, target, out)))
-    kept = memory.nbytes // SLOTS  # an episode's one row more than steps is left out
+    kept = memory.nbytes // SLOTS  # the last observation of each episode is left out
     return {
-        "look_ms": min(looks) * 1e3,
+        "sample_ms": min(samples) * 1e3,
         "memcpy_ms": min(copies) * 1e3,
-        "share": min(copies) / min(looks),
+        "share": min(copies) / min(samples),
         "bytes_per_transition": kept,
         "memory_ratio": kept / NAIVE_BYTES,
     }

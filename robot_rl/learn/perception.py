@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from robot_rl.config.components import EncoderConfig, TrainConfig
+from robot_rl.data.augment import draw_shifts, pad_edges, shifted
 from robot_rl.data.replay.observation_scaling import ObservationPacker
 from robot_rl.data.replay.percept import ImageSpec, Percept, PerceptSpec
 from robot_rl.data.schema import IMAGE_PREFIX, Observation
@@ -248,8 +249,8 @@ class FrozenFeatures:
         """(cameras, height, width, 3) -> (K, cameras, channels, rows, columns), float16."""
         if self._crops == 1:
             return view[None]
-        shifted = self._packed(self._maps(np.concatenate(list(self._shifted(frames)))))
-        return np.concatenate([view[None], shifted.reshape(self._crops - 1, *view.shape)])
+        others = self._packed(self._maps(np.concatenate(list(self._shifted(frames)))))
+        return np.concatenate([view[None], others.reshape(self._crops - 1, *view.shape)])
 
     @torch.no_grad()
     def _maps(self, images: np.ndarray) -> Tensor:
@@ -269,11 +270,10 @@ class FrozenFeatures:
     def _shifted(self, frames: np.ndarray) -> Iterator[np.ndarray]:
         """All frames with their edges repeated, moved by up to `shift` pixels, each camera by itself."""
         rng, reach = np.random.default_rng(zlib.crc32(frames.data)), self._shift
-        padded = np.pad(frames, ((0, 0), (reach, reach), (reach, reach), (0, 0)), mode="edge")
-        size = frames.shape[1]
+        padded = pad_edges(frames, reach)
         for _ in range(self._crops - 1):
-            corners = rng.integers(2 * reach + 1, size=(len(frames), 2)).tolist()
-            yield np.stack([camera[y : y + size, x : x + size] for camera, (y, x) in zip(padded, corners, strict=True)])
+            corners = draw_shifts(rng, reach, (len(frames), 2)).tolist()
+            yield np.stack([shifted(camera, reach, *corner) for camera, corner in zip(padded, corners, strict=True)])
 
 
 def make_perception(specs: DictSpec, config: TrainConfig, potential: Potential | None = None) -> Perception:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from robot_rl.data.shaping import shaping_term
+
 
 def potential_between(rows: Sequence[int], values: Sequence[float], steps: int) -> np.ndarray:
     """Interpolate progress linearly between the observations that have a label; shape (steps + 1,).
@@ -29,7 +31,7 @@ def shaped_reward(reward: np.ndarray, potential: np.ndarray, terminated: bool, d
         terminated: Whether the episode ended in its last step.
         discount: gamma, as in learning.
     """
-    after = potential[1:].copy()
+    discounts = np.full(len(reward), discount)
     if terminated:
-        after[-1] = 0.0
-    return (reward + discount * after - potential[:-1]).astype(np.float32)
+        discounts[-1] = 0.0
+    return (reward + shaping_term(discounts, potential[:-1], potential[1:])).astype(np.float32)

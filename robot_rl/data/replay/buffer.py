@@ -18,6 +18,7 @@ from robot_rl.data.replay.relabel import write_verdict
 from robot_rl.data.replay.ring_index import EpisodeList, SlotQueue
 from robot_rl.data.replay.sample import Sample
 from robot_rl.data.schema import OPERATOR_SOURCES, Episode, Source
+from robot_rl.data.shaping import shaping_term
 from robot_rl.errors import DataError
 
 
@@ -275,9 +276,9 @@ class ReplayBuffer:
         rewards[ahead >= steps[:, None]] = 0.0  # rows past the window belong to others
         reward = rewards.sum(axis=1)
         bootstrap = powers[steps] * ~columns["terminated"][(slots + steps - 1) % capacity]
-        if self.shaped:  # the terms between telescope; where nothing follows, Phi(s') is 0
+        if self.shaped:  # the terms of the steps in between telescope
             potential = columns["potential"]
-            reward += bootstrap * potential[(slots + steps) % capacity] - potential[slots]
+            reward += shaping_term(bootstrap, potential[slots], potential[(slots + steps) % capacity])
 
         ages = np.asarray(history, np.int64)
         index = columns["index"][slots]
@@ -291,8 +292,8 @@ class ReplayBuffer:
             reward=reward,
             discount=bootstrap,
             next_observation=states[1],
-            images=self._images.look(slots, rng) if self._images else None,
-            next_images=self._images.look((slots + steps) % capacity, rng) if self._images else None,
+            images=self._images.sample(slots, rng) if self._images else None,
+            next_images=self._images.sample((slots + steps) % capacity, rng) if self._images else None,
             to_goal=self._to_goal(slots) if self.pose else None,
         )
 

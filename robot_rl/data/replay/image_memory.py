@@ -1,6 +1,6 @@
-"""Where replay keeps what it knows of frames: one entry per row of the ring, looked at in random crops.
+"""Memory of replay for images: one entry for each row of the ring, sampled in random crops.
 
-It knows arrays and slots; it does not know episodes, encoders or networks.
+It works on arrays and slots, without episodes, encoders or networks.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from robot_rl.data.augment import draw_crop_rows, draw_shifts, repeat_edges
 from robot_rl.data.replay.device_memory import device_memory
 from robot_rl.data.replay.percept import Images, ImageSpec
 
@@ -24,20 +25,20 @@ class ImageMemory(Protocol):
         ...
 
     def write(self, slot: int, images: np.ndarray) -> None:
-        """Keeps the images of one observation, as their spec says."""
+        """Store the images of one observation, of the shape and dtype of their spec."""
         ...
 
-    def look(self, slots: np.ndarray, rng: np.random.Generator) -> Images:
-        """What networks see of the observations in `slots`, each camera cropped at random. Shape (B, *view_shape)."""
+    def sample(self, slots: np.ndarray, rng: np.random.Generator) -> Images:
+        """Return the images in `slots` as networks take them, each camera cropped at random; (B, *view_shape)."""
         ...
 
     def read(self, slots: np.ndarray) -> np.ndarray:
-        """What was written into `slots`, shape (B, *spec.shape)."""
+        """Return what was written into `slots`, shape (B, *spec.shape)."""
         ...
 
 
 class FeatureMemory:
-    """Features of K crops of each frame; a look picks one of them for each camera.
+    """Features of K crops of each frame; a sample takes one of them for each camera.
 
     Args:
         capacity: Slots.
@@ -46,7 +47,6 @@ class FeatureMemory:
 
     def __init__(self, capacity: int, spec: ImageSpec) -> None:
         self._features = np.zeros((capacity, *spec.shape), spec.dtype)
-        self._cameras = np.arange(spec.shape[1])
 
     @property
     def nbytes(self) -> int:
@@ -54,26 +54,25 @@ class FeatureMemory:
         return self._features.nbytes
 
     def write(self, slot: int, images: np.ndarray) -> None:
-        """Keeps all crops."""
+        """Store all crops."""
         self._features[slot] = images
 
-    def look(self, slots: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """One crop of each camera, shape (B, cameras, channels, height, width)."""
+    def sample(self, slots: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return one crop of each camera, shape (B, cameras, channels, height, width)."""
         _, crops, cameras, *map_shape = self._features.shape
-        chosen = rng.integers(crops, size=(len(slots), cameras))
-        rows = (slots[:, None] * crops + chosen) * cameras + self._cameras
         maps = self._features.reshape(-1, math.prod(map_shape))  # one take of whole rows is the fastest gather
-        return maps.take(rows.ravel(), axis=0).reshape(len(slots), cameras, *map_shape)
+        rows = draw_crop_rows(rng, slots, crops, cameras)
+        return maps.take(rows, axis=0).reshape(len(slots), cameras, *map_shape)
 
     def read(self, slots: np.ndarray) -> np.ndarray:
-        """All crops, shape (B, K, cameras, channels, height, width)."""
+        """Return all crops, shape (B, K, cameras, channels, height, width)."""
         return self._features[slots]
 
 
 class FrameMemory:
-    """Frames; a look shifts each at random and repeats its edges into the gap, as in DrQ (Yarats 2021, 3.1).
+    """Frames; a sample shifts each at random and repeats its edges into the gap.
 
-    A shift by whole rows and pixels is a shift in memory: looking copies each frame from a little before or after its
+    A shift by whole rows and pixels is a shift in memory: sampling copies each frame from a little before or after its
     beginning, then mends the few rows and columns that came from its neighbours. So frames are kept without margins,
     and a shift costs little more than a copy.
 
@@ -104,36 +103,25 @@ class FrameMemory:
         return self._bytes.nbytes
 
     def write(self, slot: int, images: np.ndarray) -> None:
-        """Keeps the frames."""
+        """Store the frames."""
         self._frames[slot] = images
 
-    def look(self, slots: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Each camera's frame, shifted by itself, shape (B, cameras, height, width, 3)."""
+    def sample(self, slots: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return each camera's frame, shifted by itself, shape (B, cameras, height, width, 3)."""
         reach = self._reach
-        down, right = rng.integers(2 * reach + 1, size=(2, len(slots), len(self._cameras)))
-        seen: np.ndarray = self._shifted[slots[:, None], self._cameras, down, right]
-        pixels = seen.view("V3").reshape(-1, *self._frames.shape[2:4])  # moved whole, not colour by colour
-        _repeat_edge(pixels.swapaxes(1, 2), right.ravel() - reach)
-        _repeat_edge(pixels, down.ravel() - reach)
-        return seen
+        down, right = draw_shifts(rng, reach, (2, len(slots), len(self._cameras)))
+        images: np.ndarray = self._shifted[slots[:, None], self._cameras, down, right]
+        pixels = images.view("V3").reshape(-1, *self._frames.shape[2:4])  # moved whole, not colour by colour
+        repeat_edges(pixels, down.ravel() - reach, right.ravel() - reach)
+        return images
 
     def read(self, slots: np.ndarray) -> np.ndarray:
-        """The frames as they were written, shape (B, cameras, height, width, 3)."""
+        """Return the frames as they were written, shape (B, cameras, height, width, 3)."""
         return self._frames[slots]
 
 
-def _repeat_edge(views: np.ndarray, shifts: np.ndarray) -> None:
-    """Overwrites what a shift along axis 1 of (M, rows, columns) brought in by the outermost row that stayed inside."""
-    for shift in range(1, abs(shifts).max(initial=0) + 1):
-        after, before = np.flatnonzero(shifts == shift), np.flatnonzero(shifts == -shift)
-        last, first = views[after, -shift - 1], views[before, shift]
-        for row in range(shift):
-            views[after, row - shift] = last
-            views[before, row] = first
-
-
 def image_memory(capacity: int, spec: ImageSpec, device: str = "cpu") -> ImageMemory:
-    """The memory for this kind of images, where learning runs."""
+    """Make the memory for this kind of images, on the device of the learner."""
     if device != "cpu":
         return device_memory(capacity, spec, device)
     return FeatureMemory(capacity, spec) if spec.kind == "features" else FrameMemory(capacity, spec)

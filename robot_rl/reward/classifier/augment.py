@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from robot_rl.data.augment import draw_shifts, pad_edges, shifted
+
 BRIGHTNESS, COLOUR, CONTRAST = 0.35, 0.12, 0.2
 """Half-widths of uniform draws about 1."""
 SHIFT = 0.01
@@ -16,9 +18,8 @@ def augmented(frame: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     mean = pixels.mean()
     pixels = (pixels - mean) * _about_one(rng, CONTRAST) + mean
     reach = max(1, round(SHIFT * frame.shape[1]))
-    y, x = rng.integers(2 * reach + 1, size=2)
-    padded = np.pad(pixels, ((reach, reach), (reach, reach), (0, 0)), mode="edge")
-    moved = padded[y : y + frame.shape[0], x : x + frame.shape[1]]
+    down, right = draw_shifts(rng, reach, 2)
+    moved = shifted(pad_edges(pixels, reach), reach, down, right)
     return np.clip(np.rint(moved), 0, 255).astype(np.uint8)
 
 

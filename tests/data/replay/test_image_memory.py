@@ -36,7 +36,7 @@ def test_features_are_seen_one_crop_of_each_camera_at_a_time():
     for slot in range(10):
         memory.write(slot, features(slot))
     slots = np.repeat(np.arange(10), 400)
-    seen = memory.look(slots, np.random.default_rng(0))
+    seen = memory.sample(slots, np.random.default_rng(0))
     assert seen.shape == (4000, *FEATURES.view_shape)
     assert seen.dtype == np.float16
     assert (seen == seen[:, :, :1, :1, :1]).all()
@@ -55,7 +55,7 @@ def test_frames_are_seen_shifted_each_camera_by_itself_with_repeated_edges():
     for slot in range(6):
         memory.write(slot, frames(slot))
     slots = np.repeat([4, 1], 500)
-    seen = memory.look(slots, np.random.default_rng(0))
+    seen = memory.sample(slots, np.random.default_rng(0))
     assert seen.shape == (1000, *FRAMES.view_shape)
     rows = np.clip(np.arange(SIZE) + np.arange(-SHIFT, SHIFT + 1)[:, None], 0, SIZE - 1)
     shifts = set()
@@ -135,8 +135,8 @@ def test_a_device_remembers_and_shows_the_same(spec, device):
         plain.write(slot, images)
         there.write(slot, images)
     slots = np.array([3, 0, 8, 8, 5] * 20)
-    expected = plain.look(slots, np.random.default_rng(2))
-    seen = there.look(slots, np.random.default_rng(2))
+    expected = plain.sample(slots, np.random.default_rng(2))
+    seen = there.sample(slots, np.random.default_rng(2))
     np.testing.assert_array_equal(seen.cpu().numpy(), expected)
     np.testing.assert_array_equal(there.read(slots), plain.read(slots))
     assert there.nbytes >= 9 * spec.nbytes
