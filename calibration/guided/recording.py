@@ -20,6 +20,8 @@ from robot_rl.system.atomic_file import writing
 
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff")
 POSE_COLUMNS = ("x", "y", "z", "qw", "qx", "qy", "qz")
+_MAX_STAMP = 2**63 - 1
+"""Largest stamp [ns]: stamps are 64-bit integers."""
 
 
 def picture_files(paths: Iterable[Path]) -> list[Path]:
@@ -188,8 +190,8 @@ def pose_of(numbers: np.ndarray, where: str) -> Pose:
 
 
 def _stamp(path: Path, line: int, text: str) -> int:
-    if not text.removeprefix("-").isdecimal():
-        raise DataError(f"{path}, line {line}: stamp is {text!r}, must be whole nanoseconds")
+    if not text.removeprefix("-").isdecimal() or abs(int(text)) > _MAX_STAMP:
+        raise DataError(f"{path}, line {line}: stamp is {text!r}, must be whole nanoseconds in 64 bits")
     return int(text)
 
 
