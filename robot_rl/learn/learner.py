@@ -106,7 +106,7 @@ class Learner:
         self.online.append(action, reward, terminated, truncated, source, next_percept, undecided=undecided)
         self.env_steps += 1
 
-    def judge(self, episode_id: str, success: bool, since: int = 0) -> None:
+    def label_episode(self, episode_id: str, success: bool, since: int = 0) -> None:
         """Receive the label of an online episode; one that replay has dropped is ignored."""
         reward = success_reward(success, self._success_reward)
         self.online.decide(episode_id, reward, success, since if success else 0)

@@ -55,7 +55,7 @@ class LearnerPort(Protocol):
         """An online episode ended."""
         ...
 
-    def judge(self, episode_id: str, success: bool, since: int = 0) -> None:
+    def label_episode(self, episode_id: str, success: bool, since: int = 0) -> None:
         """A label says whether an online episode that has ended succeeded, and after how many steps; 0: in its last."""
         ...
 

@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from robot_rl.errors import LinkError
-from robot_rl.link.messages import MAX_MESSAGE
+from robot_rl.system.message_codec import MAX_MESSAGE
 
 VERSION = 1
 """Of this file; both sides must have the same."""
@@ -22,14 +22,14 @@ _MAGIC = b"RRLF"
 _HEAD = struct.Struct("<4sHBxQQQIII")
 
 
-class Kind(IntEnum):
+class WireFrameKind(IntEnum):
     """What a frame is for."""
 
     PIECE = 0
     PROGRESS = 1
 
 
-class Frame(NamedTuple):
+class WireFrame(NamedTuple):
     """One frame.
 
     Attributes:
@@ -42,7 +42,7 @@ class Frame(NamedTuple):
         piece: The bytes.
     """
 
-    kind: Kind
+    kind: WireFrameKind
     sender: int
     receiver: int
     number: int
@@ -51,13 +51,13 @@ class Frame(NamedTuple):
     piece: bytes = b""
 
 
-def pack(frame: Frame) -> bytes:
+def pack(frame: WireFrame) -> bytes:
     """The bytes of a frame."""
     head = (frame.sender, frame.receiver, frame.number, frame.offset, frame.size)
     return _HEAD.pack(_MAGIC, VERSION, frame.kind, *head, zlib.crc32(frame.piece)) + frame.piece
 
 
-def unpack(content: bytes) -> Frame:
+def unpack(content: bytes) -> WireFrame:
     """The frame that `pack` made these bytes of.
 
     Raises:
@@ -71,8 +71,8 @@ def unpack(content: bytes) -> Frame:
             f"the peer's frames are of version {version}, this program reads {VERSION}; run the same robot_rl on both"
         )
     piece = content[_HEAD.size :]
-    if kind not in set(Kind) or zlib.crc32(piece) != checksum:
+    if kind not in set(WireFrameKind) or zlib.crc32(piece) != checksum:
         raise LinkError(f"a frame of {len(content)} bytes is damaged")
-    if len(piece) > PIECE or size > MAX_MESSAGE or (kind == Kind.PIECE and offset + len(piece) > size):
+    if len(piece) > PIECE or size > MAX_MESSAGE or (kind == WireFrameKind.PIECE and offset + len(piece) > size):
         raise LinkError(f"a frame claims {len(piece)} bytes at {offset} of {size}, allowed are {MAX_MESSAGE}")
-    return Frame(Kind(kind), sender, receiver, number, offset, size, piece)
+    return WireFrame(WireFrameKind(kind), sender, receiver, number, offset, size, piece)

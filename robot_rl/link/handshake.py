@@ -15,7 +15,7 @@ from robot_rl.config.load import config_from_dict, config_to_dict
 from robot_rl.data.replay.percept import PerceptSpec
 from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.errors import LinkError
-from robot_rl.link.messages import Hello
+from robot_rl.link.messages import ActorHello
 
 _TASK = TypeAdapter(EnvironmentSpec)
 _PERCEPTS = TypeAdapter(PerceptSpec)
@@ -34,13 +34,13 @@ class Agreement(NamedTuple):
         text = json.dumps([__version__, *self._plain()], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    def hello(self) -> Hello:
+    def hello(self) -> ActorHello:
         """The message that proposes it."""
         task, percepts, config = self._plain()
-        return Hello(config=config, task=task, percepts=percepts, fingerprint=self.fingerprint)
+        return ActorHello(config=config, task=task, percepts=percepts, fingerprint=self.fingerprint)
 
     @classmethod
-    def of(cls, hello: Hello) -> Agreement:
+    def of(cls, hello: ActorHello) -> Agreement:
         """What a message proposes.
 
         Raises:

@@ -16,8 +16,8 @@ from robot_rl.errors import (
     RobotRLError,
     SpecError,
 )
-from robot_rl.link.messages import Failure, Logs, Message, Parameters, Progress, Ready, StatePart
-from robot_rl.link.state_transfer import StateAssembler
+from robot_rl.link.messages import Failure, LearnerReady, Logs, Message, Parameters, StatePart, UpdateProgress
+from robot_rl.link.state_transfer import CheckpointAssembler
 
 SILENCE_LIMIT = 120
 """Longest time without any message while one is awaited [s]; a first update that is compiled may take a minute."""
@@ -40,11 +40,11 @@ class Inbox:
 
     def __init__(self, silence_limit: int = SILENCE_LIMIT) -> None:
         self._silence_limit = silence_limit
-        self.progress = Progress(env_steps=0, updates=0, update_to_data=0.0)
+        self.progress = UpdateProgress(env_steps=0, updates=0, update_to_data=0.0)
         self.error: RobotRLError | None = None
         self._changed = threading.Condition()
-        self._parts = StateAssembler()
-        self._ready: Ready | None = None
+        self._parts = CheckpointAssembler()
+        self._ready: LearnerReady | None = None
         self._parameters: Parameters | None = None
         self._state: dict[str, Any] | None = None
         self._logs: deque[dict[str, float]] = deque()
@@ -62,11 +62,11 @@ class Inbox:
             match message:
                 case Parameters():
                     self._parameters = message
-                case Progress():
+                case UpdateProgress():
                     self.progress = message
                 case Logs():
                     self._logs.append(message.values)
-                case Ready():
+                case LearnerReady():
                     self._ready = message
                 case StatePart():
                     self._state = self._parts.add(message)
@@ -85,7 +85,7 @@ class Inbox:
     def restart(self) -> None:
         """The learner is a new one: what the old one had begun to send will not be finished."""
         with self._changed:
-            self._parts = StateAssembler()
+            self._parts = CheckpointAssembler()
             self._changed.notify_all()
 
     # For the actor's thread.
@@ -112,7 +112,7 @@ class Inbox:
         with self._changed:
             return self._logs.popleft() if self._logs else None
 
-    def wait_for_ready(self) -> Ready | None:
+    def wait_for_ready(self) -> LearnerReady | None:
         """The answer of a learner that is ready; None if none came, as for `wait_for`."""
         self.wait_for(lambda: self._ready is not None)
         with self._changed:

@@ -20,25 +20,25 @@ from robot_rl.errors import LinkError, RobotRLError
 from robot_rl.learn.learner import Learner
 from robot_rl.link.handshake import Agreement
 from robot_rl.link.messages import (
+    ActorHello,
     Demonstration,
+    EpisodeLabel,
     Failure,
-    Hello,
-    Judged,
+    LearnerReady,
     Logs,
     Message,
     Parameters,
     Pretrain,
-    Progress,
-    Ready,
     Start,
     StatePart,
     StateRequest,
     StepTaken,
     Stop,
+    UpdateProgress,
 )
 from robot_rl.link.peer import MessageLink
 from robot_rl.link.socket import Connection, PeerGoneError
-from robot_rl.link.state_transfer import StateAssembler, cut
+from robot_rl.link.state_transfer import CheckpointAssembler, cut
 
 PUBLISH_INTERVAL = 5
 """Learner calls between two sets of parameters; 0.3 MB each, which take about a twentieth of one call of 8 ms."""
@@ -76,10 +76,10 @@ class LearnerServer:
 
     def __init__(self, connection: MessageLink) -> None:
         self._connection = connection
-        self._parts = StateAssembler()
+        self._parts = CheckpointAssembler()
         hello = connection.receive()
-        if not isinstance(hello, Hello):
-            raise LinkError(f"the first message is {type(hello).__name__}, expected Hello")
+        if not isinstance(hello, ActorHello):
+            raise LinkError(f"the first message is {type(hello).__name__}, expected ActorHello")
         self._agreement = Agreement.of(hello)
         self._learner = Learner(*self._agreement)
         self._published = 0
@@ -114,8 +114,8 @@ class LearnerServer:
                 self._connection.send(Logs(values=self._learner.pretrain(message.updates)))
                 self._publish()
                 self._say_progress()
-            case Judged():
-                self._learner.judge(message.episode_id, message.success, message.since)
+            case EpisodeLabel():
+                self._learner.label_episode(message.episode_id, message.success, message.since)
             case Demonstration():
                 self._remember(message)
             case StateRequest():
@@ -168,7 +168,7 @@ class LearnerServer:
     def _say_ready(self) -> None:
         self._publish()
         self._say_progress()
-        self._connection.send(Ready(fingerprint=self._agreement.fingerprint))
+        self._connection.send(LearnerReady(fingerprint=self._agreement.fingerprint))
 
     def _publish(self) -> None:
         """Sends the newest parameters."""
@@ -179,7 +179,7 @@ class LearnerServer:
     def _say_progress(self) -> None:
         learner = self._learner
         self._connection.send(
-            Progress(
+            UpdateProgress(
                 env_steps=learner.env_steps,
                 updates=learner.updates,
                 update_to_data=learner.update_to_data,

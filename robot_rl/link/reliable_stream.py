@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from robot_rl.errors import LinkError
-from robot_rl.link.frame import PIECE, Frame, Kind, pack, unpack
+from robot_rl.link.frame import PIECE, WireFrame, WireFrameKind, pack, unpack
 from robot_rl.system.atomic_file import writing
 
 
@@ -167,7 +167,7 @@ class Stream:
                 self._meet(frame.sender)
             if frame.receiver != self.session:
                 self._say()  # it does not know us yet
-            elif frame.kind == Kind.PROGRESS:
+            elif frame.kind == WireFrameKind.PROGRESS:
                 self._note((frame.number, frame.offset))
             else:
                 self._take(frame)
@@ -206,7 +206,7 @@ class Stream:
             self._spool.restart(())
             self._shift = -place[0]
 
-    def _take(self, frame: Frame) -> None:
+    def _take(self, frame: WireFrame) -> None:
         number, got = self._expected
         if (frame.number, frame.offset) == (number, len(got)) and frame.piece:
             got += frame.piece
@@ -221,7 +221,7 @@ class Stream:
         """How far this side has come."""
         self._last_said = self._clock()
         number, got = self._expected
-        self._send(pack(Frame(Kind.PROGRESS, self.session, self.peer, number, len(got))))
+        self._send(pack(WireFrame(WireFrameKind.PROGRESS, self.session, self.peer, number, len(got))))
 
     def _send_piece(self) -> bool:
         """Sends the next piece, if there is one and the window has room."""
@@ -231,7 +231,7 @@ class Stream:
             return False
         content = self._spool[place]
         piece = content[offset : offset + PIECE]
-        self._send(pack(Frame(Kind.PIECE, self.session, self.peer, number, offset, len(content), piece)))
+        self._send(pack(WireFrame(WireFrameKind.PIECE, self.session, self.peer, number, offset, len(content), piece)))
         end = offset + len(piece)
         if self._next == self._arrived:
             self._last_word = self._clock()

@@ -20,7 +20,7 @@ from robot_rl.learn.perception import Perception
 from robot_rl.link.handshake import Agreement
 from robot_rl.link.inbox import SILENCE_LIMIT, Inbox
 from robot_rl.link.learner_child import LearnerProcess
-from robot_rl.link.messages import Demonstration, Judged, Message, Pretrain, Start, StateRequest, StepTaken, Stop
+from robot_rl.link.messages import Demonstration, EpisodeLabel, Message, Pretrain, Start, StateRequest, StepTaken, Stop
 from robot_rl.link.peer import LearnerPeer
 from robot_rl.link.socket import PeerGoneError
 from robot_rl.link.state_transfer import cut
@@ -170,9 +170,9 @@ class RemoteLearner:
         """An online episode ended; all its steps are sent already."""
         self._in_episode = False
 
-    def judge(self, episode_id: str, success: bool, since: int = 0) -> None:
+    def label_episode(self, episode_id: str, success: bool, since: int = 0) -> None:
         """Sends what a label says."""
-        self._post(Judged(episode_id=episode_id, success=success, since=since))
+        self._post(EpisodeLabel(episode_id=episode_id, success=success, since=since))
 
     # What the learner says.
 

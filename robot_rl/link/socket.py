@@ -18,7 +18,8 @@ import threading
 from collections.abc import Callable
 
 from robot_rl.errors import LinkError, RobotRLError
-from robot_rl.link.messages import Message, check_size, decode, encode
+from robot_rl.link.messages import Message, decode, encode
+from robot_rl.system.message_codec import check_size
 
 _SIZE = struct.Struct("<I")
 

@@ -33,7 +33,7 @@ def cut(state: Mapping[str, Any], part_size: int = PART_SIZE) -> Iterator[StateP
         yield StatePart(index=index, count=count, content=bytes(piece))
 
 
-class StateAssembler:
+class CheckpointAssembler:
     """Puts parts together as they arrive."""
 
     def __init__(self) -> None:

@@ -22,10 +22,10 @@ class Hindsight:
     def take(self, learner: LearnerPort) -> None:
         """Tells the learner; from now on that is what it learns. Never waits."""
         while not self._said.empty():
-            learner.judge(*self._said.get())
+            learner.label_episode(*self._said.get())
 
 
 def tell_again(store: EpisodeStore, learner: LearnerPort) -> None:
     """Tells a learner all that was said of a store's episodes: it may have been stopped before it heard of the last."""
     for episode_id, word in operator_words(store).items():
-        learner.judge(episode_id, word["success"])
+        learner.label_episode(episode_id, word["success"])

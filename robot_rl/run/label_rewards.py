@@ -100,7 +100,7 @@ class LabelledTraining:
         answer = Answer(Status(word.status), word.values, cost=word.cost)
         success, truth = self._watch.success(answer), known_success(row)
         if row.success is None and success is not None:
-            self._learner.judge(row.episode_id, success, word.since)
+            self._learner.label_episode(row.episode_id, success, word.since)
         alarm = self._watch.add(row, answer, word.lag, word.requested)
         if word.lag is not None:  # else it is in the record already
             self._metrics.write(

@@ -18,19 +18,19 @@ from robot_rl.link.inbox import Inbox
 from robot_rl.link.learner_process import LearnerServer
 from robot_rl.link.messages import (
     Demonstration,
+    EpisodeLabel,
     Failure,
-    Judged,
+    LearnerReady,
     Logs,
     Parameters,
-    Progress,
-    Ready,
     Start,
     StateRequest,
     StepTaken,
     Stop,
+    UpdateProgress,
 )
 from robot_rl.link.socket import Connection, PeerGoneError
-from robot_rl.link.state_transfer import StateAssembler, cut
+from robot_rl.link.state_transfer import CheckpointAssembler, cut
 
 BOX = Workspace(low=(-0.1, -0.1, -0.1), high=(0.1, 0.1, 0.1), yaw=0.1, tilt=0.1)
 TASK = TaskSpec("t", "do it", 10, 0.1, BOX, action_axes=("x", "y")).environment
@@ -83,20 +83,20 @@ def test_it_says_what_it_does():
     answers = serve(hello, DEMONSTRATION, Start(row=ROW), *(step(n) for n in range(7)), StateRequest())
     kinds = [type(answer).__name__ for answer in answers]
     assert kinds == [
-        *("Parameters", "Progress", "Ready"),
-        *["Progress"] * 4,
-        *("Parameters", "Progress"),  # after the fifth call
-        *["Progress"] * 2,
+        *("Parameters", "UpdateProgress", "LearnerReady"),
+        *["UpdateProgress"] * 4,
+        *("Parameters", "UpdateProgress"),  # after the fifth call
+        *["UpdateProgress"] * 2,
         *("Parameters", "StatePart"),
     ]
-    progress = [(a.env_steps, a.updates, a.update_to_data) for a in answers if isinstance(a, Progress)]
+    progress = [(a.env_steps, a.updates, a.update_to_data) for a in answers if isinstance(a, UpdateProgress)]
     assert progress == [(0, 0, 0.0), *((n, 2 * n, 2.0) for n in range(1, 8))]
     assert [a.updates for a in answers if isinstance(a, Parameters)] == [0, 10, 14]
     assert answers[2].fingerprint == AGREEMENT.fingerprint
-    state = StateAssembler().add(answers[-1])
+    state = CheckpointAssembler().add(answers[-1])
     assert (state["env_steps"], state["demos"]["episode_rows"].tolist()) == (7, [3])
     again = serve(hello, *cut(state), StateRequest())
-    assert [type(answer).__name__ for answer in again[3:6]] == ["Parameters", "Progress", "Ready"]
+    assert [type(answer).__name__ for answer in again[3:6]] == ["Parameters", "UpdateProgress", "LearnerReady"]
     assert again[4].env_steps == 7
     assert again[-1].content == answers[-1].content
 
@@ -104,8 +104,8 @@ def test_it_says_what_it_does():
 @pytest.mark.parametrize(
     ("error", "words", "messages"),
     [
-        (LinkError, "the first message is Start, expected Hello", [Start(row=ROW)]),
-        (LinkError, "a learner does not take the message Hello", [AGREEMENT.hello(), AGREEMENT.hello()]),
+        (LinkError, "the first message is Start, expected ActorHello", [Start(row=ROW)]),
+        (LinkError, "a learner does not take the message ActorHello", [AGREEMENT.hello(), AGREEMENT.hello()]),
         (LinkError, "a learner does not take the message Logs", [AGREEMENT.hello(), Logs(values={})]),
         (LinkError, "step 1 arrived after 0 steps; one is lost", [AGREEMENT.hello(), Start(row=ROW), step(1)]),
         (LinkError, "step 0 arrived after 1 steps; .* twice", [AGREEMENT.hello(), Start(row=ROW), step(0), step(0)]),
@@ -166,7 +166,7 @@ def test_waiting_ends_by_the_answer_by_an_error_or_by_silence():
     assert inbox.wait_for_ready() is None
     assert 0.5 < time.monotonic() - started < 10
     patient = Inbox()
-    threading.Timer(0.1, patient.put, [Ready(fingerprint="x")]).start()
+    threading.Timer(0.1, patient.put, [LearnerReady(fingerprint="x")]).start()
     assert patient.wait_for_ready().fingerprint == "x"
     threading.Timer(0.1, patient.fail, [LinkError("over")]).start()
     assert patient.wait_for_state() is None
@@ -179,15 +179,17 @@ def test_what_has_no_label_yet_can_count_as_a_failure():
     hello = Agreement(TASK, PerceptSpec(3), settings).hello()
     end = step(1, truncated=True, undecided=True)
     answers = serve(hello, DEMONSTRATION, Start(row=ROW, episode_id="one"), step(0), end, StateRequest())
-    known = StateAssembler().add(answers[-1])["online"]
+    known = CheckpointAssembler().add(answers[-1])["online"]
     assert (known["undecided"].tolist(), known["reward"].tolist()) == ([], [0, 0, 0])
 
 
 def test_what_a_label_says_later_is_learned_from_then_on():
     end = step(1, truncated=True, undecided=True)
     episode = (AGREEMENT.hello(), DEMONSTRATION, Start(row=ROW, episode_id="one"), step(0), end)
-    waiting = StateAssembler().add(serve(*episode, StateRequest())[-1])["online"]
+    waiting = CheckpointAssembler().add(serve(*episode, StateRequest())[-1])["online"]
     assert (waiting["undecided"].tolist(), waiting["reward"].tolist()) == (["one"], [0, 0, 0])
-    told = StateAssembler().add(serve(*episode, Judged(episode_id="one", success=True), StateRequest())[-1])["online"]
+    told = CheckpointAssembler().add(serve(*episode, EpisodeLabel(episode_id="one", success=True), StateRequest())[-1])[
+        "online"
+    ]
     assert (told["undecided"].tolist(), told["reward"].tolist()) == ([], [0, 1, 0])
     assert told["terminated"].tolist() == [False, True, False]

@@ -12,25 +12,25 @@ from hypothesis.extra import numpy as hnp
 from robot_rl.errors import LinkError
 from robot_rl.link.messages import (
     KINDS,
-    MAX_MESSAGE,
     PROTOCOL,
+    ActorHello,
     Demonstration,
+    EpisodeLabel,
     Failure,
-    Hello,
-    Judged,
+    LearnerReady,
     Logs,
     Parameters,
     Pretrain,
-    Progress,
-    Ready,
     Start,
     StatePart,
     StateRequest,
     StepTaken,
     Stop,
+    UpdateProgress,
     decode,
     encode,
 )
+from robot_rl.system.message_codec import MAX_MESSAGE
 
 DTYPES = st.sampled_from(["?", "<i1", "<u1", "<i4", "<i8", "<f4", "<f8"]).map(np.dtype)
 ARRAYS = DTYPES.flatmap(lambda dtype: hnp.arrays(dtype, hnp.array_shapes(min_dims=0, max_dims=4, min_side=0)))
@@ -44,8 +44,8 @@ PLAIN = st.recursive(
 SECTIONS = st.dictionaries(st.text(), PLAIN)
 
 ONE_OF_EACH = st.one_of(
-    st.builds(Hello, config=SECTIONS, task=SECTIONS, percepts=SECTIONS, fingerprint=st.text()),
-    st.builds(Ready, fingerprint=st.text()),
+    st.builds(ActorHello, config=SECTIONS, task=SECTIONS, percepts=SECTIONS, fingerprint=st.text()),
+    st.builds(LearnerReady, fingerprint=st.text()),
     st.builds(
         Demonstration, rows=ARRAYS, action=ARRAYS, reward=ARRAYS, terminated=ARRAYS, truncated=ARRAYS, source=ARRAYS
     ),
@@ -62,9 +62,9 @@ ONE_OF_EACH = st.one_of(
         row=ARRAYS,
         undecided=st.booleans(),
     ),
-    st.builds(Judged, episode_id=st.text(), success=st.booleans()),
+    st.builds(EpisodeLabel, episode_id=st.text(), success=st.booleans()),
     st.builds(Parameters, updates=COUNTS, arrays=st.dictionaries(st.text(), ARRAYS)),
-    st.builds(Progress, env_steps=COUNTS, updates=COUNTS, update_to_data=FLOATS, offline_updates=COUNTS),
+    st.builds(UpdateProgress, env_steps=COUNTS, updates=COUNTS, update_to_data=FLOATS, offline_updates=COUNTS),
     st.builds(Logs, values=st.dictionaries(st.text(), FLOATS)),
     st.builds(StateRequest),
     st.builds(StatePart, index=COUNTS, count=st.integers(1, 2**63 - 1), content=st.binary()),
@@ -111,9 +111,9 @@ def test_a_message_comes_out_as_it_went_in(message):
 
 
 def test_each_kind_is_tried():
-    assert {cls.__name__ for cls in (type(STEP), Hello, Ready, Demonstration, Start, Parameters, Progress)} | {
-        cls.__name__ for cls in (Pretrain, Judged, Logs, StateRequest, StatePart, Stop, Failure)
-    } == set(KINDS)
+    assert {
+        cls.__name__ for cls in (type(STEP), ActorHello, LearnerReady, Demonstration, Start, Parameters, UpdateProgress)
+    } | {cls.__name__ for cls in (Pretrain, EpisodeLabel, Logs, StateRequest, StatePart, Stop, Failure)} == set(KINDS)
 
 
 @pytest.mark.parametrize("layout", ["big-endian", "strided", "read-only"])
@@ -163,18 +163,18 @@ def test_another_protocol_version_is_named_even_if_the_rest_is_unknown(version):
 
 
 def test_an_unknown_kind_lists_the_known_ones():
-    with pytest.raises(LinkError, match=r"unknown message 'Reboot'; valid: Hello, Ready, .*, Failure"):
+    with pytest.raises(LinkError, match=r"unknown message 'Reboot'; valid: ActorHello, LearnerReady, .*, Failure"):
         decode(envelope("Reboot"))
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (envelope("Ready"), "message Ready: fingerprint: Field required"),
+        (envelope("LearnerReady"), "message LearnerReady: fingerprint: Field required"),
         (envelope("Stop", now=True), "message Stop: now: Unexpected"),
-        (envelope("Ready", fingerprint=1), "fingerprint: .* valid string"),
-        (envelope("Progress", env_steps=-1, updates=0, update_to_data=0.0), "env_steps: .* greater"),
-        (envelope("Progress", env_steps=True, updates=0, update_to_data=0.0), "env_steps: .* valid integer"),
+        (envelope("LearnerReady", fingerprint=1), "fingerprint: .* valid string"),
+        (envelope("UpdateProgress", env_steps=-1, updates=0, update_to_data=0.0), "env_steps: .* greater"),
+        (envelope("UpdateProgress", env_steps=True, updates=0, update_to_data=0.0), "env_steps: .* valid integer"),
         (envelope("Logs", values={"q": "high"}), "values.q: .* valid number"),
         (envelope("Start", row=[1.0, 2.0]), "row: .* ndarray"),
         (envelope("Start", row=msgpack.ExtType(2, b"")), "extension 2 is unknown"),
@@ -202,8 +202,8 @@ def test_arrays_that_may_not_cross_are_refused_by_the_sender(bad):
 
 
 def test_objects_may_not_cross():
-    with pytest.raises(LinkError, match="message Hello cannot be sent: a type may not cross"):
-        encode(Hello(config={"x": type}, task={}, percepts={}, fingerprint=""))
+    with pytest.raises(LinkError, match="message ActorHello cannot be sent: a type has no encoding"):
+        encode(ActorHello(config={"x": type}, task={}, percepts={}, fingerprint=""))
 
 
 def test_neither_side_takes_a_message_that_is_too_large():

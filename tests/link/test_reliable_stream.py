@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from robot_rl.errors import LinkError
-from robot_rl.link.frame import PIECE, VERSION, Frame, Kind, pack, unpack
+from robot_rl.link.frame import PIECE, VERSION, WireFrame, WireFrameKind, pack, unpack
 from robot_rl.link.reliable_stream import RESEND_AFTER, WINDOW, Spool, Stream
 
 
@@ -214,7 +214,7 @@ def test_frames_of_a_process_that_was_replaced_do_not_count(wire):
     learner = wire.add("learner", forget=True)
     wire.run(1)
     assert actor.peer == learner.session
-    actor.on_frame(pack(Frame(Kind.PROGRESS, first.session, actor.session, 0, 0)))
+    actor.on_frame(pack(WireFrame(WireFrameKind.PROGRESS, first.session, actor.session, 0, 0)))
     assert actor.peer == learner.session
 
 
@@ -230,7 +230,7 @@ def test_an_idle_link_is_quiet(wire):
 
 @pytest.mark.parametrize("number", range(40))
 def test_a_damaged_frame_is_refused(number):
-    frame = pack(Frame(Kind.PIECE, 1, 2, 3, 0, 50, bytes(range(50))))
+    frame = pack(WireFrame(WireFrameKind.PIECE, 1, 2, 3, 0, 50, bytes(range(50))))
     rng = np.random.default_rng(number)
     damaged = bytearray(frame)
     damaged[rng.integers(44, len(frame))] ^= 1 << rng.integers(8)
@@ -241,12 +241,12 @@ def test_a_damaged_frame_is_refused(number):
 
 
 def test_frames_of_another_version_and_of_absurd_size_are_refused():
-    frame = bytearray(pack(Frame(Kind.PROGRESS, 1, 2, 3, 0)))
+    frame = bytearray(pack(WireFrame(WireFrameKind.PROGRESS, 1, 2, 3, 0)))
     frame[4] = VERSION + 1
     with pytest.raises(LinkError, match=rf"version {VERSION + 1}, this program reads {VERSION}"):
         unpack(bytes(frame))
     with pytest.raises(LinkError, match="allowed are"):
-        unpack(pack(Frame(Kind.PIECE, 1, 2, 0, 0, 2**31, b"x")))
+        unpack(pack(WireFrame(WireFrameKind.PIECE, 1, 2, 0, 0, 2**31, b"x")))
 
 
 def test_a_spool_leaves_nothing_behind(tmp_path):

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from robot_rl.errors import LinkError
-from robot_rl.link.messages import MAX_MESSAGE, Failure, Progress, Start, Stop, encode
+from robot_rl.link.messages import Failure, Start, Stop, UpdateProgress, encode
 from robot_rl.link.socket import Connection, Courier, PeerGoneError
+from robot_rl.system.message_codec import MAX_MESSAGE
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def framed(content):
 
 
 def progress(n):
-    return Progress(env_steps=n, updates=0, update_to_data=0.0)
+    return UpdateProgress(env_steps=n, updates=0, update_to_data=0.0)
 
 
 def until(happened, limit=10.0):

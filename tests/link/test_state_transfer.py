@@ -4,7 +4,7 @@ import torch
 
 from robot_rl.errors import CheckpointError, LinkError
 from robot_rl.link.messages import StatePart, decode, encode
-from robot_rl.link.state_transfer import MAX_PARTS, StateAssembler, cut
+from robot_rl.link.state_transfer import MAX_PARTS, CheckpointAssembler, cut
 
 STATE = {"big": 2**100, "tuple": (0.9, 0.999), "array": np.arange(1000), "tensor": torch.randn(9), "step": 3}
 
@@ -14,7 +14,7 @@ def parts(size=700):
 
 
 def test_a_state_crosses_in_parts():
-    assembler = StateAssembler()
+    assembler = CheckpointAssembler()
     pieces = parts()
     assert len(pieces) > 5
     for _ in range(2):  # an assembler can be used again
@@ -28,7 +28,7 @@ def test_a_state_crosses_in_parts():
 
 @pytest.mark.parametrize("order", [[1], [0, 2], [0, 0]])
 def test_parts_that_are_missing_or_come_twice_are_noticed(order):
-    assembler, pieces = StateAssembler(), parts()
+    assembler, pieces = CheckpointAssembler(), parts()
     *first, last = [pieces[index] for index in order]
     for part in first:
         assembler.add(part)
@@ -37,7 +37,7 @@ def test_parts_that_are_missing_or_come_twice_are_noticed(order):
 
 
 def test_a_damaged_state_is_noticed():
-    assembler = StateAssembler()
+    assembler = CheckpointAssembler()
     *first, last = parts()
     for part in first:
         assembler.add(part)
@@ -50,4 +50,4 @@ def test_a_state_has_a_largest_size():
     with pytest.raises(LinkError, match=r"the learner's state has .* bytes, allowed are 2048"):
         list(cut(STATE, 1))
     with pytest.raises(LinkError, match="at most 2048 are allowed"):
-        StateAssembler().add(StatePart(index=0, count=MAX_PARTS + 1, content=b""))
+        CheckpointAssembler().add(StatePart(index=0, count=MAX_PARTS + 1, content=b""))

@@ -13,7 +13,7 @@ class Learner:
     def __init__(self):
         self.judged = []
 
-    def judge(self, episode_id, success):
+    def label_episode(self, episode_id, success):
         self.judged.append((episode_id, success))
 
 
