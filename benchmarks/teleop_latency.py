@@ -23,7 +23,6 @@ from collections.abc import Callable
 
 import aiohttp
 import numpy as np
-from robot_rl.teleop.person import Person
 from virtual_devices import VirtualHid, VirtualPad
 
 from robot_rl.console.access import Address
@@ -37,6 +36,7 @@ from robot_rl.env.robot_io import Command
 from robot_rl.env.supervision import Supervision
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.teleop.device import Device
+from robot_rl.teleop.device_operator import DeviceOperator
 from robot_rl.teleop.gamepad import Gamepad
 from robot_rl.teleop.keyboard import TerminalKeyboard
 from robot_rl.teleop.mapping import default_map
@@ -48,10 +48,10 @@ class Rig:
 
     def __init__(self, cell: Workcell, supervision: Supervision, device: Device) -> None:
         self.supervision, self.commanded = supervision, threading.Event()
-        person = Person([(device, default_map(device.kind))], cell.task.spec, supervision)
-        self._person, self._send = person, cell.io.command
+        operator = DeviceOperator([(device, default_map(device.kind))], cell.task.spec, supervision)
+        self._operator, self._send = operator, cell.io.command
         cell.io.command = self._command  # type: ignore[method-assign]
-        supervised = supervision.workcell(person, max_steps=10**9)
+        supervised = supervision.workcell(operator, max_steps=10**9)
         self._env = RobotEnv(supervised, interventions=True, handover=HandoverLimits())
         self.steps: dict[str, list[float]] = {"take-over": [], "hand-back": []}
         """Change of the commanded velocity where control changed hands [m/s^2]."""
@@ -62,7 +62,7 @@ class Rig:
     def _command(self, command: Command) -> None:
         self._send(command)
         self.at = time.monotonic()
-        if self._person.leading is not None:
+        if self._operator.leading is not None:
             self.commanded.set()
         else:
             self.commanded.clear()

@@ -72,9 +72,9 @@ def test_another_frame_on_the_board_moves_the_board_only(mounting):
 
 @mountings
 def test_errors_are_as_large_as_the_covariance_states(mounting):
-    """The squared distance over 12 rigs has a mean of 6 with a standard error of 1, correlations included."""
+    """The squared distance over 8 rigs has a mean of 6 with a standard error of 1.2, correlations included."""
     distances = []
-    for seed in range(100, 112):
+    for seed in range(100, 108):
         sightings, truth = random_rig(seed, mounting, 12)
         result = fit(sightings, mounting).result
         found = result.T_parent_camera
@@ -87,7 +87,7 @@ def test_errors_are_as_large_as_the_covariance_states(mounting):
 def test_more_views_make_the_result_surer(mounting):
     """On average over rigs: the noise of the arm is estimated from the same views."""
     sigmas = []
-    for seed in range(4):
+    for seed in range(3):
         sightings, _ = random_rig(seed, mounting, 24)
         sigmas.append([fit(sightings[:count], mounting).result.sigma[:3].max() for count in (8, 24)])
     few, many = np.mean(sigmas, axis=0)
