@@ -120,4 +120,11 @@ class Query:
 
 def canonical(value: Any) -> str:
     """Return JSON that is the same for equal values."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return json.dumps(value, default=_plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: object) -> dict[str, Any]:
+    """Return any mapping as a dictionary, which is the only one that `json` knows."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{value!r} is no JSON value")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -39,6 +40,12 @@ def test_canonical_json_depends_on_the_value_and_not_on_the_order_of_its_keys(va
     np.random.default_rng(seed).shuffle(keys)
     assert canonical({key: value[key] for key in keys}) == canonical(value)
     assert json.loads(canonical(value)) == value
+
+
+def test_any_mapping_is_as_good_as_a_dictionary_and_other_objects_are_refused():
+    assert canonical({"a": MappingProxyType({"b": 1})}) == canonical({"a": {"b": 1}})
+    with pytest.raises(TypeError, match="is no JSON value"):
+        canonical({"a": np.zeros(2)})
 
 
 def test_a_key_follows_from_what_is_seen_and_who_answers():

@@ -9,40 +9,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_heads import FEATURES, classifier, progress_head, success_head
 
 from robot_rl.errors import DataError
-from robot_rl.reward.classifier.classifier import RewardClassifier, read_classifier_file
-from robot_rl.reward.classifier.physical_gate import PhysicalGate
+from robot_rl.reward.classifier.classifier import read_classifier_file
 from robot_rl.reward.heads.head_file import read_tree, write_tree
-from robot_rl.reward.heads.progress_head import ProgressHead, ProgressNet, read_progress_head_file
+from robot_rl.reward.heads.progress_head import read_progress_head_file
 from robot_rl.reward.heads.success_head import SuccessHead
 from robot_rl.reward.vlm.head_backend import read_head
-
-FEATURES, MEMBERS = 6, 3
-
-
-def success_head(seed=0, camera="front"):
-    g = torch.Generator().manual_seed(seed)
-    return SuccessHead(
-        "random", 64, camera, "push", ("e1", "e2"), torch.randn(FEATURES, generator=g),
-        torch.rand(FEATURES, generator=g) + 0.1, torch.randn(MEMBERS, FEATURES, generator=g),
-        torch.randn(MEMBERS, generator=g),
-    )  # fmt: skip
-
-
-def progress_head(seed=0):
-    g = torch.Generator().manual_seed(seed)
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        net = ProgressNet(4).eval()
-    mean, basis = torch.randn(FEATURES, generator=g), torch.randn(FEATURES, 4, generator=g)
-    return ProgressHead("random", 64, "front", "push", ("e3",), mean, basis, net)
-
-
-def classifier():
-    heads = {name: success_head(seed, name) for seed, name in enumerate(("front", "wrist"))}
-    gates = (PhysicalGate("state/tcp_pose", 2, True, -0.05),)
-    return RewardClassifier("push", heads, (0.7, 0.0), -1.5, 0.9, 3, gates, {"episodes": 12, "note": "äö"})
 
 
 def assert_same_fields(one, other):

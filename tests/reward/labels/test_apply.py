@@ -1,0 +1,115 @@
+"""Labels become rewards beside the recorded ones, by a gate that can be opened only knowingly."""
+
+import numpy as np
+import pytest
+from scenes import stamped_store
+
+from robot_rl.data.store.reward_overlays import read_overlay
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.errors import DataError, UncertifiedError
+from robot_rl.reward.answer import Answer, Status
+from robot_rl.reward.label_store import Label
+from robot_rl.reward.labels.apply import apply_labels, check_certified
+from robot_rl.reward.query import QueryKind
+from robot_rl.reward.shaping import potential_between, shaped_reward
+from robot_rl.reward.validation.gates import GATES, ConditionResult, Fitness, GateResult
+from robot_rl.reward.validation.probability_calibration import Calibration
+
+SUCCESS_USE, *_ = GATES[QueryKind.SUCCESS]
+
+
+@pytest.fixture
+def store(tmp_path):
+    with EpisodeStore.open(stamped_store(tmp_path / "s", 5)) as opened:
+        yield opened
+
+
+def label(store, name, answer, rows=(0, 9)):
+    clip = {"episode_id": name, "fingerprint": store.fingerprint(name), "camera": "front", "rows": list(rows)}
+    return Label("k", (clip,), answer, "")
+
+
+def value(*values):
+    return Answer(Status.OK, values)
+
+
+def applied(store, labels, kind=QueryKind.SUCCESS, **settings):
+    settings = {"calibration": None, "discount": 0.9} | settings
+    return apply_labels(store, "mine", labels, kind, {"by": "test"}, **settings)
+
+
+def overlay(store, name):
+    return read_overlay(store.path, "mine", store.fingerprint(name))
+
+
+def test_a_labelled_success_is_rewarded_at_its_end_and_only_there(store):
+    names = store.ids()
+    answers = [value(0.9), value(0.1), value(0.5), Answer(Status.UNSURE)]
+    done = applied(store, [label(store, name, answer) for name, answer in zip(names, answers, strict=False)])
+    assert (done.episodes, done.without, done.positive) == (3, (names[3], names[4]), 2)
+    for name, success in zip(names[:3], (True, False, True), strict=True):
+        found = overlay(store, name)
+        assert found.reward.tolist() == [0.0] * (len(found.reward) - 1) + [float(success)]
+        assert found.terminated is success, "a success ends the task, anything else was cut off"
+        assert found.provenance["by"] == "test"
+        assert store.read(name, rewards="mine").reward_source == "mine"
+        assert store.read(name).reward_source != "mine", "what was recorded stays"
+
+
+def test_the_calibration_decides_what_is_a_success(store):
+    strict = Calibration("success", 1.0, 0.0, 0.95, (), 0)
+    done = applied(store, [label(store, name, value(0.9)) for name in store.ids()], calibration=strict)
+    assert (done.episodes, done.positive) == (5, 0)
+
+
+def test_progress_shapes_the_recorded_reward(store):
+    name = store.ids()[0]
+    done = applied(store, [label(store, name, value(0.0, 0.4, 1.0), (0, 4, 9))], QueryKind.PROGRESS)
+    episode, found = store.read(name), overlay(store, name)
+    potential = potential_between((0, 4, 9), (0.0, 0.4, 1.0), len(episode))
+    wanted = shaped_reward(episode.reward, potential, bool(episode.terminated[-1]), 0.9)
+    np.testing.assert_array_equal(found.reward, wanted)
+    assert (done.positive, found.terminated) == (None, None)
+
+
+def test_a_label_of_an_episode_that_was_recorded_anew_is_not_used(store):
+    name = store.ids()[0]
+    old = Label("k", ({"episode_id": name, "fingerprint": "another", "camera": "front", "rows": [9]},), value(0.9), "")
+    assert applied(store, [old]).without == tuple(store.ids())
+
+
+def test_rewards_are_not_written_twice(store):
+    labels = [label(store, store.ids()[0], value(0.9))]
+    applied(store, labels)
+    with pytest.raises(DataError):
+        applied(store, labels)
+
+
+def result(fitness):
+    return GateResult(SUCCESS_USE, (ConditionResult(fitness, "recall: 0.7"),))
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_labels_that_passed_the_gate_may_be_used(allowed):
+    passed = result(Fitness.FIT)
+    other = GateResult("choosing episodes to keep", (ConditionResult(Fitness.UNFIT, "x"),))
+    assert check_certified(QueryKind.SUCCESS, [other, passed], allowed) is passed
+
+
+@pytest.mark.parametrize("fitness", [Fitness.NOT_SHOWN, Fitness.UNFIT])
+def test_others_only_by_who_takes_the_risk(fitness):
+    gate = result(fitness)
+    with pytest.raises(UncertifiedError, match=rf"{fitness} recall: 0\.7"):
+        check_certified(QueryKind.SUCCESS, [gate], False)
+    assert check_certified(QueryKind.SUCCESS, [gate], True) is gate
+
+
+def test_without_a_comparison_nothing_is_certified():
+    with pytest.raises(UncertifiedError, match="no known outcomes to compare them with"):
+        check_certified(QueryKind.SUCCESS, [], False)
+    assert check_certified(QueryKind.SUCCESS, [], True) is None
+
+
+def test_scores_are_no_rewards():
+    with pytest.raises(DataError, match="label success"):
+        check_certified(QueryKind.SCORE, [], True)
