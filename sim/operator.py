@@ -79,7 +79,7 @@ class ScriptedOperator(ABC):
         self, spec: TaskSpec, skill: OperatorSkill | None = None, habit: InterventionHabit | None = None
     ) -> None:
         self._spec = spec
-        self._skill, self._habit = skill or OperatorSkill(), habit or InterventionHabit()
+        self.skill, self.habit = skill or OperatorSkill(), habit or InterventionHabit()
         self._axes = [AXES.index(axis) for axis in spec.action_axes]
         self._scale = np.repeat([spec.action_translation, spec.action_rotation], 3)
         self._rng = np.random.default_rng(0)
@@ -104,7 +104,7 @@ class ScriptedOperator(ABC):
         """Start an episode."""
         self._rng = np.random.default_rng([seed, 2])
         self._demonstrate = demonstrate
-        self._speed = self._rng.uniform(*self._skill.speed)
+        self._speed = self._rng.uniform(*self.skill.speed)
         self._pause = 0
         self._burst, self._rest = 0, 0
         self._best, self._stalled = np.inf, 0
@@ -126,12 +126,12 @@ class ScriptedOperator(ABC):
             return False
         self._burst -= 1
         if self._burst == 0:
-            self._rest, self._best, self._stalled = self._habit.rest, np.inf, 0
+            self._rest, self._best, self._stalled = self.habit.rest, np.inf, 0
         return True
 
     def _takes_over(self, state: RobotState) -> bool:
         """Start a burst, with some chance, if progress stalls or the force is large."""
-        habit, rng = self._habit, self._rng
+        habit, rng = self.habit, self._rng
         distance = self.distance(state)
         if distance < self._best - habit.progress:
             self._best, self._stalled = distance, 0
@@ -155,8 +155,8 @@ class ScriptedOperator(ABC):
 
     def _sample_perception_error(self) -> None:
         """Draw a new perception error."""
-        self._perception_offset = self._rng.normal(0.0, self._skill.position_error, 3)
-        self._perception_yaw = self._rng.normal(0.0, self._skill.yaw_error)
+        self._perception_offset = self._rng.normal(0.0, self.skill.position_error, 3)
+        self._perception_yaw = self._rng.normal(0.0, self.skill.yaw_error)
 
     def perceived(self, truth: Pose) -> Pose:
         """Return the pose of an object as the operator perceives it: with the perception error."""
@@ -164,7 +164,7 @@ class ScriptedOperator(ABC):
         return Pose(truth.position + self._perception_offset, quat_multiply(turn, truth.quaternion))
 
     def _act(self, state: RobotState) -> np.ndarray:
-        rng, skill = self._rng, self._skill
+        rng, skill = self._rng, self.skill
         if rng.uniform() < skill.resample_chance:
             self._sample_perception_error()
         goal, pace, gripper = self.plan(state)
@@ -206,6 +206,8 @@ class InsertionOperator(ScriptedOperator):
         spec: The task.
         hole: Function that returns the true pose of the hole's mouth in the base frame, z up.
         depth: Depth of an inserted peg [m].
+        skill: Accuracy of perception and motion.
+        habit: Conditions of interventions.
     """
 
     hover = 0.006
@@ -221,8 +223,16 @@ class InsertionOperator(ScriptedOperator):
     press_gain = 1.5
     """Extra lateral push per lateral error while the tip rests on the surface."""
 
-    def __init__(self, spec: TaskSpec, hole: Callable[[], Pose], depth: float) -> None:
-        super().__init__(spec)
+    def __init__(
+        self,
+        spec: TaskSpec,
+        hole: Callable[[], Pose],
+        depth: float,
+        *,
+        skill: OperatorSkill | None = None,
+        habit: InterventionHabit | None = None,
+    ) -> None:
+        super().__init__(spec, skill, habit)
         self._hole, self._depth = hole, depth
 
     def begin(self) -> None:

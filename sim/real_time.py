@@ -23,20 +23,23 @@ class RealTimeRobotIO:
     Args:
         io: The simulated arm, on its own clock.
         wall: The wall clock.
+
+    Attributes:
+        simulated: The simulated arm.
     """
 
     def __init__(self, io: MujocoRobotIO, wall: Clock | None = None) -> None:
-        self._io, self._wall = io, wall or SystemClock()
+        self.simulated, self._wall = io, wall or SystemClock()
         self._offset = io.now() - self._wall.now()
 
     def now(self) -> int:
         """Return the simulated time [ns], after the physics has caught up with the wall clock."""
         due = self._wall.now() + self._offset
-        if not 0 <= due - self._io.now() <= LONGEST_GAP:  # a reset took no wall time, or there was no call for long
-            self._offset += self._io.now() - due
-            due = self._io.now()
-        self._io.sleep_until(due)
-        return self._io.now()
+        if not 0 <= due - self.simulated.now() <= LONGEST_GAP:  # after a reset, or a long pause
+            self._offset += self.simulated.now() - due
+            due = self.simulated.now()
+        self.simulated.sleep_until(due)
+        return self.simulated.now()
 
     def sleep_until(self, stamp: int) -> None:
         """Wait for the wall clock, and advance the physics in small pieces, so that a stop takes effect in time."""
@@ -46,22 +49,22 @@ class RealTimeRobotIO:
     def read(self, *, images: bool = True) -> RobotState:
         """Return the newest state that the sensors' delay allows."""
         self.now()
-        return self._io.read(images=images)
+        return self.simulated.read(images=images)
 
     def frames(self) -> tuple[int, Mapping[str, np.ndarray]]:
         """Return the newest frames that the cameras' delay allows, and their stamp [ns]."""
         self.now()
-        return self._io.frames()
+        return self.simulated.frames()
 
     def camera_matrix(self, name: str) -> np.ndarray:
         """Return the camera matrix, shape (3, 3) [px]."""
-        return self._io.camera_matrix(name)
+        return self.simulated.camera_matrix(name)
 
     def command(self, command: Command) -> None:
         """Follow `command` from now on."""
         self.now()
-        self._io.command(command)
+        self.simulated.command(command)
 
     def stop(self) -> None:
         """Hold the arm at its pose."""
-        self._io.stop()
+        self.simulated.stop()

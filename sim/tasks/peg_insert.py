@@ -76,7 +76,7 @@ class PegInsert:
     spec = SPEC
 
     def __init__(self, io: MujocoRobotIO, q_start: np.ndarray, parameters: PegInsertParameters) -> None:
-        self._io, self._q_start, self.parameters = io, q_start, parameters
+        self._io, self.q_start, self.parameters = io, q_start, parameters
         self._x, self._y = 0.5, 0.0
         self.T_base_hole = Pose.identity()
         self._T_base_estimate = Pose.identity()
@@ -101,7 +101,7 @@ class PegInsert:
         )
         self._io.data.mocap_pos[0] = self.T_base_hole.position
         self._io.data.mocap_quat[0] = self.T_base_hole.quaternion
-        self._io.reset(self._q_start, seed)
+        self._io.reset(self.q_start, seed)
         self._held = 0
 
     def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:

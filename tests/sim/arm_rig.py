@@ -23,7 +23,7 @@ class ArmRig:
         self.parameters = cell.task.parameters
         self.io = MujocoRobotIO(cell.io.model, gains=gains, sensing=sensing)
         self.model, self.data = self.io.model, self.io.data
-        self.q_start = cell.task._q_start
+        self.q_start = cell.task.q_start
         self.reset()
 
     def reset(self, q=None):

@@ -23,7 +23,7 @@ def runs(steps):
 @pytest.mark.parametrize("task", task_names())
 def test_helps_a_policy_that_does_nothing_in_bursts_and_hands_back(task):
     env, cell = stage(task, interventions=True)
-    habit = cell.operator._habit
+    habit = cell.operator.habit
     stretches = []
     for seed in range(6):
         played = runs(play(env, seed).steps)
@@ -40,8 +40,7 @@ def test_helps_a_policy_that_does_nothing_in_bursts_and_hands_back(task):
 def test_bursts_have_all_lengths_of_the_habit_and_no_other():
     cell = peg_insert.make(WorkcellOptions())
     habit = InterventionHabit(stall_steps=1, chance=1.0, burst=(1, 3), rest=2)
-    operator = InsertionOperator(cell.task.spec, lambda: cell.task.T_base_hole, 0.025)
-    operator._habit = habit
+    operator = InsertionOperator(cell.task.spec, lambda: cell.task.T_base_hole, 0.025, habit=habit)
     cell.task.reset(0)
     state = cell.io.read()
     operator.reset(0, demonstrate=False)
@@ -85,7 +84,7 @@ def test_large_force_makes_it_take_over_at_once():
             taken.append(operator.act(state, Pose.identity()) is not None)
         return np.mean(taken)
 
-    habit = operator._habit
+    habit = operator.habit
     assert first_steps(habit.force - 1.0) == 0.0
     assert first_steps(habit.force + 1.0) == pytest.approx(habit.chance, abs=0.15)
 
@@ -94,7 +93,7 @@ def test_demonstrations_are_about_half_as_fast_as_possible():
     def mean_length(skill):
         cell = peg_insert.make(WorkcellOptions())
         if skill is not None:
-            cell.operator._skill = skill
+            cell.operator.skill = skill
         env = RobotEnv(cell)
         return np.mean([len(play(env, seed, demonstrate=True).steps) for seed in range(10)])
 
@@ -109,7 +108,7 @@ def test_it_sees_the_scene_with_an_error_that_changes_when_it_looks_again():
     for seed in range(400):
         operator.reset(seed, demonstrate=True)
         errors.append(operator.perceived(truth).position - truth.position)
-    assert np.std(errors, axis=0) == pytest.approx(operator._skill.position_error, rel=0.15)
+    assert np.std(errors, axis=0) == pytest.approx(operator.skill.position_error, rel=0.15)
 
 
 def test_the_same_seed_makes_the_same_demonstration_and_another_a_different_one():

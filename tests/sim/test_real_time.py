@@ -20,7 +20,7 @@ class TestSimulatedArmInRealTime(RobotIOContract):
     def robot(self):
         cell = make_workcell("peg_insert", OPTIONS)
         cell.task.reset(seed=0)
-        arm = cell.task._io
+        arm = cell.io.simulated
 
         def freeze():
             arm.history.frozen = True

@@ -90,12 +90,13 @@ def test_the_hole_is_seen_where_geometry_says(peg):
 
 
 def test_the_picture_follows_the_arm(peg):
-    cameras = peg.io._cameras
+    cameras = MujocoCameras(peg.io.model, peg.io.data, ("front",), (128, 128))
     rng = np.random.default_rng(0)
     qpos = peg.io.data.qpos.copy()
     before = cameras.render(qpos, rng)["front"].astype(int)
     qpos[0] += 0.1
     after = cameras.render(qpos, rng)["front"].astype(int)
+    cameras.close()
     assert (np.abs(after - before).max(axis=2) > 60).mean() > 0.05
 
 

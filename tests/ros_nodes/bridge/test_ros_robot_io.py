@@ -51,7 +51,7 @@ class TestRealTime(RobotIOContract):
         robot = under_test(cell)
 
         def freeze():
-            cell.sim.cell.io._io.history.frozen = True
+            cell.sim.cell.io.simulated.history.frozen = True
 
         yield RobotUnderTest(robot.io, robot.clock, freeze, max_age=PATIENT, joints=7, patience=2.8)
         graph.close()
