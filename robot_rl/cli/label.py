@@ -107,7 +107,7 @@ def _run(arguments: argparse.Namespace) -> Reply:
     from robot_rl.reward.budget import Budget
     from robot_rl.reward.label_store import LabelStore
     from robot_rl.reward.labels.annotate import Labelling
-    from robot_rl.reward.labels.annotate_new import asked_identity
+    from robot_rl.reward.labels.annotate_new import query_identity
     from robot_rl.reward.labels.units import Units
     from robot_rl.reward.labels.watch_store import instruction_of
     from robot_rl.reward.vlm.make_backend import make_backend
@@ -120,15 +120,15 @@ def _run(arguments: argparse.Namespace) -> Reply:
         units = Units(store, config, task)
         backend = make_backend(config, Budget(config.budget))
         with LabelStore(path, create=True) as labels, Progress(len(units), f"label {name}", unit="questions") as shown:
-            identity = asked_identity(backend, config, task, units.camera)
+            identity = query_identity(backend, config, task, units.camera)
             remembered = replace(config, head=_absolute(config.head), prompt=_absolute(config.prompt))
             labels.begin(name, units.kind, identity, config_to_dict(remembered))
             work = Labelling(labels, name, backend)
             try:
-                done = work.run(units, lambda p: shown.update(p.known + p.asked + p.unanswered, cost=p.cost or None))
+                done = work.run(units, lambda p: shown.update(p.known + p.queried + p.unanswered, cost=p.cost or None))
             except KeyboardInterrupt as error:
                 raise InterruptedRunError(
-                    f"stopped; {work.progress.asked} new labels are stored, the same command goes on from there"
+                    f"stopped; {work.progress.queried} new labels are stored, the same command goes on from there"
                 ) from error
             finally:
                 backend.close()
@@ -151,7 +151,7 @@ def _watch(arguments: argparse.Namespace) -> Reply:
         print(f"robot-rl: {text}", file=sys.stderr, flush=True)
 
     stop = threading.Event()
-    watching = LabelWatching(arguments.store, _config(arguments), arguments.name or "", say=say, alarm=say)
+    watching = LabelWatching(arguments.store, _config(arguments), arguments.name or "", notify=say, alarm=say)
 
     def end(*_: object) -> None:
         if not watching.begun:
@@ -176,10 +176,10 @@ def _watch(arguments: argparse.Namespace) -> Reply:
 
 def _in_words(summary: dict[str, Any], total: int) -> list[str]:
     lines = [
-        f"{summary['known'] + summary['asked']} of {total} {summary['kind']} labels {summary['name']!r} in "
-        f"{summary['store']}: {summary['asked']} asked now, {summary['known']} known before"
+        f"{summary['known'] + summary['queried']} of {total} {summary['kind']} labels {summary['name']!r} in "
+        f"{summary['store']}: {summary['queried']} new, {summary['known']} known before"
     ]
-    if summary["asked"]:
+    if summary["queried"]:
         read = ", ".join(f"{summary[status]} {status}" for status in ("ok", "unsure", "unparsable", "refused"))
         lines.append(f"read as: {read}")
         lines.append(

@@ -49,7 +49,7 @@ def in_words(summary: dict[str, Any]) -> list[str]:
 def asked_in_words(labels: dict[str, Any]) -> str:
     """What labelling took."""
     speed = f", {labels['labels_per_s']:.2g} labels/s" if labels["labels_per_s"] is not None else ""
-    return f"{labels['asked']} were asked for{speed}, cost {labels['cost']:.4g}; {labels['cache_hits']} were known"
+    return f"{labels['queried']} by queries{speed}, cost {labels['cost']:.4g}; {labels['cache_hits']} were known"
 
 
 def _labels_in_words(labels: dict[str, Any]) -> list[str]:

@@ -21,10 +21,10 @@ from robot_rl.learn.actor import EpisodeResult
 from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.reward.answer import Answer, Status
 from robot_rl.reward.labels.hack_monitor import HackWatch
-from robot_rl.reward.labels.judge import LabelJudge
 from robot_rl.reward.labels.labeller import Labeller, read_labeller
 from robot_rl.reward.labels.process_link import LabellerLink, wait_until
 from robot_rl.reward.labels.process_messages import Labelled, Order, RoundDone
+from robot_rl.reward.labels.reward_source import LabelReward
 from robot_rl.reward.validation.ground_truth import known_success
 from robot_rl.run.directory.metrics import MetricsWriter
 from robot_rl.system.progress import Progress
@@ -41,7 +41,7 @@ class LabelledTraining:
             shall be repeatable. Otherwise labels come when they come.
     """
 
-    def __init__(self, labeller: Labeller, link: LabellerLink, judge: LabelJudge, *, waits: bool) -> None:
+    def __init__(self, labeller: Labeller, link: LabellerLink, judge: LabelReward, *, waits: bool) -> None:
         self._labeller, self._link, self._judge, self._waits = labeller, link, judge, waits
         self._watch = HackWatch(labeller.calibration)
         self._told: set[str] = set()  # episodes whose label has come
@@ -78,7 +78,7 @@ class LabelledTraining:
         for word in words:
             if isinstance(word, RoundDone):
                 self._passed |= set(word.left)
-                self._watch.asking_s += word.seconds
+                self._watch.query_s += word.seconds
                 if word.why and word.why != self._said:
                     self._progress.log(f"episodes are left without a label, and asked about again: {word.why}")
                 self._said = word.why
@@ -101,7 +101,7 @@ class LabelledTraining:
         success, truth = self._watch.success(answer), known_success(row)
         if row.success is None and success is not None:
             self._learner.label_episode(row.episode_id, success, word.since)
-        alarm = self._watch.add(row, answer, word.lag, word.requested)
+        alarm = self._watch.add(row, answer, word.lag, word.queried)
         if word.lag is not None:  # else it is in the record already
             self._metrics.write(
                 "label",
@@ -114,7 +114,7 @@ class LabelledTraining:
                     "since": word.since or None,
                     "truth": truth,
                     "lag_s": word.lag,
-                    "asked": word.requested,
+                    "queried": word.queried,
                     "cost": word.cost,
                     "alarms": self._watch.monitor.alarms,
                 },
@@ -146,7 +146,7 @@ def labelled(config: TrainConfig, env: RobotEnv) -> Iterator[LabelledTraining | 
         ConfigError: if it cannot be used, or is for another task.
         DataError: if there are no labels of that name.
     """
-    judge = next((one for one in env.judges if isinstance(one, LabelJudge)), None)
+    judge = next((one for one in env.judges if isinstance(one, LabelReward)), None)
     if judge is None:
         yield None
         return

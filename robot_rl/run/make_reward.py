@@ -15,8 +15,8 @@ from robot_rl.reward.classifier.certificate import check_fit
 from robot_rl.reward.classifier.classifier import ClassifierFile, RewardClassifier
 from robot_rl.reward.classifier.reward_source import ClassifierReward
 from robot_rl.reward.heads.progress_head import ProgressHeadFile
-from robot_rl.reward.labels.judge import LabelJudge
 from robot_rl.reward.labels.labeller import labelled_view
+from robot_rl.reward.labels.reward_source import LabelReward
 
 
 def watched(
@@ -66,7 +66,7 @@ def rewarded(make: Callable[[], Workcell], config: RewardConfig, classifier_file
     """
     if config.kind == "vlm":
         cell = make()
-        label_judge = LabelJudge(knows_truth=cell.playback is not None, limit=config.episode_steps)
+        label_judge = LabelReward(knows_truth=cell.playback is not None, limit=config.episode_steps)
         return replace(cell, judges=(*cell.judges, label_judge))
     if classifier_file is None:
         return make()

@@ -89,7 +89,7 @@ class LabellerNode(RobotNode):
             except DataError:
                 return None
             say = self.get_logger().info
-            self._watching = LabelWatching(self._run, self._labeller, self.config.name, say=say, alarm=self._raise)
+            self._watching = LabelWatching(self._run, self._labeller, self.config.name, notify=say, alarm=self._raise)
         return self._watching
 
     def _raise(self, text: str) -> None:

@@ -31,9 +31,9 @@ def test_labels_are_made_and_told(tmp_path):
         done = robot_rl("label", "run", path, *flags(server), "--json")
         assert done.returncode == 0, done.stderr
         answer = json.loads(done.stdout)
-        assert (answer["asked"], answer["ok"], answer["model"]) == (6, 6, "test/vision-1")
+        assert (answer["queried"], answer["ok"], answer["model"]) == (6, 6, "test/vision-1")
         again = robot_rl("label", "run", path, *flags(server))
-        assert "0 asked now, 6 known before" in again.stdout
+        assert "0 new, 6 known before" in again.stdout
     assert len(stored(path)) == 6
 
 

@@ -147,7 +147,7 @@ def test_labels_say_what_episodes_were_worth_and_nobody_else_does(plain):
         assert record["episode_id"] == episode.episode_id
         assert record["success"] is record["truth"] is episode.metadata["task_success"]
         assert record["lag_s"] >= 0
-        assert record["asked"]
+        assert record["queried"]
     succeeded = [record["success"] for record in records]
     assert 0 < sum(succeeded) < EPISODES
     memory = replayed(run)
@@ -155,10 +155,10 @@ def test_labels_say_what_episodes_were_worth_and_nobody_else_does(plain):
     assert memory["terminated"][last_rows(memory)].tolist() == succeeded
     told = summary["labels"]
     assert (told["certified"], told["labelled"], told["judged"], told["hack_gap"]) == (False, EPISODES, EPISODES, 0)
-    assert (told["asked"], told["cache_hits"]) == (EPISODES, 0)
+    assert (told["queried"], told["cache_hits"]) == (EPISODES, 0)
     assert told["labels_per_s"] > 0
     words = "\n".join(in_words(summary))
-    assert f"{EPISODES} were asked for, " in words
+    assert f"{EPISODES} by queries, " in words
     assert f"rewarded by {EPISODES} labels 'success' of test/vision-1, lag " in words
     assert f"{EPISODES} of them compared with the truth: hack gap +0.0 points, 0 alarms\nWITHOUT A PASSED GATE" in words
     assert "demonstration-0000" not in str([label.subject for label in labels(run)])
@@ -245,7 +245,7 @@ def test_a_training_in_real_time_never_waits_and_what_comes_late_is_learned_when
     free.set()
     longer = replace(config, env_steps=170)
     told = train(longer, tmp_path / "run", resume=True, site=SIMULATED)["labels"]  # waits for the newest one
-    assert told["asked"] + told["cache_hits"] == told["labelled"] == EPISODES + 1
+    assert told["queried"] + told["cache_hits"] == told["labelled"] == EPISODES + 1
     memory = replayed(tmp_path / "run")
     assert not len(memory["undecided"])
     truth = [episode.metadata["task_success"] for episode in online(tmp_path / "run")]

@@ -1,4 +1,4 @@
-"""Asks about each unit that has no label yet, several at a time, and stores each answer as soon as it is there."""
+"""Labelling: queries for all units without a label, several at a time; each answer is stored as soon as it arrives."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from robot_rl.reward.label_store import LabelStore
 from robot_rl.reward.labels.units import Unit
 
 GIVE_UP = 5
-"""Questions in a row that remain without an answer before the rest are left for another time."""
+"""Queries in a row without an answer after which the run stops."""
 
 
 @dataclass
-class Progress:
-    """How labelling went.
+class AnnotationProgress:
+    """Counts of a labelling run.
 
     Attributes:
-        known: Units that had a label, or whose answer was known, so that nothing was asked.
-        asked: Units that were asked about and answered.
-        statuses: How the answers were read.
-        unanswered: Units to which no answer came; they are asked about by the next run.
+        known: Units that had a label, or whose answer was known, so that no query was made.
+        queried: Units that were answered by a query.
+        statuses: Number of answers by status.
+        unanswered: Units without an answer; the next run queries them again.
         requests: Requests that the answers took.
         prompt_tokens: Together.
         reply_tokens: Together.
@@ -39,7 +39,7 @@ class Progress:
     """
 
     known: int = 0
-    asked: int = 0
+    queried: int = 0
     statuses: dict[str, int] = field(default_factory=lambda: dict.fromkeys(map(str, Status), 0))
     unanswered: int = 0
     requests: int = 0
@@ -51,8 +51,8 @@ class Progress:
     stopped: str = ""
 
     def count(self, answer: Answer) -> None:
-        """Adds one answer."""
-        self.asked += 1
+        """Add one answer."""
+        self.queried += 1
         self.statuses[answer.status] += 1
         self.requests += answer.attempts
         self.prompt_tokens += answer.prompt_tokens
@@ -61,11 +61,11 @@ class Progress:
         self.latencies.append(answer.latency)
 
     def summary(self) -> dict[str, Any]:
-        """In numbers."""
+        """Return the counts, rates and quantiles as JSON values."""
         p50, p95 = np.quantile(self.latencies, [0.5, 0.95]).tolist() if self.latencies else (None, None)
         return {
             "known": self.known,
-            "asked": self.asked,
+            "queried": self.queried,
             **self.statuses,
             "unanswered": self.unanswered,
             "requests": self.requests,
@@ -73,7 +73,7 @@ class Progress:
             "reply_tokens": self.reply_tokens,
             "cost": self.cost,
             "seconds": self.seconds,
-            "labels_per_s": self.asked / self.seconds if self.seconds else 0.0,
+            "labels_per_s": self.queried / self.seconds if self.seconds else 0.0,
             "latency_p50_s": p50,
             "latency_p95_s": p95,
             "stopped": self.stopped,
@@ -81,14 +81,14 @@ class Progress:
 
 
 class Labelling:
-    """One labeller at work on one store.
+    """A run of one labeller over one store.
 
     Args:
         labels: Where labels go; `begin` was called for `name`.
         name: Of the labels.
-        backend: Who is asked.
-        on_label: Told the subject and the answer of each label that is new, and whether it was asked for; otherwise the
-            same question had an answer already.
+        backend: Answers the queries.
+        on_label: Receives the subject and the answer of each new label, and whether a query was made for it; otherwise
+            the answer to the same query was known.
     """
 
     def __init__(
@@ -96,23 +96,25 @@ class Labelling:
         labels: LabelStore,
         name: str,
         backend: Backend,
-        on_label: Callable[[str, Answer, bool], object] = lambda _subject, _answer, _asked: None,
+        on_label: Callable[[str, Answer, bool], object] = lambda _subject, _answer, _queried: None,
     ) -> None:
         self._labels, self._name, self._backend, self._on_label = labels, name, backend, on_label
         self._identity: Mapping[str, Any] = backend.identity
-        self.progress = Progress()
+        self.progress = AnnotationProgress()
         self._under_way: dict[Future[Answer], tuple[str, list[str]]] = {}  # key, and subjects that wait for it
         self._in_a_row = 0
         self._started = time.monotonic()
 
-    def run(self, units: Iterable[Unit], on_unit: Callable[[Progress], object] = lambda _: None) -> Progress:
-        """Labels all units; what was labelled before is not asked again.
+    def run(
+        self, units: Iterable[Unit], on_unit: Callable[[AnnotationProgress], object] = lambda _: None
+    ) -> AnnotationProgress:
+        """Label all units that have no label yet.
 
-        It ends early, and says so in `stopped`, when the budget is spent or the server stays silent.
+        It ends early, with the reason in `stopped`, when the budget is spent or the server does not answer.
 
         Args:
-            units: What to ask about.
-            on_unit: Told after each.
+            units: What to label.
+            on_unit: Called after each unit.
 
         Raises:
             RobotRLError: if no unit can be answered. Answers under way are stored before that is raised, also when it
@@ -124,13 +126,13 @@ class Labelling:
             for unit in units:
                 if not self._known(unit, pool):
                     while len(self._under_way) >= self._backend.concurrency:
-                        self._take()
+                        self._collect()
                         on_unit(self.progress)
                     if self.progress.stopped:
                         break
                 on_unit(self.progress)
             while self._under_way:
-                self._take()
+                self._collect()
                 on_unit(self.progress)
         except BaseException:
             self._save_what_arrives()
@@ -141,7 +143,7 @@ class Labelling:
         return self.progress
 
     def _known(self, unit: Unit, pool: ThreadPoolExecutor) -> bool:
-        """Whether nothing had to be asked; otherwise it is under way."""
+        """Return True if the answer is known; otherwise start a query."""
         if self._labels.has(self._name, unit.subject):
             self.progress.known += 1
             return True
@@ -160,8 +162,8 @@ class Labelling:
         self._under_way[pool.submit(self._backend.answer, query)] = (key, [unit.subject])
         return False
 
-    def _take(self) -> None:
-        """Waits for at least one answer and stores what has come."""
+    def _collect(self) -> None:
+        """Wait for at least one answer and store all that have come."""
         done, _ = wait(self._under_way, return_when=FIRST_COMPLETED)
         for future in done:
             self._store(future)
@@ -175,7 +177,7 @@ class Labelling:
             self.progress.unanswered += len(subjects)
             self._in_a_row += 1
             if self._in_a_row >= GIVE_UP:
-                self.progress.stopped = f"{self._in_a_row} questions in a row were not answered: {error}"
+                self.progress.stopped = f"{self._in_a_row} queries in a row were not answered: {error}"
             return
         except BudgetSpentError as error:
             self.progress.stopped = self.progress.stopped or str(error)
@@ -187,7 +189,7 @@ class Labelling:
         self.progress.count(answer)
 
     def _save_what_arrives(self) -> None:
-        """Answers that are paid for are not thrown away because another question failed, or Ctrl-C was pressed."""
+        """Store the answers under way, which are paid for, when a query failed or Ctrl-C was pressed."""
         self._backend.close()  # so that nothing is tried again; what is on its way still comes
         for future in self._under_way:
             future.cancel()

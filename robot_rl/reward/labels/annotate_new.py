@@ -1,7 +1,7 @@
-"""Labels episodes as they are recorded: rounds over a store that grows.
+"""Labels for episodes as they are recorded: rounds over a store that grows.
 
-It needs no lock of the store: an episode is there as a whole or not at all. An episode whose label does not come is
-asked about again in the next round. It knows a store and who labels; it does not know what labels are for.
+It needs no lock of the store: an episode is there as a whole or not at all. An episode without an answer is queried
+again in the next round.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from robot_rl.reward.labels.annotate import Labelling
 from robot_rl.reward.labels.units import Units
 
 OnLabel = Callable[[EpisodeSummary, Answer, float | None, bool], object]
-"""Told the episode, the answer, the time from the end of its recording to the label [s], None if the label is not new,
-and whether it was asked for just now."""
+"""Receives the episode, the answer, the time from the end of its recording to the label [s], None if the label is not
+new, and whether a query was made for it now."""
 
 
 class Round(NamedTuple):
-    """What came of one round.
+    """The result of one round.
 
     Attributes:
-        left: Episodes without a label, which the next round asks about again.
+        left: Episodes without a label, which the next round queries again.
         why: Why there are some; empty if there are none.
-        seconds: How long it asked [s].
+        seconds: Duration of the queries [s].
     """
 
     left: tuple[str, ...]
@@ -43,7 +43,7 @@ class Round(NamedTuple):
 
 
 class Watch:
-    """Asks about each episode of a store once.
+    """Labels each episode of a store once.
 
     Args:
         store: Directory of the episode store.
@@ -51,9 +51,9 @@ class Watch:
         task: What the robot was to do.
         labels: Where labels go.
         name: Of the labels.
-        backend: Who is asked.
-        on_label: Told of each label, also of those that were there before.
-        wanted: Which episodes to ask about.
+        backend: Answers the queries.
+        on_label: Receives each label, also those that were there before.
+        wanted: Which episodes to label.
     """
 
     def __init__(
@@ -75,40 +75,40 @@ class Watch:
         self._begun = False
 
     def round(self) -> Round:
-        """Asks about the episodes that have no label yet."""
+        """Query for the episodes that have no label yet."""
         with EpisodeStore.open(self._store) as store:
             rows = [row for row in store.summaries() if row.episode_id not in self._labelled and self._wanted(row)]
             if not rows:
                 return Round((), "")
             units = Units(store, self._config, self._task, only=[row.episode_id for row in rows])
             if not self._begun:
-                identity = asked_identity(self._backend, self._config, self._task, units.camera)
+                identity = query_identity(self._backend, self._config, self._task, units.camera)
                 self._labels.begin(self._name, units.kind, identity, config_to_dict(self._config))
                 self._begun = True
                 for unit, row in zip(units, rows, strict=True):
                     if (answer := self._labels.find(self._name, unit.subject)) is not None:
-                        self._take(row, answer, None, False)
+                        self._report(row, answer, None, False)
             of = {row.episode_id: row for row in rows}
             work = Labelling(
                 self._labels,
                 self._name,
                 self._backend,
-                on_label=lambda subject, *told: self._new(of[json.loads(subject)[0]["episode_id"]], *told),
+                on_label=lambda subject, *rest: self._new(of[json.loads(subject)[0]["episode_id"]], *rest),
             )
             done = work.run(units)
         left = tuple(name for name in of if name not in self._labelled)
-        why = done.stopped or (f"{len(left)} questions were not answered" if left else "")
-        return Round(left, why, done.seconds if done.asked else 0.0)
+        why = done.stopped or (f"{len(left)} queries were not answered" if left else "")
+        return Round(left, why, done.seconds if done.queried else 0.0)
 
-    def _new(self, row: EpisodeSummary, answer: Answer, asked: bool) -> None:
+    def _new(self, row: EpisodeSummary, answer: Answer, queried: bool) -> None:
         file = self._store / EPISODES / file_name(row.position)
-        self._take(row, answer, max(0.0, time.time() - file.stat().st_mtime), asked)
+        self._report(row, answer, max(0.0, time.time() - file.stat().st_mtime), queried)
 
-    def _take(self, row: EpisodeSummary, answer: Answer, lag: float | None, asked: bool) -> None:
+    def _report(self, row: EpisodeSummary, answer: Answer, lag: float | None, queried: bool) -> None:
         self._labelled.add(row.episode_id)
-        self._on_label(row, answer, lag, asked)
+        self._on_label(row, answer, lag, queried)
 
 
-def asked_identity(backend: Backend, config: LabelConfig, task: str, camera: str) -> dict[str, object]:
-    """All that an answer depends on, besides the episode: who is asked, and what is shown and said."""
+def query_identity(backend: Backend, config: LabelConfig, task: str, camera: str) -> dict[str, object]:
+    """Return all that an answer depends on besides the episode: the backend, the task, the camera and the frames."""
     return {**backend.identity, "task": task, "camera": camera, "frames": config.frames.count}

@@ -1,4 +1,4 @@
-"""Makes rewards of labels: a column beside the recorded one, for whoever learns from the store."""
+"""Rewards made of labels: a column beside the recorded rewards, for learning from the store."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from robot_rl.reward.validation.gates import GATES, GateResult
 from robot_rl.reward.validation.probability_calibration import Calibration, counts_as_success
 
 USE = {kind: next(iter(uses)) for kind, uses in GATES.items() if uses}
-"""What rewards of labels of a kind are: the first of its uses."""
+"""The use of labels of a kind as rewards: the first of its uses."""
 
 
 @dataclass(frozen=True)
 class Applied:
-    """What was made.
+    """Counts of the rewards that were written.
 
     Attributes:
         episodes: That have rewards now.
@@ -73,7 +73,7 @@ def apply_labels(
     calibration: Calibration | None,
     discount: float,
 ) -> Applied:
-    """Writes the rewards of an overlay.
+    """Write the rewards of an overlay.
 
     Success: 1 at the last step of what counts as one, which is then the end of the task, as for a training that is
     rewarded by labels; any other episode was cut off. Progress: the recorded reward, shaped by it.
@@ -93,7 +93,7 @@ def apply_labels(
     """
     known = {(clip["episode_id"], clip["fingerprint"]): label for label in labels for clip in label.subject}
     without, written, positive = [], 0, 0
-    ended: bool | None = None  # a progress says nothing of the end
+    ended: bool | None = None  # a progress label does not mark an end
     with OverlayWriter(store.path, name, provenance) as writer:
         for episode_id in store.ids():
             mark = store.fingerprint(episode_id)

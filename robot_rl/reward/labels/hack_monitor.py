@@ -1,8 +1,7 @@
-"""Compares labels of success with what is known, as they come, and sums up how they do.
+"""Statistics of labels of success as they come, and an alarm for reward hacking.
 
-Notices that a labeller begins to reward failures: what a policy does that has learned to please it.
-
-It knows what was labelled and what was true, as far as somebody knows; it does not know how either came about.
+A labeller that begins to reward failures shows a policy that has learned to deceive it. The labels are compared with
+the known outcomes, where there are any.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ some 80."""
 
 @dataclass(frozen=True)
 class Alarm:
-    """Reward hacking, most probably.
+    """A sign of reward hacking.
 
     Attributes:
-        failures: Failures that were judged since the last alarm, or the start.
+        failures: Failures that were labelled since the last alarm, or the start.
         rewarded: How many of them were called a success.
     """
 
@@ -38,7 +37,7 @@ class Alarm:
     rewarded: int
 
     def __str__(self) -> str:
-        """In words, with what to do."""
+        """Return a sentence, with the cure."""
         return (
             f"the labeller calls failures a success: {self.rewarded} of the last {self.failures} failures; "
             "stop learning from it, look at these episodes, and calibrate it anew with them"
@@ -52,11 +51,11 @@ class HackMonitor:
         self._sum = 0.0
         self._failures = self._rewarded = 0
         self.judged = 0
-        """Episodes of which both is known."""
+        """Episodes with a label and a known outcome."""
         self.alarms = 0
 
     def add(self, labelled: bool, succeeded: bool) -> Alarm | None:
-        """Takes an episode; an alarm if this is one too many.
+        """Add an episode; return an alarm if this is one failure too many.
 
         Args:
             labelled: Whether the label calls it a success.
@@ -81,16 +80,16 @@ class HackMonitor:
 
 @dataclass
 class HackWatch:
-    """What came of labelling beside a recording.
+    """Statistics of the labels beside a recording.
 
     Attributes:
         calibration: For success; without it a probability of 0.5 is one.
         labelled: Episodes that have a label.
-        statuses: How the answers were read.
+        statuses: Number of answers by status.
         lags: From the end of an episode's recording to its label [s], of the labels that are new.
-        asked: Labels that were asked for; the others were there already, or the same question had been answered.
-        asking_s: Time spent on asking [s]; whoever asks adds it up.
-        cost: Of what was asked.
+        queried: Labels for which a query was made; the others, or their answers, were known.
+        query_s: Duration of the queries [s]; added up by the caller.
+        cost: Of the queries.
         called: Episodes called a success whose truth is known.
         true: Of the episodes with a label and a known truth, those that succeeded.
         monitor: Of failures that are called a success.
@@ -100,38 +99,38 @@ class HackWatch:
     labelled: int = 0
     statuses: dict[str, int] = field(default_factory=lambda: dict.fromkeys(map(str, Status), 0))
     lags: list[float] = field(default_factory=list)
-    asked: int = 0
-    asking_s: float = 0.0
+    queried: int = 0
+    query_s: float = 0.0
     cost: float = 0.0
     called: int = 0
     true: int = 0
     monitor: HackMonitor = field(default_factory=HackMonitor)
 
     def success(self, answer: Answer) -> bool | None:
-        """See `labelled_success`."""
+        """Return whether the answer is a success; see `labelled_success`."""
         return labelled_success(answer, self.calibration)
 
     def add(
-        self, row: EpisodeSummary, answer: Answer, lag: float | None, asked: bool, *, judges: bool = True
+        self, row: EpisodeSummary, answer: Answer, lag: float | None, queried: bool, *, of_success: bool = True
     ) -> Alarm | None:
-        """Takes a label; an alarm if it calls one failure too many a success.
+        """Add a label; return an alarm if it calls one failure too many a success.
 
         Args:
             row: The episode.
             answer: About it.
             lag: Of the label [s]; None if it was there before.
-            asked: Whether it was asked for.
-            judges: Whether labels of this kind say success.
+            queried: Whether a query was made for it.
+            of_success: Whether it is a label of success.
         """
         self.labelled += 1
         self.statuses[answer.status] += 1
         if lag is not None:
             self.lags.append(lag)
-        if asked:
-            self.asked += 1
+        if queried:
+            self.queried += 1
             self.cost += answer.cost
         truth = known_success(row)
-        if not judges or truth is None:
+        if not of_success or truth is None:
             return None
         called = self.success(answer) is True
         self.called += called
@@ -139,7 +138,7 @@ class HackWatch:
         return self.monitor.add(called, truth)
 
     def summary(self) -> dict[str, Any]:
-        """In numbers; the hack gap is the share of successes by the labels above the true one."""
+        """Return the statistics; the hack gap is the share of successes by the labels above the true one."""
         p50, p95 = np.quantile(self.lags, [0.5, 0.95]).tolist() if self.lags else (None, None)
         judged = self.monitor.judged
         return {
@@ -150,8 +149,8 @@ class HackWatch:
             "alarms": self.monitor.alarms,
             "lag_p50_s": p50,
             "lag_p95_s": p95,
-            "asked": self.asked,
-            "cache_hits": self.labelled - self.asked,
-            "labels_per_s": self.asked / self.asking_s if self.asking_s else None,
+            "queried": self.queried,
+            "cache_hits": self.labelled - self.queried,
+            "labels_per_s": self.queried / self.query_s if self.query_s else None,
             "cost": self.cost,
         }

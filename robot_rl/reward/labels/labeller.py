@@ -1,7 +1,4 @@
-"""A labeller that was calibrated and judged on a store, ready to be set to work on another.
-
-It knows labels, their calibration and their report; it does not know what will be labelled, or when.
-"""
+"""A labeller that was calibrated and validated on one store, for use on another."""
 
 from __future__ import annotations
 
@@ -27,23 +24,23 @@ from robot_rl.reward.validation.probability_calibration import Calibration, read
 from robot_rl.reward.validation.report import make_report
 
 CURE = (
-    "`robot-rl label calibrate` and `robot-rl label report` on that store say how it stands; "
+    "`robot-rl label calibrate` and `robot-rl label report` on that store show its errors; "
     "reward.allow_uncalibrated=true takes the risk"
 )
 
 
 @dataclass(frozen=True)
 class Labeller:
-    """What is known of it.
+    """Settings and validation of a labeller.
 
     Attributes:
         name: Of its labels.
-        config: How it is set.
-        task: What the robot is to do, as it is told.
+        config: Its settings.
+        task: The instruction of the robot, in its prompt.
         identity: All that an answer depends on, besides the episode.
         calibration: Of its probabilities; None if there is none.
         certified: Whether its labels passed the gate for being a sparse reward.
-        reasons: How each condition of the gate stands, in words.
+        reasons: The result for each condition of the gate, in sentences.
     """
 
     name: str
@@ -55,12 +52,12 @@ class Labeller:
     reasons: tuple[str, ...]
 
     def within(self, budget: BudgetConfig) -> LabelConfig:
-        """How it is set, with another budget."""
+        """Return its settings with another budget."""
         return replace(self.config, budget=budget)
 
 
 def read_labeller(path: Path, name: str, *, allowed: bool) -> Labeller:
-    """The labeller of the labels of that name.
+    """Read the labeller of the labels of that name.
 
     Args:
         path: The store that has them, or its run.
@@ -69,7 +66,7 @@ def read_labeller(path: Path, name: str, *, allowed: bool) -> Labeller:
 
     Raises:
         DataError: if there are no such labels, or they cannot be read.
-        ConfigError: if they do not say success.
+        ConfigError: if they are not labels of success.
         UncertifiedError: if they did not pass the gate, and the user does not take the risk.
     """
     store_path = find_store(path)
@@ -97,7 +94,7 @@ def read_labeller(path: Path, name: str, *, allowed: bool) -> Labeller:
 
 
 def labelled_view(path: Path, name: str) -> tuple[str, tuple[int, int]]:
-    """Camera, and height and width of its frames [px], that the labels of that name are about.
+    """Return the camera of the labels of that name, and height and width of its frames [px].
 
     Raises:
         DataError: if there are no such labels, or no episodes.
@@ -112,15 +109,15 @@ def labelled_view(path: Path, name: str) -> tuple[str, tuple[int, int]]:
 
 
 def _config(settings: Mapping[str, Any], camera: str, store: Path) -> LabelConfig:
-    """The settings that labels remember.
+    """Return the settings that are stored with the labels.
 
     Raises:
-        DataError: if they remember none.
+        DataError: if there are none.
     """
     try:
         config = TypeAdapter(LabelConfig).validate_json(json.dumps(settings))
     except ValidationError as error:
         raise DataError(
-            f"{store}: its labels do not say how they were made; label it anew under another name"
+            f"{store}: its labels hold no settings of their labeller; label it anew under another name"
         ) from error
     return replace(config, frames=replace(config.frames, camera=camera))

@@ -1,7 +1,6 @@
-"""Since when an episode has been a success: the question about its end, asked of other beginnings of it.
+"""The onset of a success: the step from which on an episode was one, found by queries about its beginnings.
 
-What is done is taken to stay done, so each answer halves what is in question. It knows who is asked and what a success
-is; it does not know what is learned from it.
+A task that is done is assumed to stay done, so each answer halves the interval (bisection).
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from robot_rl.reward.query import QueryKind
 from robot_rl.reward.validation.probability_calibration import labelled_success
 
 SUFFIX = "-onset"
-"""Of the name of these labels: kept apart, for they say nothing of how an episode ended."""
+"""Of the name of these labels: kept apart, because they are not about the end of an episode."""
 
 
 class Onset:
-    """Asks about the successes of a store.
+    """Finds the onsets of the successes of a store.
 
     Args:
         store: Directory of the episode store.
-        order: Who labels, and from which probability on something is a success.
+        order: The labeller's settings and calibration.
         labels: Where labels go.
-        backend: Who is asked.
+        backend: Answers the queries.
         identity: All that an answer depends on, besides the episode.
     """
 
@@ -43,10 +42,10 @@ class Onset:
         labels.begin(self._name, QueryKind.SUCCESS, identity, config_to_dict(order.config))
 
     def of(self, row: EpisodeSummary, label: Answer) -> tuple[int, float]:
-        """Steps after which an episode that is called a success was one, and what it cost to ask.
+        """Return the number of steps after which an episode labelled a success was one, and the cost of the queries.
 
-        It may be found late, if not all questions are answered, but never before a frame that is called a success.
-        Where the label is no success, or nobody learns from it because the outcome is known, it is 0.
+        It may be too large if not all queries are answered, but never before a frame that is labelled a success.
+        It is 0 where the label is no success, or is not learned from because the outcome is known.
         """
         if row.success is not None or not self._is_success(label):
             return 0, 0.0
@@ -56,7 +55,7 @@ class Onset:
             before, since = 0, row.length
             while since - before > 1:
                 middle = (before + since) // 2
-                answer, price = self._ask(units.beginning(row.episode_id, middle))
+                answer, price = self._query(units.beginning(row.episode_id, middle))
                 cost += price
                 if answer is None:
                     break
@@ -66,6 +65,6 @@ class Onset:
     def _is_success(self, answer: Answer) -> bool:
         return bool(labelled_success(answer, self._order.calibration))
 
-    def _ask(self, unit: Unit) -> tuple[Answer | None, float]:
+    def _query(self, unit: Unit) -> tuple[Answer | None, float]:
         done = Labelling(self._labels, self._name, self._backend).run([unit])
         return self._labels.find(self._name, unit.subject), done.cost

@@ -19,7 +19,7 @@ from robot_rl.errors import BudgetSpentError, ConfigError, RobotRLError
 from robot_rl.reward.answer import Answer
 from robot_rl.reward.budget import Budget
 from robot_rl.reward.label_store import LabelStore
-from robot_rl.reward.labels.annotate_new import Watch, asked_identity
+from robot_rl.reward.labels.annotate_new import Watch, query_identity
 from robot_rl.reward.labels.onset import Onset
 from robot_rl.reward.labels.process_messages import (
     MESSAGES,
@@ -62,7 +62,7 @@ def _serve(order: Order, orders: TextIO, out: TextIO) -> None:
     """
     config, budget = order.config, Budget(order.config.budget)
     backend = make_backend(config, budget)
-    identity = asked_identity(backend, config, order.task, config.frames.camera)
+    identity = query_identity(backend, config, order.task, config.frames.camera)
     if changed := sorted(key for key in {*identity, *order.identity} if identity.get(key) != order.identity.get(key)):
         raise ConfigError(
             f"the labeller is not the one that gave labels {order.name!r}: another {', '.join(changed)}; "
@@ -77,10 +77,10 @@ def _serve(order: Order, orders: TextIO, out: TextIO) -> None:
     with LabelStore(Path(store), create=True) as labels:
         onset = Onset(Path(store), order, labels, backend, identity) if order.find_onset else None
 
-        def send_label(row: EpisodeSummary, answer: Answer, lag: float | None, requested: bool) -> None:
+        def send_label(row: EpisodeSummary, answer: Answer, lag: float | None, queried: bool) -> None:
             since, cost = onset.of(row, answer) if onset is not None else (0, 0.0)
-            cost += answer.cost if requested else 0.0
-            _send(out, Labelled(row.episode_id, str(answer.status), answer.values, lag, requested, cost, since))
+            cost += answer.cost if queried else 0.0
+            _send(out, Labelled(row.episode_id, str(answer.status), answer.values, lag, queried, cost, since))
 
         watch = Watch(Path(store), config, order.task, labels, order.name, backend, on_label=send_label, wanted=_wanted)
         while not gone.is_set():

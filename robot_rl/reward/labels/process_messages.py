@@ -53,7 +53,7 @@ class Labelled:
         status: How the answer was read.
         values: As in `Answer`.
         lag: From the end of the episode's recording [s]; None if the label is not new.
-        requested: Whether the model was queried for it just now; otherwise the answer was known.
+        queried: Whether the model was queried for it just now; otherwise the answer was known.
         cost: Of the queries; 0 if there were none.
         since: Steps after which it had succeeded; 0: not determined.
     """
@@ -62,7 +62,7 @@ class Labelled:
     status: str
     values: tuple[float, ...]
     lag: float | None
-    requested: bool
+    queried: bool
     cost: float
     since: int = 0
     kind: Literal["labelled"] = "labelled"

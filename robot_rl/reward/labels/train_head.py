@@ -1,4 +1,4 @@
-"""Trains a head on part of a store, and leaves the rest to judge it by."""
+"""Training of a head on part of a store; the rest is left for its validation."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from robot_rl.reward.query import QueryKind
 from robot_rl.reward.validation.ground_truth import GroundTruth
 
 STAYS = 0.003
-"""How far from where it ends the tcp may be, to have arrived there [m]."""
+"""Largest distance of the tcp from its last position at which it has arrived [m]."""
 
 
 @dataclass(frozen=True)
 class HeadSettings:
-    """What a head looks at, and which episodes it learns from.
+    """Input of a head, and the episodes that it is trained on.
 
     Attributes:
-        task: What the robot was to do.
+        task: The instruction of the robot.
         encoder: `bundled`, `random`, or as `EncoderConfig.name`.
         size: Of the frames [px].
         frames: Camera; and how many frames of each episode, for progress.
@@ -47,8 +47,8 @@ class HeadSettings:
 
 
 @dataclass(frozen=True, eq=False)
-class _Seen:
-    """Episodes as a head sees them: ids, camera, features of the frames of each, (frames, features); and outcomes."""
+class _EncodedEpisodes:
+    """Input of a head: ids, camera, features of the frames of each, (frames, features); and outcomes."""
 
     names: tuple[str, ...]
     camera: str
@@ -63,53 +63,53 @@ def train_for(
     settings: HeadSettings,
     on_episode: Callable[[int], object] = lambda _: None,
 ) -> tuple[SuccessHead | ProgressHead, int]:
-    """The head for labels of a kind, and how many of the episodes that it was trained on are successes.
+    """Train the head for labels of a kind; return it, and how many of its training episodes are successes.
 
     Args:
         kind: Success or progress.
         store: The episodes.
         truth: Whether they succeeded, by id.
-        settings: What it looks at.
-        on_episode: Told after each how many have been looked at.
+        settings: Its input.
+        on_episode: Receives the number of encoded episodes after each.
 
     Raises:
         DataError: if there are too few successes or failures, or an episode has no frames.
     """
     if kind is QueryKind.SUCCESS:
-        seen = _look(store, truth, settings, FEWEST, lambda episode, _: (0, len(episode)), on_episode)
+        seen = _encode(store, truth, settings, FEWEST, lambda episode, _: (0, len(episode)), on_episode)
         return _success_head(seen, settings), sum(seen.succeeded)
 
-    def on_the_way(episode: Episode, success: bool) -> tuple[int, ...]:
+    def rows_until_arrival(episode: Episode, success: bool) -> tuple[int, ...]:
         return spaced_rows(_arrival(episode) if success else len(episode), settings.frames)
 
-    seen = _look(store, truth, settings, 0, on_the_way, on_episode)
+    seen = _encode(store, truth, settings, 0, rows_until_arrival, on_episode)
     return _progress_head(seen, settings), sum(seen.succeeded)
 
 
-def _success_head(seen: _Seen, settings: HeadSettings) -> SuccessHead:
-    """The last frame of a success shows it; its first does not, nor do a failure's. Of others nobody knows."""
+def _success_head(seen: _EncodedEpisodes, settings: HeadSettings) -> SuccessHead:
+    """Train on the last frame of a success as positive; its first frame and those of a failure are negative."""
     positive = torch.tensor([[False, success] for success in seen.succeeded]).flatten()
     episode = np.repeat(np.arange(len(seen.names)), 2)
     found = train_head(torch.cat(seen.features), positive, episode, seed=settings.seed)
     return SuccessHead(settings.encoder, settings.size, seen.camera, settings.task, seen.names, *found[:4])
 
 
-def _progress_head(seen: _Seen, settings: HeadSettings) -> ProgressHead:
-    """A success has come as far as the time tells, until it arrived; what it waits there is no further way."""
+def _progress_head(seen: _EncodedEpisodes, settings: HeadSettings) -> ProgressHead:
+    """Train on the progress of successes: proportional to time until they arrive, and constant from then on."""
     mean, basis = principal_components(torch.cat(seen.features), seed=settings.seed)
     episodes = [(features - mean) @ basis for features in seen.features]
     net = train_progress_net(episodes, seen.succeeded, seed=settings.seed)
     return ProgressHead(settings.encoder, settings.size, seen.camera, settings.task, seen.names, mean, basis, net)
 
 
-def _look(
+def _encode(
     store: EpisodeStore,
     truth: Mapping[str, GroundTruth],
     settings: HeadSettings,
     fewest_failures: int,
     rows_of: Callable[[Episode, bool], tuple[int, ...]],
     on_episode: Callable[[int], object],
-) -> _Seen:
+) -> _EncodedEpisodes:
     known = [name for name in store.ids() if name in truth and truth[name].success is not None]
     drawn = np.random.default_rng(settings.seed).permutation(len(known))[: round(settings.share * len(known))]
     names = tuple(known[index] for index in sorted(drawn))
@@ -121,17 +121,17 @@ def _look(
             f"least {wanted} whose outcome is known, or raise --share"
         )
     camera = choose_camera(store.read(names[0]), settings.frames.camera)
-    see, features = FrameFeatures(settings.encoder, settings.size), []
+    encode, features = FrameFeatures(settings.encoder, settings.size), []
     for number, (name, success) in enumerate(zip(names, succeeded, strict=True)):
         one = store.read(name)
         choose_camera(one, camera)
-        features.append(see(one.observations[IMAGE_PREFIX + camera][list(rows_of(one, success))]))
+        features.append(encode(one.observations[IMAGE_PREFIX + camera][list(rows_of(one, success))]))
         on_episode(number + 1)
-    return _Seen(names, camera, tuple(features), succeeded)
+    return _EncodedEpisodes(names, camera, tuple(features), succeeded)
 
 
 def _arrival(episode: Episode) -> int:
-    """The step after which the tcp stays where it ends, or the last one if it stays all the time."""
+    """Return the step after which the tcp stays where it ends, or the last one if it stays all the time."""
     if POSE not in episode.observations:
         return len(episode)
     position = episode.observations[POSE][:, :3]

@@ -1,4 +1,4 @@
-"""What of an episode store is asked about: each episode, or pairs of moments."""
+"""The units of a store that get labels: episodes, or pairs of moments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEPT_EPISODES = 8
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """Something to be asked about; its frames are read only when it is.
+    """Something to be labelled; its frames are read only for the query.
 
     Attributes:
         subject: As `Query.subject`.
@@ -37,8 +37,8 @@ class Units:
     Args:
         store: The episodes.
         config: Of the labeller.
-        task: What the robot was to do, in a sentence.
-        only: Ids of the episodes to ask about; None asks about all.
+        task: The instruction of the robot, a sentence.
+        only: Ids of the episodes to label; None labels all.
 
     Raises:
         DataError: if there is no episode, or none has frames of the camera.
@@ -58,21 +58,21 @@ class Units:
         self.kind = QueryKind(config.kind)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of units."""
         return 2 * self._config.pairs if self.kind is QueryKind.PREFERENCE else len(self._lengths)
 
     def __iter__(self) -> Iterator[Unit]:
-        """Each of them."""
+        """Iterate over them."""
         if self.kind is QueryKind.PREFERENCE:
             return self._pairs()
         return (self._unit((name, spaced_rows(length, self._config.frames))) for name, length in self._lengths.items())
 
     def beginning(self, episode_id: str, steps: int) -> Unit:
-        """The first steps of an episode, as if it had ended there."""
+        """Return the first steps of an episode as a unit, as if it had ended there."""
         return self._unit((episode_id, spaced_rows(steps, self._config.frames)))
 
     def _pairs(self) -> Iterator[Unit]:
-        """Pairs of different moments, each in both orders; some moments are ends of episodes, the others any."""
+        """Yield pairs of different moments, each in both orders; some moments are ends of episodes, the others any."""
         names, rng = list(self._lengths), np.random.default_rng(self._config.seed)
         after = np.cumsum([self._lengths[name] + 1 for name in names])
         if after[-1] < 2:
@@ -106,14 +106,14 @@ class Units:
 
 
 def spaced_rows(steps: int, config: FramesConfig) -> tuple[int, ...]:
-    """Rows of an episode of that many steps: evenly spaced, with the first and the last; only the last if one."""
+    """Return evenly spaced rows of an episode of so many steps, with the first and the last; only the last if one."""
     if config.count == 1:
         return (steps,)
     return tuple(sorted({round(row) for row in np.linspace(0, steps, config.count)}))
 
 
 def choose_camera(episode: Episode, camera: str) -> str:
-    """The camera, or the only one of the episode if none is named.
+    """Return the camera, or the only one of the episode if none is named.
 
     Raises:
         DataError: if the episode has no frames, none of that camera, or several and none is named.

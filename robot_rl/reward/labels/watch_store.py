@@ -1,7 +1,4 @@
-"""Labels episodes beside the training that records them: for `robot-rl label watch` and for `labeller_node`.
-
-It knows a store that grows and a labeller's settings; it does not know who shows what came of it.
-"""
+"""Labelling beside a recording, for `robot-rl label watch` and for `labeller_node`."""
 
 from __future__ import annotations
 
@@ -24,22 +21,22 @@ from robot_rl.reward.validation.probability_calibration import read_calibration
 from robot_rl.reward.vlm.make_backend import make_backend
 
 PAUSE = 2.0
-"""Between two looks at the store [s]."""
+"""Between two polls of the store [s]."""
 
 
 class LabelWatching:
-    """Asks about each episode of a store once, as it comes, and compares what is said with what is known.
+    """Labels each episode of a store once, as it comes, and compares the labels with known outcomes.
 
     Args:
         store: Directory of a store, or of a run.
         config: The labeller's settings.
         name: Of the labels; none: their kind.
-        say: Told in words what happens.
-        alarm: Told in words when labels call too many failures a success.
+        notify: Receives sentences about what happens.
+        alarm: Receives a sentence when labels call too many failures a success.
 
     Raises:
         DataError: if there is no store.
-        ConfigError: if the labeller compares episodes, or nobody says what the robot was to do.
+        ConfigError: if the labeller compares episodes, or the task has no instruction.
     """
 
     def __init__(
@@ -48,21 +45,21 @@ class LabelWatching:
         config: LabelConfig,
         name: str,
         *,
-        say: Callable[[str], None],
+        notify: Callable[[str], None],
         alarm: Callable[[str], None],
     ) -> None:
         if config.kind == "preference":
-            raise ConfigError("preferences are between episodes that are there; `label run` asks for them")
+            raise ConfigError("preferences are between episodes that are there; use `label run`")
         self.path, self.name, self._config = find_store(store), name or config.kind, config
-        self._say, self._alarm = say, alarm
+        self._notify, self._alarm = notify, alarm
         self._task = config.task or instruction_of(read_head(self.path)["metadata"].get("task"))
         self._found = HackWatch(None)
         self._stopped = ""
         self.begun = False
-        """Whether the labeller is there and asks; before that it may take a while to load."""
+        """Whether the backend is loaded and labels."""
 
     def run(self, stop: threading.Event, pause: float = PAUSE) -> None:
-        """Watches until `stop`, or until the budget is spent.
+        """Label until `stop`, or until the budget is spent.
 
         Raises:
             ConfigError: if the labeller cannot be had.
@@ -74,14 +71,14 @@ class LabelWatching:
                 file = labels.calibration_path(self.name)
                 self._found = found = HackWatch(read_calibration(file) if file.exists() else None)
                 self.begun = True
-                taken = Watch(self.path, self._config, self._task, labels, self.name, backend, on_label=self._take)
+                watch = Watch(self.path, self._config, self._task, labels, self.name, backend, on_label=self._report)
                 uncertain = "" if file.exists() else "; not calibrated, so a success is p >= 0.5"
-                self._say(f"watching {self.path}{uncertain}")
+                self._notify(f"watching {self.path}{uncertain}")
                 while not stop.is_set():
-                    done = taken.round()
-                    found.asking_s += done.seconds
+                    done = watch.round()
+                    found.query_s += done.seconds
                     if done.why:
-                        self._say(f"left for the next round: {done.why}")
+                        self._notify(f"left for the next round: {done.why}")
                     budget.check()
                     stop.wait(pause)
         except BudgetSpentError as error:
@@ -90,17 +87,17 @@ class LabelWatching:
             backend.close()
 
     def summary(self) -> dict[str, Any]:
-        """In numbers; `stopped` says why it ended by itself, or is empty."""
+        """Return the statistics; `stopped` is why it ended by itself, or empty."""
         return {"store": self.path, "name": self.name, **self._found.summary(), "stopped": self._stopped}
 
-    def _take(self, row: EpisodeSummary, answer: Answer, lag: float | None, asked: bool) -> None:
-        alarm = self._found.add(row, answer, lag, asked, judges=self._config.kind == "success")
+    def _report(self, row: EpisodeSummary, answer: Answer, lag: float | None, queried: bool) -> None:
+        alarm = self._found.add(row, answer, lag, queried, of_success=self._config.kind == "success")
         if alarm is not None:
             self._alarm(f"ALARM after {row.episode_id}: {alarm}")
 
 
 def instruction_of(task: object) -> str:
-    """The sentence that says what a registered task is.
+    """Return the instruction of a registered task.
 
     Raises:
         ConfigError: if the store is of no task that is installed here.
@@ -109,7 +106,7 @@ def instruction_of(task: object) -> str:
         cell = make_workcell(str(task))
     except RobotRLError as error:
         raise ConfigError(
-            f"what was the robot to do? The store's task is {task!r}: {error}; say it with --set task=..."
+            f"what was the robot to do? The store's task is {task!r}: {error}; set it with --set task=..."
         ) from error
     cell.close()
     return cell.task.spec.instruction

@@ -44,7 +44,7 @@ def test_every_episode_is_shown_and_its_label_is_its_own(tmp_path):
     path = stamped_store(tmp_path / "s")
     with ModelServer(says_success) as server:
         done, labels = label(path, config(server))
-    assert (done.asked, done.known, done.stopped) == (6, 0, "")
+    assert (done.queried, done.known, done.stopped) == (6, 0, "")
     for one in labels:
         (clip,) = one.subject
         number = int(clip["episode_id"].removeprefix("episode-"))
@@ -60,13 +60,13 @@ def test_nothing_is_asked_twice(tmp_path):
     with ModelServer(says_success) as server:
         label(path, config(server))
         done, labels = label(path, config(server))
-        assert (done.asked, done.known, len(labels), len(server.requests)) == (0, 6, 6, 6)
+        assert (done.queried, done.known, len(labels), len(server.requests)) == (0, 6, 6, 6)
         done, _ = label(path, config(server), name="again")  # the same question under another name
-        assert (done.asked, done.known, len(server.requests)) == (0, 6, 6)
+        assert (done.queried, done.known, len(server.requests)) == (0, 6, 6)
         with EpisodeStore.open(path, write=True) as store:
             store.append(stamped_episode(7))
         done, _ = label(path, config(server))
-        assert (done.asked, done.known, len(server.requests)) == (1, 6, 7)
+        assert (done.queried, done.known, len(server.requests)) == (1, 6, 7)
 
 
 def test_what_is_found_again_beside_a_recording_is_no_new_expense(tmp_path):
@@ -76,12 +76,12 @@ def test_what_is_found_again_beside_a_recording_is_no_new_expense(tmp_path):
         backend = make_backend(settings, Budget(settings.budget))
         for name, one in zip(("first", "again"), found, strict=True):
             done = Watch(path, settings, "push it", labels, name, backend, on_label=one.add).round()
-            one.asking_s += done.seconds
+            one.query_s += done.seconds
         backend.close()
     first, again = (one.summary() for one in found)
-    assert (first["asked"], first["cache_hits"], first["cost"]) == (6, 0, 600.0)
+    assert (first["queried"], first["cache_hits"], first["cost"]) == (6, 0, 600.0)
     assert first["labels_per_s"] > 0
-    assert (again["asked"], again["cache_hits"], again["cost"], again["labels_per_s"]) == (0, 6, 0.0, None)
+    assert (again["queried"], again["cache_hits"], again["cost"], again["labels_per_s"]) == (0, 6, 0.0, None)
     assert len(server.requests) == 6
 
 
@@ -117,7 +117,7 @@ def test_pairs_are_asked_in_both_orders(tmp_path):
     path = stamped_store(tmp_path / "s")
     with ModelServer(prefers_larger) as server:
         done, labels = label(path, config(server, kind="preference", pairs=10))
-    assert done.asked + done.known == 20
+    assert done.queried + done.known == 20
     by_subject = {json.dumps(one.subject): one for one in labels}
     for one in labels:
         a, b = one.subject
@@ -176,10 +176,10 @@ def test_the_budget_stops_hard_and_the_next_run_goes_on(tmp_path):
     path = stamped_store(tmp_path / "s")
     with ModelServer(says_success) as server:
         done, labels = label(path, config(server, budget=BudgetConfig(calls=4)))
-        assert (done.asked, len(labels), len(server.requests)) == (4, 4, 4)
+        assert (done.queried, len(labels), len(server.requests)) == (4, 4, 4)
         assert "calls: 4 of 4 used" in done.stopped
         done, labels = label(path, config(server))
-        assert (done.asked, done.known, len(labels), len(server.requests), done.stopped) == (2, 4, 6, 6, "")
+        assert (done.queried, done.known, len(labels), len(server.requests), done.stopped) == (2, 4, 6, 6, "")
 
 
 def test_no_more_at_a_time_than_configured(tmp_path):
@@ -197,7 +197,7 @@ def test_a_silent_server_is_given_up_and_asked_by_the_next_run(tmp_path):
         assert not labels
         server.faults.clear()
         done, labels = label(path, config(server))
-        assert (done.asked, len(labels)) == (12, 12)
+        assert (done.queried, len(labels)) == (12, 12)
 
 
 def test_an_error_for_all_keeps_what_was_answered(tmp_path):

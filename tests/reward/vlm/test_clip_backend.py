@@ -106,7 +106,7 @@ def test_episodes_are_scored_and_nothing_is_computed_twice(checkpoint, tmp_path)
             one = make_backend(settings, Budget(settings.budget))
             units = Units(store, settings, "push the cube")
             labels.begin("score", units.kind, one.identity, {})
-            assert Labelling(labels, "score", one).run(units).asked == asked
+            assert Labelling(labels, "score", one).run(units).queried == asked
             assert all(len(label.answer.values) == 4 for label in labels.labels("score"))
 
 

@@ -80,7 +80,7 @@ def labelled(path, url, **settings):
         units = Units(store, config, "make it red")
         labels.begin("x", units.kind, backend.identity, {})
         done = Labelling(labels, "x", backend).run(units)
-        assert (done.asked + done.known, done.unanswered, done.stopped) == (len(units), 0, "")
+        assert (done.queried + done.known, done.unanswered, done.stopped) == (len(units), 0, "")
         return sorted(labels.labels("x"), key=lambda one: str(one.subject))
 
 

@@ -1,6 +1,6 @@
-"""Withholds what the task thinks of success, because a label will say it after the episode.
+"""The reward of episodes that are labelled after their end: until then, the task's own success does not count.
 
-It knows the task's judgement of a step and passes on its failures; it does not know who labels, or what came of it.
+A failure by the task still ends the episode.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from robot_rl.data.schema import LABEL_SOURCE, TASK_SUCCESS
 from robot_rl.env.task import Outcome, TaskSpec
 
 
-class LabelJudge:
-    """A `Judge` of episodes that are labelled. Others, as demonstrations and evaluations, it leaves to the task.
+class LabelReward:
+    """Removes success and reward from the outcomes of an episode that will be labelled; others stay as they are.
 
     Args:
-        knows_truth: Whether the task knows success, as it does in simulation. It is then kept as a metric, to tell how
-            wrong labels are; nothing is learned from it.
+        knows_truth: Whether the task knows success, as it does in simulation. It is then kept as a metric, to
+            measure the errors of labels; nothing is learned from it.
         limit: Steps of an episode that is labelled; 0: as many as the task allows.
     """
 
@@ -28,15 +28,15 @@ class LabelJudge:
         self._withholds, self._steps = False, 0
 
     def begin(self) -> None:
-        """A new episode starts; the task judges it, unless `withhold` is called."""
+        """Start a new episode; its outcomes are the task's unless `withhold` is called."""
         self._withholds, self._steps = False, 0
 
     def withhold(self) -> None:
-        """The running episode is one to be labelled: it goes on until a failure, the step limit or a person ends it."""
+        """Have the running episode labelled: it goes on until a failure, the step limit or a person ends it."""
         self._withholds = True
 
     def judge(self, outcome: Outcome, observation: Mapping[str, np.ndarray], spec: TaskSpec) -> Outcome:
-        """The task's outcome without its success and reward."""
+        """Return the task's outcome, without success and reward if the episode will be labelled."""
         del observation, spec
         if not self._withholds:
             return outcome
