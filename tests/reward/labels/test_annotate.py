@@ -193,7 +193,7 @@ def test_a_silent_server_is_given_up_and_asked_by_the_next_run(tmp_path):
     path = stamped_store(tmp_path / "s", 12)
     with ModelServer(says_success, faults=[Fault(500)] * 1000) as server:
         done, labels = label(path, config(server))
-        assert "questions in a row were not answered" in done.stopped
+        assert "queries in a row were not answered" in done.stopped
         assert not labels
         server.faults.clear()
         done, labels = label(path, config(server))
