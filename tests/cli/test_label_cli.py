@@ -121,7 +121,7 @@ def test_the_key_is_nowhere(tmp_path):
         (("STORE", "--name", "Bad Name", "--url", "URL", "--set", "task=x"), "lower-case letters"),
         (("STORE", "--url", "http://127.0.0.1:9/v1", "--set", "task=x"), "start the server, or set endpoint.url"),
         (("STORE", "--url", "URL", "--model", "gpt", "--set", "task=x"), "has no model 'gpt'; it serves: test/vision"),
-        (("STORE", "--url", "URL"), "say it with --set task="),
+        (("STORE", "--url", "URL"), "set it with --set task="),
         (("STORE", "--url", "URL", "--set", "prompt=no.yaml", "--set", "task=x"), "cannot read prompt no.yaml"),
         (("STORE", "--url", "URL", "--set", "task=x", "--set", "answer=logprobs"), "gave no log-probabilities"),
     ],
