@@ -17,11 +17,11 @@ from robot_rl.learn.networks.heads import STATE_WIDTH
 def update_flops(
     config: SACConfig, latent: int, action: int, batch: int, updates: int, head: tuple[int, int] = (0, 0)
 ) -> int:
-    """Of the critic updates of one call, then one of actor and temperature, without a gripper.
+    """Count the operations of the critic updates of one call, then one of actor and temperature, without a gripper.
 
     Args:
         config: Sizes of the networks.
-        latent: What the head makes of a percept; of a policy without eyes, the state.
+        latent: Length of the output of the head; without images, of the state.
         action: Continuous actions.
         batch: Transitions in a minibatch.
         updates: Minibatches.
@@ -30,7 +30,7 @@ def update_flops(
     actor_sizes = (latent, *config.hidden_sizes, 2 * action)
     critic_sizes = (latent + action, *config.hidden_sizes, 1)
     actor, critic = _forward(batch, actor_sizes), _forward(batch, critic_sizes)
-    # inputs' gradients: nobody needs those of the first layer, but for the action's columns in the actor's loss, and
+    # inputs' gradients: those of the first layer are not needed, but for the action's columns in the actor's loss, and
     # for the latent's where a head is trained
     actor_inputs, critic_inputs = _forward(batch, actor_sizes[1:]), _forward(batch, critic_sizes[1:])
     action_columns = 2 * batch * action * critic_sizes[1]
@@ -44,7 +44,7 @@ def update_flops(
 
 
 def head_flops(config: EncoderConfig, spec: ImageSpec, state: int) -> tuple[int, int]:
-    """Of a head over cached features, for one percept: forward, and backward (the features need no gradient)."""
+    """Count the operations of a head over cached features for one percept: forward, and backward to its weights."""
     cameras, channels, *plane = spec.view_shape
     embedded = channels * config.spatial_features
     embed, bottleneck = embedded * math.prod(plane), embedded * config.bottleneck

@@ -1,4 +1,4 @@
-"""How close the learner comes to this machine: time of its update against the bound of its own matrix products."""
+"""Benchmark of the learner: time of an update against the time of its matrix products alone on this machine."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CASES = {
 def bench_learner(
     *, cases: tuple[str, ...] = tuple(CASES), engines: tuple[str, ...] = tuple(ENGINES), rounds: int = 40
 ) -> dict[str, Any]:
-    """Times learner calls and matrix products in turn, in one thread, each engine in a process of its own.
+    """Time learner calls and matrix products in turn, in one thread, each engine in a process of its own.
 
     A call is 4 critic updates and one of actor and temperature: batch 256, state 24, 7 continuous actions, hidden
     layers 256 and 256, 2 critics in the target; from pixels two cameras, features of 64 channels on 4 by 4 cells.
@@ -89,7 +89,7 @@ def bench_learner(
 
 
 def _measure(case: str, engine: str, rounds: int, size: int) -> list[tuple[float, float]]:
-    """Times of calls, each with that of as many operations in products of matrices of this size [s]."""
+    """Time calls, each with that of as many operations in products of matrices of this size [s]."""
     torch.set_num_threads(1)
     work, square = CASES[case], torch.randn(size, size)
     update = partial(Engine(work.learner(), ENGINES[engine]).update, work.minibatches())
@@ -100,7 +100,7 @@ def _measure(case: str, engine: str, rounds: int, size: int) -> list[tuple[float
 
 
 def _measure_encoder() -> float:
-    """The frozen encoder's time for an image, in float32 as in the update [s]."""
+    """Time the frozen encoder for an image, in float32 as in the update [s]."""
     torch.set_num_threads(1)
     encoder = make_encoder(ENCODER.name)
     images = torch.rand(ENCODED_AT_ONCE, 3, ENCODER.image_size, ENCODER.image_size) * 255
@@ -110,7 +110,7 @@ def _measure_encoder() -> float:
 
 
 def _fastest_square() -> int:
-    """Of the sizes, the one whose products run at the best rate."""
+    """Return the size whose products run at the best rate."""
     torch.set_num_threads(1)
     squares = {n: torch.randn(n, n) for n in GEMM_SIZES}
     work = 2 * max(GEMM_SIZES) ** 3
@@ -119,7 +119,7 @@ def _fastest_square() -> int:
 
 
 def _bound(flops: float, square: torch.Tensor) -> float:
-    """How long so many operations take now, in products of this matrix with itself [s]."""
+    """Time so many operations in products of this matrix with itself [s]."""
     operations = 2 * len(square) ** 3
     repeats = max(1, round(flops / operations))
 
@@ -131,7 +131,7 @@ def _bound(flops: float, square: torch.Tensor) -> float:
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    """CPU time of this process, which other processes on the same cores disturb less than the wall clock."""
+    """Measure CPU time of this process, which other processes on the same cores disturb less than the wall clock."""
     start = time.process_time()
     work()
     return time.process_time() - start

@@ -26,7 +26,7 @@ ENGINES = {
 
 
 def bench_on_gpu(cases: dict[str, Workload], rounds: int, engines: tuple[str, ...] = tuple(ENGINES)) -> dict[str, Any]:
-    """Times learner calls and matrix products in turn, on the current CUDA device.
+    """Time learner calls and matrix products in turn, on the current CUDA device.
 
     Args:
         cases: The work of a call.
@@ -69,7 +69,7 @@ def bench_on_gpu(cases: dict[str, Workload], rounds: int, engines: tuple[str, ..
 
 
 def _seconds(work: Callable[[], object], calls: int) -> float:
-    """Wall clock of one of several calls, from an idle device to an idle device."""
+    """Measure the wall clock of one of several calls, from an idle device to an idle device."""
     torch.cuda.synchronize()
     start = time.perf_counter()
     for _ in range(calls):
@@ -79,7 +79,7 @@ def _seconds(work: Callable[[], object], calls: int) -> float:
 
 
 def _busy(work: Callable[[], object]) -> float:
-    """Share of the time from the first kernel's start to the last one's end in which a kernel ran."""
+    """Measure the share of the time from the first kernel's start to the last one's end in which a kernel ran."""
     activity = torch.profiler.ProfilerActivity
     with torch.profiler.profile(activities=[activity.CPU, activity.CUDA]) as profile:
         _seconds(work, CALLS)

@@ -1,4 +1,4 @@
-"""What recording costs the control loop, and how fast episodes come back: `robot-rl bench data`."""
+"""Benchmark of the episode store: cost of recording in the control loop, and time of reading; `robot-rl bench data`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MANY = (10, 100, 1000)
 
 
 def bench_data() -> dict[str, Any]:
-    """Figures of the episode store on the disk of the temporary directory; images of 128 x 128 with sensor noise."""
+    """Measure the episode store on the disk of the temporary directory; images of 128 x 128 with sensor noise."""
     with tempfile.TemporaryDirectory(prefix="robot_rl-bench-") as folder:
         episode, steps = _episode("episode-0", STEPS, CAMERAS, SIZE)
         return {
@@ -43,7 +43,7 @@ def bench_data() -> dict[str, Any]:
 
 
 def _record(path: Path, episode: Episode, steps: list[Step]) -> dict[str, float]:
-    """Time of the control loop's call, of the journal's thread, and of the end of the episode [ms]."""
+    """Time the call of the control loop, the thread of the journal, and the end of the episode [ms]."""
     called, appended, peak = [], [], 0
     with EpisodeStore.create(path) as store:
         for number in range(5):
@@ -74,7 +74,7 @@ def _record(path: Path, episode: Episode, steps: list[Step]) -> dict[str, float]
 
 
 def _read(path: Path, episode: Episode) -> dict[str, float]:
-    """Bulk reading against zarr's own, for the same images in the same chunks and codec on the same disk."""
+    """Compare bulk reading with that of zarr, for the same images in the same chunks and codec on the same disk."""
     megabytes = sum(column.nbytes for column in episode.observations.values()) / 1e6
     with EpisodeStore.create(path) as store:
         store.append(episode)
@@ -98,7 +98,7 @@ def _read(path: Path, episode: Episode) -> dict[str, float]:
 
 
 def _open(path: Path) -> dict[str, float]:
-    """Opening stores of many episodes [s], and what is read from the disk for it."""
+    """Time the opening of stores of many episodes [s], and count the bytes read for it."""
     figures = {}
     with EpisodeStore.create(path):
         pass
@@ -115,7 +115,7 @@ def _open(path: Path) -> dict[str, float]:
 
 
 def _episode(name: str, length: int, cameras: int, size: tuple[int, int, int]) -> tuple[Episode, list[Step]]:
-    """An episode of smooth pictures with the noise of a sensor (standard deviation 2)."""
+    """Make an episode of smooth pictures with the noise of a sensor (standard deviation 2)."""
     rng = np.random.default_rng(0)
     height, width, channels = size
     scene = np.add.outer(np.linspace(40, 140, height), np.linspace(0, 80, width))[..., None] + 10 * np.arange(channels)
@@ -138,7 +138,7 @@ def _episode(name: str, length: int, cameras: int, size: tuple[int, int, int]) -
 
 
 def _with_id(content: bytes, episode_id: str) -> bytes:
-    """The file of an episode under another id; encoding a thousand would take a quarter of a minute."""
+    """Return the file of an episode under another id; encoding a thousand would take a quarter of a minute."""
     made = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as new:
         for name in old.namelist():
@@ -148,7 +148,7 @@ def _with_id(content: bytes, episode_id: str) -> bytes:
 
 
 def _bytes_read() -> int:
-    """What this process has read by system calls."""
+    """Return the bytes that this process has read by system calls."""
     counters = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
     return int(counters["rchar"])
 

@@ -1,4 +1,4 @@
-"""The work of one learner call, made up: what benchmarks give to an engine. Only its sizes count."""
+"""Synthetic work of one learner call, for benchmarks of the engine. Only its sizes count."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Workload:
         batch: Transitions in a minibatch.
         updates: Critic updates in a call, each with a minibatch of its own.
         critics: Networks in the ensemble.
-        images: What is kept of the cameras' frames; None for work from state.
-        encoder: Settings of what the head makes of `images`.
+        images: What replay stores of the cameras' frames; None for work from state.
+        encoder: Settings of the head for `images`.
     """
 
     state: int = 24
@@ -55,7 +55,7 @@ class Workload:
         return update_flops(self.settings, latent, self.action, self.batch, self.updates, head)
 
     def learner(self, device: str = "cpu") -> SAC:
-        """A fresh learner."""
+        """Make an untrained learner."""
         generator = torch.Generator(device).manual_seed(0)
         head: StateHead | ImageHead = StateHead(self.state)
         if self.images is not None:
@@ -66,7 +66,7 @@ class Workload:
         return SAC(policy, return_range=(0.0, 1.0), config=self.settings)
 
     def minibatches(self, device: str = "cpu") -> Batch:
-        """Numbers drawn at random, for one call."""
+        """Draw a random batch for one call."""
         shape, generator = (self.updates, self.batch), torch.Generator().manual_seed(0)
 
         def normal(*sizes: int) -> Tensor:
@@ -89,6 +89,6 @@ class Workload:
 
 
 def cached_features(encoder: EncoderConfig) -> ImageSpec:
-    """What replay keeps of two cameras with the bundled encoder: 4 by 4 cells."""
+    """Return the format of the features of two cameras by the bundled encoder: 4 by 4 cells."""
     shape = encoder.crops, len(encoder.cameras), encoder.projection, 4, 4
     return ImageSpec("features", shape, "float16", maker="", size=encoder.image_size)

@@ -1,4 +1,4 @@
-"""Plays episodes: asks the policy, steps the environment, tells the observers. It never learns."""
+"""The actor: plays episodes with a policy in an environment, and passes each step to observers. It never learns."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from robot_rl.learn.perception import Perception
 
 
 class Observer(Protocol):
-    """Somebody who wants to know what happens; recording, replay and metrics are observers."""
+    """A receiver of episodes as they are played; recording, replay and metrics are observers."""
 
     def on_start(self, episode_id: str, observation: Observation) -> None:
-        """An episode started with this observation."""
+        """Receive the first observation of an episode."""
         ...
 
     def on_step(self, step: Step, next_observation: Observation) -> None:
-        """A step was taken and led to `next_observation`."""
+        """Receive a step, and the observation that it led to."""
         ...
 
     def on_end(self, episode: Episode, result: EpisodeResult) -> None:
-        """The episode is over."""
+        """Receive a finished episode."""
         ...
 
 
@@ -64,7 +64,7 @@ class EpisodeResult:
         force_peak: Largest filtered contact force [N].
         metrics: The task's own measures after the last step, e.g. the lateral error of a peg.
         overruns: Control deadlines missed by more than a period.
-        undecided: Whether a label has yet to say if it succeeded.
+        undecided: Whether its success is unknown until a label arrives.
     """
 
     success: bool
@@ -90,12 +90,12 @@ class Rollout:
 
     Args:
         env: Where to act.
-        policy: Who acts; None before there is one (demonstrations).
+        policy: The policy that acts; None before there is one (demonstrations).
         perception: Observation to policy input; None where there is no policy.
         history: Ages of the observations stacked for the policy [steps].
-        observers: Told of every start, step and end, in this order.
-        beside: Told of the same, but of a step only while the arm does the next one, so that an action that is due does
-            not wait for them; at the latest before its end.
+        observers: Receive every start, step and end, in this order.
+        beside: Receive the same, but a step only while the arm does the next one, so that an action that is due does
+            not wait for them; at the latest before the end of the episode.
     """
 
     def __init__(
@@ -110,14 +110,14 @@ class Rollout:
         self._env, self._perception, self._history = env, perception, history
         self.policy = policy
         self._observers, self._beside = tuple(observers), tuple(beside)
-        self._untold: tuple[Step, Observation] | None = None  # what those beside have not been told
+        self._pending: tuple[Step, Observation] | None = None  # that those beside have not received
         self._rows: deque[np.ndarray] = deque(maxlen=max(history) + 1)
-        self._view: np.ndarray | None = None  # what the policy sees now
+        self._view: np.ndarray | None = None  # images of the newest observation for the policy
         self._builder: EpisodeBuilder | None = None
         self._newest: StepInfo | None = None  # of the last step
 
     def begin(self, seed: int, episode_id: str, *, demonstrate: bool = False) -> None:
-        """Starts an episode; everything random in the scene and the operator follows from `seed`."""
+        """Start an episode; everything random in the scene and the operator follows from `seed`."""
         start = self._env.start(seed, episode_id, demonstrate=demonstrate)
         observation = start.observation
         self._rows.clear()
@@ -132,12 +132,12 @@ class Rollout:
         self._builder = EpisodeBuilder(episode_id, metadata)
         self._previous = Source.POLICY
         self._operator_steps, self._takeovers, self._reward, self._force = 0, 0, 0.0, 0.0
-        self._untold = None
+        self._pending = None
         for observer in (*self._beside, *self._observers):
             observer.on_start(episode_id, observation)
 
     def step(self, *, deterministic: bool, last: bool = False) -> EpisodeResult | None:
-        """One control period; the result when the episode ends with it.
+        """Play one control period; return the result when the episode ends with it.
 
         Args:
             deterministic: Act by the mean of the policy.
@@ -146,25 +146,25 @@ class Rollout:
         if self._builder is None:
             raise StepOrderError("no episode is running; begin() one first")
         action = self._act(deterministic)
-        info = self._env.advance(action, last=last, meanwhile=self._tell)
+        info = self._env.advance(action, last=last, meanwhile=self._pass_on)
         step, observation = info.recorded, info.observation
         self._builder.add(step)
         self._newest = info
         self._perceive(observation)
-        if step.source != Source.HOLD:  # an operator at rest neither leads nor has handed back
+        if step.source != Source.HOLD:  # an operator at rest neither commands nor has handed back
             led = step.source in OPERATOR_SOURCES
             self._operator_steps += led
             self._takeovers += led and self._previous == Source.POLICY
             self._previous = step.source
         self._reward += step.reward
         self._force = max(self._force, info.force_peak)
-        self._untold = step, observation
+        self._pending = step, observation
         for observer in self._observers:
             observer.on_step(step, observation)
         return self._finish(info) if info.ended else None
 
     def abandon(self, reason: str) -> EpisodeResult | None:
-        """Closes the running episode where it stands, e.g. because the robot was lost; None if it has no step yet."""
+        """Close the running episode where it stands, e.g. because the robot was lost; return None if it has no step."""
         builder, self._builder = self._builder, None
         if builder is None or len(builder) == 0 or self._newest is None:
             return None
@@ -174,18 +174,18 @@ class Rollout:
         return self._finish(replace(self._newest, success=False, failure=reason))
 
     def play(self, seed: int, episode_id: str, *, deterministic: bool, demonstrate: bool = False) -> EpisodeResult:
-        """A whole episode."""
+        """Play a whole episode."""
         self.begin(seed, episode_id, demonstrate=demonstrate)
         while (result := self.step(deterministic=deterministic)) is None:
             pass
         return result
 
-    def _tell(self) -> None:
-        """Tells those beside of the last step."""
-        untold, self._untold = self._untold, None
-        if untold is not None:
+    def _pass_on(self) -> None:
+        """Pass the last step to those beside."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
             for observer in self._beside:
-                observer.on_step(*untold)
+                observer.on_step(*pending)
 
     def _perceive(self, observation: Observation) -> None:
         if self._perception is None:
@@ -224,15 +224,15 @@ class Rollout:
             undecided=judge == LABEL_SOURCE and info.failure is None,
         )
         builder.metadata |= {"success": None if result.undecided else result.success, "failure": result.failure}
-        said: dict[str, Any] = {CUT: info.cut, OVERRULED: info.overruled}
+        facts: dict[str, Any] = {CUT: info.cut, OVERRULED: info.overruled}
         if result.undecided and TASK_SUCCESS in result.metrics:
-            said[TASK_SUCCESS] = bool(result.metrics[TASK_SUCCESS])
-        builder.metadata |= {key: word for key, word in said.items() if word is not None}
+            facts[TASK_SUCCESS] = bool(result.metrics[TASK_SUCCESS])
+        builder.metadata |= {key: fact for key, fact in facts.items() if fact is not None}
         if judge != TASK_JUDGE:
             builder.metadata[JUDGE] = judge
         episode = builder.finish(info.observation, info.stamp_obs)
         self._builder = None
-        self._tell()
+        self._pass_on()
         for observer in (*self._beside, *self._observers):
             observer.on_end(episode, result)
         return result
@@ -245,16 +245,16 @@ class StoreRecorder:
         self._store = store
 
     def on_start(self, episode_id: str, observation: Observation) -> None:
-        """Begins the episode's journal."""
+        """Begin the journal of the episode."""
         del observation  # comes with the first step
         self._store.begin(episode_id)
 
     def on_step(self, step: Step, next_observation: Observation) -> None:
-        """Hands the step to the journal, without waiting for the disk."""
+        """Pass the step to the journal, without waiting for the disk."""
         del next_observation  # comes with the next step
         self._store.record(step)
 
     def on_end(self, episode: Episode, result: EpisodeResult) -> None:
-        """Appends the episode, which replaces its journal."""
+        """Append the episode, which replaces its journal."""
         del result  # its facts are in the episode
         self._store.append(episode)

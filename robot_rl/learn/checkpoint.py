@@ -29,24 +29,24 @@ _ARRAY_KINDS = "biufcSU"
 
 
 def previous_path(path: Path) -> Path:
-    """Where the checkpoint before the one at `path` is kept."""
+    """Return the path at which the checkpoint before the one at `path` is kept."""
     return path.with_name(f"{path.name}.previous")
 
 
 def save_checkpoint(
     path: Path, payload: Mapping[str, Any], *, kind: str = "training", metadata: Mapping[str, Any] | None = None
 ) -> None:
-    """Writes a checkpoint; when this returns it is on the disk, and until then the old one is at `path`.
+    """Write a checkpoint; when this returns it is on the disk, and until then the old one is at `path`.
 
     Args:
         path: The file.
         payload: Nested dicts (keys str or int), lists and tuples of tensors, numpy arrays and scalars, int of any
             size, float, bool, str, bytes and None. Tensors come back on the CPU, without gradient.
-        kind: What it is for; `load_checkpoint` can insist on it.
+        kind: Purpose of the checkpoint; `load_checkpoint` can insist on it.
         metadata: Small plain facts for people and for `describe_checkpoint`, e.g. the task.
 
     Raises:
-        CheckpointError: if the payload holds anything else; the message says where.
+        CheckpointError: if the payload holds anything else; the message names its place.
         RunDirectoryError: if the file cannot be written, e.g. because the disk is full. The old one is unharmed.
     """
     chunks = encode_checkpoint(payload, kind=kind, metadata=metadata)
@@ -57,7 +57,7 @@ def save_checkpoint(
 def encode_checkpoint(
     payload: Mapping[str, Any], *, kind: str = "training", metadata: Mapping[str, Any] | None = None
 ) -> list[bytes | memoryview]:
-    """The content of a checkpoint file, in pieces that share memory with the payload; see `save_checkpoint`."""
+    """Return the content of a checkpoint file, in pieces that share memory with the payload; see `save_checkpoint`."""
     blobs: list[memoryview] = []
     facts = _fold(dict(metadata or {}), [], "metadata")
     index = msgpack.packb(
@@ -72,11 +72,11 @@ def encode_checkpoint(
 
 
 def load_checkpoint(path: Path, *, kind: str | None = None) -> dict[str, Any]:
-    """Reads and checks a checkpoint.
+    """Read and check a checkpoint.
 
     Args:
         path: The file.
-        kind: What it must be for, or None to accept any.
+        kind: The kind that it must be of, or None to accept any.
 
     Returns:
         The payload.
@@ -88,18 +88,18 @@ def load_checkpoint(path: Path, *, kind: str | None = None) -> dict[str, Any]:
 
 
 def decode_checkpoint(content: bytes, *, kind: str | None = None, name: str = "checkpoint") -> dict[str, Any]:
-    """The payload of what `encode_checkpoint` gave, called `name` in errors; raises as `load_checkpoint` does."""
+    """Return the payload of an encoded checkpoint, called `name` in errors; raises as `load_checkpoint` does."""
     return _payload(*_parse(memoryview(content), name, ""), kind=kind, name=name)
 
 
 def describe_checkpoint(path: Path) -> dict[str, Any]:
-    """`version`, `kind` and `metadata` of a checkpoint; raises as `load_checkpoint` does."""
+    """Return `version`, `kind` and `metadata` of a checkpoint; raises as `load_checkpoint` does."""
     index, blobs = _read(path)
     return {"version": index["version"], "kind": index["kind"], "metadata": _unfold(index["metadata"], blobs)}
 
 
 def _read(path: Path) -> tuple[dict[str, Any], memoryview]:
-    """The index and the bytes of the arrays of a checked file."""
+    """Return the index and the bytes of the arrays of a checked file."""
     try:
         content = path.read_bytes()
     except FileNotFoundError as error:
@@ -110,7 +110,7 @@ def _read(path: Path) -> tuple[dict[str, Any], memoryview]:
 
 
 def _parse(data: memoryview, name: str, cure: str) -> tuple[dict[str, Any], memoryview]:
-    """The index and the bytes of the arrays, checked."""
+    """Check the content; return the index and the bytes of the arrays."""
     start = len(MAGIC) + _SIZES.size
     if data[: len(MAGIC)] != MAGIC[: len(data)]:
         raise CheckpointError(f"{name}: not a checkpoint of robot_rl{cure}")
@@ -130,7 +130,7 @@ def _parse(data: memoryview, name: str, cure: str) -> tuple[dict[str, Any], memo
 
 
 def _payload(index: dict[str, Any], blobs: memoryview, *, kind: str | None, name: str) -> dict[str, Any]:
-    """The payload of a checked checkpoint, if it is of the kind that is wanted."""
+    """Return the payload of a checked checkpoint, if it is of the wanted kind."""
     if kind is not None and index["kind"] != kind:
         raise CheckpointError(f"{name}: is a checkpoint of kind {index['kind']!r}, not {kind!r}; check the path")
     payload: dict[str, Any] = _unfold(index["payload"], blobs)
@@ -138,7 +138,7 @@ def _payload(index: dict[str, Any], blobs: memoryview, *, kind: str | None, name
 
 
 def _cure(path: Path) -> str:
-    """What to do about a checkpoint that cannot be used."""
+    """Return the cure for a checkpoint that cannot be used."""
     previous = previous_path(path)
     if previous.exists():
         return f"; the one before it is kept: to go on from there, rename {previous} to {path}"
@@ -146,7 +146,7 @@ def _cure(path: Path) -> str:
 
 
 def _fold(value: Any, blobs: list[memoryview], where: str) -> Any:
-    """`value` as msgpack takes it; the bytes of arrays are appended to `blobs`."""
+    """Convert `value` for msgpack; the bytes of arrays are appended to `blobs`."""
     if value is None or (isinstance(value, bool | float | str | bytes) and not isinstance(value, np.generic)):
         return value
     if isinstance(value, int):
@@ -170,14 +170,14 @@ def _fold(value: Any, blobs: list[memoryview], where: str) -> Any:
 
 
 def _blob(code: int, dtype: str, content: np.ndarray, shape: tuple[int, ...], blobs: list[memoryview]) -> Any:
-    """Notes where the bytes of an array will be and appends them to `blobs`."""
+    """Return the reference to an array whose bytes are appended to `blobs`."""
     start = sum(blob.nbytes for blob in blobs)
     blobs.append(content.data)
     return msgpack.ExtType(code, msgpack.packb([dtype, shape, start, content.nbytes]))
 
 
 def _unfold(value: Any, blobs: memoryview) -> Any:
-    """Inverse of `_fold`."""
+    """Invert `_fold`."""
     if isinstance(value, dict):
         return {key: _unfold(item, blobs) for key, item in value.items()}
     if isinstance(value, list):

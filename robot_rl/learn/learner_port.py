@@ -1,4 +1,4 @@
-"""What whoever trains needs of a learner, in this process or in another. It knows no learner, only the promise."""
+"""The contract between a training and its learner, in this process or in another."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from robot_rl.learn.perception import Perception
 
 
 class LearnerPort(Protocol):
-    """What training needs of a learner, in this process or in another."""
+    """The learner as a training uses it: it receives demonstrations and steps, and learns in `catch_up`."""
 
     perception: Perception
 
@@ -22,51 +22,57 @@ class LearnerPort(Protocol):
 
     @property
     def updates(self) -> int:
-        """Critic updates so far."""
+        """Updates so far."""
         ...
 
     @property
     def update_to_data(self) -> float:
-        """Critic updates per online step since learning started, as measured."""
+        """Updates per online step since learning started, as measured."""
         ...
 
     @property
     def offline_updates(self) -> int:
-        """Critic updates on the demonstrations alone, before the first online step."""
+        """Updates on the demonstrations alone, before the first online step."""
         ...
 
     def pretrain(self, updates: int) -> dict[str, float]:
-        """Makes so many updates on the demonstrations alone, and waits for them; returns mean logs."""
+        """Make updates on the demonstrations alone, and wait for them; return mean logs."""
         ...
 
     def add_demonstration(self, episode: Episode) -> None:
-        """Remembers a demonstration."""
+        """Add a demonstration to the memory."""
         ...
 
     def on_start(self, episode_id: str, observation: Observation) -> None:
-        """An online episode started."""
+        """Receive the start of an online episode."""
         ...
 
     def on_step(self, step: Step, next_observation: Observation) -> None:
-        """An online step was taken."""
+        """Receive an online step."""
         ...
 
     def on_end(self, episode: Episode, result: object) -> None:
-        """An online episode ended."""
+        """Receive the end of an online episode."""
         ...
 
     def label_episode(self, episode_id: str, success: bool, since: int = 0) -> None:
-        """A label says whether an online episode that has ended succeeded, and after how many steps; 0: in its last."""
+        """Label an online episode that has ended as a success or a failure.
+
+        Args:
+            episode_id: Of the episode.
+            success: Whether it succeeded.
+            since: Steps after which it had succeeded; 0: in its last one.
+        """
         ...
 
     def catch_up(self) -> dict[str, float] | None:
-        """Lets the learner work; returns logs now and then. Called after every step."""
+        """Let the learner work, after every step; return logs now and then."""
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the learner's next update depends on."""
+        """Return all that the next update depends on."""
         ...
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from what `state_dict` gave."""
+        """Continue from what `state_dict` returned."""
         ...

@@ -1,4 +1,4 @@
-"""The learner in the actor's own process: told of observations, it perceives them and learns in turn with the actor."""
+"""The learner in the process of the actor: it encodes the observations itself and learns in turn with the actor."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class LocalLearner(Learner):
     """A `LearnerPort` that learns inside `catch_up`.
 
     Args:
-        task: The task's facts.
-        perception: Shared with who acts, so that each observation is encoded once.
-        config: The run's configuration.
+        task: Facts of the environment.
+        perception: Shared with the actor, so that each observation is encoded once.
+        config: Configuration of the run.
     """
 
     def __init__(self, task: EnvironmentSpec, perception: Perception, config: TrainConfig) -> None:
@@ -24,18 +24,18 @@ class LocalLearner(Learner):
         self.perception = perception
 
     def add_demonstration(self, episode: Episode) -> None:
-        """Remembers a demonstration."""
+        """Add a demonstration to the memory."""
         self.demos.add_episode(episode, self.perception.of_rows(episode.observations))
 
     def on_start(self, episode_id: str, observation: Observation) -> None:
-        """An online episode started."""
+        """Start an online episode."""
         self.begin(self.perception.first(observation), episode_id)
 
     def on_step(self, step: Step, next_observation: Observation) -> None:
-        """An online step was taken."""
+        """Receive an online step."""
         percept: Percept = self.perception(next_observation)
         taken = step.action, step.reward, step.terminated, step.truncated, int(step.source)
         self.append(*taken, percept, undecided=step.undecided)
 
     def on_end(self, episode: Episode, result: object) -> None:
-        """An online episode ended; all its steps are known already."""
+        """Do nothing: all steps of the episode have been received."""

@@ -1,7 +1,6 @@
 """From an observation to a percept: state packed and scaled, frames as they are or as features of a frozen encoder.
 
-Every frame is encoded once, for acting and for replay alike, and shifted crops of it only where replay keeps them. It
-knows observations and encoders; it does not know replay, networks that learn, or robots.
+Every frame is encoded once, for acting and for replay alike, and shifted crops of it only where replay stores them.
 """
 
 from __future__ import annotations
@@ -29,19 +28,19 @@ POSE = "state/tcp_pose"
 
 
 class FrameEncoder(Protocol):
-    """Makes of frames what replay keeps."""
+    """Makes the images of a percept from frames."""
 
     @property
     def spec(self) -> ImageSpec:
-        """What it makes."""
+        """Format of the images."""
         ...
 
     def view(self, frames: np.ndarray) -> np.ndarray:
-        """What a policy that acts sees of frames (cameras, height, width, 3), uint8; shape `spec.view_shape`."""
+        """Return the images for a policy that acts, of frames (cameras, height, width, 3), uint8; `spec.view_shape`."""
         ...
 
     def encode(self, frames: np.ndarray, view: np.ndarray) -> np.ndarray:
-        """What replay keeps of the same frames, of shape `spec.shape`; `view` is what `view` made of them."""
+        """Return the images for replay, of shape `spec.shape`; `view` is the result of `view` for the same frames."""
         ...
 
 
@@ -49,9 +48,9 @@ class Potential(Protocol):
     """A potential of the frames of an episode so far, by which rewards are shaped.
 
     Attributes:
-        encoder: Name of the frozen encoder whose features it is of.
-        camera: Who sees the frames.
-        size: To which the frames are brought before they are encoded [px].
+        encoder: Name of the frozen encoder of its features.
+        camera: Camera of the frames.
+        size: Size of the frames before they are encoded [px].
         limit: Its largest value; its least is 0.
     """
 
@@ -65,16 +64,16 @@ class Potential(Protocol):
         ...
 
     def begin(self) -> Callable[[Tensor], float]:
-        """An episode starts: what is returned is to be told the features of its frames, each once, in their order."""
+        """Start an episode; call the returned function with the features of its frames, each once, in their order."""
         ...
 
 
-class View(NamedTuple):
-    """What a policy that acts sees of an observation.
+class ImageView(NamedTuple):
+    """The input of a policy that acts.
 
     Attributes:
         state: Packed and scaled, shape (state_size,), float32.
-        images: Of shape `view_shape`; None where the policy does not see.
+        images: Of shape `view_shape`; None for a policy without images.
     """
 
     state: np.ndarray
@@ -85,11 +84,11 @@ class Perception:
     """Percepts of observations.
 
     Args:
-        specs: What observations look like.
-        cameras: Whose frames are used, in this order; none for a policy that does not see.
-        encoder: What is made of the frames.
-        goal: Whether the policy learns to see how far it is from the goal.
-        potential: By which rewards are shaped; None where they are not.
+        specs: Format of the observations.
+        cameras: Cameras whose frames are used, in this order; none for a policy without images.
+        encoder: Encodes the frames.
+        goal: Whether the policy learns to estimate how far it is from the goal.
+        potential: Shapes the rewards; None where they are not shaped.
     """
 
     def __init__(
@@ -109,24 +108,24 @@ class Perception:
             (pose.start, pose.stop) if goal and pose.stop > pose.start else None,
             potential.limit if potential is not None else 0.0,
         )
-        self._last: tuple[Observation, View] | None = None
+        self._last: tuple[Observation, ImageView] | None = None
         self._potential = potential
-        self._eyes = _shared(encoder, cameras, potential) if potential is not None else None
+        self._shared_features = _shared(encoder, cameras, potential) if potential is not None else None
         self._so_far: Callable[[Tensor], float] | None = None
 
-    def view(self, observation: Observation) -> View:
-        """What is needed to act; that of the last observation is remembered, so that who learns need not redo it.
+    def view(self, observation: Observation) -> ImageView:
+        """Return what is needed to act; the last one is remembered, and so computed once for acting and learning.
 
         Raises:
             SpecError: if an entry is missing or has another shape, dtype or order of axes than its spec.
         """
         if self._last is None or self._last[0] is not observation:
             images = self._encoder.view(self._frames(observation)) if self._encoder else None
-            self._last = observation, View(self._packer.pack(observation), images)
+            self._last = observation, ImageView(self._packer.pack(observation), images)
         return self._last[1]
 
     def first(self, observation: Observation) -> Percept:
-        """What is needed to learn, of the first observation of an episode.
+        """Return the percept of the first observation of an episode.
 
         Raises:
             SpecError: as `view`.
@@ -136,7 +135,7 @@ class Perception:
         return self(observation)
 
     def __call__(self, observation: Observation) -> Percept:
-        """What is needed to learn, of the next observation of the episode; each is to be asked about once.
+        """Return the percept of the next observation of the episode; call it once for each.
 
         Raises:
             SpecError: as `view`.
@@ -148,7 +147,7 @@ class Perception:
         return Percept(state, self._encoder.encode(self._frames(observation), view), potential)
 
     def of_rows(self, observations: Mapping[str, np.ndarray]) -> Iterator[Percept]:
-        """Percepts of the R observations of an episode, given as arrays of shape (R, ...)."""
+        """Return the percepts of the R observations of an episode, given as arrays of shape (R, ...)."""
         so_far = self._potential.begin() if self._potential is not None else None
         for t, state in enumerate(self._packer.pack_rows(observations)):
             row = {key: column[t] for key, column in observations.items() if key.startswith(IMAGE_PREFIX)}
@@ -159,13 +158,13 @@ class Perception:
             yield Percept(state, images, self._potential_of(row, so_far))
 
     def _potential_of(self, observation: Observation, so_far: Callable[[Tensor], float] | None) -> float:
-        """Phi of an observation that has just been viewed, where rewards are shaped."""
+        """Compute Phi of an observation that has just been viewed, where rewards are shaped."""
         if self._potential is None:
             return 0.0
         if so_far is None:
             raise StepOrderError("a potential is of an episode; start it with its first observation")
-        if self._eyes is not None:
-            return so_far(self._eyes())
+        if self._shared_features is not None:
+            return so_far(self._shared_features())
         key = IMAGE_PREFIX + self._potential.camera
         if key not in observation:
             raise SpecError(f"observation: missing {key}, by which rewards are shaped; there are {sorted(observation)}")
@@ -180,7 +179,7 @@ class Perception:
             if frame.shape != (size, size, 3) or frame.dtype != np.uint8:
                 raise SpecError(
                     f"observation[{key}]: {frame.dtype} of shape {frame.shape}, expected uint8 of shape "
-                    f"{(size, size, 3)}: height, width, RGB as encoder.image_size says"
+                    f"{(size, size, 3)}: height, width, RGB of encoder.image_size"
                 )
         return np.stack([observation[key] for key in self._keys])
 
@@ -193,11 +192,11 @@ class RawFrames:
         self.spec = ImageSpec("frames", shape, "uint8", maker="cameras", size=config.image_size, shift=config.shift)
 
     def view(self, frames: np.ndarray) -> np.ndarray:
-        """The frames."""
+        """Return the frames."""
         return frames
 
     def encode(self, frames: np.ndarray, view: np.ndarray) -> np.ndarray:
-        """The frames."""
+        """Return the frames."""
         del view  # the same
         return frames
 
@@ -268,7 +267,7 @@ class FrozenFeatures:
         return packed
 
     def _shifted(self, frames: np.ndarray) -> Iterator[np.ndarray]:
-        """All frames with their edges repeated, moved by up to `shift` pixels, each camera by itself."""
+        """Return all frames with their edges repeated, moved by up to `shift` pixels, each camera by itself."""
         rng, reach = np.random.default_rng(zlib.crc32(frames.data)), self._shift
         padded = pad_edges(frames, reach)
         for _ in range(self._crops - 1):
@@ -277,12 +276,12 @@ class FrozenFeatures:
 
 
 def make_perception(specs: DictSpec, config: TrainConfig, potential: Potential | None = None) -> Perception:
-    """What a run's configuration asks for.
+    """Make the perception of a run's configuration.
 
     Args:
-        specs: What observations look like.
+        specs: Format of the observations.
         config: The run's configuration.
-        potential: By which rewards are shaped; None where they are not, or nothing is learned.
+        potential: Shapes the rewards; None where they are not shaped, or nothing is learned.
 
     Raises:
         UnknownNameError: if a camera is configured that is not observed.
@@ -295,14 +294,14 @@ def make_perception(specs: DictSpec, config: TrainConfig, potential: Potential |
     for camera in encoder.cameras:
         if camera not in valid:
             raise UnknownNameError("camera", camera, valid)
-    eyes: FrameEncoder = RawFrames(encoder) if encoder.name in TRAINED else FrozenFeatures(encoder)
-    return Perception(specs, encoder.cameras, eyes, goal=config.sac.goal_weight > 0, potential=potential)
+    frame_encoder: FrameEncoder = RawFrames(encoder) if encoder.name in TRAINED else FrozenFeatures(encoder)
+    return Perception(specs, encoder.cameras, frame_encoder, goal=config.sac.goal_weight > 0, potential=potential)
 
 
 def _shared(
     encoder: FrameEncoder | None, cameras: tuple[str, ...], potential: Potential
 ) -> Callable[[], Tensor] | None:
-    """How to get the features that a potential needs from frames just viewed, where they are computed anyway."""
+    """Return a function for the features that a potential needs of frames just viewed, if they are computed anyway."""
     if not isinstance(encoder, FrozenFeatures) or potential.camera not in cameras:
         return None
     if (encoder.name, encoder.spec.size) != (potential.encoder, potential.size):
@@ -312,7 +311,7 @@ def _shared(
 
 
 def _fingerprint(network: nn.Module) -> str:
-    """Of a network's parameters."""
+    """Return a fingerprint of the parameters of a network."""
     digest = hashlib.sha256()
     for name, value in network.state_dict().items():
         digest.update(name.encode())

@@ -15,7 +15,7 @@ import dataclasses
 import math
 import struct
 from collections.abc import Iterable
-from typing import Any, BinaryIO, Generic, TypeVar, cast
+from typing import IO, Any, Generic, TypeVar, cast
 
 import msgpack
 import numpy as np
@@ -94,7 +94,7 @@ class MessageCodec(Generic[_M]):
             faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()[:3])
             raise LinkError(f"malformed message {envelope[1]}: {faults}") from error
 
-    def write(self, stream: BinaryIO, message: _M) -> None:
+    def write(self, stream: IO[bytes], message: _M) -> None:
         """Write a message to a byte stream, its size first, and flush.
 
         Raises:
@@ -105,7 +105,7 @@ class MessageCodec(Generic[_M]):
         stream.write(_SIZE.pack(len(content)) + content)
         stream.flush()
 
-    def read(self, stream: BinaryIO) -> _M | None:
+    def read(self, stream: IO[bytes]) -> _M | None:
         """Read the next message from a byte stream; None at its end.
 
         Raises:

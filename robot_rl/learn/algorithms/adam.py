@@ -1,6 +1,6 @@
 """Adam (Kingma 2015) as a function of tensors, so that a compiled update can hold the whole step.
 
-The arithmetic is torch's. Only the state is ours: `torch.optim.Adam` does things at each step that no compiler follows.
+The arithmetic is torch's. Only the state is ours: no compiler can follow the steps of `torch.optim.Adam`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 
 
 class Adam:
-    """Changes parameters, in place, so that losses become smaller.
+    """The optimizer: changes parameters in place so that losses become smaller.
 
     Args:
-        parameters: What it changes; nothing else receives a gradient.
+        parameters: The parameters that it changes; nothing else receives a gradient.
         learning_rate: Step size.
     """
 
@@ -30,7 +30,7 @@ class Adam:
         self._steps = [torch.zeros((), device=parameter.device) for parameter in self._parameters]
 
     def minimize(self, loss: Tensor, *, allow_unused: bool = False) -> None:
-        """One step down the gradient of `loss`.
+        """Make one step down the gradient of `loss`.
 
         Args:
             loss: A scalar.
@@ -67,12 +67,12 @@ class Adam:
             )
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the next step depends on, but for the parameters."""
+        """Return all that the next step depends on, but for the parameters."""
         return {"means": self._means, "squares": self._squares, "steps": self._steps}
 
     @torch.no_grad()
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continues from what `state_dict` gave.
+        """Continue from what `state_dict` returned.
 
         Raises:
             KeyError: if a part is missing.
@@ -85,7 +85,7 @@ class Adam:
 
 
 def state_of_torch(state: dict[str, Any]) -> dict[str, Any]:
-    """What `torch.optim.Adam` called its state, after at least one step, for `Adam.load_state_dict`."""
+    """Convert a state of `torch.optim.Adam`, after at least one step, for `Adam.load_state_dict`."""
     rows = [state["state"][i] for i in sorted(state["state"])]
     names = {"means": "exp_avg", "squares": "exp_avg_sq", "steps": "step"}
     return {mine: [row[theirs] for row in rows] for mine, theirs in names.items()}

@@ -1,4 +1,4 @@
-"""What a critic's outputs say about a return: the return itself, or a histogram over returns."""
+"""Two meanings of the outputs of a critic: the return itself, or a histogram over returns."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ SIGMA = 0.75
 
 
 class CriticOutputs(Protocol):
-    """How E critics' outputs are read and taught."""
+    """Reads and trains the outputs of E critics."""
 
     count: int
     """Outputs of a critic."""
 
     def value(self, outputs: Tensor) -> Tensor:
-        """Q, (E, B, count) -> (E, B)."""
+        """Return Q, (E, B, count) -> (E, B)."""
         ...
 
     def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
-        """Of outputs (E, B, count) against y (B,): a sum over the critics of means over the batch."""
+        """Return the loss of outputs (E, B, count) against y (B,): a sum over the critics of means over the batch."""
         ...
 
 
 class Scalar:
-    """One output, the return, taught by the squared error."""
+    """One output, the return, trained by the squared error."""
 
     count = 1
 
     def value(self, outputs: Tensor) -> Tensor:
-        """Q itself."""
+        """Return Q itself."""
         return outputs.squeeze(-1).float()
 
     def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
-        """sum_i mean_b (Q_i - y)^2."""
+        """Return sum_i mean_b (Q_i - y)^2."""
         return critic_loss(self.value(outputs), target)
 
 
 class HLGauss(nn.Module):
-    """Logits of a histogram over returns, taught by cross-entropy (HL-Gauss; Farebrother 2024, "Stop Regressing").
+    """Logits of a histogram over returns, trained by cross-entropy (HL-Gauss; Farebrother 2024, "Stop Regressing").
 
     Args:
         return_range: Smallest and largest return.
@@ -68,20 +68,20 @@ class HLGauss(nn.Module):
         self.centres: Tensor
 
     def value(self, outputs: Tensor) -> Tensor:
-        """Mean of the histogram, Q = sum_k softmax(l)_k z_k."""
+        """Return the mean of the histogram, Q = sum_k softmax(l)_k z_k."""
         # No matrix product: where those are in bfloat16, Q would be rounded to 8 bits.
         return (outputs.float().softmax(-1) * self.centres).sum(-1)
 
     def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
-        """- sum_i mean_b sum_k p_k(y) log softmax(l_i)_k."""
+        """Return - sum_i mean_b sum_k p_k(y) log softmax(l_i)_k."""
         return -(self.histogram(target) * outputs.float().log_softmax(-1)).sum(-1).mean(-1).sum()
 
     def histogram(self, target: Tensor) -> Tensor:
-        """What a Gaussian about y (B,) has in each bin, p_k = Phi(e_{k+1}) - Phi(e_k), of all; (B, count)."""
+        """Return the share of a Gaussian about y (B,) in each bin, p_k ~ Phi(e_{k+1}) - Phi(e_k); (B, count)."""
         below = torch.erf((self.edges - target.unsqueeze(-1)) / (math.sqrt(2) * self._sigma))
         return below.diff(dim=-1) / (below[:, -1:] - below[:, :1])
 
 
 def make_critic_outputs(config: SACConfig, return_range: tuple[float, float], device: torch.device) -> CriticOutputs:
-    """What the configuration asks for."""
+    """Make the outputs that `critic_loss` of the configuration names."""
     return HLGauss(return_range, device) if config.critic_loss == "hl_gauss" else Scalar()

@@ -9,7 +9,7 @@ from torch import Tensor
 def critic_target(
     reward: Tensor, discount: Tensor, next_values: Tensor, return_range: tuple[float, float] | None
 ) -> Tensor:
-    """Target y = R + gamma^m min_i Q'_i(s', a'), without entropy backup (Chen 2021, REDQ; Ball 2023, RLPD).
+    """Return the target y = R + gamma^m min_i Q'_i(s', a'), without entropy backup (Chen 2021, REDQ; Ball 2023, RLPD).
 
     Args:
         reward: R, the discounted n-step reward, shape (B,).
@@ -31,7 +31,7 @@ def gripper_target(
     next_target_values: Tensor,
     return_range: tuple[float, float] | None,
 ) -> Tensor:
-    """Target y = R + gamma^m min_i Q'_i(s', argmax_g mean_j Q_j(s', g)), double Q-learning (van Hasselt 2016).
+    """Return y = R + gamma^m min_i Q'_i(s', argmax_g mean_j Q_j(s', g)), double Q-learning (van Hasselt 2016).
 
     Args:
         reward: Shape (B,).
@@ -48,17 +48,17 @@ def gripper_target(
 
 
 def gripper_index(action: Tensor) -> Tensor:
-    """The gripper entry of actions (B, act), -1 close, 0 keep, 1 open, as an index 0, 1, 2 of shape (B,)."""
+    """Return the gripper entry of actions (B, act), -1 close, 0 keep, 1 open, as an index 0, 1, 2 of shape (B,)."""
     return action[:, -1].round().long() + 1
 
 
 def values_of(values: Tensor, choice: Tensor) -> Tensor:
-    """Picks the values (E, B) of the actions `choice` (B,) from (E, B, choices)."""
+    """Pick the values (E, B) of the actions `choice` (B,) from (E, B, choices)."""
     return values.gather(-1, choice.expand(len(values), -1).unsqueeze(-1)).squeeze(-1)
 
 
 def critic_loss(values: Tensor, target: Tensor) -> Tensor:
-    """sum_i mean_b (Q_i(s, a) - y)^2.
+    """Return sum_i mean_b (Q_i(s, a) - y)^2.
 
     The sum over members gives each the gradient that it would have alone.
 
@@ -70,18 +70,18 @@ def critic_loss(values: Tensor, target: Tensor) -> Tensor:
 
 
 def goal_loss(seen: Tensor, way: Tensor) -> Tensor:
-    """Mean squared error, in each element, of the way to the goal where it is known.
+    """Return the mean squared error, in each element, of the way to the goal where it is known.
 
     Args:
-        seen: What the head sees, shape (B, pose).
-        way: What it was; NaN where the episode did not succeed, shape (B, pose).
+        seen: The way as the head estimates it, shape (B, pose).
+        way: The true way; NaN where the episode did not succeed, shape (B, pose).
     """
     known = way.isfinite()
     return torch.where(known, seen - way, 0.0).square().sum() / known.sum().clamp_min(1)
 
 
 def actor_loss(values: Tensor, log_prob: Tensor, temperature: Tensor) -> Tensor:
-    """mean_b (alpha log pi(a|s) - mean_i Q_i(s, a)).
+    """Return mean_b (alpha log pi(a|s) - mean_i Q_i(s, a)).
 
     Args:
         values: Q of all critics at the policy's action, shape (E, B).
@@ -92,17 +92,17 @@ def actor_loss(values: Tensor, log_prob: Tensor, temperature: Tensor) -> Tensor:
 
 
 def temperature_loss(log_temperature: Tensor, entropy: Tensor, target_entropy: float) -> Tensor:
-    """Loss alpha (H - H_target), whose descent raises alpha while the entropy is too small (Haarnoja 2018, eq. 18)."""
+    """Return alpha (H - H_target); its descent raises alpha while the entropy is too small (Haarnoja 2018, eq. 18)."""
     return log_temperature.exp() * (entropy - target_entropy)
 
 
 def mean_of(values: list[Tensor]) -> Tensor:
-    """Mean of scalars, as a detached scalar on their device."""
+    """Return the mean of scalars, as a detached scalar on their device."""
     return torch.stack([value.detach() for value in values]).mean()
 
 
 def expectile_loss(advantage: Tensor, expectile: float) -> Tensor:
-    """mean_b |tau - 1(u < 0)| u^2 with u = Q - V, the loss of V (Kostrikov 2021, eq. 5).
+    """Return mean_b |tau - 1(u < 0)| u^2 with u = Q - V, the loss of V (Kostrikov 2021, eq. 5).
 
     Args:
         advantage: u, shape (B,).
@@ -113,7 +113,7 @@ def expectile_loss(advantage: Tensor, expectile: float) -> Tensor:
 
 
 def imitation_weight(advantage: Tensor, inverse_temperature: float, limit: float) -> Tensor:
-    """min(exp(beta A / sigma_A), limit), the weight of an action in the policy's loss (Kostrikov 2021, eq. 7).
+    """Return min(exp(beta A / sigma_A), limit), the weight of an action in the policy's loss (Kostrikov 2021, eq. 7).
 
     The advantage is divided by its standard deviation in the batch, which the paper does not do: so one beta serves
     sparse and learned rewards of any scale.

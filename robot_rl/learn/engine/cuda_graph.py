@@ -1,6 +1,6 @@
-"""A whole high-UTD update recorded as one CUDA graph: what is left of a small network's update on a GPU is launching.
+"""A whole high-UTD update recorded as one CUDA graph: on a GPU, launching is most of the time of a small network.
 
-It knows tensors that a function reads and fills; it does not know what the function computes.
+It works on the tensors that a function reads and fills, whatever the function computes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Update = Callable[[Batch], dict[str, Tensor]]
 class CapturedUpdate:
     """Calls `update` in the plain way a few times, then records it, and from then on replays the recording.
 
-    The recording works on the memory of what it was recorded with. So whoever puts other tensors in the place of
-    parameters or optimizer state, as loading a checkpoint does, makes a new one of these.
+    The recording works on the memory of what it was recorded with. When other tensors take the
+    place of parameters or optimizer state, e.g. from a checkpoint, make a new `CapturedUpdate`.
 
     Args:
         update: Changes its tensors in place, makes no decision that depends on their values, and draws random numbers
@@ -39,7 +39,7 @@ class CapturedUpdate:
         self._outputs: dict[str, Tensor]
 
     def __call__(self, batch: Batch) -> dict[str, Tensor]:
-        """As `update`, on a batch of the same shapes each time."""
+        """Run `update` on a batch, of the same shapes each time."""
         self._calls += 1
         if self._calls <= WARM_UPS:
             return self._beside(batch)
@@ -51,7 +51,7 @@ class CapturedUpdate:
         return {name: value.clone() for name, value in self._outputs.items()}  # the next replay writes over them
 
     def _beside(self, batch: Batch) -> dict[str, Tensor]:
-        """A plain call on the stream on which recording happens."""
+        """Call `update` in the plain way on the stream that records."""
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
             logs = self._update(batch)
@@ -59,7 +59,7 @@ class CapturedUpdate:
         return logs
 
     def _record(self, batch: Batch) -> torch.cuda.CUDAGraph:
-        """Records a call; nothing is computed."""
+        """Record a call; nothing is computed."""
         self._inputs = Batch._make(None if column is None else column.clone() for column in batch)
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self._generator)

@@ -1,9 +1,4 @@
-"""How a process that learns keeps its memory: what one update frees, the next one takes, in few and large pages.
-
-In which floating-point format products are computed.
-
-Whether what a configuration computes on is there.
-"""
+"""The hardware of the learner: its device, the floating-point format of products, and the memory of the process."""
 
 from __future__ import annotations
 
@@ -20,7 +15,7 @@ Precision = Literal["auto", "float32", "bfloat16"]
 
 
 def computed_in(wanted: Precision, device: str = "cpu") -> torch.dtype:
-    """The format; `auto` takes bfloat16 where the hardware has it, as elsewhere it is the slower one."""
+    """Return the format; `auto` takes bfloat16 where the hardware has it, as elsewhere it is the slower one."""
     if wanted == "auto":
         wanted = "bfloat16" if _is_native(device) else "float32"
     return torch.bfloat16 if wanted == "bfloat16" else torch.float32
@@ -34,7 +29,7 @@ def _is_native(device: str) -> bool:
 
 
 def check_device(device: str) -> None:
-    """Refuses `cuda` where there is none.
+    """Refuse `cuda` where there is none.
 
     Raises:
         ConfigError: with the cure.
@@ -54,10 +49,10 @@ _LARGE_PAGES = 1 << 28
 
 @functools.cache
 def keep_freed_memory() -> bool:
-    """Has the C library keep up to 1 GiB of what is freed, instead of giving it back; whether it can be told so.
+    """Make the C library keep up to 1 GiB of freed memory; return whether it has such a setting.
 
-    It concerns the whole process. As it comes, glibc returns tensors of an update to the system with every call, and
-    takes them again a millisecond later, page by page: a twentieth of the time of an update from pixels. What is
+    It affects the whole process. By default glibc returns tensors of an update to the system with every call, and
+    fetches them again a millisecond later, page by page: a twentieth of the time of an update from pixels. What is
     allocated from now on comes, where Linux has them, in pages of 2 MiB: an update's tensors lie on more pages of
     4 KiB than the core remembers the places of, and looking those up is a fifteenth of its time.
     """
@@ -74,7 +69,7 @@ def keep_freed_memory() -> bool:
 
 
 def _prepare_large_pages(libc: ctypes.CDLL) -> None:
-    """Advises the system of a block that glibc then keeps, untouched, for what is allocated next."""
+    """Advise the system of a block that glibc then keeps, untouched, for the next allocations."""
     libc.malloc.argtypes, libc.malloc.restype = [ctypes.c_size_t], ctypes.c_void_p
     libc.free.argtypes, libc.free.restype = [ctypes.c_void_p], None
     libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
@@ -82,5 +77,5 @@ def _prepare_large_pages(libc: ctypes.CDLL) -> None:
     if block:
         start = -(-block // mmap.PAGESIZE) * mmap.PAGESIZE
         size = (block + _LARGE_PAGES - start) // mmap.PAGESIZE * mmap.PAGESIZE
-        libc.madvise(start, size, mmap.MADV_HUGEPAGE)  # a kernel without them says so, and nothing is lost
+        libc.madvise(start, size, mmap.MADV_HUGEPAGE)  # a kernel without them refuses, and nothing is lost
         libc.free(block)

@@ -36,7 +36,7 @@ class EfficientNetLite0(nn.Module):
         self.blocks = nn.ModuleList(_Block(weights, f"_blocks.{i}.", stride) for i, stride in enumerate(STRIDES))
 
     def forward(self, images: Tensor) -> Tensor:
-        """The last feature map."""
+        """Compute the last feature map."""
         x = self.stem((images - MEAN) / DEVIATION)
         for block in self.blocks:
             x = block(x)

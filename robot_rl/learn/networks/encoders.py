@@ -1,6 +1,6 @@
 """Frozen image encoders behind one interface: pixels in, a feature map out, computed once for each frame.
 
-They know images; they do not know cameras, replay or learning. An encoder that is trained is part of a head instead
+They work on images, without cameras, replay or learning. An encoder that is trained is part of a head instead
 (`robot_rl/learn/networks/heads.py`).
 """
 
@@ -27,10 +27,10 @@ _VALID = "valid: bundled, random, timm:<model>, hf:<model>, and, trained with th
 
 
 def make_encoder(name: str) -> nn.Module:
-    """The frozen encoder of this name: (B, 3, height, width), pixels 0 to 255, to (B, channels, rows, columns).
+    """Make a frozen encoder: (B, 3, height, width), pixels 0 to 255, to (B, channels, rows, columns).
 
     Raises:
-        ConfigError: if there is no such encoder, or its package or weights are missing; it says how to get them.
+        ConfigError: if there is no such encoder, or its package or weights are missing; with how to get them.
     """
     kind, _, model = name.partition(":")
     makers: dict[str, Callable[[], nn.Module]] = {"bundled": _bundled, "random": _random}
@@ -59,7 +59,7 @@ def _bundled() -> nn.Module:
 
 
 def _random() -> nn.Module:
-    """The same network with random weights of the published ones' spread: what ImageNet brings, by comparison."""
+    """Make the same network with random weights of the spread of the published ones, to compare with ImageNet."""
     encoder = _bundled()
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
@@ -79,7 +79,7 @@ def _timm(model: str) -> nn.Module:
         raise ConfigError(f"encoder timm:{model}: timm is missing ({error}); run: pip install timm") from error
     try:
         network = timm.create_model(model, pretrained=True, features_only=True)
-    except RuntimeError as error:  # timm's own words for a name that it does not know
+    except RuntimeError as error:  # of timm, for a name that it lacks
         raise ConfigError(f"encoder timm:{model}: {error}") from error
     except OSError as error:
         raise ConfigError(
@@ -136,7 +136,7 @@ class _Adapter(nn.Module):
         self._options = {"interpolate_pos_encoding": True} if "interpolate_pos_encoding" in sizes else {}
 
     def forward(self, images: Tensor) -> Tensor:
-        """The last feature map."""
+        """Compute the last feature map."""
         return self._pick(self.network((images - self.mean) / self.deviation, **self._options))
 
 

@@ -1,6 +1,6 @@
-"""What stands between a percept and the networks: makes one vector of state and images. Trained by the critics' loss.
+"""Heads make one vector of state and images, the input of actor and critics. The loss of the critics trains them.
 
-It knows tensors. For a policy that does not see it is nothing at all.
+The head of a policy without images returns the state unchanged.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from robot_rl.errors import SpecError
 from robot_rl.learn.networks.image_networks import ImageNetwork, make_image_network
 
 STATE_WIDTH = 64
-"""What the head makes of the state, beside the state itself."""
+"""Width of the embedding of the state, beside the state itself."""
 LEAST_DEVIATION = 1e-3
 GOAL_GAIN = 4.0
-"""The way to the goal is shown to the networks in units this much finer than those of the pose."""
+"""The way to the goal is given to the networks in units this much finer than those of the pose."""
 
 
 class StateHead(nn.Module):
@@ -39,11 +39,11 @@ class StateHead(nn.Module):
         return state
 
     def with_action(self, latent: Tensor, action: Tensor) -> Tensor:
-        """What critics are fed: (B, size) and (B, act) -> (B, size + act)."""
+        """Join latent (B, size) and action (B, act) to the input of critics, (B, size + act)."""
         return torch.cat([latent, action], -1)
 
     def check(self, leading: tuple[int, ...], state: Tensor, images: Tensor | None) -> None:
-        """Refuses what it could not take, with these leading dimensions.
+        """Refuse state and images of wrong shapes, with these leading dimensions.
 
         Raises:
             SpecError: naming both shapes.
@@ -53,21 +53,21 @@ class StateHead(nn.Module):
             raise SpecError("images were given to a policy that learns from state alone")
 
     def to_goal(self, latent: Tensor) -> Tensor:
-        """Nothing, shape (B, 0)."""
+        """Return an empty tensor of shape (B, 0): without images no way is estimated."""
         return latent[:, :0]
 
     def standardise(self, images: Tensor) -> None:
-        """Nothing to do."""
+        """Do nothing: the state is scaled already."""
 
 
 class ImageHead(nn.Module):
     """For each camera a feature map, a spatial embedding (SERL, Luo 2024) and a bottleneck; beside them the state.
 
-    If percepts tell where the pose is, it also learns to see the way to the goal, from episodes that have reached it.
+    If the percepts have a pose, it also learns to estimate the way to the goal, from successful episodes.
 
     Args:
         state_size: Length of the stacked state.
-        percepts: What is kept of an observation; it has images.
+        percepts: Format of the percepts; they have images.
         config: Sizes, and the encoder where it is trained.
         generator: Source of the initial parameters; its device is the head's.
     """
@@ -111,7 +111,7 @@ class ImageHead(nn.Module):
     def forward(self, state: Tensor, images: Tensor | None) -> Tensor:
         """State (B, state) and images (B, *view_shape) -> (B, size)."""
         if images is None:
-            raise SpecError(f"no images for a policy that sees; expected shape {self._view_shape}")
+            raise SpecError(f"no images for a policy with images; expected shape {self._view_shape}")
         maps = self._maps(images).flatten(2).transpose(0, 1)  # (cameras, B, channels * cells)
         # For each camera: embedding e_cf = sum_k map_ck kernel_ckf, bottleneck sum_cf e_cf weight_cfo. The two are
         # multiplied out first: one product of large matrices is faster than many of small ones.
@@ -126,37 +126,37 @@ class ImageHead(nn.Module):
         return latent * self.gains
 
     def with_action(self, latent: Tensor, action: Tensor) -> Tensor:
-        """What critics are fed: (B, size) and (B, act) -> (B, size + act)."""
+        """Join latent (B, size) and action (B, act) to the input of critics, (B, size + act)."""
         return torch.cat([latent, self._gain(action.shape[-1]) * action], -1)
 
     def _gain(self, width: int) -> float:
-        """By this each part of the networks' input is scaled, so that each has the same say in what follows.
+        """Return the scale of a part of the networks' input, by which all parts have the same weight.
 
-        Otherwise a few hundred features of images would drown the action, and critics hardly tell one from another.
+        Otherwise a few hundred features of images would outweigh the action, and critics hardly distinguish actions.
         """
         return math.sqrt(self.size / (self._parts * width))
 
     def to_goal(self, latent: Tensor) -> Tensor:
-        """The way to the goal that a latent (B, size) shows, in the units of the pose, shape (B, pose)."""
+        """Return the way to the goal that a latent (B, size) holds, in the units of the pose, shape (B, pose)."""
         width = 0 if self.goal is None else self.goal.shape[1]
         return latent[:, self.size - width :] / (GOAL_GAIN * self._gain(width)) if width else latent[:, :0]
 
     def check(self, leading: tuple[int, ...], state: Tensor, images: Tensor | None) -> None:
-        """Refuses what it could not take, with these leading dimensions.
+        """Refuse state and images of wrong shapes, with these leading dimensions.
 
         Raises:
             SpecError: naming both shapes.
         """
         _check_shape("state", state, (*leading, self._state_size))
         if images is None:
-            raise SpecError(f"no images for a policy that sees; expected shape {(*leading, *self._view_shape)}")
+            raise SpecError(f"no images for a policy with images; expected shape {(*leading, *self._view_shape)}")
         _check_shape("images", images, (*leading, *self._view_shape))
 
     @torch.no_grad()
     def standardise(self, images: Tensor) -> None:
-        """Sets shift and scale of frozen features by those of examples (M, *view_shape).
+        """Set shift and scale of frozen features by those of examples (M, *view_shape).
 
-        What does not change from frame to frame, most of a fixed camera's picture, would otherwise outweigh what does.
+        Without it the constant part of a fixed camera's picture would outweigh what changes from frame to frame.
         """
         if self.encoder is None:
             examples = images.float()
@@ -166,7 +166,7 @@ class ImageHead(nn.Module):
             self.shift.copy_(-mean * self.scale)
 
     def _maps(self, images: Tensor) -> Tensor:
-        """Feature maps (B, cameras, channels, rows, columns)."""
+        """Return feature maps (B, cameras, channels, rows, columns)."""
         if self.encoder is None:
             return torch.addcmul(self.shift, images, self.scale)
         maps: Tensor = self.encoder(images.flatten(0, 1).permute(0, 3, 1, 2))  # the same encoder for all cameras

@@ -22,7 +22,7 @@ class ImageNetwork(nn.Module):
     """Images (B, 3, height, width), pixels 0 to 255, to a feature map (B, channels, rows, columns)."""
 
     def map_shape(self, image_size: int) -> tuple[int, int, int]:
-        """Channels, rows and columns for square images of this size."""
+        """Return channels, rows and columns for square images of this size."""
         with torch.no_grad():
             device = next(self.parameters()).device
             return tuple(self(torch.zeros(1, 3, image_size, image_size, device=device)).shape[1:])
@@ -40,7 +40,7 @@ class Conv(ImageNetwork):
         )
 
     def forward(self, images: Tensor) -> Tensor:
-        """The feature map."""
+        """Compute the feature map."""
         x = images / 255.0 - 0.5
         for weight, bias in zip(self.weights, self.biases, strict=True):
             x = relu(conv2d(x, weight, bias, stride=2, padding=1))
@@ -59,7 +59,7 @@ class ResNet10(ImageNetwork):
         self.blocks = nn.ModuleList(_BasicBlock(a, b, 1 if a == b else 2, generator) for a, b in widths)
 
     def forward(self, images: Tensor) -> Tensor:
-        """The feature map."""
+        """Compute the feature map."""
         x = conv2d(images / 127.5 - 1.0, self.stem, stride=2, padding=3)
         x = max_pool2d(relu(self.stem_norm(x)), 3, stride=2, padding=1)
         for block in self.blocks:
@@ -96,7 +96,7 @@ class _Norm(nn.Module):
 
 
 def make_image_network(name: str, generator: torch.Generator) -> ImageNetwork:
-    """`conv` or `resnet10`, on the generator's device.
+    """Make `conv` or `resnet10`, on the generator's device.
 
     Raises:
         ConfigError: for any other name.
@@ -108,6 +108,6 @@ def make_image_network(name: str, generator: torch.Generator) -> ImageNetwork:
 
 
 def _kernel(shape: tuple[int, ...], generator: torch.Generator) -> nn.Parameter:
-    """He (2015): keeps the signal's size under ReLU."""
+    """Draw weights that keep the size of the signal under ReLU (He 2015)."""
     deviation = math.sqrt(2.0 / math.prod(shape[1:]))
     return nn.Parameter(torch.empty(shape, device=generator.device).normal_(0.0, deviation, generator=generator))

@@ -48,7 +48,7 @@ class StackedLinear(nn.Module):
         return torch.baddbmm(bias, x, weight)
 
     def maps(self) -> list[_Map]:
-        """The E maps, each (B, inputs) -> (B, outputs)."""
+        """Return the E maps, each (B, inputs) -> (B, outputs)."""
         pairs = zip(_members_of(self.weight), _members_of(self.bias.squeeze(1)), strict=True)
         return [partial(_affine, weight, bias) for weight, bias in pairs]
 
@@ -67,7 +67,7 @@ class StackedLayerNorm(nn.Module):
         return torch.addcmul(shift, layer_norm(x, x.shape[-1:]), scale)
 
     def maps(self) -> list[_Map]:
-        """The E normalisations, each (B, width) -> (B, width)."""
+        """Return the E normalisations, each (B, width) -> (B, width)."""
         pairs = zip(_members_of(self.scale.squeeze(1)), _members_of(self.shift.squeeze(1)), strict=True)
         return [partial(layer_norm, normalized_shape=scale.shape, weight=scale, bias=shift) for scale, shift in pairs]
 
@@ -115,7 +115,7 @@ class StackedMLP(nn.Module):
         return torch.stack(outputs)
 
     def _turns(self) -> _Turns:
-        """Of each member, its layers: a linear map, and a normalisation but for the last."""
+        """Return the layers of each member: a linear map, and a normalisation but for the last."""
         hidden = [
             zip(cast("StackedLinear", linear).maps(), cast("StackedLayerNorm", norm).maps(), strict=True)
             for linear, norm in zip(self.hidden, self.norms, strict=True)
@@ -123,7 +123,7 @@ class StackedMLP(nn.Module):
         return list(zip(*hidden, ((last,) for last in self.last.maps()), strict=True))
 
     def _kept_turns(self) -> _Turns:
-        """Without gradients they are views of the parameters, which see every step: made once for where those lie."""
+        """Return the turns without gradients: views of the parameters, which follow every step and are made once."""
         place = self.last.weight.data_ptr()
         if self._kept[0] != place:
             self._kept = place, self._turns()
@@ -134,7 +134,7 @@ class Policy(nn.Module):
     """A tanh-squashed Gaussian for the continuous actions and, for tasks with a gripper, critics of its 3 actions.
 
     Args:
-        head: Makes one vector of state and images.
+        head: Makes the input of the networks from state and images.
         action_size: Length of the action; with a gripper, its last entry is the gripper's.
         gripper: Whether there is a gripper action.
         hidden_sizes: Widths of the hidden layers.
@@ -179,7 +179,7 @@ class Policy(nn.Module):
         return squashed_sample(mean, log_std, self.draw_noise(latent))
 
     def draw_noise(self, rows: Tensor) -> Tensor:
-        """Standard normal noise for `squashed_sample`, (B, continuous), for B rows."""
+        """Draw standard normal noise for `squashed_sample`, (B, continuous), for B rows."""
         shape = (len(rows), self.continuous_size)
         return torch.randn(shape, generator=self.generator, device=self.generator.device)
 
@@ -199,14 +199,14 @@ class Policy(nn.Module):
         return torch.cat([action, (choice - 1).unsqueeze(-1).to(action.dtype)], -1)
 
     def policy_state(self) -> dict[str, Tensor]:
-        """Copies of all parameters on the CPU, to be sent to an actor."""
+        """Return copies of all parameters on the CPU, to be sent to an actor."""
         return {name: value.detach().to("cpu", copy=True) for name, value in self.state_dict().items()}
 
     def load_policy_state(self, state: dict[str, Tensor]) -> None:
-        """Takes over what `policy_state` gave.
+        """Load what `policy_state` returned.
 
         Raises:
-            CheckpointError: if names or shapes differ; then nothing is taken over.
+            CheckpointError: if names or shapes differ; then nothing is loaded.
         """
         mine = {name: tuple(value.shape) for name, value in self.state_dict().items()}
         given = {name: tuple(value.shape) for name, value in state.items()}
@@ -222,7 +222,7 @@ class Policy(nn.Module):
 def make_policy(
     task: EnvironmentSpec, percepts: PerceptSpec, config: TrainConfig, generator: torch.Generator
 ) -> Policy:
-    """The policy that a run's configuration asks for, on the generator's device.
+    """Make the policy of a run's configuration, on the device of the generator.
 
     Raises:
         ConfigError: if the settings contradict each other.
@@ -242,7 +242,7 @@ def make_policy(
 
 
 def squashed_sample(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """Action and log-probability of a tanh-squashed Gaussian (Haarnoja 2018, appendix C).
+    """Return action and log-probability of a tanh-squashed Gaussian (Haarnoja 2018, appendix C).
 
     Args:
         mean: Of the Gaussian, shape (..., n).
@@ -261,7 +261,7 @@ def squashed_sample(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tenso
 
 
 def _on_cpu(x: Tensor) -> bool:
-    """And not being compiled, which does better by itself."""
+    """Return whether members take turns: on a CPU, but not when compiled, which is faster by itself."""
     return not (x.is_cuda or torch.compiler.is_compiling())
 
 
@@ -272,7 +272,7 @@ def _affine(weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
 
 
 def _members_of(stacked: Tensor) -> tuple[Tensor, ...]:
-    """Each member's part; of a single one such that its gradient need not be copied."""
+    """Return the part of each member; that of a single one without a copy of its gradient."""
     stacked = stacked if torch.is_grad_enabled() else stacked.detach()
     return stacked.unbind() if len(stacked) > 1 else (stacked.squeeze(0),)
 

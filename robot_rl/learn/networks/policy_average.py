@@ -1,7 +1,4 @@
-"""The policy that is deployed: a running mean of the one that learns, which evens out what the last few updates did.
-
-It knows a policy's parameters; it does not know who changes them, or what for.
-"""
+"""The policy that is deployed: a running mean of the one that learns, which evens out the last few updates."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from robot_rl.learn.networks.networks import Policy
 
 
 def newest_weight(share: float, count: int) -> float:
-    """Of the newest parameters in a mean over the newest `share` of `count` of them; 1 if the share is 0."""
+    """Return the weight of the newest parameters in a mean over the newest `share` of `count`; 1 if the share is 0."""
     return 1.0 / max(1.0, share * count)
 
 
@@ -27,7 +24,7 @@ class PolicyAverage:
 
     Args:
         policy: The policy that learns.
-        share: Of all calls of `follow`, the share that the mean looks back on, 0 to 1; 0 is no mean, but the newest.
+        share: The newest share of all calls of `follow` that the mean covers, 0 to 1; 0 takes the newest policy.
     """
 
     def __init__(self, policy: Policy, share: float) -> None:
@@ -37,7 +34,7 @@ class PolicyAverage:
 
     @torch.no_grad()
     def follow(self) -> None:
-        """Takes the policy's present parameters into the mean."""
+        """Include the present parameters of the policy in the mean."""
         self._followed += 1
         weight = newest_weight(self._share, self._followed)
         torch._foreach_lerp_(list(self.policy.parameters()), list(self._newest.parameters()), weight)
@@ -46,16 +43,16 @@ class PolicyAverage:
 
     @torch.no_grad()
     def restart(self) -> None:
-        """Forgets what was; the mean is the policy as it is now."""
+        """Set the mean to the policy as it is now."""
         self._followed = 0
         self.policy.load_state_dict(self._newest.state_dict())
 
     def state_dict(self) -> dict[str, Any]:
-        """A copy, on the CPU, of everything that the next mean depends on."""
+        """Return a copy, on the CPU, of all that the next mean depends on."""
         return {"policy": self.policy.policy_state(), "followed": self._followed}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from what `state_dict` gave.
+        """Continue from what `state_dict` returned.
 
         Raises:
             CheckpointError: if it is another policy's.

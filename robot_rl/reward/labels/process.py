@@ -1,4 +1,4 @@
-"""The labeller's process: `python -m robot_rl.reward.labels.process`; its lines are in `process_messages`.
+"""The labeller's process: `python -m robot_rl.reward.labels.process`; its messages are in `process_messages`.
 
 It labels the episodes that a training records, each as soon as it is there. Labels are stored before they are sent, so
 that killing it loses none. When its standard input ends, and so when the training is gone, it starts no further query
@@ -7,29 +7,32 @@ and ends.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TextIO
+from typing import IO
 
 from robot_rl.data.store.summary import EpisodeSummary
-from robot_rl.errors import BudgetSpentError, ConfigError, RobotRLError
+from robot_rl.errors import BudgetSpentError, ConfigError, LinkError, RobotRLError
 from robot_rl.reward.answer import Answer
 from robot_rl.reward.budget import Budget
 from robot_rl.reward.label_store import LabelStore
 from robot_rl.reward.labels.annotate_new import Watch, query_identity
 from robot_rl.reward.labels.onset import Onset
 from robot_rl.reward.labels.process_messages import (
-    MESSAGES,
-    ORDERS,
+    TO_LABELLER,
+    TO_TRAINING,
     Labelled,
     LabellerEnded,
     LabellerMessage,
     LabellerReady,
+    LabellingOrder,
     Order,
     RoundDone,
+    StoreOpened,
 )
 from robot_rl.reward.vlm.make_backend import make_backend
 
@@ -39,10 +42,13 @@ PAUSE = 5.0
 
 def main() -> int:
     """Serve the training at the other end; return the exit code."""
-    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print is no message
     try:
-        _serve(ORDERS.validate_json(sys.stdin.readline()), sys.stdin, out)
+        first = TO_LABELLER.read(sys.stdin.buffer)
+        if not isinstance(first, LabellingOrder):
+            raise LinkError(f"the first message is {type(first).__name__}, expected LabellingOrder")
+        _serve(first.order(), sys.stdin.buffer, out)
     except BudgetSpentError as error:
         _send(out, LabellerEnded(str(error), failed=False))
     except RobotRLError as error:
@@ -53,7 +59,7 @@ def main() -> int:
     return 0
 
 
-def _serve(order: Order, orders: TextIO, out: TextIO) -> None:
+def _serve(order: Order, orders: IO[bytes], out: IO[bytes]) -> None:
     """Label until the input ends.
 
     Raises:
@@ -69,20 +75,22 @@ def _serve(order: Order, orders: TextIO, out: TextIO) -> None:
             "label, calibrate and judge with this one first"
         )
     _send(out, LabellerReady())
-    if not (store := orders.readline().rstrip("\n")):
+    opened = TO_LABELLER.read(orders)
+    if not isinstance(opened, StoreOpened):
         return
+    store = Path(opened.path)
     wake, gone = threading.Event(), threading.Event()
     threading.Thread(target=_listen, args=(orders, wake, gone, backend.close), name="listen", daemon=True).start()
 
-    with LabelStore(Path(store), create=True) as labels:
-        onset = Onset(Path(store), order, labels, backend, identity) if order.find_onset else None
+    with LabelStore(store, create=True) as labels:
+        onset = Onset(store, order, labels, backend, identity) if order.find_onset else None
 
         def send_label(row: EpisodeSummary, answer: Answer, lag: float | None, queried: bool) -> None:
             since, cost = onset.of(row, answer) if onset is not None else (0, 0.0)
             cost += answer.cost if queried else 0.0
             _send(out, Labelled(row.episode_id, str(answer.status), answer.values, lag, queried, cost, since))
 
-        watch = Watch(Path(store), config, order.task, labels, order.name, backend, on_label=send_label, wanted=_wanted)
+        watch = Watch(store, config, order.task, labels, order.name, backend, on_label=send_label, wanted=_wanted)
         while not gone.is_set():
             wake.clear()
             found = watch.round()
@@ -97,17 +105,19 @@ def _wanted(row: EpisodeSummary) -> bool:
     return not row.metadata.get("demonstration")
 
 
-def _listen(orders: TextIO, wake: threading.Event, gone: threading.Event, stop_queries: Callable[[], object]) -> None:
-    for _ in orders:
-        wake.set()
+def _listen(
+    orders: IO[bytes], wake: threading.Event, gone: threading.Event, stop_queries: Callable[[], object]
+) -> None:
+    with contextlib.suppress(LinkError):  # cut short: the training was killed
+        while TO_LABELLER.read(orders) is not None:
+            wake.set()
     gone.set()
     wake.set()
     stop_queries()
 
 
-def _send(out: TextIO, message: LabellerMessage) -> None:
-    out.write(MESSAGES.dump_json(message).decode() + "\n")
-    out.flush()
+def _send(out: IO[bytes], message: LabellerMessage) -> None:
+    TO_TRAINING.write(out, message)
 
 
 if __name__ == "__main__":

@@ -14,19 +14,22 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
-from pydantic import ValidationError
-
-from robot_rl.errors import ConfigError
+from robot_rl.errors import ConfigError, LinkError
 from robot_rl.reward.labels.process_messages import (
-    MESSAGES,
-    ORDERS,
+    TO_LABELLER,
+    TO_TRAINING,
+    EpisodeRecorded,
     Labelled,
     LabellerEnded,
+    LabellerMessage,
     LabellerReady,
+    LabellingOrder,
     Order,
     RoundDone,
+    StoreOpened,
+    TrainingMessage,
 )
 from robot_rl.system.child_process import ChildProcess
 from robot_rl.system.process import LABELLING
@@ -85,13 +88,13 @@ class LabellerLink:
         """Have the labeller label the episodes of this store, first those that are there."""
         with self._lock:
             self._store = store
-            self._post(f"{store}\n")
+            self._post(StoreOpened(str(store)))
 
     def on_recorded(self) -> None:
         """Report that an episode was recorded; a process that is just being started finds it without a report."""
         if self._lock.acquire(blocking=False):
             try:
-                self._post("\n")
+                self._post(EpisodeRecorded())
             finally:
                 self._lock.release()
 
@@ -109,12 +112,11 @@ class LabellerLink:
         if self._thread.is_alive():
             self._thread.join()
 
-    def _post(self, line: str) -> None:
-        """Write a line, with the lock held. A process that has just died gets none; the next one finds it all."""
+    def _post(self, message: TrainingMessage) -> None:
+        """Write a message, with the lock held. A process that has just died gets none; the next one finds it all."""
         if self._process is not None and not self._closing.is_set():
             with contextlib.suppress(OSError):
-                self._process.stdin.write(line.encode())
-                self._process.stdin.flush()
+                TO_LABELLER.write(self._process.stdin, message)
 
     def _keep_running(self) -> None:
         in_a_row = 0
@@ -149,15 +151,11 @@ class LabellerLink:
             except OSError as error:
                 return f"no process for it: {error.strerror}"
             self.starts += 1
-            self._post(ORDERS.dump_json(self._order).decode() + "\n")
+            self._post(LabellingOrder.of(self._order))
             if self._store is not None:
-                self._post(f"{self._store}\n")
+                self._post(StoreOpened(str(self._store)))
         last = ""
-        for line in process.stdout:
-            try:
-                message = MESSAGES.validate_json(line)
-            except ValidationError:  # cut short by its end
-                break
+        while (message := _next_message(process.stdout)) is not None:
             match message:
                 case LabellerReady():
                     self._ready.set()
@@ -171,6 +169,14 @@ class LabellerLink:
                     self._received += 1
         process.wait()
         return last or process.describe_end()
+
+
+def _next_message(stream: IO[bytes]) -> LabellerMessage | None:
+    """Read the next message; None when the process has ended, also in the middle of one."""
+    try:
+        return TO_TRAINING.read(stream)
+    except LinkError:
+        return None
 
 
 def wait_until(done: Callable[[], bool], *, poll: float = 0.01) -> None:

@@ -1,19 +1,27 @@
-"""The messages between a training and the process of its labeller: lines of JSON.
+"""The messages between a training and the process of its labeller, over its standard input and output.
 
-training -> labeller    Order, then the path of the store, then an empty line whenever an episode was recorded
+`robot_rl.system.message_codec` makes bytes of them.
+
+training -> labeller    LabellingOrder, then StoreOpened, then EpisodeRecorded whenever an episode was recorded
 labeller -> training    LabellerReady, then Labelled for each label, RoundDone after each round; at last LabellerEnded
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import Field, TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from robot_rl.config.labelling import LabelConfig
+from robot_rl.errors import LinkError
 from robot_rl.reward.validation.probability_calibration import Calibration
+from robot_rl.system.message_codec import MessageCodec
+
+PROTOCOL = 1
+"""Version of these messages; both sides must have the same."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +45,55 @@ class Order:
     find_onset: bool = False
 
 
+_ORDERS = TypeAdapter(Order)
+
+
+@dataclass(frozen=True)
+class LabellingOrder:
+    """An `Order` as plain values.
+
+    Attributes:
+        settings: Its fields.
+    """
+
+    settings: dict[str, Any]
+
+    @classmethod
+    def of(cls, order: Order) -> LabellingOrder:
+        """Return the message of an order."""
+        return cls(_ORDERS.dump_python(order, mode="json"))
+
+    def order(self) -> Order:
+        """Return the order of this message.
+
+        Raises:
+            LinkError: if it is none of this version.
+        """
+        try:
+            return _ORDERS.validate_json(json.dumps(self.settings))  # as JSON: a list is valid where a tuple is due
+        except ValidationError as error:
+            raise LinkError(f"the order of the training is not understood: {error}") from error
+
+
+@dataclass(frozen=True)
+class StoreOpened:
+    """The store whose episodes are to be labelled.
+
+    Attributes:
+        path: Of the store.
+    """
+
+    path: str
+
+
+@dataclass(frozen=True)
+class EpisodeRecorded:
+    """The store has a new episode."""
+
+
 @dataclass(frozen=True)
 class LabellerReady:
     """The model was reached, and is the one of the order."""
-
-    kind: Literal["ready"] = "ready"
 
 
 @dataclass(frozen=True)
@@ -65,7 +117,6 @@ class Labelled:
     queried: bool
     cost: float
     since: int = 0
-    kind: Literal["labelled"] = "labelled"
 
 
 @dataclass(frozen=True)
@@ -81,7 +132,6 @@ class RoundDone:
     left: tuple[str, ...]
     why: str
     seconds: float
-    kind: Literal["round done"] = "round done"
 
 
 @dataclass(frozen=True)
@@ -95,9 +145,9 @@ class LabellerEnded:
 
     why: str
     failed: bool
-    kind: Literal["ended"] = "ended"
 
 
-LabellerMessage = Annotated[LabellerReady | Labelled | RoundDone | LabellerEnded, Field(discriminator="kind")]
-MESSAGES: TypeAdapter[LabellerReady | Labelled | RoundDone | LabellerEnded] = TypeAdapter(LabellerMessage)
-ORDERS = TypeAdapter(Order)
+TrainingMessage = LabellingOrder | StoreOpened | EpisodeRecorded
+LabellerMessage = LabellerReady | Labelled | RoundDone | LabellerEnded
+TO_LABELLER: MessageCodec[TrainingMessage] = MessageCodec(PROTOCOL, TrainingMessage.__args__)
+TO_TRAINING: MessageCodec[LabellerMessage] = MessageCodec(PROTOCOL, LabellerMessage.__args__)

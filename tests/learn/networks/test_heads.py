@@ -67,7 +67,7 @@ def test_what_does_not_fit_is_refused():
     data = batch(FEATURES)
     with pytest.raises(SpecError, match=r"images: shape \(2, 8, 2, 4, 3, 3\), expected \(2, 8, 2, 5, 3, 3\)"):
         sac().update(data._replace(images=data.images[:, :, :, :4]))
-    with pytest.raises(SpecError, match=r"no images for a policy that sees; expected shape \(2, 8, 2, 5, 3, 3\)"):
+    with pytest.raises(SpecError, match=r"no images for a policy with images; expected shape \(2, 8, 2, 5, 3, 3\)"):
         sac().update(data._replace(next_images=None))
     with pytest.raises(SpecError, match="images were given to a policy that learns from state alone"):
         sac(None).update(data)
