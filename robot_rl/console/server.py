@@ -104,6 +104,21 @@ class Console:
         return f"{scheme}://{host}:{self._address.port}/{token}"
 
     @property
+    def port(self) -> int:
+        """TCP port; where 0 was given, the free one that was found."""
+        return self._address.port
+
+    @property
+    def serving(self) -> bool:
+        """Whether pages can be opened."""
+        return self._ready.is_set() and self._failure is None
+
+    @property
+    def page_count(self) -> int:
+        """Number of open pages."""
+        return len(self._pages)
+
+    @property
     def owner(self) -> str | None:
         """Who is in control; None if nobody is."""
         owner = self._lease.owner

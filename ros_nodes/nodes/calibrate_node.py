@@ -77,8 +77,9 @@ class CalibrateNode(RobotNode):
         if config.drive:
             self._consent.set()
         lockstep = bool(self.get_parameter("use_sim_time").value)
-        self._lockstep = LockstepClock(self, self._arrivals) if lockstep else None
-        self._clock = self._lockstep or self.wall
+        self.lockstep = LockstepClock(self, self._arrivals) if lockstep else None
+        """The clock of a simulated arm that waits for its readers; None on a real one."""
+        self._clock = self.lockstep or self.wall
         ahead = math.inf if lockstep else Freshness.max_ahead
         freshness = Freshness(config.max_age, max_skew=config.max_age, max_ahead=ahead)
         self._io = RosRobotIO(self, self._clock, self._arrivals, freshness=freshness, lockstep=lockstep)
@@ -89,10 +90,10 @@ class CalibrateNode(RobotNode):
         self.subscribe(topics.IMAGE, self._take_image, profile, camera=config.camera)
         self.subscribe(topics.STOPPED, self._take_stopped)
         self.create_service(SetBool, topics.DRIVE_SERVICE[0], self._on_drive)
-        if self._lockstep is not None:
-            self._lockstep.frames = False
-            self._lockstep.last_command = lambda: self._io.last_stamp
-            self._lockstep.measured += [self._io.parts.complete_at, self._frame_came]
+        if self.lockstep is not None:
+            self.lockstep.frames = False
+            self.lockstep.last_command = lambda: self._io.last_stamp
+            self.lockstep.measured += [self._io.parts.complete_at, self._frame_came]
 
     def facts(self) -> Mapping[str, object]:
         """How far it is."""
@@ -195,9 +196,9 @@ class CalibrateNode(RobotNode):
             reasons = [f"nobody publishes {name}" for name in (image, pose) if not node.count_publishers(name)]
             if not self._io.listeners():
                 reasons.append("nobody listens to commands; is safety_node running?")
-            if self._lockstep is not None and not self._lockstep.now():
+            if self.lockstep is not None and not self.lockstep.now():
                 reasons.append("nobody says what time it is; is sim_node running in lockstep?")
-            if self._lockstep is None and not self._frames:
+            if self.lockstep is None and not self._frames:
                 reasons.append(f"no frame has come on {image}")
             return reasons
 
@@ -215,14 +216,14 @@ class CalibrateNode(RobotNode):
     def _shown(self, since: int, until: int) -> bool:
         """Whether a frame was taken in this time [ns]. Where time waits for us, one is asked for."""
         frame = next((frame for frame in reversed(list(self._frames)) if since <= frame.stamp <= until), None)
-        if self._lockstep is not None:
-            self._lockstep.frames = frame is None
+        if self.lockstep is not None:
+            self.lockstep.frames = frame is None
         if frame is not None:
             self._shown_image = frame.image
         return frame is not None
 
     def _frame_came(self, stamp: int) -> bool:
-        asked = self._lockstep is not None and self._lockstep.frames
+        asked = self.lockstep is not None and self.lockstep.frames
         return not asked or any(frame.stamp >= stamp for frame in list(self._frames))
 
     def _take_image(self, message: Image) -> None:

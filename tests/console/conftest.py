@@ -7,4 +7,4 @@ def rig(tmp_path):
     with Rig(tmp_path) as made:
         yield made
         assert made.failure is None
-        assert made._thread.is_alive()
+        assert made.thread.is_alive()

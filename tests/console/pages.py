@@ -62,7 +62,7 @@ class Rig:
         env = RobotEnv(self.supervision.workcell(self.person), interventions=True)
         self._rollout = Rollout(env, None, None, (0,), [StoreRecorder(self.store), self.board])
         self._end = threading.Event()
-        self._thread = threading.Thread(target=self._control)
+        self.thread = threading.Thread(target=self._control)
         self.failure = None
 
     def _control(self):
@@ -79,7 +79,7 @@ class Rig:
 
     def __enter__(self):
         self.console.__enter__()
-        self._thread.start()
+        self.thread.start()
         return self
 
     def __exit__(self, *exception):
@@ -87,13 +87,13 @@ class Rig:
         self.supervision.cut("the test is over")
         for hold in self.supervision.holds:
             self.supervision.release(hold.name)
-        self._thread.join()
+        self.thread.join()
         self.console.__exit__()
         self.store.close()
 
     @property
     def port(self):
-        return self.console._address.port
+        return self.console.port
 
     @property
     def url(self):

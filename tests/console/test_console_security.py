@@ -150,10 +150,10 @@ def test_a_slow_reader_is_sent_away_and_nobody_waits_for_it(rig):
         await loop.sock_sendall(raw, request.encode() + frame)
         rig.board.remark("x" * 200_000)  # every state is large now
         async with asyncio.timeout(60):
-            while len(rig.console._pages) < 1:
+            while rig.console.page_count < 1:
                 await asyncio.sleep(0.01)
             before, start = len(rig.io.commands), time.monotonic()
-            while rig.console._pages:
+            while rig.console.page_count:
                 await asyncio.sleep(0.05)
         assert len(rig.io.commands) - before > 10 * (time.monotonic() - start), "control went on meanwhile"
         raw.close()

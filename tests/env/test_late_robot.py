@@ -38,20 +38,23 @@ class LateRobot:
 
 
 @pytest.fixture
-def env():
+def late():
+    """A robot that can be made late, and an environment in an episode with it."""
     cell = fake_workcell()
-    made = RobotEnv(replace(cell, io=LateRobot(cell.io), operator=None))
-    made.reset(seed=1)
-    return made
+    io = LateRobot(cell.io)
+    env = RobotEnv(replace(cell, io=io, operator=None))
+    env.reset(seed=1)
+    return io, env
 
 
 def stamps(env, steps):
     return [env.step(STILL)[4]["step"].stamp_obs for _ in range(steps)]
 
 
-def test_a_step_waits_for_a_measurement_that_is_newer_than_the_one_it_acted_on(env):
+def test_a_step_waits_for_a_measurement_that_is_newer_than_the_one_it_acted_on(late):
+    io, env = late
     first = stamps(env, 1)[0]
-    env._cell.io.delay(0.15)
+    io.delay(0.15)
     started = env.clock.now()
     _, _, _, _, info = env.step(STILL)
     assert info["step"].stamp_obs >= started + round(0.15 * NS_PER_S)
@@ -60,15 +63,17 @@ def test_a_step_waits_for_a_measurement_that_is_newer_than_the_one_it_acted_on(e
     assert len(set(later)) == len(later)
 
 
-def test_the_peak_of_the_force_is_that_of_all_reads(env):
-    env._cell.io.delay(0.12)
-    env._cell.io.forces = [7.0, 1.0]
+def test_the_peak_of_the_force_is_that_of_all_reads(late):
+    io, env = late
+    io.delay(0.12)
+    io.forces = [7.0, 1.0]
     assert env.step(STILL)[4]["step"].force_peak == 7.0
 
 
-def test_when_nothing_comes_the_state_is_stale_and_the_arm_held(env):
-    env._cell.io.delay(10.0)
-    stops = env._cell.io.stops
+def test_when_nothing_comes_the_state_is_stale_and_the_arm_held(late):
+    io, env = late
+    io.delay(10.0)
+    stops = io.stops
     with pytest.raises(StaleStateError):
         env.step(STILL)
-    assert env._cell.io.stops > stops
+    assert io.stops > stops

@@ -130,7 +130,7 @@ def test_a_robot_that_stopped_talking_holds_and_goes_on_when_it_is_back(robot):
     io.clock.sleep_until(io.clock.now() + 10**9)
     supervision.look()
     assert "state is" in supervision.holds[0].reason
-    io._frozen = None
+    io.thaw()
     supervision.look()
     assert supervision.holds == []
 
@@ -154,7 +154,7 @@ class Deceived:
 def judged():
     cell = replace(fake_workcell(), judges=(Deceived(),))
     supervision = Supervision(cell)
-    return supervision, environment(supervision)
+    return cell.io, supervision, environment(supervision)
 
 
 def third_step(env):
@@ -165,7 +165,7 @@ def third_step(env):
 
 
 def test_who_judges_is_asked_in_order_and_a_classifier_ends_episodes(judged):
-    _, env = judged
+    _, _, env = judged
     _, reward, terminated, _, info = third_step(env)
     assert (reward, terminated, info["step"].success, info["step"].recorded.reward_source) == (
         1.0,
@@ -178,7 +178,7 @@ def test_who_judges_is_asked_in_order_and_a_classifier_ends_episodes(judged):
 
 
 def test_a_success_that_only_a_classifier_saw_waits_for_the_person(judged):
-    supervision, env = judged
+    io, supervision, env = judged
     supervision.time_to_overrule, asked = 30.0, []
 
     def overrule():
@@ -189,18 +189,18 @@ def test_a_success_that_only_a_classifier_saw_waits_for_the_person(judged):
 
     person = threading.Thread(target=overrule)
     person.start()
-    stops = supervision.io._io.stops
+    stops = io.stops
     _, reward, terminated, _, info = third_step(env)
     person.join()
     assert (reward, terminated, info["step"].success, info["step"].failure) == (0.0, True, False, "operator")
     assert (info["step"].recorded.reward_source, info["step"].overruled) == ("operator", "classifier")
     assert asked == ["classifier: success. Failure within 30 s overrules it."]
     assert not supervision.question
-    assert supervision.io._io.stops > stops  # the arm holds meanwhile
+    assert io.stops > stops  # the arm holds meanwhile
 
 
 def test_whoever_says_nothing_agrees(judged):
-    supervision, env = judged
+    _, supervision, env = judged
     supervision.time_to_overrule = 0.05
     info = third_step(env)[-1]
     assert (info["step"].success, info["step"].recorded.reward_source, info["step"].overruled) == (
@@ -211,7 +211,7 @@ def test_whoever_says_nothing_agrees(judged):
 
 
 def test_a_success_that_no_classifier_saw_is_overruled_too(judged):
-    supervision, env = judged
+    _, supervision, env = judged
     env.reset(seed=0)
     supervision.mark(True)
     _, reward, terminated, _, info = env.step(FORWARD)

@@ -38,7 +38,7 @@ class Labeller:
         )
         self.steps = 0
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self.session.run, args=(self._stop.is_set,))
+        self.thread = threading.Thread(target=self.session.run, args=(self._stop.is_set,))
 
     def phase(self, name, text, requests):
         self.phases.append(name)
@@ -70,12 +70,12 @@ class Labeller:
         self.session.request(name)
 
     def __enter__(self):
-        self._thread.start()
+        self.thread.start()
         return self
 
     def __exit__(self, *error):
         self._stop.set()
-        self._thread.join(timeout=60)
+        self.thread.join(timeout=60)
         self.store.close()
 
 
@@ -89,8 +89,8 @@ def test_frames_show_success_from_one_press_to_the_next(tmp_path):
         person.press("failure", after=20)
         person.press("success", after=20)
         person.press("stop", after=10)
-        person._thread.join(timeout=60)  # there are enough frames now
-        assert not person._thread.is_alive()
+        person.thread.join(timeout=60)  # there are enough frames now
+        assert not person.thread.is_alive()
         (one,) = LabelledStore(tmp_path / "s").episodes(0)
         changes = np.flatnonzero(np.diff(one.shows.astype(int)))
         assert len(changes) == 3
@@ -108,8 +108,8 @@ def test_finish_ends_it_before_there_are_enough(tmp_path):
         person.press("start")
         person.until(lambda: person.phases[-1] == "recording")
         person.press("finish", after=5)
-        person._thread.join(timeout=60)
-        assert not person._thread.is_alive()
+        person.thread.join(timeout=60)
+        assert not person.thread.is_alive()
         assert len(person.store) == 1
 
 

@@ -46,7 +46,7 @@ class Desk:
         self.session = DemoSession(env, self.store, self.supervision, person, episodes=episodes, seed=0, reporter=self)
         self.failure = None
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
+        self.thread = threading.Thread(target=self._run)
 
     def _run(self):
         try:
@@ -89,13 +89,13 @@ class Desk:
         self.hand.push([0.0], [])
 
     def __enter__(self):
-        self._thread.start()
+        self.thread.start()
         return self
 
     def __exit__(self, *exception):
         self._stop.set()
         self.session.request("stop")
-        self._thread.join()
+        self.thread.join()
         self.store.close()
 
 
@@ -126,8 +126,8 @@ def test_success_failure_discard_redo_and_finish(desk):
     desk.rest()
     desk.until(lambda: desk.counts[-1] == 2)
     desk.session.request("finish")
-    desk._thread.join(timeout=20)
-    assert not desk._thread.is_alive()
+    desk.thread.join(timeout=20)
+    assert not desk.thread.is_alive()
     assert [(row.episode_id, row.success) for row in desk.store.summaries()] == [
         ("demonstration-0000", True),
         ("demonstration-0001", True),

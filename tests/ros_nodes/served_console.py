@@ -15,7 +15,7 @@ class Console:
         self._end = threading.Event()
         self._thread = graph.thread(lambda: self.node.serve(self._end))
         assert eventually(lambda: hasattr(self.node, "_person"))
-        assert eventually(lambda: self.node.console._ready.is_set())
+        assert eventually(lambda: self.node.console.serving)
 
     @property
     def url(self):

@@ -51,6 +51,10 @@ class FakeRobot:
         """Fault injection: no new measurement from now on."""
         self._frozen = self.clock.now()
 
+    def thaw(self):
+        """The end of that: measurements come again."""
+        self._frozen = None
+
     def place(self, position: np.ndarray, seed: int):
         with self._lock:
             self._position, self._target, self._updated = np.array(position, float), None, self.clock.now()

@@ -92,8 +92,8 @@ class ModelServer:
     def __init__(self, answer, *, models=(MODEL,), key=None, faults=()):
         self.answer, self.models, self.key = answer, list(models), key
         self.faults, self.requests = list(faults), []
-        self.most_at_a_time, self._open = 0, 0
-        self._lock = threading.Lock()
+        self.most_at_a_time, self.open_requests = 0, 0
+        self.lock = threading.Lock()
         self.hold = threading.Event()
         self.hold.set()
         owner = self
@@ -112,10 +112,10 @@ class ModelServer:
             def do_POST(self):
                 payload = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 request = Request(payload, dict(self.headers))
-                with owner._lock:
+                with owner.lock:
                     owner.requests.append(request)
-                    owner._open += 1
-                    owner.most_at_a_time = max(owner.most_at_a_time, owner._open)
+                    owner.open_requests += 1
+                    owner.most_at_a_time = max(owner.most_at_a_time, owner.open_requests)
                     fault = owner.faults.pop(0) if owner.faults else None
                 try:
                     owner.hold.wait(60)
@@ -129,8 +129,8 @@ class ModelServer:
                         return None
                     return self.say(fault.status, fault.body, fault.headers)
                 finally:
-                    with owner._lock:
-                        owner._open -= 1
+                    with owner.lock:
+                        owner.open_requests -= 1
 
             def say(self, status, body, headers=()):
                 content = body if isinstance(body, bytes) else json.dumps(body).encode()

@@ -160,19 +160,19 @@ def test_nothing_is_driven_without_consent_and_the_arm_holds_when_it_is_taken_ba
 
     helper = graph.thread(run)
     assert eventually(lambda: mirror.node.session.count == 1)
-    before = mirror.node._lockstep.now()
-    assert eventually(lambda: mirror.node._lockstep.now() > before + NS_PER_S)
+    before = mirror.node.lockstep.now()
+    assert eventually(lambda: mirror.node.lockstep.now() > before + NS_PER_S)
     assert not any(message.points for message in person.commands)
     assert person.consents(to=True) == "the arm is driven from now on"
     assert eventually(lambda: any(message.points for message in person.commands))
     assert person.consents(to=False) == "the arm is driven no more"
     assert eventually(lambda: not person.commands[-1].points), "no stop"
     count = len(person.commands)
-    before = mirror.node._lockstep.now()
-    assert eventually(lambda: mirror.node._lockstep.now() > before + NS_PER_S)
+    before = mirror.node.lockstep.now()
+    assert eventually(lambda: mirror.node.lockstep.now() > before + NS_PER_S)
     assert len(person.commands) == count
     monkeypatch.setattr("ros_nodes.bridge.lockstep_clock.PATIENCE", 0.3)
-    assert eventually(lambda: ended or mirror.node._lockstep.now() > before + 2 * NS_PER_S)
+    assert eventually(lambda: ended or mirror.node.lockstep.now() > before + 2 * NS_PER_S)
     graph.close()
     helper.join(40)
     assert ended, "the thread of the test still runs"
