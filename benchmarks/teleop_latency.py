@@ -26,7 +26,7 @@ import numpy as np
 from virtual_devices import VirtualHid, VirtualPad
 
 from robot_rl.console.access import Address
-from robot_rl.console.job_state import Board
+from robot_rl.console.job_state import JobState
 from robot_rl.console.server import Console
 from robot_rl.data.schema import Source
 from robot_rl.env.handover import HandoverLimits
@@ -183,7 +183,7 @@ def local_devices(trials: int) -> None:
 def console(trials: int) -> None:
     """The page of the console."""
     cell, supervision = fresh()
-    with Console(Address(":0"), supervision, Board("training", cell.task.spec), print, heartbeat=10.0) as server:
+    with Console(Address(":0"), supervision, JobState("training", cell.task.spec), print, heartbeat=10.0) as server:
         rig, page = Rig(cell, supervision, server.device), PageInAThread(server.url)
 
         def push(on: bool) -> None:
@@ -200,7 +200,7 @@ def silence(trials: int) -> None:
     times = []
     for _ in range(trials):
         cell, supervision = fresh()
-        with Console(Address(":0"), supervision, Board("training", cell.task.spec), print) as server:
+        with Console(Address(":0"), supervision, JobState("training", cell.task.spec), print) as server:
             rig, page = Rig(cell, supervision, server.device), PageInAThread(server.url)
             page.axes = [0.8, 0.0, 0.0, 0.0, 0.0, 0.0]
             time.sleep(0.5)

@@ -1,4 +1,4 @@
-"""Who may talk to the console: from which address, from which page, with which token, and how much."""
+"""Access to the console: its address, the origin of pages, their token, and a limit of their messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TOKEN_VARIABLE = "ROBOT_RL_CONSOLE_TOKEN"
 
 
 class Address:
-    """Where the console listens.
+    """The address on which the console listens.
 
     Args:
         text: `HOST`, `:PORT` or `HOST:PORT`; an IPv6 host in brackets.
@@ -48,11 +48,11 @@ class Address:
 
 
 class Access:
-    """Checks a page before it is let in.
+    """The checks before a page is served.
 
     Args:
         address: Where the console listens.
-        token: What a page has to know; None makes one up unless only this machine can reach the console.
+        token: The secret that pages need; None makes one unless only this machine can reach the console.
     """
 
     def __init__(self, address: Address, token: str | None = None) -> None:
@@ -60,11 +60,11 @@ class Access:
         self.token = token if token else None if address.loopback else secrets.token_urlsafe(24)
 
     def knows(self, token: str) -> bool:
-        """Whether that is the token."""
+        """Return whether that is the token."""
         return self.token is None or hmac.compare_digest(token.encode(), self.token.encode())
 
     def same_origin(self, origin: str | None, host: str) -> bool:
-        """Whether a request comes from our own page; one without an origin comes from no browser's page.
+        """Return whether a request comes from our own page; one without an origin comes from no browser's page.
 
         Args:
             origin: The header `Origin`.
@@ -79,7 +79,7 @@ class RateLimit:
     """A bucket of tokens.
 
     Args:
-        clock: Where time comes from.
+        clock: Source of time.
         rate: Messages per second in the long run.
         burst: Messages at once.
     """
@@ -89,7 +89,7 @@ class RateLimit:
         self._left, self._then = burst, clock.now()
 
     def allows(self) -> bool:
-        """Whether one more may pass."""
+        """Count a message; return whether it may pass."""
         now = self._clock.now()
         self._left = min(self._burst, self._left + self._rate * (now - self._then) / NS_PER_S)
         self._then = now

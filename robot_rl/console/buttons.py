@@ -1,6 +1,6 @@
-"""What the buttons of the page do. Called by the console's thread; takes effect in the control loop.
+"""The actions of the page's buttons. The console's thread calls them; they take effect in the control loop.
 
-Stopping is for everybody who was let in; leading, judging and going on are for who holds control.
+Every page may stop the robot. Only the page in control may move it, label episodes and resume.
 """
 
 from __future__ import annotations
@@ -12,48 +12,48 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl.console.control_lease import Lease
-from robot_rl.console.job_state import Board
+from robot_rl.console.job_state import JobState
 from robot_rl.env.supervision import E_STOP, PAUSE, Supervised
 from robot_rl.errors import UnknownNameError
 from robot_rl.system.atomic_file import to_json, writing
 from robot_rl.teleop.pushed import PushedDevice
 
 LOST = "operator"
-"""Name of the hold when who was in control is gone."""
+"""Name of the hold when the page in control is gone."""
 FOR_EVERYBODY = ("e-stop", "pause")
 
 
-class Desk:
-    """Executes what a page asks for.
+class PageActions:
+    """Executes the requests of pages.
 
     Args:
         supervision: Of the robot.
-        board: What is shown.
+        job: State of the job, which lists its requests.
         lease: Who holds control.
-        device: What the page's keys, pads and gamepad feed.
-        request: Asks something of the job, for the names that the board lists.
-        on_label: Told of an episode, and whether it was a success, that a person judged in hindsight.
-        log: File for the record of what people did and said, one JSON object a line.
+        device: Receives the page's keys, pads and gamepad.
+        request: Passes a request to the job.
+        on_label: Receives an episode's id and whether it was a success, when a person labels a recorded episode.
+        log: File for the record of actions and notes of operators, one JSON object a line.
     """
 
     def __init__(
         self,
         supervision: Supervised,
-        board: Board,
+        job: JobState,
         lease: Lease,
         device: PushedDevice,
         request: Callable[[str], None],
         on_label: Callable[[str, bool], None],
         log: Path | None = None,
     ) -> None:
-        self._supervision, self._board, self._lease, self._device = supervision, board, lease, device
+        self._supervision, self._job, self._lease, self._device = supervision, job, lease, device
         self._request, self._on_label, self.log = request, on_label, log
 
     def do(self, page: int, name: str, what: str) -> None:
-        """A button was pressed on a page.
+        """Execute a button of a page.
 
         Raises:
-            LeaseError: if it is one for who holds control, and the page does not.
+            LeaseError: if it is only for the page in control, and the page is not.
             UnknownNameError: if there is no such button now.
         """
         if what not in FOR_EVERYBODY:
@@ -68,7 +68,7 @@ class Desk:
             "failure": lambda: supervision.mark(False),
             "reset": lambda: supervision.cut("reset by the operator"),
         }
-        of_job = self._board.requests
+        of_job = self._job.requests
         if what in of_job:
             self._request(what)
         elif what in actions:
@@ -78,7 +78,7 @@ class Desk:
         self.write(name, "do", what=what)
 
     def lead(self, page: int, axes: list[float], buttons: list[bool]) -> None:
-        """The hands of who holds control.
+        """Pass on the input of the page in control.
 
         Raises:
             LeaseError: if the page does not hold it.
@@ -87,32 +87,32 @@ class Desk:
         self._device.push(axes, buttons)
 
     def lost(self, name: str, why: str) -> None:
-        """Who held control is gone: hold at once."""
+        """Hold the arm at once, because the page in control is gone."""
         self._supervision.hold(LOST, f"{name} {why}; take control and press Resume")
         self._device.detach()
-        self._board.remark(f"holding: {name} {why}")
+        self._job.remark(f"holding: {name} {why}")
         self.write(name, "lost", why=why)
 
     def left(self, name: str) -> None:
-        """Who held control gave it back on purpose; the policy goes on."""
+        """Detach the device, because control was given back; the policy goes on."""
         self._device.detach()
         self.write(name, "left")
 
     def labelled(self, name: str, episode_id: str, success: bool, overlay: str) -> None:
-        """An episode was judged in hindsight."""
-        self._board.labelled(episode_id, success, name)
+        """Pass on the label of a recorded episode."""
+        self._job.labelled(episode_id, success, name)
         self._on_label(episode_id, success)
         self.write(name, "label", label=overlay, of=episode_id, success=success)
 
     def write(self, name: str, kind: str, **facts: Any) -> None:
-        """Adds to the record of what people did and said.
+        """Add to the record of actions and notes.
 
         Raises:
             RunDirectoryError: if it cannot be written.
         """
         if self.log is None:
             return
-        episode = self._board.state()["episode"]
+        episode = self._job.state()["episode"]
         row = {
             "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds"),
             "who": name,
@@ -127,7 +127,7 @@ class Desk:
     def _emergency_stop(self, name: str) -> None:
         self._supervision.hold(E_STOP, f"emergency stop by {name}")
         self._supervision.hold(PAUSE, "paused after an emergency stop")  # so that releasing it moves nothing
-        self._board.remark(f"emergency stop by {name}")
+        self._job.remark(f"emergency stop by {name}")
 
     def _resume(self) -> None:
         for name in (PAUSE, LOST):
@@ -135,5 +135,5 @@ class Desk:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """The rows of such a record."""
+    """Read the rows of such a record."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

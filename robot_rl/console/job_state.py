@@ -1,4 +1,4 @@
-"""What the page shows, put together from what the job tells. Written by the control loop, read by the console's thread.
+"""The state of a job as pages show it. The control loop writes it, the console's thread reads it.
 
 Everything here is cheap: the control loop never waits for a page.
 """
@@ -21,8 +21,8 @@ EPISODE_FIELDS = ("success", "assisted", "intervention_rate", "cycle_time_s", "r
 UPDATE_FIELDS = ("q_mean", "critic_loss", "updates_per_s", "utd")
 
 
-class Board:
-    """The state of the job for people; an observer of its rollouts.
+class JobState:
+    """The state of a job; an observer of its rollouts.
 
     Args:
         job: `demo`, `training`, or `robot`, whose buttons are those that its phase names.
@@ -55,26 +55,26 @@ class Board:
         self.curves_version = 0
         """Changes whenever the curves do."""
 
-    # ------------------------------------------------------------ the job says
+    # --------------------------------------------------- written by the job
 
     def phase(self, name: str, text: str, requests: tuple[str, ...]) -> None:
-        """A new phase, what it means, and what may be asked for in it."""
+        """Set the phase, its description, and the requests that are valid in it."""
         with self._lock:
             self._phase = {"name": name, "text": text, "requests": requests}
 
     def kept(self, count: int, wanted: int) -> None:
-        """How many demonstrations there are."""
+        """Set the number of demonstrations."""
         with self._lock:
             self._kept = {"count": count, "wanted": wanted}
 
     def remark(self, text: str) -> None:
-        """Something worth telling, once."""
+        """Add a message for the operators."""
         with self._lock:
             self._counted += 1
             self._remarks.append({"number": self._counted, "time": time.time(), "text": text})
 
     def metric(self, kind: str, env_step: int, values: Mapping[str, Any]) -> None:
-        """A record of the metrics."""
+        """Add a record of the metrics."""
         with self._lock:
             self._health |= {"env_step": env_step}
             if kind == "update":
@@ -88,25 +88,25 @@ class Board:
                 del rows[:-CURVE_POINTS:2]
             self.curves_version += 1
 
-    # ------------------------------------------------------ the rollout says
+    # ----------------------------------------------- written by the rollout
 
     def on_start(self, episode_id: str, observation: Observation) -> None:
-        """An episode started."""
+        """Show that an episode started."""
         del observation
         self.follow(episode_id, 0, None)
 
     def on_step(self, step: Step, next_observation: Observation) -> None:
-        """A step was taken."""
+        """Show a step."""
         del next_observation
         self.follow(step.episode_id, step.index + 1, Source(step.source))
 
     def follow(self, episode_id: str | None, step: int, source: Source | None) -> None:
-        """Which episode runs, how many steps it has, and who led the newest of them; None if none runs."""
+        """Set the running episode, its number of steps, and the source of the newest; None if none runs."""
         with self._lock:
             self._episode = {"id": episode_id, "step": step, "source": None if source is None else source.name.lower()}
 
     def on_end(self, episode: Episode, result: EpisodeResult) -> None:
-        """An episode is over."""
+        """Add the row of an episode that is over."""
         self.ended(
             {
                 "id": episode.episode_id,
@@ -125,25 +125,25 @@ class Board:
         )
 
     def ended(self, row: dict[str, Any]) -> None:
-        """What is known of an episode that is over; see `recorded.py`."""
+        """Add a row of an episode that is over; see `recorded_episodes`."""
         with self._lock:
             self._ended.append(row)
             self._episode = self._episode | {"source": None}
 
-    # ---------------------------------------------------------- a person says
+    # ---------------------------------------------- written by the operator
 
     def labelled(self, episode_id: str, success: bool, who: str) -> None:
-        """What an episode was, in hindsight."""
+        """Add the label of a recorded episode to its row."""
         with self._lock:
-            said = {"success": success, "who": who}
+            label = {"success": success, "who": who}
             for place, row in enumerate(self._ended):
                 if row["id"] == episode_id:
-                    self._ended[place] = {**row, "label": said}
+                    self._ended[place] = {**row, "label": label}
 
-    # ------------------------------------------------------ the console reads
+    # ------------------------------------------------- read by the console
 
     def state(self) -> dict[str, Any]:
-        """Everything that changes often."""
+        """Return everything that changes often."""
         with self._lock:
             return {
                 "phase": self._phase,
@@ -157,16 +157,16 @@ class Board:
 
     @property
     def job(self) -> dict[str, Any]:
-        """What does not change."""
+        """The facts that do not change."""
         return self._job
 
     @property
     def requests(self) -> tuple[str, ...]:
-        """What may be asked of the job now."""
+        """Requests to the job that are valid now."""
         with self._lock:
             return tuple(self._phase["requests"])
 
     def curves(self) -> dict[str, Any]:
-        """Points of the curves."""
+        """Return the points of the curves."""
         with self._lock:
             return {kind: list(rows[-2 * CURVE_POINTS :]) for kind, rows in self._curves.items()}

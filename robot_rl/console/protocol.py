@@ -1,4 +1,4 @@
-"""What a page may say to the console. Everything else is refused, with a sentence that says what is valid."""
+"""The messages from a page to the console. Any other is refused, with an error that names what is valid."""
 
 from __future__ import annotations
 
@@ -16,80 +16,89 @@ Unit = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
 
 
 class BadMessageError(RobotRLError):
-    """A page sent something that is no message."""
+    """A page sent an invalid message."""
 
 
-class _Message(BaseModel):
+class _PageMessage(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Hello(_Message):
-    """The first message: who is there, and the token where one is needed."""
+class HelloMessage(_PageMessage):
+    """The first message: the operator's name, and the token where one is needed."""
 
     type: Literal["hello"]
     name: Annotated[str, Field(min_length=1, max_length=40)] = "operator"
     token: Annotated[str, Field(max_length=200)] = ""
 
 
-class Lease(_Message):
+class LeaseMessage(_PageMessage):
     """Take control, or give it back."""
 
     type: Literal["lease"]
     take: bool
 
 
-class Input(_Message):
-    """How keys, pads and gamepad are held now; also the heartbeat of who holds control."""
+class InputMessage(_PageMessage):
+    """The present state of keys, pads and gamepad; also the heartbeat of the page in control."""
 
     type: Literal["input"]
     axes: Annotated[list[Unit], Field(min_length=len(AXES), max_length=len(AXES))]
     buttons: Annotated[list[bool], Field(min_length=len(BUTTONS), max_length=len(BUTTONS))]
 
 
-class Do(_Message):
+class ButtonMessage(_PageMessage):
     """A button of the page."""
 
     type: Literal["do"]
     what: Annotated[str, Field(max_length=20)]
 
 
-class Note(_Message):
-    """Words for the record, or the reason of the last intervention."""
+class NoteMessage(_PageMessage):
+    """A note for the record, or the reason of the last intervention."""
 
     type: Literal["note"]
     kind: Literal["note", "reason"] = "note"
     text: Annotated[str, Field(min_length=1, max_length=1000)]
 
 
-class Label(_Message):
-    """What an episode was, in hindsight."""
+class LabelMessage(_PageMessage):
+    """The label of a recorded episode."""
 
     type: Literal["label"]
     episode: Annotated[str, Field(max_length=200)]
     success: bool
 
 
-class Hidden(_Message):
+class HiddenMessage(_PageMessage):
     """The page is not seen any more."""
 
     type: Literal["hidden"]
 
 
-class Seen(_Message):
+class FramesShownMessage(_PageMessage):
     """The page has shown the newest frames and wants the next."""
 
     type: Literal["seen"]
 
 
-Message = Hello | Lease | Input | Do | Note | Label | Hidden | Seen
-_ADAPTER: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discriminator="type")])
+PageMessage = (
+    HelloMessage
+    | LeaseMessage
+    | InputMessage
+    | ButtonMessage
+    | NoteMessage
+    | LabelMessage
+    | HiddenMessage
+    | FramesShownMessage
+)
+_ADAPTER: TypeAdapter[PageMessage] = TypeAdapter(Annotated[PageMessage, Field(discriminator="type")])
 
 
-def parse(text: str) -> Message:
-    """The message in a text.
+def parse(text: str) -> PageMessage:
+    """Parse a message.
 
     Raises:
-        BadMessageError: if it is none.
+        BadMessageError: if it is invalid.
     """
     if len(text.encode()) > MAX_BYTES:
         raise BadMessageError(f"a message has {len(text.encode())} bytes, allowed are {MAX_BYTES}")

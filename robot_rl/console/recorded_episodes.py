@@ -1,7 +1,4 @@
-"""Recorded episodes for the page: to replay, and to label in hindsight. Reads the store beside its writer.
-
-Recorded episodes as rows of the console's list, of a run that goes on or that another process records.
-"""
+"""Recorded episodes for the page, to replay and to label. They are read beside the writer of the store."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from robot_rl.errors import UnknownNameError
 
 
 def recorded_rows(path: Path, control_period: float, known: int = 0, most: int = 30) -> list[dict[str, Any]]:
-    """What `Board.ended` takes, of the newest episodes of a store.
+    """Return the rows of the newest episodes of a store, for `JobState.ended`.
 
     Args:
         path: The store; its writer may go on writing.
@@ -33,9 +30,9 @@ def recorded_rows(path: Path, control_period: float, known: int = 0, most: int =
     """
     with EpisodeStore.open(path) as store:
         rows, newest = [], store.summaries()[known:][-most:]
-        words = operator_words(store, [one.episode_id for one in newest])
+        labels = operator_words(store, [one.episode_id for one in newest])
         for one in newest:
-            word, facts = words.get(one.episode_id), one.metadata
+            label, facts = labels.get(one.episode_id), one.metadata
             rows.append(
                 {
                     "id": one.episode_id,
@@ -49,7 +46,7 @@ def recorded_rows(path: Path, control_period: float, known: int = 0, most: int =
                     "force_peak": None,
                     "judge": facts.get(JUDGE, TASK_JUDGE),
                     "overruled": facts.get(OVERRULED),
-                    "label": None if word is None else {"success": word["success"], "who": word["who"]},
+                    "label": None if label is None else {"success": label["success"], "who": label["who"]},
                 }
             )
         return rows
@@ -67,7 +64,7 @@ class Archive:
         self._newest: Episode | None = None
 
     def replay(self, episode_id: str) -> dict[str, Any]:
-        """What is drawn of an episode, step by step.
+        """Return what is drawn of an episode, step by step.
 
         Raises:
             DataError: if there is no such episode.
@@ -91,7 +88,7 @@ class Archive:
         }
 
     def frame(self, episode_id: str, camera: str, step: int) -> bytes:
-        """One frame as JPEG.
+        """Return one frame as JPEG.
 
         Raises:
             DataError: if there is no such episode.
@@ -105,7 +102,7 @@ class Archive:
         return jpeg(frames[min(max(step, 0), len(frames) - 1)])
 
     def label(self, episode_id: str, success: bool, who: str) -> str:
-        """Records what an episode was, beside its rewards; returns the name of the overlay.
+        """Write the label of an episode beside its rewards; return the name of the overlay.
 
         Raises:
             DataError: if there is no such episode, or each of its steps is labelled.
@@ -114,16 +111,16 @@ class Archive:
         return label_episode(self._store(), episode_id, success, who)
 
     def _store(self) -> Path:
-        """Where the episodes are; the actor of another process may only begin to record."""
+        """Find the store; the actor of another process may only begin to record."""
         return find_store(self._path)
 
     def _label(self, episode_id: str) -> dict[str, Any] | None:
-        """Who said what of it in hindsight, and nobody later; None if nobody did."""
+        """Return the newest label of an episode by an operator; None if there is none."""
         with EpisodeStore.open(self._store()) as store:
             return operator_words(store, (episode_id,)).get(episode_id)
 
     def _read(self, episode_id: str) -> Episode:
-        """The episode; the newest one asked for is kept, as a page asks for many of its frames."""
+        """Read an episode; the last one is kept, because a page requests many of its frames."""
         if self._newest is None or self._newest.episode_id != episode_id:
             with EpisodeStore.open(self._store()) as store:
                 self._newest = store.read(episode_id)

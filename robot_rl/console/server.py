@@ -12,12 +12,12 @@ from aiohttp import web
 
 from robot_rl.clock import Clock, SystemClock
 from robot_rl.console.access import Access, Address
-from robot_rl.console.buttons import Desk
+from robot_rl.console.buttons import PageActions
 from robot_rl.console.control_lease import HEARTBEAT, Lease
-from robot_rl.console.job_state import Board
+from robot_rl.console.job_state import JobState
 from robot_rl.console.protocol import AXES, BUTTONS, MAX_BYTES
 from robot_rl.console.recorded_episodes import Archive
-from robot_rl.console.snapshot import View
+from robot_rl.console.snapshot import ConsoleSnapshot
 from robot_rl.console.websocket import Page
 from robot_rl.env.supervision import Supervised
 from robot_rl.errors import RobotRLError
@@ -27,9 +27,9 @@ from robot_rl.teleop.pushed import PushedDevice
 STATIC = Path(__file__).parent / "static"
 MAX_PAGES = 12
 WATCH_PERIOD = 0.02
-"""How often it is checked whether who holds control is still there [s]."""
+"""Time between two checks of the page in control [s]."""
 BACKSTOP = 1.25
-"""Age of the hands' newest word, in heartbeats, at which the control loop holds by itself, were this thread stuck."""
+"""Age of the newest input, in heartbeats, at which the control loop holds by itself, were this thread stuck."""
 SEND_BUFFER = 128 * 1024
 """Bytes that may wait for a page before sending to it waits, too."""
 HEADERS = {
@@ -46,19 +46,19 @@ class ConsoleError(RobotRLError):
 
 
 class Console:
-    """Serves the operator console. Use it in a `with` statement.
+    """The server of the operator console. Use it in a `with` statement.
 
     Args:
         address: Where to listen.
         supervision: Of the robot.
-        board: What is shown.
-        request: Asks something of the job, for the names that the board lists.
-        on_label: Told of an episode, and whether it was a success, that a person judged in hindsight.
-        token: What a page has to know; None makes one up unless only this machine can reach the console.
+        job: State of the job, which lists its requests.
+        request: Passes a request to the job.
+        on_label: Receives an episode's id and whether it was a success, when a person labels a recorded episode.
+        token: The secret that pages need; None makes one unless only this machine can reach the console.
         certificate: PEM files of certificate and key; None serves without TLS.
         store: Recorded episodes, to replay and label.
-        log: File for the record of what people did and said.
-        heartbeat: Time without a word from the page in control after which the arm holds [s].
+        log: File for the record of actions and notes of operators.
+        heartbeat: Time without a message from the page in control after which the arm holds [s].
 
     Raises:
         ConsoleError: if the certificate cannot be used.
@@ -68,7 +68,7 @@ class Console:
         self,
         address: Address,
         supervision: Supervised,
-        board: Board,
+        job: JobState,
         request: Callable[[str], None],
         *,
         on_label: Callable[[str, bool], None] = lambda episode_id, success: None,
@@ -79,13 +79,13 @@ class Console:
         heartbeat: float = HEARTBEAT,
     ) -> None:
         self.device = PushedDevice("browser", AXES, BUTTONS, name="console", max_age=BACKSTOP * heartbeat)
-        """What the pages' keys, pads and gamepads feed."""
+        """Receives the pages' keys, pads and gamepads."""
         self._address, self._access = address, Access(address, token)
         self._tls = _tls(*certificate) if certificate is not None else None
         self._clock: Clock = SystemClock()
         self._lease = Lease(self._clock, heartbeat)
-        self._view = View(board, supervision)
-        self._desk = Desk(supervision, board, self._lease, self.device, request, on_label, log)
+        self._snapshot = ConsoleSnapshot(job, supervision)
+        self._actions = PageActions(supervision, job, self._lease, self.device, request, on_label, log)
         self._archive = Archive(store) if store is not None else None
         self._pages: dict[int, Page] = {}
         self._numbers = 0
@@ -97,7 +97,7 @@ class Console:
 
     @property
     def url(self) -> str:
-        """What to open in a browser, the token included."""
+        """The address for a browser, with the token."""
         host = f"[{self._address.host}]" if ":" in self._address.host else self._address.host
         scheme = "https" if self._tls is not None else "http"
         token = f"#token={self._access.token}" if self._access.token is not None else ""
@@ -120,16 +120,16 @@ class Console:
 
     @property
     def owner(self) -> str | None:
-        """Who is in control; None if nobody is."""
+        """Name of the operator in control; None if nobody is."""
         owner = self._lease.owner
         return owner.name if owner is not None else None
 
     def record_to(self, log: Path) -> None:
-        """From now on, the record of what people do and say is that file."""
-        self._desk.log = log
+        """Write the record of actions and notes to that file from now on."""
+        self._actions.log = log
 
     def __enter__(self) -> Console:
-        """Starts to serve.
+        """Start to serve.
 
         Raises:
             ConsoleError: if it cannot listen there.
@@ -144,7 +144,7 @@ class Console:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Sends all pages away and stops."""
+        """Disconnect all pages and stop."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._end.set)
         self._thread.join()
@@ -180,10 +180,10 @@ class Console:
         await runner.cleanup()
 
     async def _watch(self) -> None:
-        """Notices that who holds control has gone silent.
+        """Notice that the page in control has gone silent.
 
-        Only the second look in a row counts: if it was this thread that was late, what the page said meanwhile is
-        read in between.
+        Only the second check in a row counts: if it was this thread that was late, the page's messages are read in
+        between.
         """
         overdue = False
         while True:
@@ -196,7 +196,7 @@ class Console:
     async def _guard(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        """Refuses requests of other pages; adds the headers that keep ours to itself."""
+        """Refuse requests of other pages; add the headers that isolate ours."""
         if not self._access.same_origin(request.headers.get("Origin"), request.headers.get("Host", "")):
             return web.Response(status=403, text="this console answers its own page only", headers=HEADERS)
         response = await handler(request)
@@ -217,12 +217,12 @@ class Console:
         page = Page(
             number,
             socket,
-            desk=self._desk,
+            actions=self._actions,
             lease=self._lease,
             access=self._access,
             archive=self._archive,
             clock=self._clock,
-            view=self._view,
+            snapshot=self._snapshot,
         )
         self._pages[number] = page
         try:
@@ -242,7 +242,7 @@ class Console:
         return await _answer(lambda: archive.frame(what["id"], what["camera"], int(what["step"][:6])), "image/jpeg")
 
     def _let_in(self, request: web.Request) -> Archive:
-        """The recorded episodes, for a page that knows the token."""
+        """Return the recorded episodes, for a page that has the token."""
         if not self._access.knows(request.headers.get("Authorization", "").removeprefix("Bearer ")):
             raise web.HTTPUnauthorized(text="wrong token")
         if self._archive is None:
@@ -251,7 +251,7 @@ class Console:
 
 
 async def _answer(make: Callable[[], str | bytes], content_type: str) -> web.Response:
-    """What a thread makes, so that other pages are served meanwhile."""
+    """Return what a thread makes, so that other pages are served meanwhile."""
     try:
         content = await asyncio.get_running_loop().run_in_executor(None, make)
     except RobotRLError as error:

@@ -1,7 +1,4 @@
-"""What pages are shown: the board of the job, the arm as it was last read, and its cameras.
-
-Camera frames as JPEG: the newest ones for the live view, and those of recorded episodes.
-"""
+"""A snapshot for the pages: the state of the job, the newest state of the arm, and its camera frames as JPEG."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from robot_rl.console.job_state import Board
+from robot_rl.console.job_state import JobState
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.supervision import Supervised
 
@@ -21,7 +18,7 @@ QUALITY = 80
 
 
 def jpeg(frame: np.ndarray) -> bytes:
-    """An RGB frame, uint8, shape (height, width, 3), as JPEG."""
+    """Return an RGB frame, uint8, shape (height, width, 3), as JPEG."""
     content = io.BytesIO()
     Image.fromarray(frame).save(content, "JPEG", quality=QUALITY)
     return content.getvalue()
@@ -35,7 +32,7 @@ class LivePictures:
         self._pictures: tuple[bytes, ...] = ()
 
     def encode(self, stamp: int, frames: Mapping[str, np.ndarray]) -> tuple[bytes, ...]:
-        """One message per camera: its number in the order of `frames` (one byte), then the JPEG."""
+        """Return one message per camera: its number in the order of `frames` (one byte), then the JPEG."""
         if stamp != self._stamp:
             self._pictures = tuple(bytes((number,)) + jpeg(frame) for number, frame in enumerate(frames.values()))
             self._stamp = stamp
@@ -43,41 +40,41 @@ class LivePictures:
 
 
 MAX_AGE = 0.05
-"""Age at which the state is put together anew [s]; all pages share it."""
+"""Age at which the state is composed anew [s]; all pages share it."""
 
 
-class View:
-    """Used by the console's threads only.
+class ConsoleSnapshot:
+    """The present state of job and robot. Used by the console's threads only.
 
     Args:
-        board: Of the job.
+        job: State of the job.
         supervision: Of the robot.
     """
 
-    def __init__(self, board: Board, supervision: Supervised) -> None:
-        self._board, self._supervision, self._live = board, supervision, LivePictures()
+    def __init__(self, job: JobState, supervision: Supervised) -> None:
+        self._job, self._supervision, self._live = job, supervision, LivePictures()
         self._made, self._state = 0.0, dict[str, Any]()
 
     def job(self) -> dict[str, Any]:
-        """What does not change."""
-        return self._board.job
+        """Return the facts that do not change."""
+        return self._job.job
 
     def state(self) -> dict[str, Any]:
-        """Everything that changes often."""
+        """Return everything that changes often."""
         now = time.monotonic()
         if now - self._made > MAX_AGE:
             holds = [{"name": hold.name, "reason": hold.reason} for hold in self._supervision.holds]
-            self._state = {**self._board.state(), "holds": holds, "arm": self._arm()}
+            self._state = {**self._job.state(), "holds": holds, "arm": self._arm()}
             self._state["question"] = self._supervision.question
             self._made = now
         return self._state
 
     def curves(self) -> dict[str, Any]:
-        """Points of the curves."""
-        return self._board.curves()
+        """Return the points of the curves."""
+        return self._job.curves()
 
     def pictures(self) -> tuple[bytes, ...]:
-        """The newest frames, each as one message."""
+        """Return the newest frames, each as one message."""
         latest = self._supervision.io.latest
         return self._live.encode(latest.stamp, latest.images) if latest is not None and latest.images else ()
 
@@ -99,7 +96,7 @@ class View:
 
 
 def _offset(latest: RobotState, start: RobotState | None) -> list[float]:
-    """How far the tcp is from where the episode started, along the base's axes [m]."""
+    """Return the displacement of the tcp since the start of the episode, along the base's axes [m]."""
     if start is None:
         return [0.0, 0.0, 0.0]
     return np.round(latest.T_base_tcp.position - start.T_base_tcp.position, 5).tolist()

@@ -1,4 +1,4 @@
-"""One page that is open: what it says is executed, what it shows is sent, neither faster than it can take."""
+"""The connection of one page: its messages are executed, and the state is sent no faster than it is received."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from aiohttp import WSMsgType, web
 from robot_rl.clock import Clock
 from robot_rl.console import protocol
 from robot_rl.console.access import Access, RateLimit
-from robot_rl.console.buttons import Desk
+from robot_rl.console.buttons import PageActions
 from robot_rl.console.control_lease import Lease, LeaseError
 from robot_rl.console.recorded_episodes import Archive
-from robot_rl.console.snapshot import View
+from robot_rl.console.snapshot import ConsoleSnapshot
 from robot_rl.errors import RobotRLError
 from robot_rl.system.atomic_file import to_json
 
 HELLO_SECONDS = 3.0
 SEND_SECONDS = 2.0
-"""Time in which a page has to take a message; one that is slower is sent away."""
+"""Time in which a page has to receive a message; one that is slower is disconnected."""
 STATE_PERIOD, FRAME_PERIOD = 0.1, 0.08
 MAX_BAD = 10
-"""Messages that are none, after which a page is sent away."""
+"""Invalid messages after which a page is disconnected."""
 
-# Codes with which a page is sent away; 4000 to 4999 are free for applications (RFC 6455, 7.4.2).
+# Codes with which a page is disconnected; 4000 to 4999 are free for applications (RFC 6455, 7.4.2).
 BAD_TOKEN, TOO_MANY, NONSENSE, TOO_SLOW = 4401, 4429, 4400, 4408
 
 
@@ -35,12 +35,12 @@ class Page:
     Args:
         number: Of the connection.
         socket: The connection.
-        desk: Executes what is asked for.
+        actions: Executes the requests.
         lease: Who holds control.
-        access: Who may come in.
+        access: The checks before a page is served.
         archive: Recorded episodes, None if there are none.
-        clock: Where time comes from.
-        view: What is shown.
+        clock: Source of time.
+        snapshot: The state to show.
     """
 
     def __init__(
@@ -48,22 +48,22 @@ class Page:
         number: int,
         socket: web.WebSocketResponse,
         *,
-        desk: Desk,
+        actions: PageActions,
         lease: Lease,
         access: Access,
         archive: Archive | None,
         clock: Clock,
-        view: View,
+        snapshot: ConsoleSnapshot,
     ) -> None:
         self.number, self.name = number, f"page {number}"
-        self._socket, self._desk, self._lease, self._access, self._archive = socket, desk, lease, access, archive
+        self._socket, self._actions, self._lease, self._access, self._archive = socket, actions, lease, access, archive
         self._limit = RateLimit(clock)
-        self._view = view
+        self._snapshot = snapshot
         self._wants_frames = asyncio.Event()
         self._bad = 0
 
     async def run(self) -> None:
-        """Serves the page until it goes or is sent away."""
+        """Serve the page until it goes or is disconnected."""
         why = "closed the page or lost the connection"
         try:
             if not await self._let_in():
@@ -79,9 +79,9 @@ class Page:
             self.lose(why)
 
     def lose(self, why: str) -> None:
-        """If this page holds control, it does not any more, and the arm is held."""
+        """Take control from this page, if it holds it, and hold the arm."""
         if self._lease.give_back(self.number) is not None:
-            self._desk.lost(self.name, why)
+            self._actions.lost(self.name, why)
 
     async def _let_in(self) -> bool:
         try:
@@ -89,16 +89,16 @@ class Page:
             hello = protocol.parse(first.data) if first.type == WSMsgType.TEXT else None
         except (TimeoutError, protocol.BadMessageError):
             hello = None
-        if not isinstance(hello, protocol.Hello) or not self._access.knows(hello.token):
+        if not isinstance(hello, protocol.HelloMessage) or not self._access.knows(hello.token):
             await asyncio.sleep(0.5)  # guessing shall take time
             await self._socket.close(code=BAD_TOKEN, message=b"wrong token")
             return False
         self.name = hello.name
-        await self._send({"type": "welcome", "page": self.number, "job": self._view.job()})
+        await self._send({"type": "welcome", "page": self.number, "job": self._snapshot.job()})
         return True
 
     async def _listen(self) -> str | None:
-        """Executes messages until the page goes; says why it was sent away, if it was."""
+        """Execute messages until the page goes; return why it was disconnected, if it was."""
         async for message in self._socket:
             if not self._limit.allows():
                 self.lose("sent too many messages")
@@ -119,55 +119,55 @@ class Page:
                 await self._send({"type": "error", "text": str(error)})
         return None
 
-    async def _execute(self, message: protocol.Message) -> None:
-        desk = self._desk
+    async def _execute(self, message: protocol.PageMessage) -> None:
+        actions = self._actions
         match message:
-            case protocol.Input():
+            case protocol.InputMessage():
                 if self._lease.owner is not None and self._lease.owner.page == self.number:
-                    desk.lead(self.number, message.axes, message.buttons)
-            case protocol.Seen():
+                    actions.lead(self.number, message.axes, message.buttons)
+            case protocol.FramesShownMessage():
                 self._wants_frames.set()
-            case protocol.Hidden():
+            case protocol.HiddenMessage():
                 self.lose("left the page out of sight")
-            case protocol.Lease(take=True):
+            case protocol.LeaseMessage(take=True):
                 self._lease.take(self.number, self.name)
-                desk.write(self.name, "took control")
-            case protocol.Lease():
+                actions.write(self.name, "took control")
+            case protocol.LeaseMessage():
                 if self._lease.give_back(self.number) is not None:
-                    desk.left(self.name)
-            case protocol.Do():
-                desk.do(self.number, self.name, message.what)
-            case protocol.Note():
-                desk.write(self.name, message.kind, text=message.text)
+                    actions.left(self.name)
+            case protocol.ButtonMessage():
+                actions.do(self.number, self.name, message.what)
+            case protocol.NoteMessage():
+                actions.write(self.name, message.kind, text=message.text)
                 await self._send({"type": "noted", "text": message.text})
-            case protocol.Label():
+            case protocol.LabelMessage():
                 self._lease.check(self.number)
                 if self._archive is None:
                     raise LeaseError("nothing is recorded here")
                 label = partial(self._archive.label, message.episode, message.success, self.name)
                 overlay = await asyncio.get_running_loop().run_in_executor(None, label)
-                desk.labelled(self.name, message.episode, message.success, overlay)
+                actions.labelled(self.name, message.episode, message.success, overlay)
                 await self._send({"type": "labelled", "episode": message.episode, "success": message.success})
-            case protocol.Hello():
-                raise protocol.BadMessageError("hello was said before")
+            case protocol.HelloMessage():
+                raise protocol.BadMessageError("hello was sent before")
 
     async def _send_states(self) -> None:
         shown = -1
         while True:
-            state = self._view.state()
+            state = self._snapshot.state()
             owner = self._lease.owner
             mine = owner is not None and owner.page == self.number
             await self._send({"type": "state", **state, "owner": owner.name if owner else None, "mine": mine})
             if state["curves_version"] != shown:
                 shown = state["curves_version"]
-                await self._send({"type": "curves", **self._view.curves()})
+                await self._send({"type": "curves", **self._snapshot.curves()})
             await asyncio.sleep(STATE_PERIOD)
 
     async def _send_frames(self) -> None:
         sent: tuple[bytes, ...] = ()
         while True:
             await self._wants_frames.wait()
-            pictures = await asyncio.get_running_loop().run_in_executor(None, self._view.pictures)
+            pictures = await asyncio.get_running_loop().run_in_executor(None, self._snapshot.pictures)
             if pictures and pictures is not sent:
                 self._wants_frames.clear()
                 sent = pictures
@@ -179,7 +179,7 @@ class Page:
         await self._in_time(self._socket.send_str(to_json(message)))
 
     async def _in_time(self, sending: Any) -> None:
-        """Sends; a page that does not take it in time, or is gone, ends the connection."""
+        """Send; a page that does not receive it in time, or is gone, ends the connection."""
         try:
             await asyncio.wait_for(sending, SEND_SECONDS)
         except TimeoutError:

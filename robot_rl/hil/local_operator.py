@@ -9,7 +9,7 @@ from pathlib import Path
 
 from robot_rl.config.components import TrainConfig
 from robot_rl.console.buttons import read_log
-from robot_rl.console.job_state import Board
+from robot_rl.console.job_state import JobState
 from robot_rl.console.recorded_episodes import recorded_rows
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.handover import HandoverLimits
@@ -115,7 +115,7 @@ def assisted(
     with contextlib.ExitStack() as stack:
         stack.callback(cell.close)
         stack.callback(cell.io.stop)
-        board = Board("training", cell.task.spec, config.env_steps)
+        board = JobState("training", cell.task.spec, config.env_steps)
         shown, log = run / "episodes", run / "operator.jsonl"
         operation = stack.enter_context(operated(cell, options, board, store=shown, log=log))
         supervision, handover = operation.supervision, HandoverLimits()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from robot_rl.console.access import Address
 from robot_rl.console.control_lease import HEARTBEAT
-from robot_rl.console.job_state import Board
+from robot_rl.console.job_state import JobState
 from robot_rl.env.registry import make_workcell
 from robot_rl.env.supervision import Supervision
 from robot_rl.env.task import Workcell, WorkcellOptions
@@ -65,7 +65,7 @@ class Operation:
         judged: Told of an episode, and whether it was a success, in hindsight; the job sets it.
     """
 
-    def __init__(self, cell: Workcell, options: OperatorOptions, board: Board, devices: list[Device]) -> None:
+    def __init__(self, cell: Workcell, options: OperatorOptions, board: JobState, devices: list[Device]) -> None:
         self.supervision, self.board = Supervision(cell), board
         self.request: Callable[[str], None] = self._judge
         self.judged: Callable[[str, bool], None] = lambda episode_id, success: None
@@ -113,7 +113,7 @@ class Operation:
 def operated(
     cell: Workcell,
     options: OperatorOptions,
-    board: Board,
+    board: JobState,
     *,
     store: Path | None = None,
     log: Path | None = None,

@@ -16,7 +16,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
-from robot_rl.console.job_state import Board
+from robot_rl.console.job_state import JobState
 from robot_rl.env.handover import HandoverLimits
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.supervision import Supervision
@@ -76,7 +76,7 @@ class TerminalReporter:
         board: What the console shows.
     """
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: JobState) -> None:
         self._board = board
 
     def phase(self, name: str, text: str, requests: tuple[str, ...]) -> None:
@@ -123,7 +123,7 @@ class InPerson:
     supervision: Supervision
     person: DeviceOperator
     reporter: TerminalReporter
-    board: Board
+    board: JobState
     run: Callable[[Session], None]
 
 
@@ -145,7 +145,7 @@ def in_person(cell: Workcell, observed: WorkcellOptions, operator: OperatorOptio
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(stop_on_signal(stop))
-        board = Board("demo", replace(cell.task.spec, max_steps=steps))
+        board = JobState("demo", replace(cell.task.spec, max_steps=steps))
         operation = stack.enter_context(operated(cell, operator, board, store=store, log=store / "operator.jsonl"))
         supervised = operation.supervision.workcell(operation.person, max_steps=steps)
         env = RobotEnv(supervised, options=observed, handover=HandoverLimits())

@@ -1,6 +1,6 @@
-"""Text files of a run: JSON, written in one piece, with errors that say the cure.
+"""Atomic writes: after a crash, a power cut or a full disk a file has its old content or the new, never half of it.
 
-Binary files that survive a crash, a power cut or a full disk: the old content or the new, never half of it.
+Text and JSON files on top of that, and errors of the operating system with their cure.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from robot_rl.errors import RunDirectoryError
 
 
 def write_synced(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
-    """Writes a file and waits until its content is on the disk."""
+    """Write a file and wait until its content is on the disk."""
     with open(path, "wb") as file:
         for chunk in chunks:
             file.write(chunk)
@@ -29,7 +29,7 @@ def write_synced(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Waits until the names made, moved or removed in a directory are on the disk."""
+    """Wait until the names made, moved or removed in a directory are on the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -38,7 +38,7 @@ def sync_directory(path: Path) -> None:
 
 
 def replace_file(path: Path, chunks: Iterable[bytes | memoryview], *, previous: Path | None = None) -> None:
-    """Atomically replaces a file: whatever happens, `path` is whole. One process at a time.
+    """Replace a file atomically: whatever happens, `path` is whole. One process at a time.
 
     Args:
         path: The file.
@@ -58,7 +58,7 @@ def replace_file(path: Path, chunks: Iterable[bytes | memoryview], *, previous: 
 
 
 def _second_name(path: Path, other: Path) -> None:
-    """Atomically makes `other` hold what `path` holds: by a hard link, or a copy where the disk has no links."""
+    """Make `other` hold the content of `path`, atomically: by a hard link, or a copy where the disk has no links."""
     spare = other.with_name(f".{other.name}.tmp")
     spare.unlink(missing_ok=True)
     try:
@@ -82,7 +82,7 @@ _CURES = {
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turns the operating system's refusal to write `path` into an error that says the cure.
+    """Turn the operating system's refusal to write `path` into an error with its cure.
 
     Raises:
         RunDirectoryError: if the body raised an `OSError`, e.g. because the disk is full.
@@ -96,7 +96,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Writes a text file; until the new one is complete and on the disk, the old one stays.
+    """Write a text file; until the new one is complete and on the disk, the old one stays.
 
     Raises:
         RunDirectoryError: if it cannot be written; the old file, if any, is unharmed.
@@ -106,7 +106,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:
-    """JSON of plain values, numpy scalars and arrays, and paths.
+    """Return JSON of plain values, numpy scalars and arrays, and paths.
 
     JSON knows no NaN and no infinity: both become `null`, which reads "no finite number".
     """

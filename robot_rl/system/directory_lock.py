@@ -12,7 +12,7 @@ from robot_rl.system.atomic_file import writing
 
 
 class Lock:
-    """Holds a file in the directory that it stands for, made if need be, until it is closed.
+    """An exclusive lock: a file in the directory that it protects, held until it is closed.
 
     A child made by fork shares it, one made by exec does not.
 
@@ -45,19 +45,19 @@ class Lock:
 
     @property
     def held(self) -> bool:
-        """Whether it is not closed yet."""
+        """Whether it is not released yet."""
         return self._descriptor is not None
 
     def close(self) -> None:
-        """Gives it back; doing it twice is fine."""
+        """Release the lock; a second call does nothing."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
     def __enter__(self) -> Self:
-        """Returns itself."""
+        """Return the lock itself."""
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Closes."""
+        """Release the lock."""
         self.close()

@@ -1,6 +1,6 @@
-"""Ctrl-C in work that can be ended in order: the first asks for that, the second ends it at once.
+"""Settings of our own process: what Ctrl-C does, the number of torch threads, and the priority.
 
-How many threads torch computes with, and who on a machine goes first: control, then learning, then labelling.
+Control has the highest priority on a machine, then learning, then labelling.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ from types import FrameType
 from typing import Any
 
 LEARNING = 5
-"""Niceness of who learns beside control."""
+"""Niceness of a learner beside control."""
 LABELLING = 10
-"""Niceness of who labels beside both."""
+"""Niceness of a labeller beside both."""
 
 
 def one_thread() -> None:
-    """Two torch threads on two busy cores are slower than one."""
+    """Have torch compute with one thread: two on two busy cores are slower than one."""
     import torch  # here, as it takes seconds to import, and commands that compute nothing shall not wait for it
 
     torch.set_num_threads(1)
 
 
 def make_way(niceness: int) -> None:
-    """Lets processes of less niceness on this machine go before the calling thread and those that it starts."""
+    """Raise the niceness of the calling thread, and of those that it starts, to at least this."""
     os.nice(max(niceness - os.nice(0), 0))
 
 
 @contextlib.contextmanager
 def stop_on_signal(request: Callable[[], object]) -> Iterator[None]:
-    """The first Ctrl-C (or SIGTERM) calls `request`; a second one raises `KeyboardInterrupt`."""
-    asked = False
+    """Call `request` at the first Ctrl-C (or SIGTERM), and raise `KeyboardInterrupt` at the second."""
+    requested = False
 
     def handle(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
+        nonlocal requested
         del number, frame  # which it was, and where, does not matter
-        if asked:
+        if requested:
             raise KeyboardInterrupt
-        asked = True
+        requested = True
         request()
 
     old: dict[int, Callable[..., Any] | int | None] = {

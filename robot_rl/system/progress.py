@@ -1,4 +1,4 @@
-"""Shows how long work is going: a live bar on a terminal, a plain line every ten seconds anywhere else.
+"""The progress of work: a live bar on a terminal, a plain line every ten seconds anywhere else.
 
 It writes to standard error, so that the answer on standard output can be piped.
 """
@@ -36,11 +36,11 @@ class Progress:
 
     Args:
         total: How much there is to do.
-        what: What is being done, in a few words.
+        what: The work, e.g. `training`.
         unit: What is counted.
         start: How much was done before, e.g. by a run that is now resumed.
         stream: Where to show it; None takes standard error.
-        clock: Where time comes from; None takes the machine's clock.
+        clock: Source of time; None takes the machine's clock.
         interval: Time between plain lines [s].
     """
 
@@ -70,12 +70,13 @@ class Progress:
         self._writing = False
 
     def update(self, done: int, **fields: Field) -> None:
-        """Tells how much is done; cheap enough to call at every step.
+        """Set how much is done; cheap enough to call at every step.
 
         Args:
             done: How much of `total`.
-            fields: Numbers or words to show; they stay until they are given again, None takes one away. `success`,
-                `intervention_rate`, `updates_per_s`, `q_mean` and `q_bound` are put into words, others by their name.
+            fields: Numbers or texts to show; they stay until they are given again, None takes one away. `success`,
+                `intervention_rate`, `updates_per_s`, `q_mean` and `q_bound` have formats of their own, others
+                are shown by their name.
         """
         self._done = done
         self._fields |= fields
@@ -87,11 +88,11 @@ class Progress:
             self._show(now)
 
     def log(self, text: str) -> None:
-        """Writes a line that stays, above the bar where there is one. A signal handler may call it, at any moment."""
+        """Write a line that stays, above the bar where there is one. A signal handler may call it, at any moment."""
         self._in_turn(lambda: self._console.print(text, markup=False))
 
     def restart(self) -> None:
-        """Measures the rate from now on, e.g. after work that is not counted."""
+        """Measure the rate from now on, e.g. after work that is not counted."""
         self._history.clear()
         self._history.append((self._now(), self._done))
 
@@ -102,19 +103,19 @@ class Progress:
         return (last - first) / (end - start) if end > start else 0.0
 
     def __enter__(self) -> Progress:
-        """Starts the display."""
+        """Start the display."""
         if self._live:
             self._in_turn(self._live.start)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Shows the last state and leaves the terminal in order."""
+        """Show the last state and leave the terminal in order."""
         self._show(self._now())
         if self._live:
             self._in_turn(self._live.stop)
 
     def _in_turn(self, write: Callable[[], object]) -> None:
-        """Writes now, or, when a signal handler interrupts something being written, as soon as that is finished."""
+        """Write now, or, when a signal handler interrupts something being written, as soon as that is finished."""
         self._waiting.append(write)
         if self._writing:
             return
@@ -157,7 +158,7 @@ class Progress:
 
 
 def format_duration(seconds: float) -> str:
-    """A duration [s] in words: `45 s`, `3 min 05 s`, `2 h 07 min`."""
+    """Return a duration [s] as text: `45 s`, `3 min 05 s`, `2 h 07 min`."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

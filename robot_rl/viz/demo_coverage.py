@@ -1,4 +1,4 @@
-"""Where demonstrations start and end, so that a person sees what is not covered yet."""
+"""A plot of where demonstrations start and end, which shows what is not covered yet."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from robot_rl.viz.learning_curve import BLUE, GREEN, ORANGE
 
 
 def coverage(store: EpisodeStore, path: Path, *, title: str) -> None:
-    """Writes a PNG of the tool's paths from above and from the side, with starts and ends.
+    """Write a PNG of the tool's paths from above and from the side, with starts and ends.
 
     Args:
         store: The demonstrations.
         path: The PNG.
-        title: What they are.
+        title: Of the figure.
 
     Raises:
         RunDirectoryError: if it cannot be written.
@@ -52,7 +52,7 @@ def coverage(store: EpisodeStore, path: Path, *, title: str) -> None:
 
 
 def base_path(episode: Episode) -> np.ndarray:
-    """Where the tcp was in the robot's base frame [m], shape (T + 1, 3); relative to the start if that is not known."""
+    """Return the tcp's positions in the base frame [m], shape (T + 1, 3); relative to the start if that is unknown."""
     offsets = np.asarray(episode.observations["state/tcp_pose"], float)[:, :3]
     start = episode.metadata.get("T_base_reset")
     if start is None:

@@ -1,4 +1,4 @@
-"""When people took over from the policy: how often, for how long, and why."""
+"""Interventions of operators: how often, for how long, and why."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from robot_rl.system.atomic_file import writing
 from robot_rl.viz.learning_curve import BLUE, ORANGE, rolling_mean
 
 
-class Intervention(NamedTuple):
+class InterventionSpan(NamedTuple):
     """One take-over.
 
     Attributes:
@@ -32,25 +32,25 @@ class Intervention(NamedTuple):
     seconds: float
 
 
-def interventions(episode: Episode) -> list[Intervention]:
-    """The take-overs of an episode, in their order."""
+def interventions(episode: Episode) -> list[InterventionSpan]:
+    """Return the take-overs of an episode, in their order."""
     found, start, end = [], None, 0
     for t, source in enumerate([*episode.source.tolist(), Source.POLICY]):
         if source in OPERATOR_SOURCES:
             start, end = (t if start is None else start), t + 1
         elif source == Source.POLICY and start is not None:
             seconds = float(episode.stamp_obs[end] - episode.stamp_obs[start]) / NS_PER_S
-            found.append(Intervention(start, end, seconds))
+            found.append(InterventionSpan(start, end, seconds))
             start = None
     return found
 
 
 def intervention_plot(store: EpisodeStore, log: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Writes a PNG: intervention rate and length over the online steps, and the reasons that were given.
+    """Write a PNG: intervention rate and length over the online steps, and the reasons that were given.
 
     Args:
         store: Episodes of a run.
-        log: Rows of its record of what people did and said.
+        log: Rows of its record of actions and notes of operators.
         path: The PNG.
 
     Raises:
@@ -77,7 +77,7 @@ def intervention_plot(store: EpisodeStore, log: Sequence[Mapping[str, Any]], pat
     length.set_title("Length of each [s]", loc="left", fontsize=11)
     length.set_ylim(bottom=0)
     reasons = Counter(str(row["text"]) for row in log if row["kind"] == "reason")
-    reasons["not said"] = max(len(lengths) - sum(reasons.values()), 0)
+    reasons["not given"] = max(len(lengths) - sum(reasons.values()), 0)
     rows = [(reason, count) for reason, count in reversed(reasons.most_common()) if count]
     why.barh([reason for reason, _ in rows], [count for _, count in rows], color=ORANGE, height=0.6)
     why.set_title("Why", loc="left", fontsize=11)

@@ -19,7 +19,7 @@ Record = Mapping[str, Any]
 WINDOW = 20
 """Episodes in a rolling mean."""
 
-# Okabe and Ito's palette (jfly.uni-koeln.de/color), told apart with every common colour blindness.
+# Okabe and Ito's palette (jfly.uni-koeln.de/color), distinguishable with every common colour blindness.
 BLUE, ORANGE, GREEN, PINK, BLACK = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#222222"
 _CYCLE = (BLUE, ORANGE, GREEN, PINK, BLACK, "#56B4E9", "#E69F00")
 _DASHES = ("-", "--", "-.", ":")
@@ -33,7 +33,7 @@ def learning_curve(
     evaluation: Record | None = None,
     demo_cycle_time_s: float | None = None,
 ) -> None:
-    """Writes a PNG of one run over env steps: success, return, intervention rate, cycle time of the successes.
+    """Write a PNG of one run over env steps: success, return, intervention rate, cycle time of the successes.
 
     Args:
         metrics: Records of the run, as `read_metrics` gives them.
@@ -92,7 +92,7 @@ def compare_curves(
     title: str = "",
     references: Mapping[str, float] | None = None,
 ) -> None:
-    """Writes a PNG that compares settings over several seeds: each seed thin, their mean thick.
+    """Write a PNG that compares settings over several seeds: each seed thin, their mean thick.
 
     The left panel shows the success on held-out resets without help (the `curve` records), the right one the cycle time
     of the successes. The band is the 95 % bootstrap interval of the mean over seeds; where a seed has no value yet,
@@ -133,7 +133,7 @@ def compare_curves(
 
 
 def rolling_mean(values: Sequence[float] | np.ndarray, window: int = WINDOW) -> np.ndarray:
-    """Mean of each value and up to `window` - 1 before it. Shape as `values`."""
+    """Return the mean of each value and up to `window` - 1 before it. Shape as `values`."""
     sums = np.concatenate(([0.0], np.cumsum(np.asarray(values, dtype=float))))
     last = np.arange(1, len(sums))
     first = np.maximum(last - window, 0)
@@ -172,7 +172,7 @@ def _evaluation_point(axes: Axes, step: int, evaluation: Record) -> None:
 
 
 def _group_lines(axes: Axes, runs: Sequence[tuple[np.ndarray, np.ndarray]], label: str, colour: str, dash: str) -> None:
-    """Draws the runs of one setting, each given as env steps and values, both of shape (points,)."""
+    """Draw the runs of one setting, each given as env steps and values, both of shape (points,)."""
     grid = np.linspace(0, max((steps[-1] for steps, _ in runs if steps.size), default=0), 101)
     curves = []
     for steps, values in runs:

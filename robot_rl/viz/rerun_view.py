@@ -1,4 +1,4 @@
-"""Shows recorded episodes in Rerun: images, states, actions and who chose them, rewards and labels."""
+"""Recorded episodes in Rerun: images, states, actions and who chose them, rewards and labels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from robot_rl.system.atomic_file import writing
 
 
 def show(store: EpisodeStore, episode_ids: Iterable[str], path: Path | None) -> None:
-    """Sends episodes to the viewer, or into a file that the viewer opens.
+    """Send episodes to the viewer, or into a file that the viewer opens.
 
     Args:
         store: Where they are.

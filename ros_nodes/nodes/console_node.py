@@ -22,7 +22,7 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import ConsoleNodeConfig
 from robot_rl.console.access import TOKEN_VARIABLE, Address
-from robot_rl.console.job_state import Board
+from robot_rl.console.job_state import JobState
 from robot_rl.console.recorded_episodes import recorded_rows
 from robot_rl.data.schema import Source
 from robot_rl.data.store.layout import EPISODES, find_store
@@ -108,7 +108,7 @@ class ConsoleNode(RobotNode):
             if head.simulation is not None
             else f"{to_make_ready(head.spec).capitalize()}; then press Start."
         )
-        self.board = Board("robot", head.spec)
+        self.board = JobState("robot", head.spec)
         self.supervision = RosSupervision(self, readings, self.board.remark)
         run = Path(config.run).expanduser() if config.run else None
         self.console = console_class()(

@@ -12,7 +12,7 @@ from fakes import SPEC, fake_workcell
 
 from robot_rl.clock import FakeClock
 from robot_rl.console.access import Address
-from robot_rl.console.job_state import Board
+from robot_rl.console.job_state import JobState
 from robot_rl.console.server import Console
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
@@ -45,7 +45,7 @@ class Rig:
         cell = fake_workcell(LONG)
         cell.io.clock.__class__ = PacedClock
         self.io, self.supervision = cell.io, Supervision(cell)
-        self.board = Board("training", SPEC)
+        self.board = JobState("training", SPEC)
         self.board.phase("training", "learning", ())
         self.store = EpisodeStore.create(tmp_path / "store", {})
         self.log = tmp_path / "operator.jsonl"

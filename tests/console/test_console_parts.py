@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from robot_rl.clock import NS_PER_S, FakeClock
 from robot_rl.console.access import Access, Address, RateLimit
 from robot_rl.console.control_lease import HEARTBEAT, Lease, LeaseError
-from robot_rl.console.protocol import MAX_BYTES, BadMessageError, Input, parse
+from robot_rl.console.protocol import MAX_BYTES, BadMessageError, InputMessage, parse
 from robot_rl.errors import ConfigError
 
 
@@ -102,7 +102,7 @@ GOOD = {"type": "input", "axes": [0.5, 0, 0, 0, 0, -1], "buttons": [True, False,
 
 def test_a_message_is_understood():
     message = parse(json.dumps(GOOD))
-    assert isinstance(message, Input)
+    assert isinstance(message, InputMessage)
     assert message.axes[0] == 0.5
 
 

@@ -3,7 +3,7 @@
 const VERDICT = { true: "a success", false: "a failure" };
 
 export class Episodes {
-  // open(id) replays an episode; label(id, success) says what it was.
+  // open(id) replays an episode; label(id, success) labels it.
   constructor(list, tally, open, label) {
     Object.assign(this, { list, tally, open, label });
     this.shown = null;
@@ -26,10 +26,10 @@ export class Episodes {
   }
 
   row(row, mine) {
-    const item = made("li", "", "episode"), words = made("div"), success = succeeded(row);
+    const item = made("li", "", "episode"), texts = made("div"), success = succeeded(row);
     const mark = made("span", success ? "✓" : row.cut && !row.label ? "–" : "✕", `mark ${success ? "success" : row.cut && !row.label ? "" : "failure"}`);
-    words.append(made("p", row.id), made("p", course(row)));
-    if (row.label) words.append(made("p", `${row.label.who}: it was ${VERDICT[row.label.success]}`, "word"));
+    texts.append(made("p", row.id), made("p", course(row)));
+    if (row.label) texts.append(made("p", `${row.label.who}: it was ${VERDICT[row.label.success]}`, "label"));
     const open = made("button", "Replay");
     open.addEventListener("click", () => this.open(row.id));
     const other = made("button", success ? "→ ✕" : "→ ✓", `correct ${success ? "bad" : "good"}`);
@@ -37,14 +37,14 @@ export class Episodes {
     other.setAttribute("aria-label", `${row.id} was ${VERDICT[!success]}`);
     other.disabled = !mine;
     other.addEventListener("click", () => this.label(row.id, !success));
-    item.append(mark, words, other, open);
+    item.append(mark, texts, other, open);
     return item;
   }
 }
 
 const succeeded = (row) => (row.label ? row.label.success : row.success);
 
-// What happened, in words.
+// What happened, as a sentence.
 function course(row) {
   const judge = row.judge === "task" ? "" : row.judge === "operator" ? " by hand" : ` by ${row.judge}`;
   const how = row.cut ? `cut: ${row.cut}` : row.success ? `success${judge}` : row.failure === "operator" ? "failure by hand" : row.failure ?? "time limit";

@@ -11,7 +11,7 @@ const PAD = { success: 0, failure: 1, slow: 4, take: 5, open: 6, close: 7, disca
 
 export class Hands {
   constructor(onPress) {
-    this.onPress = onPress; // told "success", "failure", "discard", "primary" of a gamepad
+    this.onPress = onPress; // receives "success", "failure", "discard", "primary" of a gamepad
     this.keys = new Set();
     this.pads = {};
     this.held = new Set(); // buttons of the page that are held: "close", "open"

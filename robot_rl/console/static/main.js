@@ -1,4 +1,4 @@
-// The operator console: one connection, what it shows, and what it asks for.
+// The operator console: one connection, what it shows, and what it requests.
 
 import { curve, forceChart, rollingMean, workspaceMap } from "./charts.js";
 import { Episodes } from "./episodes.js";
@@ -6,7 +6,7 @@ import { Hands } from "./input.js";
 import { Replay } from "./replay.js";
 
 const $ = (id) => document.getElementById(id);
-const INPUT_MS = 40; // how often who is in control says so; the server holds after 200 ms of silence
+const INPUT_MS = 40; // period of the input of the page in control; the server holds after 200 ms of silence
 const FORCE_SECONDS = 12;
 const LABELS = { start: "Start", stop: "Stop here", discard: "Discard", redo: "Redo", success: "Success", failure: "Failure", finish: "Finish", reset: "Reset", pause: "Pause", resume: "Resume" };
 const KEYS = { start: "Enter", resume: "Enter", finish: "Enter", success: "Y", failure: "N", discard: "X", redo: "R", reset: "R", stop: "B", pause: "P" };
@@ -116,7 +116,7 @@ async function picture(data) {
   shownAt[number] = performance.now();
   await image.decode().catch(() => {});
   if (before) URL.revokeObjectURL(before);
-  if (number === cameras.length - 1) send({ type: "seen" }); // asks for the next ones only when these are shown
+  if (number === cameras.length - 1) send({ type: "seen" }); // requests the next ones only when these are shown
 }
 
 // ---------------------------------------------------------------------- drawing
@@ -304,16 +304,16 @@ function curves(data) {
       $("curves").append(figure);
     }
   }
-  CURVES.forEach(([, points, range, tone, words], index) => {
+  CURVES.forEach(([, points, range, tone, format], index) => {
     const rows = points(data).filter((point) => point[1] !== null), figure = $("curves").children[index];
-    figure.querySelector("b").textContent = rows.length ? words(rows.at(-1)[1]) : "–";
+    figure.querySelector("b").textContent = rows.length ? format(rows.at(-1)[1]) : "–";
     curve(figure.querySelector("canvas"), rows, range, tone);
   });
   const { updates_per_s: rate, utd } = state?.health ?? {};
   $("health").textContent = rate === undefined ? "" : `${rate.toFixed(0)} updates/s, ${utd.toFixed(1)} per step`;
 }
 
-// ------------------------------------------------------------------ words, door
+// ------------------------------------------------------------------ texts, door
 
 function askWhy() {
   $("reasons").hidden = false;

@@ -32,15 +32,15 @@ export class Replay {
         return figure;
       }),
     );
-    this.say();
+    this.describe();
     if (!$("replay").open) $("replay").show();
     this.show();
   }
 
-  // What it was, by whom; the newest word is the one that counts.
-  say() {
-    const { metadata, judge, label } = this.episode, words = (success) => (success ? "success" : "no success");
-    $("replay-judged").textContent = `recorded: ${metadata.cut ? `cut: ${metadata.cut}` : `${words(metadata.success)}, by ${judge}`}` + (label ? ` · ${label.who}: ${words(label.success)}` : "");
+  // Its outcome, by whom; the newest label counts.
+  describe() {
+    const { metadata, judge, label } = this.episode, outcome = (success) => (success ? "success" : "no success");
+    $("replay-judged").textContent = `recorded: ${metadata.cut ? `cut: ${metadata.cut}` : `${outcome(metadata.success)}, by ${judge}`}` + (label ? ` · ${label.who}: ${outcome(label.success)}` : "");
     $("replay-success").setAttribute("aria-pressed", label?.success === true);
     $("replay-failure").setAttribute("aria-pressed", label?.success === false);
   }
@@ -48,7 +48,7 @@ export class Replay {
   labelled(id, success) {
     if (this.episode?.id !== id) return;
     this.episode.label = { success, who: "you" };
-    this.say();
+    this.describe();
   }
 
   play() {
