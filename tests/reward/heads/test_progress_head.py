@@ -116,7 +116,7 @@ def test_it_comes_back_from_its_file_as_it_was_and_is_for_progress_alone(pushed)
     features = FrameFeatures("bundled", 64)(frames_at([1.0, 0.5], 5))
     assert again(features).tolist() == head(features).tolist()
     assert again.trained_on == head.trained_on
-    with pytest.raises(ConfigError, match="a head for kind=progress, asked for kind=success"):
+    with pytest.raises(ConfigError, match="a head for kind=progress, not for kind=success"):
         make_backend(LabelConfig(backend="head", head=str(file)), Budget(BudgetConfig()))
 
 

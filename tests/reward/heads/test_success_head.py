@@ -102,11 +102,11 @@ def test_it_comes_back_from_its_file_as_it_was(pushed, tmp_path):
 def test_it_refuses_other_cameras_tasks_and_kinds(pushed):
     _, file, _ = pushed
     frames = np.zeros((1, 64, 64, 3), np.uint8)
-    with pytest.raises(ConfigError, match="trained on camera front, asked about wrist"):
+    with pytest.raises(ConfigError, match="trained on camera front, not on wrist"):
         backend(file).answer(Query(QueryKind.SUCCESS, "push", (Clip("e", "f", "wrist", (0,), frames),)))
-    with pytest.raises(ConfigError, match="trained for 'push', asked about 'open'"):
+    with pytest.raises(ConfigError, match="trained for 'push', not for 'open'"):
         backend(file).answer(Query(QueryKind.SUCCESS, "open", (Clip("e", "f", "front", (0,), frames),)))
-    with pytest.raises(ConfigError, match=r"a head for kind=success, asked for kind=progress; .* --kind progress"):
+    with pytest.raises(ConfigError, match=r"a head for kind=success, not for kind=progress; .* --kind progress"):
         make_backend(LabelConfig(backend="head", kind="progress", head=str(file)), Budget(BudgetConfig()))
     with pytest.raises(ConfigError, match="for kind=success and kind=progress"):
         make_backend(LabelConfig(backend="head", kind="preference", head=str(file)), Budget(BudgetConfig()))
