@@ -17,6 +17,7 @@ import mujoco
 import numpy as np
 from mixed_operator import BESIDE, Distances, MixedOperator
 
+from robot_rl.config.randomization import LooksConfig
 from robot_rl.data.schema import Episode
 from robot_rl.data.store.reward_overlays import OverlayWriter
 from robot_rl.data.store.store import EpisodeStore
@@ -29,7 +30,6 @@ from robot_rl.reward.validation.ground_truth import NEAR_MISS, OUTCOME
 from robot_rl.seeding import Purpose, episode_seed
 from robot_rl.system.progress import Progress
 from sim.arm import DARK, GREY
-from sim.randomize import VisualRandomization
 from sim.render import MujocoCameras
 from sim.scene import PEG_HALF_WIDTH
 
@@ -77,7 +77,7 @@ class Split:
     """
 
     told: str
-    looks: VisualRandomization = field(default_factory=VisualRandomization)
+    looks: LooksConfig = field(default_factory=LooksConfig)
     boxes: tuple[Box, ...] = ()
     kinds: Mapping[str, float] = field(default_factory=lambda: OUTCOMES)
 
@@ -87,8 +87,8 @@ DECOY = Box((PEG_HALF_WIDTH, PEG_HALF_WIDTH, 0.0002), tuple(BESIDE), DARK)  # ty
 SCREEN = Box((0.001, 0.012, 0.02), (0.05, -0.029, 0.02), GREY, jitter=(0.0, 0.015, 0.008), yaw=float(np.deg2rad(-30)))
 SPLITS = {
     "usual": Split("as trained"),
-    "camera": Split("cameras by 2 cm and 3 deg", VisualRandomization(0.02, float(np.deg2rad(3.0)))),
-    "light": Split("light and colours", VisualRandomization(brightness=0.5, light_position=0.8, colour=0.2)),
+    "camera": Split("cameras by 2 cm and 3 deg", LooksConfig(0.02, float(np.deg2rad(3.0)))),
+    "light": Split("light and colours", LooksConfig(brightness=0.5, light_position=0.8, colour=0.2)),
     "look-alike": Split("a second hole, painted", boxes=(DECOY,)),
     "occlusion": Split("a board before the hole", boxes=(SCREEN,)),
     "tempting": Split("made to look done", boxes=(DECOY,), kinds=TEMPTING),

@@ -25,6 +25,7 @@ os.environ.setdefault("MUJOCO_GL", "egl")
 
 from mixed_operator import MixedOperator
 
+from robot_rl.config.randomization import LooksConfig
 from robot_rl.data.schema import Episode
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.registry import make_workcell
@@ -36,7 +37,6 @@ from robot_rl.reward.classifier.record import EveryStepReward
 from robot_rl.reward.validation.ground_truth import NEAR_MISS, OUTCOME
 from robot_rl.seeding import Purpose, episode_seed
 from robot_rl.system.progress import Progress
-from sim.randomize import VisualRandomization
 from sim.render import MujocoCameras
 
 TASK, SIZE, HELD_OUT_SEED = "peg_insert", 128, 77
@@ -69,8 +69,8 @@ def record(path: Path, episodes: int, looks: float) -> None:
     """The held-out episodes, every step labelled by the task."""
     observed = WorkcellOptions(cameras=("front", "wrist"), image_size=(SIZE, SIZE))
     cell = make_workcell(TASK)
-    usual = VisualRandomization()
-    wider = VisualRandomization(**{name: min(looks * value, 0.6) for name, value in vars(usual).items()})
+    usual = LooksConfig()
+    wider = LooksConfig(**{name: min(looks * value, 0.6) for name, value in vars(usual).items()})
     io: Any = cell.io
     cameras = MujocoCameras(io.model, io.data, observed.cameras, observed.image_size, io.sensing.pixel_noise, wider)
     io.attach_cameras(cameras)

@@ -59,14 +59,10 @@ class ImpedanceController:
     """
 
     def __init__(self, model: mujoco.MjModel, data: mujoco.MjData, gains: ImpedanceGains, refresh: int = 10) -> None:
-        self._model, self._data, self._gains, self._refresh = model, data, gains, refresh
+        self._model, self._data, self._refresh = model, data, refresh
         site = model.site("tcp")
         self._site = site.id
-        self._springs = gains.translation, gains.max_translation_error, gains.rotation, gains.max_rotation_error
-        self._stiffness = np.repeat([gains.translation, gains.rotation], 3)
-        self._posture_damping = 2.0 * math.sqrt(gains.posture)
-        self._ramp_steps = max(1, round(gains.ramp / model.opt.timestep))
-        self._delay = round(gains.delay / model.opt.timestep)  # [steps]
+        self.set_gains(gains)
         self._waiting: list[tuple[int, Pose]] = []  # delayed set-points, with the remaining steps
         # The law is linear in `inputs` = (K e, qd, 1): torque = inputs @ law, and the first rows of `law` are J.
         self._inputs, self._law = np.zeros(6 + ARM_DOF + 1), np.zeros((6 + ARM_DOF + 1, model.nv))
@@ -82,6 +78,15 @@ class ImpedanceController:
         # The rotation error is that of the tool's body, whose quaternion MuJoCo keeps, not of the tcp site.
         self._tool_quaternion, self._q_tcp_tool = data.xquat[site.bodyid[0]], quat_conjugate(site.quat)
         self.reset()
+
+    def set_gains(self, gains: ImpedanceGains) -> None:
+        """Use other gains; call `reset` afterwards."""
+        self._gains, timestep = gains, self._model.opt.timestep
+        self._springs = gains.translation, gains.max_translation_error, gains.rotation, gains.max_rotation_error
+        self._stiffness = np.repeat([gains.translation, gains.rotation], 3)
+        self._posture_damping = 2.0 * math.sqrt(gains.posture)
+        self._ramp_steps = max(1, round(gains.ramp / timestep))
+        self._delay = round(gains.delay / timestep)  # [steps]
 
     def reset(self) -> None:
         """Hold the present pose at once, without a ramp."""

@@ -16,11 +16,13 @@ import numpy as np
 
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.components import SimulationConfig
+from robot_rl.config.randomization import DynamicsConfig
 from robot_rl.env.robot_io import Command, RobotState, check_command
 from robot_rl.errors import DivergedError, StaleStateError, UnknownNameError
 from robot_rl.geometry import Pose, quat_from_matrix, quat_from_rotvec, quat_multiply
 from sim.arm import ARM_DOF
 from sim.controller import ImpedanceController, ImpedanceGains
+from sim.randomize import DynamicsRandomizer
 from sim.sensing import SampleHistory, SensedState, Sensing, WrenchFilter, seconds_to_ns
 from sim.settings import apply_settings
 
@@ -68,6 +70,7 @@ class MujocoRobotIO:
         self.model, self.data = model, mujoco.MjData(model)
         self.sensing = sensing or Sensing()
         self._cameras: Cameras | None = None
+        self._randomizer: DynamicsRandomizer | None = None
         self._finger_open_width = finger_open_width
         self._rng, self._pixel_rng = np.random.default_rng(0), np.random.default_rng(0)
         mujoco.mj_forward(model, self.data)
@@ -93,6 +96,11 @@ class MujocoRobotIO:
     def attach_cameras(self, cameras: Cameras) -> None:
         """Attach cameras whose frames `read` returns."""
         self._cameras = cameras
+
+    def randomize(self, dynamics: DynamicsConfig) -> None:
+        """Draw the dynamics anew at every `reset`; without a width nothing is drawn."""
+        randomizer = DynamicsRandomizer(self.model, self.gains, dynamics)
+        self._randomizer = None if randomizer.draws_nothing else randomizer
 
     # ------------------------------------------------------------------ clock
 
@@ -209,6 +217,8 @@ class MujocoRobotIO:
         self._rng, self._pixel_rng = np.random.default_rng(seed), np.random.default_rng([seed, 3])
         if self._cameras is not None:
             self._cameras.reset(seed)
+        if self._randomizer is not None:
+            self.controller.set_gains(self._randomizer.draw(seed))
         mocap = self.data.mocap_pos.copy(), self.data.mocap_quat.copy()
         mujoco.mj_resetData(self.model, self.data)
         self.data.mocap_pos[:], self.data.mocap_quat[:] = mocap

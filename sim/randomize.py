@@ -1,34 +1,19 @@
-"""What differs between two looks at the same scene: light, colours, and where the cameras really are.
+"""Draws of each episode: looks (light, colours, camera poses) and dynamics (friction, mass, damping, stiffness, delay).
 
-A policy that shall hold on another day, or on a robot, must not lean on them. Drawn anew for each episode from its
-seed; nothing here touches the physics.
+A policy that shall work on another day, or on a robot, must not depend on them. All draws follow from the seed of the
+episode. `VisualRandomizer` leaves the physics alone, and `DynamicsRandomizer` the looks.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, replace
 
 import mujoco
 import numpy as np
 
-
-@dataclass(frozen=True)
-class VisualRandomization:
-    """Half-widths of uniform draws about the scene's own values.
-
-    Attributes:
-        camera_position: Of each camera, in each axis of its parent [m].
-        camera_rotation: Of each camera, about each of its axes [rad].
-        brightness: Of each light, as a share.
-        light_position: Of the lamp, in each axis [m].
-        colour: Of each component of each colour in the scene, as a share; what had one colour still has one.
-    """
-
-    camera_position: float = 0.002
-    camera_rotation: float = float(np.deg2rad(0.5))
-    brightness: float = 0.25
-    light_position: float = 0.3
-    colour: float = 0.08
+from robot_rl.config.randomization import DynamicsConfig, LooksConfig
+from sim.arm import ARM_DOF
+from sim.controller import ImpedanceGains
 
 
 class VisualRandomizer:
@@ -39,8 +24,8 @@ class VisualRandomizer:
         amount: How much.
     """
 
-    def __init__(self, model: mujoco.MjModel, amount: VisualRandomization | None = None) -> None:
-        self._model, self._amount = model, amount or VisualRandomization()
+    def __init__(self, model: mujoco.MjModel, amount: LooksConfig | None = None) -> None:
+        self._model, self._amount = model, amount or LooksConfig()
         headlight = model.vis.headlight
         self._camera_positions, self._camera_turns = model.cam_pos.copy(), model.cam_quat.copy()
         self._lamp_positions, self._lamps = model.light_pos.copy(), model.light_diffuse.copy()
@@ -67,3 +52,53 @@ class VisualRandomizer:
         for camera, turn in enumerate(rng.uniform(-1, 1, (model.ncam, 3)) * amount.camera_rotation):
             mujoco.mju_copy(model.cam_quat[camera], self._camera_turns[camera])
             mujoco.mju_quatIntegrate(model.cam_quat[camera], turn, 1.0)
+
+
+class DynamicsRandomizer:
+    """Draws dynamics into a model and gains.
+
+    Args:
+        model: Model whose friction, damping and masses are changed; its first joints are the arm's.
+        gains: Gains without randomization.
+        amount: Half-widths of the draws.
+    """
+
+    def __init__(self, model: mujoco.MjModel, gains: ImpedanceGains, amount: DynamicsConfig) -> None:
+        self._model, self._gains, self._amount = model, gains, amount
+        self._scratch = mujoco.MjData(model)
+        self._joint_friction, self._joint_damping = model.dof_frictionloss.copy(), model.dof_damping.copy()
+        self._contact_friction = model.geom_friction.copy()
+        self._mass, self._inertia = model.body_mass.copy(), model.body_inertia.copy()
+        self._movable = np.ones(model.nbody, bool)  # bodies that are no links of the arm
+        self._movable[model.jnt_bodyid[:ARM_DOF]] = False
+
+    @property
+    def draws_nothing(self) -> bool:
+        """Whether all widths are 0."""
+        return not any(asdict(self._amount).values())
+
+    def draw(self, seed: int) -> ImpedanceGains:
+        """Draw the dynamics of the episode with this seed into the model, and return the gains."""
+        model, amount, rng = self._model, self._amount, np.random.default_rng([seed, 5])
+
+        def about_one(width: float, count: int) -> np.ndarray:
+            return 1.0 + rng.uniform(-width, width, count)
+
+        arm = slice(0, ARM_DOF)
+        model.dof_frictionloss[arm] = self._joint_friction[arm] + rng.uniform(0.0, amount.joint_friction, ARM_DOF)
+        model.dof_damping[arm] = self._joint_damping[arm] * about_one(amount.joint_damping, ARM_DOF)
+        model.geom_friction[:, 0] = self._contact_friction[:, 0] * about_one(amount.contact_friction, 1)
+        scale = np.where(self._movable, about_one(amount.mass, model.nbody), 1.0)
+        translation, rotation = about_one(amount.stiffness, 2).tolist()
+        delay = rng.uniform(0.0, amount.delay)
+        if amount.mass:
+            model.body_mass[:] = self._mass * scale
+            model.body_inertia[:] = self._inertia * scale[:, None]
+            mujoco.mj_setConst(model, self._scratch)
+        gains = self._gains
+        return replace(
+            gains,
+            translation=gains.translation * translation,
+            rotation=gains.rotation * rotation,
+            delay=gains.delay + delay,
+        )

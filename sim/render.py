@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import mujoco
 import numpy as np
 
+from robot_rl.config.randomization import LooksConfig
 from robot_rl.errors import RenderError, UnknownNameError
 from sim import GL_FAILURE, GL_PLATFORM
-from sim.randomize import VisualRandomization, VisualRandomizer
+from sim.randomize import VisualRandomizer
 
 _COSTLY = (
     mujoco.mjtRndFlag.mjRND_SHADOW,
@@ -42,7 +43,7 @@ class MujocoCameras:
         names: tuple[str, ...],
         size: tuple[int, int],
         pixel_noise: float = 0.0,
-        looks: VisualRandomization | None = None,
+        looks: LooksConfig | None = None,
     ) -> None:
         valid = [model.camera(i).name for i in range(model.ncam)]
         for name in names:

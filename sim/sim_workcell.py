@@ -19,9 +19,11 @@ def simulated_workcell(io: MujocoRobotIO, task: Task, operator: Operator, option
     """
     close = _nothing_to_close
     if options.cameras:
-        cameras = MujocoCameras(io.model, io.data, options.cameras, options.image_size, io.sensing.pixel_noise)
+        looks, noise = options.randomization.looks, io.sensing.pixel_noise
+        cameras = MujocoCameras(io.model, io.data, options.cameras, options.image_size, noise, looks)
         io.attach_cameras(cameras)
         close = cameras.close
+    io.randomize(options.randomization.dynamics)
     arm: MujocoRobotIO | RealTimeRobotIO = io
     if options.realtime:
         task.reset(seed=0)  # its time goes on from now, and the pose of a new simulation is not one to be in

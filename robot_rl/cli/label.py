@@ -91,8 +91,7 @@ def _list_settings() -> Reply:
     from robot_rl.config.labelling import LabelConfig
 
     keys = list_keys(LabelConfig)
-    rows = [{"key": k.key, "type": k.type, "default": k.default, "help": k.doc} for k in keys]
-    return Reply(rows, [f"{k.key} = {k.default}  ({k.type})\n    {k.doc}" for k in keys])
+    return Reply([key.row() for key in keys], [key.text() for key in keys])
 
 
 def _run(arguments: argparse.Namespace) -> Reply:

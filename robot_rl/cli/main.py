@@ -22,7 +22,7 @@ from robot_rl.cli.label import add_label_commands
 from robot_rl.cli.operator import add_devices_command, add_operator_flags, operator_options
 from robot_rl.cli.summary_text import in_words
 from robot_rl.config.describe import list_keys
-from robot_rl.config.load import load_config
+from robot_rl.config.load import load_config, load_run_config
 from robot_rl.env.registry import benchmark_names, check_task
 from robot_rl.errors import InterruptedRunError, RobotRLError
 from robot_rl.run.directory.calibrations import Calibrations, read_record, whole_path
@@ -220,8 +220,7 @@ def _demo(arguments: argparse.Namespace) -> int:
 def _train(arguments: argparse.Namespace) -> int:
     if arguments.list_settings:
         keys = list_keys()
-        rows = [{"key": k.key, "type": k.type, "default": k.default, "help": k.doc} for k in keys]
-        _answer(arguments, rows, [f"{k.key} = {k.default}  ({k.type})\n    {k.doc}" for k in keys])
+        _answer(arguments, [key.row() for key in keys], [key.text() for key in keys])
         return 0
     from robot_rl.run.directory.run_directory import RunDirectory, default_run_path
 
@@ -252,7 +251,7 @@ def _train(arguments: argparse.Namespace) -> int:
         if arguments.out is None:
             arguments.parser.error("--resume needs --out DIR, the directory of the run to continue")
         RunDirectory.read_config(arguments.out)  # says what is wrong with it, if there is no run
-        config = load_config(arguments.config or arguments.out / "config.yaml", overrides)
+        config = load_run_config(arguments.config or arguments.out / "config.yaml", overrides)
     else:
         config = load_config(arguments.config, overrides)
     path = arguments.out or default_run_path(config.task, config.seed)

@@ -1,24 +1,31 @@
-"""What can be set, one frozen dataclass per component. Every field says what it is, in which unit, and why its value.
+"""Settings of a training run: one frozen dataclass per component. Below each field: its meaning, unit, and reason.
 
-pydantic checks types and ranges when an object is made; an unknown key is an error. `robot_rl/config/load.py` reads
-files and command-line overrides into these.
+pydantic checks types and ranges when an object is made; an unknown key is an error. `load.py` reads files and overrides
+of the command line into these. Marks on the fields (`field_types.py`) name what a resumed run may change, and defaults
+that differ with `observations=pixels`; these hold however a configuration is made.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
+from pydantic_core import ArgsKwargs
 
-Positive = Annotated[int, Field(ge=1)]
-NonNegative = Annotated[int, Field(ge=0)]
-PositiveReal = Annotated[float, Field(gt=0)]
-NonNegativeReal = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Fraction = Annotated[float, Field(ge=0, le=1)]
-
-STRICT = ConfigDict(extra="forbid", strict=True)
-"""How pydantic checks every component."""
+from robot_rl.config.field_types import (
+    RESUMABLE,
+    STRICT,
+    Fraction,
+    NonNegative,
+    NonNegativeReal,
+    Positive,
+    PositiveReal,
+    Resumable,
+    WithPixels,
+)
+from robot_rl.config.pixel_defaults import Section, with_pixel_defaults
+from robot_rl.config.randomization import RandomizationConfig
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -84,12 +91,12 @@ class IQLConfig:
 
 
 @dataclass(frozen=True, config=STRICT)
-class ReplayConfig:
-    """What is remembered and how it is sampled."""
+class ReplayConfig(Section):
+    """Memory of past steps, and how it is sampled."""
 
-    capacity: Positive = 100_000
+    capacity: Annotated[Positive, WithPixels(30_000)] = 100_000
     """Steps kept online; the oldest episodes go first. Demonstrations are never dropped."""
-    batch_size: Positive = 128
+    batch_size: Annotated[Positive, WithPixels(256)] = 128
     """Transitions in each critic update."""
     demo_fraction: Fraction = 0.5
     """Share of each batch drawn from demonstrations and interventions."""
@@ -99,15 +106,15 @@ class ReplayConfig:
 
 @dataclass(frozen=True, config=STRICT)
 class InterventionConfig:
-    """How the scripted operator corrects the policy while training."""
+    """Interventions of the scripted operator while training."""
 
     enabled: bool = True
-    """Whether it does so at all."""
+    """Whether it intervenes at all."""
 
 
 @dataclass(frozen=True, config=STRICT)
 class BudgetConfig:
-    """How much one run of the labeller may use. It stops before it would use more; 0 sets no limit."""
+    """Limits of one run of the labeller, which stops before it would exceed one; 0 sets no limit."""
 
     calls: NonNegative = 0
     """Requests to the server, repeated ones included."""
@@ -121,45 +128,51 @@ class BudgetConfig:
 
 @dataclass(frozen=True, config=STRICT)
 class ShapingConfig:
-    """Rewards shaped by progress, R + gamma Phi(s') - Phi(s) (Ng 1999): learning is led, what is best stays best."""
+    """Rewards shaped by progress, R + gamma Phi(s') - Phi(s) (Ng 1999), which leaves the optimal policy as it is."""
 
-    head: str = ""
+    head: Annotated[
+        str, Resumable("to another file of the same content", lambda old, new: bool(old.head and new.head))
+    ] = ""
     """File of a progress head, from `robot-rl label train --kind progress`. Empty: rewards are not shaped."""
     scale: PositiveReal = 1.0
     """Phi of a task that looks done, in units of the reward; a success is worth 1. Phi is this times the progress."""
 
 
+_CLASSIFIER_FILE = "of a classifier, to another file of the same content"
+
+
 @dataclass(frozen=True, config=STRICT)
 class RewardConfig:
-    """Who says whether an episode is a success, while training and in evaluation."""
+    """The source of success and reward, while training and in evaluation."""
 
-    kind: Literal["task", "classifier", "vlm"] = "task"
+    kind: Literal["task", "classifier", "labels"] = "task"
     """`task`: the task itself, which in simulation knows the truth. `classifier`: frames, at every step; see
-    `robot-rl reward`. `vlm`: a label of the whole episode, which comes after its end; see `robot-rl label`."""
-    path: str = ""
-    """`classifier`: its file, from `robot-rl reward train`. `vlm`: a store, or a run, with labels of the same labeller,
-    calibrated and judged there."""
+    `robot-rl reward`. `labels`: a label of the whole episode, which comes after its end; see `robot-rl label`."""
+    path: Annotated[str, Resumable(_CLASSIFIER_FILE, lambda old, new: old.kind == "classifier")] = ""
+    """`classifier`: its file, from `robot-rl reward train`. `labels`: a store, or a run, with labels of the same
+    labeller, calibrated and validated there."""
     labels: str = "success"
-    """`vlm`: name of these labels. The labeller is set as it was for them."""
+    """`labels`: name of these labels. The labeller has the settings with which they were made."""
     unlabelled: Literal["masked", "failure"] = "masked"
-    """`vlm`: what the end of an episode counts as that has no label (yet). `masked`: nothing is learned from its last
-    step. `failure`: it was not a success, until a label says otherwise."""
+    """`labels`: how the end of an episode counts that has no label (yet). `masked`: nothing is learned from its last
+    step. `failure`: it was no success, until there is a label."""
     episode_steps: NonNegative = 0
-    """`vlm`: step limit of episodes that are labelled, which no success ends: half as many again as a demonstration
-    takes leaves time to succeed, and does not spend the robot's on waiting. 0: the task's, which none exceeds."""
+    """`labels`: step limit of labelled episodes, which no success ends: half as many again as a demonstration takes
+    leaves time to succeed, and the robot does not wait for long. 0: the limit of the task, which none exceeds."""
     find_onset: bool = False
-    """`vlm`: ask of each success since when it has been one, by halving what is in question: log2(steps) questions
-    more. It is then learned as if it had ended there, and not when the episode's time was up."""
+    """`labels`: find by bisection since when an episode has been a success: log2(steps) queries more. It is then
+    learned as if it had ended there, and not at the step limit."""
     allow_uncalibrated: bool = False
-    """`vlm`: take labels that did not pass the gate for being a sparse reward. The run then says so."""
-    budget: BudgetConfig = Field(default_factory=BudgetConfig)
-    """`vlm`: what labelling may use while the run lasts, anew after each resuming."""
+    """`labels`: accept labels that did not pass the gate for being a sparse reward. The run records it."""
+    budget: Annotated[BudgetConfig, RESUMABLE] = Field(default_factory=BudgetConfig)
+    """`labels`: limits of labelling while the run lasts, anew after each resuming."""
     shaping: ShapingConfig = Field(default_factory=ShapingConfig)
     """With any kind: a reward for progress while learning."""
     allow_unfit: bool = False
-    """Take a classifier although `robot-rl reward report` did not find it fit to end episodes, or was not asked."""
+    """Accept a classifier that `robot-rl reward report` did not find fit to end episodes, or did not check."""
     overrule_s: Annotated[float, Field(ge=0, le=30)] = 2.0
-    """With a person beside the training: how long a success that only the classifier saw waits for their word [s]."""
+    """With an operator beside the training: time in which the operator can overrule a success that only the classifier
+    saw, before it counts [s]."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -180,7 +193,7 @@ class EvaluationConfig:
 
 @dataclass(frozen=True, config=STRICT)
 class EncoderConfig:
-    """How a policy sees; nothing here counts for one that learns from `state`."""
+    """Image encoder of a policy that sees; a policy that learns from `state` ignores this section."""
 
     name: str = "bundled"
     """`bundled` (EfficientNet-Lite0 with ImageNet weights), `timm:<model>`, `hf:<model>`, `random` (Lite0 with random
@@ -189,13 +202,13 @@ class EncoderConfig:
     """Cameras that the policy sees."""
     image_size: Annotated[int, Field(ge=32, multiple_of=32)] = 128
     """Height and width of the frames [px]."""
-    crops: Positive = 4
+    crops: Annotated[Positive, RESUMABLE] = 4
     """Randomly shifted crops of each frame whose features are kept; the first is not shifted, the policy acts on it."""
-    shift: NonNegative = 4
+    shift: Annotated[NonNegative, RESUMABLE] = 4
     """Largest shift of a crop, either way [px]."""
     projection: NonNegative = 64
     """Channels to which a fixed random projection reduces the frozen features before they are kept; 0 keeps all."""
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    precision: Annotated[Literal["auto", "float32", "bfloat16"], RESUMABLE] = "auto"
     """In which the frozen encoder computes; auto takes bfloat16 where the processor has it."""
     spatial_features: Positive = 8
     """Learned weightings of the image plane per channel (SERL's spatial embedding)."""
@@ -204,12 +217,12 @@ class EncoderConfig:
 
 
 @dataclass(frozen=True, config=STRICT)
-class EngineConfig:
-    """How an update is made fast; what it computes stays the same, but for the last digits."""
+class EngineConfig(Section):
+    """Speed of an update; its result stays the same, but for the last digits."""
 
     compile: bool = False
-    """Compile the losses (torch.compile): up to a third faster, after half a minute in which nothing happens."""
-    precision: Literal["auto", "float32", "bfloat16"] = "float32"
+    """Compile the losses (torch.compile): up to a third faster, after half a minute of compilation."""
+    precision: Annotated[Literal["auto", "float32", "bfloat16"], WithPixels("auto")] = "float32"
     """In which products are computed; parameters, optimizers and losses stay float32. auto takes bfloat16 where the
     hardware has it."""
     capture: bool = True
@@ -218,7 +231,7 @@ class EngineConfig:
 
 @dataclass(frozen=True, config=STRICT)
 class SimulationConfig:
-    """How the simulated arm moves. What is null is as the task has it; `robot-rl calibrate sim` finds a real arm's."""
+    """Dynamics of the simulated arm. null: as in the task; `robot-rl calibrate sim` identifies those of a real arm."""
 
     large_joint_friction: NonNegativeReal | None = None
     """Dry friction of the joints with the larger motors, 1 to 4 [Nm]."""
@@ -250,31 +263,31 @@ class TrainConfig:
     """Where the learner computes."""
     robot: str = ""
     """Which arm and tool; calibrations of another one are refused. Empty: any, but all of one."""
-    calibrations: tuple[str, ...] = ()
+    calibrations: Annotated[tuple[str, ...], Resumable("to the same content in other files")] = ()
     """Files of `robot-rl calibrate` that hold in this run: copied into it, and it is not resumed with others. NAME=FILE
     for a camera that the file calls by its serial number."""
     demonstrations: NonNegative = 20
     """Episodes that the operator demonstrates before learning starts."""
-    env_steps: NonNegative = 12_000
+    env_steps: Annotated[NonNegative, RESUMABLE, WithPixels(8_000)] = 12_000
     """Online steps, interventions included, demonstrations not; 0 with `offline.steps` set: nothing is played."""
     warmup_steps: NonNegative = 100
     """Online steps before the first update."""
-    update_to_data: Positive = 8
+    update_to_data: Annotated[Positive, WithPixels(4)] = 8
     """Critic updates per env step; actor and temperature are updated once per env step."""
     policy_average: Annotated[float, Field(ge=0, le=1)] = 0.1
     """The policy that is evaluated and deployed is the mean over this newest share of the steps, which evens out what
-    the last few updates did; 0: the newest. Who explores is always the newest."""
-    processes: Literal[1, 2] = 1
+    the last few updates did; 0: the newest. The policy that explores is always the newest."""
+    processes: Annotated[Literal[1, 2], RESUMABLE, WithPixels(2)] = 1
     """1: actor and learner take turns, deterministic. 2: they run side by side."""
-    realtime: bool = False
+    realtime: Annotated[bool, RESUMABLE] = False
     """Keep a simulation's pace equal to the wall clock's, as on a robot; needs `processes=2`."""
-    reaction_time: Annotated[float, Field(ge=0)] = 0.05
-    """In real time, from an observation to its command [s]; less than the task's control period. Looking
-    and thinking take part of it, and the rest is waited for, so that the robot is commanded evenly. 0: at once."""
-    max_lead_steps: NonNegative = 10
+    reaction_time: Annotated[float, Field(ge=0), RESUMABLE] = 0.05
+    """In real time, from an observation to its command [s]; less than the task's control period. Encoding
+    and inference take part of it, and the actor waits for the rest, so that commands come evenly. 0: at once."""
+    max_lead_steps: Annotated[NonNegative, RESUMABLE] = 10
     """Steps that an actor with a process of its own may be ahead of the learner. On a simulated clock it then waits
     between steps; on a robot, whose control must not pause, after the episode."""
-    checkpoint_interval: Positive = 1_000
+    checkpoint_interval: Annotated[Positive, RESUMABLE] = 1_000
     """Env steps between checkpoints."""
     algorithm: AlgorithmConfig = Field(default_factory=AlgorithmConfig)
     offline: IQLConfig = Field(default_factory=IQLConfig)
@@ -284,15 +297,11 @@ class TrainConfig:
     engine: EngineConfig = Field(default_factory=EngineConfig)
     intervention: InterventionConfig = Field(default_factory=InterventionConfig)
     reward: RewardConfig = Field(default_factory=RewardConfig)
-    evaluation: EvaluationConfig = Field(default_factory=EvaluationConfig)
+    evaluation: Annotated[EvaluationConfig, RESUMABLE] = Field(default_factory=EvaluationConfig)
     simulation: SimulationConfig = Field(default_factory=SimulationConfig)
+    randomization: RandomizationConfig = Field(default_factory=RandomizationConfig)
 
-
-PIXEL_DEFAULTS = {
-    "env_steps": 8_000,
-    "update_to_data": 4,
-    "processes": 2,
-    "engine": {"precision": "auto"},
-    "replay": {"capacity": 30_000, "batch_size": 256},
-}
-"""Settings whose defaults differ with `observations=pixels`: updates cost ten times as much, and frames take memory."""
+    @model_validator(mode="before")
+    @classmethod
+    def _apply_pixel_defaults(cls, value: Any) -> Any:
+        return with_pixel_defaults(cls, value) if isinstance(value, ArgsKwargs) else value

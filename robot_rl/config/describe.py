@@ -1,54 +1,60 @@
-"""What can be set, read from the dataclasses themselves: key, type, default, and the docstring below each field."""
+"""Descriptions of settings, read from the dataclasses themselves: key, type, default, marks, and text."""
 
 from __future__ import annotations
 
 import ast
-import dataclasses
+import functools
 import inspect
 import itertools
 import textwrap
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
 from robot_rl.config.components import TrainConfig
+from robot_rl.config.field_types import Resumable, WithPixels, annotations_of, mark_of, section_type
 
 _BOUNDS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
 
 
 @dataclass(frozen=True)
 class KeyDescription:
-    """One thing that can be set.
+    """One setting.
 
     Attributes:
         key: Dotted key, e.g. `sac.discount`.
-        type: What it may be, in words, e.g. `float > 0 and < 1`.
+        type: Its valid values, e.g. `float > 0 and < 1`.
         default: Value if it is not set.
-        doc: What it means, from the docstring below the field.
+        doc: Its meaning, from the docstring below the field.
+        notes: Its marks: another default with pixels, and whether a resumed run may change it.
     """
 
     key: str
     type: str
     default: Any
     doc: str
+    notes: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """Return the description for a terminal."""
+        marks = f" [{'; '.join(self.notes)}]" if self.notes else ""
+        return f"{self.key} = {self.default}  ({self.type}){marks}\n    {self.doc}"
+
+    def row(self) -> dict[str, Any]:
+        """Return the description as plain values."""
+        return {"key": self.key, "type": self.type, "default": self.default, "help": self.doc, "notes": [*self.notes]}
 
 
 def list_keys(config_type: type = TrainConfig) -> list[KeyDescription]:
-    """Every key that can be set, in the order in which it is declared."""
-    return list(_walk(config_type, ""))
-
-
-def field_types(config_type: type) -> dict[str, Any]:
-    """Annotations of a configuration dataclass by field name, with their constraints."""
-    hints = get_type_hints(config_type, include_extras=True)
-    return {field.name: hints[field.name] for field in dataclasses.fields(config_type)}
+    """Return every setting, in the order in which it is declared."""
+    return list(_walk(config_type, "", None))
 
 
 def describe_type(annotation: Any) -> str:
-    """A type in words: `int >= 1`, `'cpu' or 'cuda'`, `list of int >= 0`."""
+    """Describe a type: `int >= 1`, `'cpu' or 'cuda'`, `list of int >= 0`."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         bounds = [f"{sign} {value}" for sign, value in _bounds(arguments[1:])]
@@ -71,19 +77,26 @@ def _bounds(metadata: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
                     yield sign, getattr(constraint, name)
 
 
-def _walk(config_type: type, prefix: str) -> Iterator[KeyDescription]:
-    docs, hints, defaults = _field_docs(config_type), field_types(config_type), config_type()
-    for name, annotation in hints.items():
-        if dataclasses.is_dataclass(annotation) and isinstance(annotation, type):
-            yield from _walk(annotation, f"{prefix}{name}.")
-        else:
-            yield KeyDescription(
-                f"{prefix}{name}", describe_type(annotation), getattr(defaults, name), docs.get(name, "")
-            )
+def _walk(config_type: type, prefix: str, resumable: Resumable | None) -> Iterator[KeyDescription]:
+    """Describe the settings of a section; `resumable` is the mark of the section itself."""
+    docs, annotations, defaults = _field_docs(config_type), annotations_of(config_type), config_type()
+    for name, annotation in annotations.items():
+        mark, key = mark_of(annotation, Resumable) or resumable, f"{prefix}{name}"
+        if (section := section_type(annotation)) is not None:
+            yield from _walk(section, f"{key}.", mark)
+            continue
+        notes = []
+        if (pixels := mark_of(annotation, WithPixels)) is not None:
+            notes.append(f"with pixels: {pixels.default}")
+        if mark is not None:
+            notes.append(f"a resumed run may change it {mark.note}".rstrip())
+        default = getattr(defaults, name)
+        yield KeyDescription(key, describe_type(annotation), default, docs.get(name, ""), tuple(notes))
 
 
+@functools.cache
 def _field_docs(config_type: type) -> dict[str, str]:
-    """The string that stands below each field; empty where the source is not at hand."""
+    """Return the text below each field; empty where the source is not available."""
     try:
         source = textwrap.dedent(inspect.getsource(config_type))
     except OSError:

@@ -1,6 +1,6 @@
-"""Reads a configuration from a YAML file and `key=value` overrides, checks it, and writes it down again.
+"""Configurations from a YAML file and `key=value` overrides: read, checked, and written again.
 
-Everything wrong is reported at once, each problem with its full dotted key, the value given and what is valid.
+All problems are reported at once, each with its full dotted key, the value given and the valid ones.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 import yaml
 from pydantic import ValidationError
 
-from robot_rl.config.components import PIXEL_DEFAULTS, TrainConfig
-from robot_rl.config.describe import describe_type, field_types, list_keys
+from robot_rl.config.components import TrainConfig
+from robot_rl.config.describe import describe_type, list_keys
+from robot_rl.config.field_types import annotations_of, bare_type, section_type
+from robot_rl.config.renamed import renamed_setting, with_new_names
 from robot_rl.errors import ConfigError
 from robot_rl.system.atomic_file import write_atomically
 
@@ -25,7 +27,7 @@ _T = TypeVar("_T")
 
 
 def load_config(path: Path | None = None, overrides: Sequence[str] = ()) -> TrainConfig:
-    """Defaults, changed by a file, changed by overrides.
+    """Load the configuration of a training run: defaults, changed by a file, changed by overrides.
 
     Args:
         path: YAML file of nested keys, or None for the defaults.
@@ -34,35 +36,55 @@ def load_config(path: Path | None = None, overrides: Sequence[str] = ()) -> Trai
     Raises:
         ConfigError: if the file cannot be read, a key is unknown, or a value has the wrong type or is out of range.
     """
-    tree, sources = _read(path, overrides)
-    return _checked_training(tree, sources)
+    return load_component(TrainConfig, path, overrides)
 
 
-def load_component(config_type: type[_T], path: Path | None = None, overrides: Sequence[str] = ()) -> _T:
-    """As `load_config`, for another configuration, e.g. that of a labeller.
+def load_run_config(path: Path, overrides: Sequence[str] = ()) -> TrainConfig:
+    """Load the `config.yaml` of a run, as `load_config`; it may be one that an earlier revision wrote."""
+    return load_component(TrainConfig, path, overrides, old_names=True)
+
+
+def load_component(
+    config_type: type[_T], path: Path | None = None, overrides: Sequence[str] = (), *, old_names: bool = False
+) -> _T:
+    """Load another configuration as `load_config` does, e.g. that of a labeller.
+
+    Args:
+        config_type: Its dataclass.
+        path: See `load_config`.
+        overrides: See `load_config`.
+        old_names: Accept names of earlier revisions in the file.
 
     Raises:
         ConfigError: as `load_config`.
     """
-    return _checked(config_type, *_read(path, overrides))
+    tree = _read_file(path) if path else {}
+    if old_names:
+        tree = with_new_names(tree)
+    sources = dict.fromkeys(_leaves(tree), str(path))
+    for override in overrides:
+        update = _read_override(override)
+        tree = _merge(tree, update)
+        sources |= dict.fromkeys(_leaves(update), "command line")
+    return _checked(config_type, tree, sources)
 
 
 def config_from_dict(tree: Mapping[str, Any]) -> TrainConfig:
-    """Configuration from nested plain values, lists for tuples; keys left out keep their default.
+    """Make a configuration from nested plain values, lists for tuples; keys left out keep their default.
 
     Raises:
         ConfigError: if a key is unknown, or a value has the wrong type or is out of range.
     """
-    return _checked_training(tree, {})
+    return _checked(TrainConfig, tree, {})
 
 
 def config_to_dict(config: Any) -> dict[str, Any]:
-    """Nested plain values of a configuration, lists for tuples; `config_from_dict` reads a `TrainConfig` back."""
+    """Return nested plain values of a configuration, lists for tuples; `config_from_dict` is the inverse."""
     return {key: _to_plain(value) for key, value in dataclasses.asdict(config).items()}
 
 
 def dump_config(config: TrainConfig, path: Path) -> None:
-    """Writes every key, set or default, to a YAML file that `load_config` reads.
+    """Write every key, set or default, to a YAML file that `load_config` reads.
 
     Raises:
         RunDirectoryError: if the file cannot be written.
@@ -75,23 +97,6 @@ class _Problem(NamedTuple):
     text: str
 
 
-def _read(path: Path | None, overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The tree of a file changed by overrides, and where each of its keys comes from."""
-    tree = _read_file(path) if path else {}
-    sources = dict.fromkeys(_leaves(tree), str(path))
-    for override in overrides:
-        update = _read_override(override)
-        tree = _merge(tree, update)
-        sources |= dict.fromkeys(_leaves(update), "command line")
-    return tree, sources
-
-
-def _checked_training(tree: Mapping[str, Any], sources: Mapping[str, str]) -> TrainConfig:
-    if tree.get("observations") == "pixels":
-        tree = _merge(PIXEL_DEFAULTS, tree)
-    return _checked(TrainConfig, tree, sources)
-
-
 def _checked(config_type: type[_T], tree: Mapping[str, Any], sources: Mapping[str, str]) -> _T:
     problems: list[_Problem] = []
     config = _build(config_type, tree, "", problems, config_type)
@@ -102,8 +107,8 @@ def _checked(config_type: type[_T], tree: Mapping[str, Any], sources: Mapping[st
 
 
 def _build(config_type: type[_T], tree: Any, prefix: str, problems: list[_Problem], root: type) -> _T | None:
-    """Makes a dataclass from a tree, from the inside out; appends what is wrong and then returns None."""
-    types, before = field_types(config_type), len(problems)
+    """Make a dataclass from a tree, from the inside out; append what is wrong and then return None."""
+    types, before = annotations_of(config_type), len(problems)
     values: dict[str, Any] = {}
     where = prefix.rstrip(".") or "configuration"
     if not isinstance(tree, Mapping):
@@ -111,11 +116,14 @@ def _build(config_type: type[_T], tree: Any, prefix: str, problems: list[_Proble
         return None
     for key, value in tree.items():
         dotted = f"{prefix}{key}"
-        if key not in types:
+        if root is TrainConfig and (renamed := renamed_setting(dotted, value)) is not None:
+            now = renamed.new_key if renamed.value is None else f"{renamed.new_key}={renamed.new_value}"
+            problems.append(_Problem(dotted, f"{value!r} was renamed; use {now}"))
+        elif key not in types:
             problems.append(_Problem(dotted, _unknown_key(str(key), prefix, types, root)))
-        elif dataclasses.is_dataclass(types[key]):
+        elif (section_class := section_type(types[key])) is not None:
             # A section whose lines are all commented out reads as null.
-            section = _build(types[key], {} if value is None else value, f"{dotted}.", problems, root)
+            section = _build(section_class, {} if value is None else value, f"{dotted}.", problems, root)
             values |= {key: section} if section is not None else {}
         elif refusal := _refusal(value, types[key]):
             problems.append(_Problem(dotted, f"{value!r} {refusal}; valid: {describe_type(types[key])}"))
@@ -155,7 +163,8 @@ def _source_of(key: str, sources: Mapping[str, str]) -> str:
 
 
 def _refusal(value: Any, annotation: Any) -> str:
-    """Why a value is refused that pydantic would let pass; empty if it is not."""
+    """Return why a value is refused that pydantic would accept; empty if it is not."""
+    annotation = bare_type(annotation)
     items = value if isinstance(value, list | tuple) else [value]
     if any(isinstance(item, float) and not math.isfinite(item) for item in items):
         return "is not a finite number"

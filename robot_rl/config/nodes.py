@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from robot_rl.config.components import NonNegative, Positive, PositiveReal
-
-_STRICT = ConfigDict(extra="forbid", strict=True)
-Real = Annotated[float, Field(allow_inf_nan=False)]
+from robot_rl.config.field_types import STRICT, NonNegative, Positive, PositiveReal, Real
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class SimNodeConfig:
     """The simulated arm behind the robot's topics."""
 
@@ -48,7 +45,7 @@ class SimNodeConfig:
     """Everything random in the episode that the service `task/reset` starts follows from it; may change at any time."""
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class SafetyNodeConfig:
     """Limits on what is commanded. This is no certified safety function: keep the robot's own limits and its button."""
 
@@ -78,7 +75,7 @@ class SafetyNodeConfig:
     """Longest time between two heartbeats of a required node [s]."""
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class TeleopNodeConfig:
     """From an operator's device to interventions."""
 
@@ -100,7 +97,7 @@ class TeleopNodeConfig:
     """Angular speed of a TwistStamped that counts as full deflection [rad/s]."""
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class CameraNodeConfig:
     """Cameras behind topics."""
 
@@ -128,7 +125,7 @@ class CameraNodeConfig:
     """Time between two attempts to open a camera [s]."""
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class RobotNodeConfig:
     """An arm whose Cartesian controller speaks topics; the names are those of CRISP."""
 
@@ -168,7 +165,7 @@ class RobotNodeConfig:
     """Oldest pose with which the arm is let move [s]."""
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class TaskNodeConfig:
     """A task on a real robot, judged by a person."""
 
@@ -186,7 +183,7 @@ class TaskNodeConfig:
     """The actor's number of the episode; on a robot nothing follows from it."""
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class CalibrateNodeConfig:
     """A camera calibrated with the arm: its lens, and where it is on the tool or beside the arm."""
 
@@ -226,7 +223,7 @@ class CalibrateNodeConfig:
     """Of the random poses among which the best are chosen."""
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class ActorNodeConfig:
     """The run: demonstrations, learning, evaluation."""
 
@@ -260,7 +257,7 @@ class ActorNodeConfig:
     """How long to wait for the other nodes at the start [s]."""
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class RecorderNodeConfig:
     """Bags (MCAP) of what passes on the topics."""
 
@@ -274,7 +271,7 @@ class RecorderNodeConfig:
     """Topics to leave out; by default the link between actor and learner, which carries what is recorded anyway."""
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class LearnerNodeConfig:
     """The learner, which takes its configuration from the actor."""
 
@@ -282,7 +279,7 @@ class LearnerNodeConfig:
     """Threads that torch computes with."""
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class LabellerNodeConfig:
     """A labeller that judges episodes beside the training that records them."""
 
@@ -298,7 +295,7 @@ class LabellerNodeConfig:
     """Between two looks at the store [s]."""
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class ConsoleNodeConfig:
     """The operator console, for a browser."""
 

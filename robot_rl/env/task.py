@@ -14,6 +14,7 @@ import numpy as np
 
 from robot_rl.clock import Clock
 from robot_rl.config.components import SimulationConfig
+from robot_rl.config.randomization import RandomizationConfig
 from robot_rl.data.schema import Source
 from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.env.playback import Playback
@@ -222,7 +223,8 @@ class WorkcellOptions:
             policy that sees does without.
         realtime: Whether a simulation keeps pace with the wall clock, as a robot does, instead of waiting for its user.
         reaction_time: From an observation to its command [s], see `TrainConfig.reaction_time`.
-        simulation: How a simulated arm moves.
+        simulation: Dynamics of a simulated arm.
+        randomization: Draws of a simulation for each episode.
     """
 
     cameras: tuple[str, ...] = ()
@@ -231,6 +233,7 @@ class WorkcellOptions:
     realtime: bool = False
     reaction_time: float = 0.0
     simulation: SimulationConfig = field(default_factory=SimulationConfig)
+    randomization: RandomizationConfig = field(default_factory=RandomizationConfig)
 
 
 @dataclass(frozen=True)

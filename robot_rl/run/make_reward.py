@@ -38,7 +38,7 @@ def watched(
         DataError: if it cannot be read.
     """
     needed: list[tuple[str, tuple[int, int]]] = []
-    if config.kind == "vlm":
+    if config.kind == "labels":
         needed.append(labelled_view(_labels(config), config.labels))
     elif classifier_file is not None:
         classifier = classifier_file.classifier
@@ -64,7 +64,7 @@ def rewarded(make: Callable[[], Workcell], config: RewardConfig, classifier_file
         UncertifiedError: if it is not fit to end episodes, and the configuration does not take the risk.
         UnknownNameError: if the scene lacks a camera that it needs.
     """
-    if config.kind == "vlm":
+    if config.kind == "labels":
         cell = make()
         label_judge = LabelReward(knows_truth=cell.playback is not None, limit=config.episode_steps)
         return replace(cell, judges=(*cell.judges, label_judge))
@@ -99,5 +99,5 @@ def _check_task(classifier: RewardClassifier, spec: TaskSpec, path: str) -> None
 
 def _labels(config: RewardConfig) -> Path:
     if not config.path:
-        raise ConfigError("reward.kind=vlm needs reward.path, a store or run with labels: see `robot-rl label run`")
+        raise ConfigError("reward.kind=labels needs reward.path, a store or run with labels: see `robot-rl label run`")
     return Path(config.path)

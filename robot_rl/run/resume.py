@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import shlex
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import config_to_dict, dump_config
+from robot_rl.config.resuming import resumable_changes
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import CheckpointError, InterruptedRunError
 from robot_rl.learn.checkpoint import load_checkpoint
@@ -40,29 +40,12 @@ def checkpoint_to_resume(run: RunDirectory, config: TrainConfig) -> dict[str, An
 
 
 def _check_same(old: TrainConfig, new: TrainConfig) -> None:
-    """A resumed run may be extended, and see other crops of its frames; nothing else of it may change.
+    """Raise if a setting differs that a resumed run may not change, see `robot-rl train --list-settings`.
 
     Raises:
         CheckpointError: naming what differs.
     """
-    sight, reward = new.encoder, replace(old.reward, budget=new.reward.budget)
-    if reward.kind == "classifier":  # which has its content's hash
-        reward = replace(reward, path=new.reward.path)
-    if reward.shaping.head and new.reward.shaping.head:  # likewise
-        reward = replace(reward, shaping=replace(reward.shaping, head=new.reward.shaping.head))
-    extended = replace(
-        old,
-        env_steps=new.env_steps,
-        processes=new.processes,
-        realtime=new.realtime,
-        reaction_time=new.reaction_time,
-        max_lead_steps=new.max_lead_steps,
-        checkpoint_interval=new.checkpoint_interval,
-        evaluation=new.evaluation,
-        reward=reward,
-        calibrations=new.calibrations,  # wherever the files are now; what is in them is compared apart
-        encoder=replace(old.encoder, crops=sight.crops, shift=sight.shift, precision=sight.precision),
-    )
+    extended = resumable_changes(old, new)
     if extended == new:
         return
     before, after = config_to_dict(extended), config_to_dict(new)

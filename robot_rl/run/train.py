@@ -268,7 +268,12 @@ def workcell_options(
 ) -> WorkcellOptions:
     """What the configuration asks of the workcell, and the files by which it judges and shapes, where there are any."""
     reaction_time = config.reaction_time if config.realtime else 0.0
-    options = WorkcellOptions(realtime=config.realtime, reaction_time=reaction_time, simulation=config.simulation)
+    options = WorkcellOptions(
+        realtime=config.realtime,
+        reaction_time=reaction_time,
+        simulation=config.simulation,
+        randomization=config.randomization,
+    )
     if config.observations == "pixels":
         size = config.encoder.image_size
         options = replace(options, cameras=config.encoder.cameras, image_size=(size, size), estimates=False)

@@ -14,6 +14,7 @@ from std_srvs.srv import SetBool
 from robot_rl.clock import Clock
 from robot_rl.config.components import SimulationConfig
 from robot_rl.config.nodes import ActorNodeConfig
+from robot_rl.config.randomization import RandomizationConfig
 from robot_rl.data.schema import Source
 from robot_rl.env.state_assembler import ARM_PARTS, TOOL, Freshness, camera_part
 from robot_rl.env.task import Workcell, WorkcellOptions
@@ -153,6 +154,10 @@ class RosWorkcell:
             raise GraphError(
                 f"the run is for an arm whose `simulation` is {_set(options.simulation)}, the arm here is {here}; give "
                 "sim_node the file (arm:=FILE) and the run its numbers (--config, from `calibrate sim --train-config`)"
+            )
+        if options.randomization != RandomizationConfig():
+            raise GraphError(
+                "randomization is for a simulation in the process of the run; here leave it at its defaults"
             )
         for camera in options.cameras:
             if camera not in head.cameras:

@@ -15,7 +15,8 @@ from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValu
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from robot_rl.config.describe import field_types, list_keys
+from robot_rl.config.describe import list_keys
+from robot_rl.config.field_types import annotations_of
 from robot_rl.errors import ConfigError, UnknownNameError
 
 
@@ -62,7 +63,7 @@ def declare(node: Node, config_type: type[_T], defaults: Mapping[str, Any] | Non
     for key in list_keys(config_type):
         default = _to_ros((defaults or {}).get(key.key, key.default))
         descriptor = ParameterDescriptor(description=f"{key.doc} ({key.type})")
-        _set_range(descriptor, field_types(config_type)[key.key])
+        _set_range(descriptor, annotations_of(config_type)[key.key])
         try:
             values[key.key] = _of_ros(node.declare_parameter(key.key, default, descriptor).value)
         except (InvalidParameterTypeException, InvalidParameterValueException) as error:

@@ -16,7 +16,7 @@ import torch
 
 from robot_rl.cli.summary_text import in_words
 from robot_rl.config.components import TrainConfig
-from robot_rl.config.load import load_config
+from robot_rl.config.load import load_config, load_run_config
 from robot_rl.config.nodes import ActorNodeConfig
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.task import Workcell, WorkcellOptions
@@ -143,7 +143,7 @@ class ActorNode(RobotNode):
         if path is not None and (path / "provenance.json").is_file():
             RunDirectory.read_config(path)  # says what is wrong with it
             self.get_logger().info(f"continues the run in {path}")
-            return load_config(path / "config.yaml", settings), path, True
+            return load_run_config(path / "config.yaml", settings), path, True
         config = load_config(Path(self.config.config) if self.config.config else None, settings)
         return config, path or default_run_path(config.task, config.seed), False
 

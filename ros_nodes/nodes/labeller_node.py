@@ -1,7 +1,7 @@
 """A labeller as a node: it judges episodes as the actor records them, and raises an alarm when labels go wrong.
 
 It reads the run's store, so it runs where the actor does; nothing waits for it. What it says goes beside the data, for
-`robot-rl label report` and `apply`. A training that learns from labels has a labeller of its own, by `reward.kind=vlm`.
+`robot-rl label report` and `apply`. A training with `reward.kind=labels` has a labeller of its own.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ def test_waiting_ends_by_the_answer_by_an_error_or_by_silence():
 
 
 def test_what_has_no_label_yet_can_count_as_a_failure():
-    settings = replace(CONFIG, reward=RewardConfig(kind="vlm", unlabelled="failure"))
+    settings = replace(CONFIG, reward=RewardConfig(kind="labels", unlabelled="failure"))
     hello = Agreement(TASK, PerceptSpec(3), settings).hello()
     end = step(1, truncated=True, undecided=True)
     answers = serve(hello, DEMONSTRATION, Start(row=ROW, episode_id="one"), step(0), end, StateRequest())

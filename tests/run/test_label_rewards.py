@@ -106,7 +106,7 @@ def labeller(tried):
     server, path = tried
     server.answer = says_success
     server.requests.clear()
-    return server, replace(CONFIG, reward=RewardConfig("vlm", str(path), allow_uncalibrated=True))
+    return server, replace(CONFIG, reward=RewardConfig("labels", str(path), allow_uncalibrated=True))
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,7 @@ def plain(tried, tmp_path_factory):
     server, path = tried
     server.requests.clear()
     run = tmp_path_factory.mktemp("plain") / "run"
-    config = replace(CONFIG, reward=RewardConfig("vlm", str(path), allow_uncalibrated=True))
+    config = replace(CONFIG, reward=RewardConfig("labels", str(path), allow_uncalibrated=True))
     return run, train(config, run, resume=False, site=SIMULATED), len(server.requests)
 
 

@@ -3,7 +3,12 @@ import dataclasses
 import mujoco
 import numpy as np
 
-from sim.randomize import VisualRandomization, VisualRandomizer
+from robot_rl.config.randomization import DynamicsConfig, LooksConfig, RandomizationConfig
+from robot_rl.env.registry import make_environment
+from robot_rl.env.task import WorkcellOptions
+from sim.arm import ARM_DOF
+from sim.controller import ImpedanceGains
+from sim.randomize import DynamicsRandomizer, VisualRandomizer
 from sim.scene import add_hole_block, add_peg_tool, new_scene
 
 PHYSICS = ("geom_size", "geom_friction", "geom_pos", "body_mass", "dof_damping", "geom_solref")
@@ -40,7 +45,7 @@ def test_the_seed_decides_the_look_whatever_came_before():
 
 
 def test_looks_stay_within_what_is_stated():
-    model, amount = scene(), VisualRandomization()
+    model, amount = scene(), LooksConfig()
     original = scene()
     randomizer = VisualRandomizer(model)
     turns = []
@@ -69,7 +74,71 @@ def test_what_had_one_colour_still_has_one():
 
 def test_no_randomization_changes_nothing():
     model = scene()
-    nothing = VisualRandomization(**{field.name: 0.0 for field in dataclasses.fields(VisualRandomization)})
+    nothing = LooksConfig(**{field.name: 0.0 for field in dataclasses.fields(LooksConfig)})
     VisualRandomizer(model, nothing).draw(5)
     for now, then in zip(look(model), look(scene()), strict=True):
         np.testing.assert_allclose(now, then, rtol=1e-6)
+
+
+DYNAMICS = ("dof_frictionloss", "dof_damping", "geom_friction", "body_mass", "body_inertia")
+WIDE = DynamicsConfig(joint_friction=0.5, joint_damping=0.4, contact_friction=0.3, mass=0.2, stiffness=0.1, delay=0.05)
+
+
+def dynamics(model):
+    return [getattr(model, name).copy() for name in DYNAMICS]
+
+
+def test_the_seed_decides_the_dynamics_whatever_came_before_and_the_look_stays():
+    model, gains = scene(), ImpedanceGains()
+    randomizer, before = DynamicsRandomizer(model, gains, WIDE), look(model)
+    drawn = [(randomizer.draw(seed), dynamics(model)) for seed in (1, 2, 1)]
+    assert drawn[0][0] == drawn[2][0] != drawn[1][0]
+    assert all(same(drawn[0][1], drawn[2][1]))
+    assert not any(same(drawn[0][1], drawn[1][1]))
+    assert all(same(before, look(model)))
+
+
+def test_dynamics_stay_within_what_is_stated_and_the_arm_keeps_its_masses():
+    model, original, gains = scene(), scene(), ImpedanceGains(delay=0.01)
+    randomizer = DynamicsRandomizer(model, gains, WIDE)
+    links = model.jnt_bodyid[:ARM_DOF]
+    largest = dict.fromkeys((*DYNAMICS, "translation", "delay"), 0.0)
+    for seed in range(200):
+        drawn = randomizer.draw(seed)
+        for name in DYNAMICS:
+            now, then = getattr(model, name), getattr(original, name)
+            absolute = name == "dof_frictionloss"
+            share = (now - then if absolute else np.abs(now[then != 0] / then[then != 0] - 1.0)).max()
+            largest[name] = max(largest[name], float(share))
+        largest["translation"] = max(largest["translation"], abs(drawn.translation / gains.translation - 1.0))
+        largest["delay"] = max(largest["delay"], drawn.delay - gains.delay)
+        assert drawn.delay >= gains.delay
+        assert np.array_equal(model.body_mass[links], original.body_mass[links])
+    widths = {
+        **{"dof_frictionloss": WIDE.joint_friction, "dof_damping": WIDE.joint_damping, "delay": WIDE.delay},
+        **{"geom_friction": WIDE.contact_friction, "body_mass": WIDE.mass, "body_inertia": WIDE.mass},
+        "translation": WIDE.stiffness,
+    }
+    for name, width in widths.items():
+        assert 0.9 * width < largest[name] <= width + 1e-6, name
+
+
+def episode(randomization, seed=3):
+    env = make_environment("reach", WorkcellOptions(randomization=randomization))
+    env.start(seed, "a")
+    push = np.array([1.0, 0.5, -0.5], np.float32)
+    poses = [env.advance(push).observation["state/tcp_pose"] for _ in range(8)]
+    env.close()
+    return np.array(poses)
+
+
+def test_without_dynamics_an_episode_is_the_one_it_was_bit_for_bit():
+    usual = episode(RandomizationConfig())
+    assert np.array_equal(usual, episode(RandomizationConfig(LooksConfig(brightness=0.0), DynamicsConfig())))
+
+
+def test_with_dynamics_the_same_commands_move_the_arm_otherwise_and_the_same_with_the_same_seed():
+    wide = RandomizationConfig(dynamics=WIDE)
+    moved = episode(wide)
+    assert np.array_equal(moved, episode(wide))
+    assert 1e-4 < np.abs(moved - episode(RandomizationConfig())).max() < 0.05

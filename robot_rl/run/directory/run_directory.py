@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl.config.components import TrainConfig
-from robot_rl.config.load import dump_config, load_config
+from robot_rl.config.load import dump_config, load_run_config
 from robot_rl.data.schema import SCHEMA_VERSION
 from robot_rl.errors import ConfigError, RunDirectoryError
 from robot_rl.run.directory.calibrations import Calibrations
@@ -261,7 +261,7 @@ class RunDirectory:
         if not (path / "provenance.json").is_file():
             raise RunDirectoryError(f"{path} holds no run (it has no provenance.json); check the path")
         try:
-            return load_config(path / "config.yaml")
+            return load_run_config(path / "config.yaml")
         except ConfigError as error:
             raise RunDirectoryError(f"{path} cannot be used: {error}") from error
 

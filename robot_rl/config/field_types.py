@@ -1,0 +1,75 @@
+"""Types of settings, and marks on a field: whether a resumed run may change it, and its default with pixels.
+
+A mark stands in the annotation of the field, e.g. `env_steps: Annotated[NonNegative, RESUMABLE, WithPixels(8_000)]`, so
+that each fact about a setting is written once. `describe.py` shows marks, `resuming.py` and `components.py` apply them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+
+from pydantic import ConfigDict, Field
+
+_T = TypeVar("_T")
+
+Positive = Annotated[int, Field(ge=1)]
+NonNegative = Annotated[int, Field(ge=0)]
+Real = Annotated[float, Field(allow_inf_nan=False)]
+PositiveReal = Annotated[float, Field(gt=0)]
+NonNegativeReal = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+
+STRICT = ConfigDict(extra="forbid", strict=True)
+"""How pydantic checks every component."""
+
+
+@dataclass(frozen=True)
+class Resumable:
+    """Mark of a setting, or of a whole section, that a resumed run may change.
+
+    Attributes:
+        note: Condition, for people; empty if there is none.
+        applies: The condition itself: a function of the section before and after, e.g. of two `RewardConfig`.
+    """
+
+    note: str = ""
+    applies: Callable[[Any, Any], bool] = lambda before, after: True
+
+
+RESUMABLE = Resumable()
+
+
+@dataclass(frozen=True)
+class WithPixels:
+    """Mark of a setting whose default differs with `observations=pixels`.
+
+    Attributes:
+        default: The default then.
+    """
+
+    default: object
+
+
+def annotations_of(config_type: type) -> dict[str, Any]:
+    """Return the annotations of a configuration dataclass by field name, with their constraints and marks."""
+    hints = get_type_hints(config_type, include_extras=True)
+    return {field.name: hints[field.name] for field in dataclasses.fields(config_type)}
+
+
+def bare_type(annotation: Any) -> Any:
+    """Return an annotation without its constraints and marks."""
+    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+
+
+def section_type(annotation: Any) -> type | None:
+    """Return the dataclass of a field that is a section of settings; None for a single setting."""
+    bare = bare_type(annotation)
+    return bare if isinstance(bare, type) and dataclasses.is_dataclass(bare) else None
+
+
+def mark_of(annotation: Any, kind: type[_T]) -> _T | None:
+    """Return the mark of that kind, or None without one."""
+    return next((entry for entry in getattr(annotation, "__metadata__", ()) if isinstance(entry, kind)), None)

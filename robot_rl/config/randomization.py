@@ -1,0 +1,58 @@
+"""Settings of what a simulation draws anew for each episode: looks and dynamics.
+
+All draws follow from the seed of the episode. A width of 0 draws nothing. A real robot ignores this section.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from robot_rl.config.field_types import STRICT, NonNegativeReal
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+@dataclass(frozen=True, config=STRICT)
+class LooksConfig:
+    """Looks of a scene: half-widths of uniform draws about the scene's own values. They need a camera."""
+
+    camera_position: NonNegativeReal = 0.002
+    """Of each camera, along each axis of its parent [m]."""
+    camera_rotation: NonNegativeReal = math.radians(0.5)
+    """Of each camera, about each of its axes [rad]."""
+    brightness: Share = 0.25
+    """Of each light, as a share."""
+    light_position: NonNegativeReal = 0.3
+    """Of the lamp, along each axis [m]."""
+    colour: Share = 0.08
+    """Of each component of each colour, as a share; what had one colour still has one."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class DynamicsConfig:
+    """Physics: half-widths of uniform draws about the model's own values. By default nothing is drawn."""
+
+    joint_friction: NonNegativeReal = 0.0
+    """Largest extra dry friction of each joint of the arm [Nm]; drawn between 0 and this, as the model has none."""
+    joint_damping: Share = 0.0
+    """Of the viscous friction of each joint of the arm, as a share."""
+    contact_friction: Share = 0.0
+    """Of the sliding friction of all surfaces together, as a share."""
+    mass: Share = 0.0
+    """Of the mass and inertia of each body that is no link of the arm (tool, objects), as a share."""
+    stiffness: Share = 0.0
+    """Of the Cartesian controller's two stiffnesses, as a share."""
+    delay: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Largest extra delay from a command to its first effect [s]; drawn between 0 and this."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class RandomizationConfig:
+    """Draws of each simulated episode."""
+
+    looks: LooksConfig = Field(default_factory=LooksConfig)
+    dynamics: DynamicsConfig = Field(default_factory=DynamicsConfig)
