@@ -31,7 +31,7 @@ from robot_rl.system.directory_lock import Lock
 PACKAGES = ("robot_rl", "torch", "numpy", "mujoco", "gymnasium", "zarr")
 """Packages whose versions can change a result."""
 
-SOURCE_TREE = Path(__file__).resolve().parents[2]
+SOURCE_TREE = Path(__file__).resolve().parents[3]
 """The folder that holds the package: a checkout, or site-packages."""
 
 
