@@ -16,7 +16,7 @@ export MUJOCO_GL ?= egl
 
 .PHONY: help
 help: ## List the targets
-	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
 .PHONY: setup
 setup: $(STAMP) ## Make the environment (.venv); does nothing if it is up to date
@@ -32,6 +32,10 @@ train: $(STAMP) ## Teach the arm the default task (TASK=..., ARGS='--seed 1')
 .PHONY: test
 test: $(STAMP) ## Run the tests (ARGS=tests/data for some)
 	@$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup $(ARGS)
+
+.PHONY: test-fast
+test-fast: $(STAMP) ## Run the tests that are not marked slow, in a few minutes
+	@$(BIN)/python -m pytest -m "not slow" --numprocesses $(JOBS) --dist loadgroup $(ARGS)
 
 .PHONY: check
 check: $(STAMP) ## Check format, lint, types and architecture

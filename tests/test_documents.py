@@ -40,9 +40,9 @@ def help_of(*command: str) -> str:
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_make_targets_exist(path):
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     calls = [line.split("#")[0].split() for line in code_lines(path.read_text(encoding="utf-8"))]
-    named = {word for call in calls if call[:1] == ["make"] for word in call[1:] if re.fullmatch(r"[a-z]+", word)}
+    named = {word for call in calls if call[:1] == ["make"] for word in call[1:] if re.fullmatch(r"[a-z-]+", word)}
     assert named <= targets
 
 

@@ -9,6 +9,8 @@ import tomllib
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 from robot_rl import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -47,6 +49,7 @@ def test_the_resource_marker_is_there():
     assert (ROOT / "resource" / "robot_rl").is_file()
 
 
+@pytest.mark.slow
 def test_colcon_builds_a_workspace_that_has_all_that_is_launched(tmp_path):
     source = tmp_path / "src" / "robot_rl"
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout

@@ -4,6 +4,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from robot_rl.bench import learner as bench
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("case", bench.CASES)
 def test_flops_are_those_of_the_products_that_torch_runs(case):

@@ -1,4 +1,8 @@
+import pytest
+
 from robot_rl.bench.replay import bench_replay
+
+pytestmark = pytest.mark.slow
 
 
 def test_memory_is_what_is_stated_and_sampling_is_timed():

@@ -8,6 +8,8 @@ from robot_rl.data.store.codec import encode
 from robot_rl.data.store.layout import file_name
 from robot_rl.data.store.store import EpisodeStore
 
+pytestmark = pytest.mark.slow
+
 
 def test_recording_is_cheap_reading_is_fast_and_every_figure_is_there():
     figures = bench_data()

@@ -16,6 +16,8 @@ from robot_rl.reward.classifier.classifier import read_classifier_file
 from robot_rl.reward.classifier.frames import DECEPTIVE, LabelledStore
 from robot_rl.reward.validation.ground_truth import CLASSIFIER_SOURCE
 
+pytestmark = pytest.mark.slow
+
 TRAINING = {
     "demonstrations": 1,
     "warmup_steps": 20,

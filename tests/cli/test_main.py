@@ -139,6 +139,7 @@ def test_tasks_and_settings_for_people_and_for_programs():
     assert "sac.discount = " in robot_rl("train", "--list-settings").stdout
 
 
+@pytest.mark.slow
 def test_demonstrations_are_recorded_inspected_and_not_overwritten(tmp_path):
     store = tmp_path / "demos"
     done = robot_rl("demo", "reach", "--episodes", 2, "--seed", 7, "--out", store, "--json")

@@ -70,6 +70,7 @@ def test_the_policy_of_a_run_does_what_it_did(folder, run):
         assert now["force_peak"] == pytest.approx(before["force_peak"], abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS)
 def test_a_run_is_resumed_with_more_steps(folder, run):
     done = robot_rl("train", "reach", "--resume", "--out", run, "--steps", RUNS[run] + 12, "--json", cwd=folder)
@@ -103,6 +104,7 @@ def test_a_store_is_verified(folder, store):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["store", "labelled"])
 def test_a_store_is_exported_to_lerobot_and_back(folder, store, tmp_path):
     pytest.importorskip("pyarrow")
@@ -119,6 +121,7 @@ def test_a_store_is_exported_to_lerobot_and_back(folder, store, tmp_path):
                 np.testing.assert_array_equal(column[: len(one)], other.observations[key][: len(one)], err_msg=key)
 
 
+@pytest.mark.slow
 def test_demonstrations_start_a_new_run(folder):
     settings = ("--set", "sac.hidden_sizes=[8, 8]", "--set", "evaluation.video_episodes=0")
     small = ("--steps", 12, "--episodes", 1, "--set", "warmup_steps=4", *settings)
@@ -137,6 +140,7 @@ def test_labels_are_read_and_nothing_is_labelled_twice(folder):
     assert report.returncode == 0, report.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["success", "progress"])
 def test_a_label_made_again_is_the_same(folder, kind):
     flags = ("--kind", kind, "--set", "backend=head", "--set", f"head={kind}_head.pt", "--name", "again", "--set")

@@ -4,6 +4,7 @@ import json
 import signal
 
 import numpy as np
+import pytest
 from browser import Person, answer, chromium, job
 
 from robot_rl.console.buttons import read_log
@@ -11,6 +12,8 @@ from robot_rl.data.schema import Source
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.run.directory.metrics import read_metrics
 from robot_rl.viz.demo_coverage import base_path
+
+pytestmark = pytest.mark.slow
 
 CALM = ("--heartbeat", 5)
 """This machine may be so busy that the browser itself is silent for long; what silence does is tested elsewhere."""

@@ -22,6 +22,8 @@ from robot_rl.env.robot_env import RobotEnv
 from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.system.directory_lock import Lock
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = (
     "processes=2",
     "demonstrations=2",

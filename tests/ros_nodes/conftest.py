@@ -14,12 +14,16 @@ from bringup_process import Bringup
 from ros_nodes_graph import Graph
 
 RERUNS = 2
+WITHOUT_GRAPH = ("interface", "bringup")
+"""Folders whose tests start no nodes; all others are slow."""
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.flaky(reruns=RERUNS))
+            if item.path.parent.name not in WITHOUT_GRAPH:
+                item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture

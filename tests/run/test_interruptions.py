@@ -16,6 +16,8 @@ from robot_rl.data.store.codec import decode
 from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.run.directory.metrics import read_metrics
 
+pytestmark = pytest.mark.slow
+
 TRAIN = ("train", "reach", *SMALL, "--steps", "400")
 
 

@@ -208,6 +208,7 @@ def children():
     return found
 
 
+@pytest.mark.slow
 def test_killed_it_is_started_again_loses_nothing_asks_nothing_twice_and_the_run_stays_the_same(
     plain, labeller, tmp_path
 ):

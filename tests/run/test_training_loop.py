@@ -152,6 +152,7 @@ def test_learning_that_diverges_is_an_error_and_is_not_saved(tmp_path):
     assert all(value.isfinite().all() for value in learned(tmp_path / "run").values())
 
 
+@pytest.mark.slow
 def test_from_pixels_it_resumes_to_the_same_result(tmp_path):
     config = replace(
         CONFIG,
@@ -209,6 +210,7 @@ class Random(Policy):
         return torch.rand(1, 3, generator=self.generator) * 2 - 1
 
 
+@pytest.mark.slow
 def test_reach_is_learned_from_demonstrations_corrections_and_rewards(tmp_path):
     done = robot_rl(
         *("train", "reach", "--json", "--steps", 1500, "--episodes", 50, "--out", tmp_path / "run"),

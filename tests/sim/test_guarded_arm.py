@@ -37,6 +37,7 @@ def rig():
     return ArmRig()
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(st.lists(attack, min_size=COMMANDS // EXAMPLES, max_size=COMMANDS // EXAMPLES))
 def test_no_command_moves_the_arm_out_of_the_box_or_too_fast(rig, attacks):

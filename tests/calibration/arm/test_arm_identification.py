@@ -107,6 +107,7 @@ def motions_before(episode, task):
     return next(motions_of([episode], task)).targets
 
 
+@pytest.mark.slow
 def test_planted_settings_are_found_and_motions_held_out_fit(store, tmp_path, capsys):
     out, config = tmp_path / "arm.yaml", tmp_path / "config.yaml"
     command = ["calibrate", "sim", store, "--task", "peg_insert", "--robot", "fr3", "--out", out, "--json"]

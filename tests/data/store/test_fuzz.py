@@ -120,6 +120,7 @@ def use(path, *, write):
         check(store)
 
 
+@pytest.mark.slow
 def test_500_damaged_stores(template):
     outcomes = Counter()
 

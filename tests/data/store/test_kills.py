@@ -14,6 +14,8 @@ from tagged import assert_same, cut, episode, steps
 
 from robot_rl.data.store.store import EpisodeStore
 
+pytestmark = pytest.mark.slow
+
 RANDOM_KILLS, AIMED_KILLS = 60, 20
 SHAPE = (48, 48, 3)
 

@@ -25,6 +25,7 @@ def updated(config, spec, updates=3, minibatches=2):
     return learner, logs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", [None, FEATURES], ids=["state", "features"])
 def test_compiled_losses_are_the_plain_ones(spec):
     plain, plain_logs = updated(EngineConfig(), spec)
@@ -48,6 +49,7 @@ def test_bfloat16_is_near_and_keeps_float32_where_it_must(spec):
     assert any(not torch.equal(a, b) for a, b in zip(tensors(plain), tensors(low), strict=True))
 
 
+@pytest.mark.slow
 def test_a_compiled_learner_goes_on_from_a_plain_ones_state():
     plain, _ = updated(EngineConfig(), None)
     other = sac(None, gripper=True)

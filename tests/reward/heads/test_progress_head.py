@@ -120,6 +120,7 @@ def test_it_comes_back_from_its_file_as_it_was_and_is_for_progress_alone(pushed)
         make_backend(LabelConfig(backend="head", head=str(file)), Budget(BudgetConfig()))
 
 
+@pytest.mark.slow
 def test_by_the_command_line_from_training_to_the_report(pushed, tmp_path):
     path, _, _ = pushed
     file = tmp_path / "head.pt"

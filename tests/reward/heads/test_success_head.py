@@ -121,6 +121,7 @@ def test_too_few_outcomes_are_refused(tmp_path):
         train_for(QueryKind.SUCCESS, store, read_truth(store), settings)
 
 
+@pytest.mark.slow
 def test_by_the_command_line_the_report_leaves_out_what_it_was_trained_on(pushed, tmp_path):
     path, _, _ = pushed
     file = tmp_path / "head.pt"

@@ -50,6 +50,7 @@ def labels(store, wrong=0.0):
     return made
 
 
+@pytest.mark.slow
 def test_rewards_follow_what_was_preferred(store):
     info = apply_preferences(store, "liked", labels(store, 0.1), {"by": "test"}, of="state")
     assert info.accuracy > 0.75

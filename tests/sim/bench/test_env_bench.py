@@ -3,6 +3,8 @@ import pytest
 from robot_rl.env.registry import benchmark_names
 from sim.bench.env import bench_env
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_environment_benchmark_reports_ratios_that_make_sense():
     report = bench_env(episodes=1, rounds=2, frames=3)
