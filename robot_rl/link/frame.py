@@ -1,4 +1,4 @@
-"""The smallest thing on a lossy wire: a checked piece of one message, or word of how far the other side has come.
+"""The frame, the unit of a lossy wire: a checked piece of one message, or an acknowledgement.
 
 magic | version | kind | sender | receiver | number of the message | offset | size of the whole | checksum | piece
 """
@@ -23,7 +23,7 @@ _HEAD = struct.Struct("<4sHBxQQQIII")
 
 
 class WireFrameKind(IntEnum):
-    """What a frame is for."""
+    """Purpose of a frame."""
 
     PIECE = 0
     PROGRESS = 1
@@ -35,7 +35,7 @@ class WireFrame(NamedTuple):
     Attributes:
         kind: A piece of a message, or where the next piece has to begin.
         sender: Random number of the sender's process.
-        receiver: That of the process it is meant for; 0 while the sender knows none.
+        receiver: That of the receiving process; 0 while the sender does not know it.
         number: Of the message, from 0 in each pair of processes.
         offset: Of the piece in the message.
         size: Of the whole message; 0 in a progress.
@@ -52,13 +52,13 @@ class WireFrame(NamedTuple):
 
 
 def pack(frame: WireFrame) -> bytes:
-    """The bytes of a frame."""
+    """Return the bytes of a frame."""
     head = (frame.sender, frame.receiver, frame.number, frame.offset, frame.size)
     return _HEAD.pack(_MAGIC, VERSION, frame.kind, *head, zlib.crc32(frame.piece)) + frame.piece
 
 
 def unpack(content: bytes) -> WireFrame:
-    """The frame that `pack` made these bytes of.
+    """Return the frame from which `pack` made these bytes.
 
     Raises:
         LinkError: if they are of another version, malformed or damaged.

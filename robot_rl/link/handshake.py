@@ -1,4 +1,4 @@
-"""The first words of actor and learner: what the learner shall be, and that both understand it alike."""
+"""The handshake of actor and learner: what the learner is made from, and a check that both read it alike."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PERCEPTS = TypeAdapter(PerceptSpec)
 
 
 class Agreement(NamedTuple):
-    """What a learner is made of."""
+    """All that a learner is made from."""
 
     task: EnvironmentSpec
     percepts: PerceptSpec
@@ -35,16 +35,16 @@ class Agreement(NamedTuple):
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def hello(self) -> ActorHello:
-        """The message that proposes it."""
+        """Return the message that proposes it."""
         task, percepts, config = self._plain()
         return ActorHello(config=config, task=task, percepts=percepts, fingerprint=self.fingerprint)
 
     @classmethod
     def of(cls, hello: ActorHello) -> Agreement:
-        """What a message proposes.
+        """Return the agreement that a message proposes.
 
         Raises:
-            LinkError: if this program does not understand it, or understands it differently than the sender.
+            LinkError: if this program cannot read it, or reads it differently than the sender.
             ConfigError: if the configuration is invalid.
         """
         try:
@@ -56,7 +56,7 @@ class Agreement(NamedTuple):
         return agreement
 
     def check(self, fingerprint: str) -> None:
-        """Refuses a peer that has understood something else.
+        """Refuse a peer that has read something else.
 
         Raises:
             LinkError: naming both fingerprints.
@@ -68,7 +68,7 @@ class Agreement(NamedTuple):
             )
 
     def _plain(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-        """Task, specs and configuration as a receiver would have them: 1 where a float is due becomes 1.0."""
+        """Return task, specs and configuration as a receiver has them: 1 becomes 1.0 where a float is due."""
         task = _TASK.validate_python(dataclasses.asdict(self.task))
         percepts = _PERCEPTS.validate_python(dataclasses.asdict(self.percepts))
         return _TASK.dump_python(task), _PERCEPTS.dump_python(percepts), config_to_dict(self.config)

@@ -1,4 +1,4 @@
-"""What the learner has said, kept until the actor looks: the receiving thread puts it in, the actor's takes it out."""
+"""Messages of the learner, kept for the actor: the receiving thread puts them in, the actor's thread takes them out."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _ERRORS: dict[str, type[RobotRLError]] = {
 
 
 class Inbox:
-    """The newest of everything.
+    """The newest messages of each kind.
 
     Attributes:
-        progress: How far the learner is, as it said last.
+        progress: The newest counters of the learner.
         error: Why nothing more will arrive, or None.
 
     Args:
-        silence_limit: How long to wait while nothing arrives [s].
+        silence_limit: Longest wait while nothing arrives [s].
     """
 
     def __init__(self, silence_limit: int = SILENCE_LIMIT) -> None:
@@ -52,10 +52,10 @@ class Inbox:
     # For the receiving thread.
 
     def put(self, message: Message) -> None:
-        """Keeps what a message says.
+        """Store the content of a message.
 
         Raises:
-            LinkError: if a learner may not say that.
+            LinkError: if it is no message of a learner.
             CheckpointError: if a state has arrived damaged.
         """
         with self._changed:
@@ -73,17 +73,17 @@ class Inbox:
                 case Failure():
                     raise _ERRORS.get(message.error, LinkError)(message.text)
                 case _:
-                    raise LinkError(f"an actor does not take the message {type(message).__name__}")
+                    raise LinkError(f"an actor does not accept the message {type(message).__name__}")
             self._changed.notify_all()
 
     def fail(self, error: RobotRLError) -> None:
-        """Nothing more will arrive; the first reason counts."""
+        """Note that nothing more will arrive; the first reason counts."""
         with self._changed:
             self.error = self.error or error
             self._changed.notify_all()
 
     def restart(self) -> None:
-        """The learner is a new one: what the old one had begun to send will not be finished."""
+        """Forget the unfinished state of a learner that a new one has replaced."""
         with self._changed:
             self._parts = CheckpointAssembler()
             self._changed.notify_all()
@@ -91,7 +91,7 @@ class Inbox:
     # For the actor's thread.
 
     def wait_for(self, done: Callable[[], bool]) -> bool:
-        """Waits until `done()`. False: nothing more will arrive, or nothing has for too long."""
+        """Wait until `done()`; return False if nothing more will arrive, or nothing has for too long."""
         silent = 0
         with self._changed:
             while not done():
@@ -101,26 +101,26 @@ class Inbox:
                 silent = 0 if self._changed.wait(1.0) else silent + 1
         return True
 
-    def take_parameters(self) -> Parameters | None:
-        """The newest parameters, unless they were taken before."""
+    def pop_parameters(self) -> Parameters | None:
+        """Return the newest parameters, once."""
         with self._changed:
             parameters, self._parameters = self._parameters, None
         return parameters
 
-    def take_logs(self) -> dict[str, float] | None:
-        """The oldest logs not yet taken."""
+    def pop_logs(self) -> dict[str, float] | None:
+        """Return the oldest logs, once; None if there are none."""
         with self._changed:
             return self._logs.popleft() if self._logs else None
 
     def wait_for_ready(self) -> LearnerReady | None:
-        """The answer of a learner that is ready; None if none came, as for `wait_for`."""
+        """Wait for the answer of a learner that is ready; return None if none came, as `wait_for`."""
         self.wait_for(lambda: self._ready is not None)
         with self._changed:
             ready, self._ready = self._ready, None
         return ready
 
     def wait_for_state(self) -> dict[str, Any] | None:
-        """The state that was asked for; None if none came, as for `wait_for`."""
+        """Wait for the state that was requested; return None if none came, as `wait_for`."""
         self.wait_for(lambda: self._state is not None)
         with self._changed:
             state, self._state = self._state, None

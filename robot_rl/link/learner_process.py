@@ -1,7 +1,7 @@
 """The learner's process: `python -m robot_rl.link.learner_process FD`, where FD is a socket inherited from the actor.
 
-It is told steps and learns from each before it looks at the next, so that it makes the same updates as a learner in the
-actor's process would for the same steps. It ends when it is told to, and when the actor is gone.
+It learns from each step before it reads the next, so that it makes the same updates as a learner in the process of the
+actor for the same steps. It ends on the message `Stop`, and when the actor is gone.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from robot_rl.link.socket import Connection, PeerGoneError
 from robot_rl.link.state_transfer import CheckpointAssembler, cut
 
 PUBLISH_INTERVAL = 5
-"""Learner calls between two sets of parameters; 0.3 MB each, which take about a twentieth of one call of 8 ms."""
+"""Learner calls between two sets of parameters, 0.3 MB each; sending them takes a twentieth of one call of 8 ms."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Serves the actor at the other end of the socket; returns the exit code."""
+    """Serve the actor at the other end of the socket; return the exit code."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # they reach the actor too, who saves and then ends this process
     (descriptor,) = sys.argv[1:] if argv is None else argv
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         LearnerServer(connection).run()
     except PeerGoneError:
-        return 1  # nobody is left to be told
+        return 1  # nobody is left to receive the error
     except RobotRLError as error:
         with contextlib.suppress(PeerGoneError):
             connection.send(Failure(error=type(error).__name__, text=str(error)))
@@ -65,13 +65,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class LearnerServer:
-    """A learner that is told of steps, and tells of parameters, by messages.
+    """A learner that receives steps and sends parameters, by messages.
 
     Args:
         connection: To the actor.
 
     Raises:
-        RobotRLError: for whatever the actor shall hear of.
+        RobotRLError: any error that the actor has to receive.
     """
 
     def __init__(self, connection: MessageLink) -> None:
@@ -83,19 +83,19 @@ class LearnerServer:
         self._agreement = Agreement.of(hello)
         self._learner = Learner(*self._agreement)
         self._published = 0
-        self._say_ready()
+        self._report_ready()
 
     def run(self) -> None:
-        """Serves until the actor says stop.
+        """Serve until the actor sends `Stop`.
 
         Raises:
-            RobotRLError: for whatever the actor shall hear of.
+            RobotRLError: any error that the actor has to receive.
         """
         while not isinstance(message := self._connection.receive(), Stop):
             self._handle(message)
 
     def facts(self) -> dict[str, float]:
-        """How far it is, for those who watch."""
+        """Return the counters of the learner, for monitoring."""
         learner = self._learner
         return {
             "env_steps": learner.env_steps,
@@ -113,7 +113,7 @@ class LearnerServer:
             case Pretrain():
                 self._connection.send(Logs(values=self._learner.pretrain(message.updates)))
                 self._publish()
-                self._say_progress()
+                self._report_progress()
             case EpisodeLabel():
                 self._learner.label_episode(message.episode_id, message.success, message.since)
             case Demonstration():
@@ -125,12 +125,12 @@ class LearnerServer:
             case StatePart():
                 if (state := self._parts.add(message)) is not None:
                     self._learner.load_state_dict(state)
-                    self._say_ready()
+                    self._report_ready()
             case _:
-                raise LinkError(f"a learner does not take the message {type(message).__name__}")
+                raise LinkError(f"a learner does not accept the message {type(message).__name__}")
 
     def _learn_from(self, message: StepTaken) -> None:
-        """Adds the step, makes the updates that it is worth, and says so."""
+        """Add the step, make the updates that are due for it, and report the counters."""
         learner = self._learner
         if message.number != learner.env_steps:
             raise LinkError(f"step {message.number} arrived after {learner.env_steps} steps; one is lost or came twice")
@@ -143,7 +143,7 @@ class LearnerServer:
         calls = (learner.updates - self._published) // self._agreement.config.update_to_data
         if calls >= PUBLISH_INTERVAL:
             self._publish()
-        self._say_progress()
+        self._report_progress()
 
     def _remember(self, message: Demonstration) -> None:
         rows = message.rows
@@ -165,18 +165,18 @@ class LearnerServer:
         for t, (action, reward, terminated, truncated, source) in enumerate(zip(*columns, strict=True)):
             demos.append(action, float(reward), bool(terminated), bool(truncated), int(source), percepts[t + 1])
 
-    def _say_ready(self) -> None:
+    def _report_ready(self) -> None:
         self._publish()
-        self._say_progress()
+        self._report_progress()
         self._connection.send(LearnerReady(fingerprint=self._agreement.fingerprint))
 
     def _publish(self) -> None:
-        """Sends the newest parameters."""
+        """Send the newest parameters."""
         arrays = {name: value.numpy() for name, value in self._learner.policy.policy_state().items()}
         self._published = self._learner.updates
         self._connection.send(Parameters(updates=self._learner.updates, arrays=arrays))
 
-    def _say_progress(self) -> None:
+    def _report_progress(self) -> None:
         learner = self._learner
         self._connection.send(
             UpdateProgress(

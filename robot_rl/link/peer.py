@@ -1,4 +1,4 @@
-"""The learner at the other end of the link, wherever it runs: what the actor's side needs of it."""
+"""The contracts of the two ends of a link: the learner as the actor uses it, and the actor as the learner uses it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from robot_rl.link.messages import Message
 
 
 class LearnerPeer(Protocol):
-    """Carries messages to a learner and back. Used by one thread, but for the callbacks."""
+    """Carries messages to a learner and back. One thread uses it, but for the callbacks."""
 
     def open(
         self,
@@ -18,12 +18,12 @@ class LearnerPeer(Protocol):
         on_error: Callable[[RobotRLError], None],
         on_restart: Callable[[], None],
     ) -> None:
-        """Starts to carry.
+        """Start to carry messages.
 
         Args:
-            on_message: Given each message of the learner, in order, by another thread.
-            on_error: Told why nothing is carried any more.
-            on_restart: Told that the learner is a new one, which is being told again all that was posted.
+            on_message: Receives each message of the learner, in order, in another thread.
+            on_error: Receives the reason why nothing is carried any more.
+            on_restart: Called when a new learner has replaced the old one; it receives again all that was posted.
 
         Raises:
             LinkError: if there cannot be a learner.
@@ -31,33 +31,33 @@ class LearnerPeer(Protocol):
         ...
 
     def post(self, message: Message) -> None:
-        """Returns at once; the message will be sent.
+        """Queue a message to be sent; return at once.
 
         Raises:
-            LinkError: if it may not cross, or too many wait already.
+            LinkError: if it has no encoding, or too many wait already.
         """
         ...
 
     def restart_from(self, messages: Callable[[], Iterable[Message]]) -> None:
-        """From now on, these messages and those posted after them are what a new learner has to be told."""
+        """Set the messages that a new learner receives: these, and those posted from now on."""
         ...
 
     def describe_end(self) -> str:
-        """How the learner has ended, in words."""
+        """Describe how the learner has ended, for an error message."""
         ...
 
     def close(self, farewell: Message | None) -> None:
-        """Ends the link, after a last message if there is one; doing it twice is fine."""
+        """End the link, after a last message if there is one; a second call does nothing."""
         ...
 
 
 class MessageLink(Protocol):
-    """What a learner needs of its actor."""
+    """The actor as its learner uses it."""
 
     def send(self, message: Message) -> None:
-        """Sends a message; raises `PeerGoneError` if nobody is there any more."""
+        """Send a message; raise `PeerGoneError` if the actor is gone."""
         ...
 
     def receive(self) -> Message:
-        """The next message, however long it takes; raises `PeerGoneError` if nobody is there any more."""
+        """Wait for the next message; raise `PeerGoneError` if the actor is gone."""
         ...

@@ -1,11 +1,11 @@
 """Messages over a wire that may lose, repeat or delay frames, between processes that may end and come back.
 
-Each side numbers its messages; the other takes them in order, once, and says how far it has come; what it has not got
-is sent again (go-back-n). A process draws a random number when it starts. Who hears a new number knows that the other
-side is new, starts counting from 0 again and sends everything that it keeps; frames of a process that was replaced do
-not count any more. Nothing here waits: `post` only puts down, and `pump` sends what is due.
+Each side numbers its messages. The other side accepts them in order, once, and acknowledges them; the sender repeats
+what is not acknowledged (go-back-n). A process draws a random number when it starts. A side that receives a new number
+has a new peer: it counts from 0 again and sends all that it stores; frames of the replaced process are ignored. Nothing
+here waits: `post` only stores, and `pump` sends what is due.
 
-Messages that wait for a peer, on the disk, so that their number does not matter.
+Messages that wait for a peer are stored on the disk, so that their number does not matter.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from robot_rl.system.atomic_file import writing
 
 
 class Spool:
-    """A list of byte strings in a file that nobody else sees and that is gone with its process.
+    """A list of byte strings in a file without a name, which is gone with its process.
 
     Args:
-        folder: Where the file is made; None takes the system's folder for temporary files.
+        folder: Folder of the file; None takes the system's folder for temporary files.
 
     Raises:
         RunDirectoryError: from every method that writes, if the disk does not take it.
@@ -49,30 +49,30 @@ class Spool:
         return self._end
 
     def append(self, content: bytes) -> None:
-        """Adds a message at the end."""
+        """Add a message at the end."""
         with writing(self._folder or Path(tempfile.gettempdir())):
             os.pwrite(self._file, content, self._end)
         self._places.append((self._end, len(content)))
         self._end += len(content)
 
     def __getitem__(self, index: int) -> bytes:
-        """The message at an index from 0."""
+        """Return the message at an index from 0."""
         offset, size = self._places[index]
         return os.pread(self._file, size, offset)
 
     def size(self, index: int) -> int:
-        """Size of the message at an index [bytes]."""
+        """Return the size of the message at an index [bytes]."""
         return self._places[index][1]
 
     def restart(self, contents: Iterable[bytes]) -> None:
-        """Holds these messages and no others from now on."""
+        """Replace all messages by these."""
         old, self._file, self._places, self._end = self._file, self._make(), [], 0
         os.close(old)
         for content in contents:
             self.append(content)
 
     def close(self) -> None:
-        """Gives the disk space back; doing it twice is fine."""
+        """Free the disk space; a second call does nothing."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -85,22 +85,22 @@ class Spool:
 
 
 WINDOW = 4 * 2**20
-"""Bytes that may be on their way without word of their arrival."""
+"""Bytes that may be on their way without acknowledgement."""
 RESEND_AFTER = 0.3
-"""Time without word of any arrival after which what is on its way is sent again [s]."""
+"""Time without any acknowledgement after which what is on its way is sent again [s]."""
 BEACON = 0.25
-"""Time between two words of how far this side has come, if nothing else is said [s]."""
+"""Longest time between two acknowledgements [s]."""
 
 
 class Stream:
-    """One end.
+    """One end of the wire.
 
     Args:
         send: Puts a frame on the wire; may lose it.
-        deliver: Given each message of the peer, in order, once. Returns False if it cannot take it now: then it comes
-            again.
-        on_peer: Told when a peer is heard for the first time, or is a new one.
-        spool: Keeps what is posted, for a peer that comes back.
+        deliver: Receives each message of the peer, in order, once. Returns False if it has no room now: then the
+            message comes again.
+        on_peer: Called when the first frame of a peer, or of a new one, has arrived.
+        spool: Stores what is posted, for a peer that comes back.
         forget: Whether what has arrived need not be kept, and nothing is kept for a new peer.
         clock: Time [s].
     """
@@ -120,21 +120,21 @@ class Stream:
         self._lock = threading.RLock()
         self.session = secrets.randbits(63) + 1
         self.peer = 0
-        """The other side's number; 0 before it was heard."""
+        """Number of the other side; 0 before its first frame."""
         self._gone: set[int] = set()
         self._shift = 0  # place in the spool, minus number of the message
         self._arrived = (0, 0)  # number of the first message that the peer lacks, and what it has of it
         self._next = (0, 0)  # what is sent next
-        self._last_word = self._last_said = -1e9
+        self._last_progress = self._last_sent = -1e9
         self._expected = (0, bytearray())  # number of the message that is coming in, and its bytes so far
 
     def post(self, content: bytes) -> None:
-        """Puts a message down to be sent."""
+        """Store a message to be sent."""
         with self._lock:
             self._spool.append(content)
 
     def restart_from(self, contents: Iterable[bytes]) -> None:
-        """What a new peer will be told instead of all that was posted so far.
+        """Set what a new peer receives instead of all that was posted so far.
 
         Raises:
             LinkError: if the present peer has not got all of that yet.
@@ -147,14 +147,14 @@ class Stream:
 
     @property
     def waiting(self) -> int:
-        """Messages posted that the peer has not said to have."""
+        """Messages posted that the peer has not acknowledged."""
         with self._lock:
             return len(self._spool) - self._shift - self._arrived[0]
 
     # The wire.
 
     def on_frame(self, content: bytes) -> None:
-        """Takes in what came over the wire.
+        """Receive the bytes of a frame.
 
         Raises:
             LinkError: if it is no frame of this version.
@@ -166,47 +166,47 @@ class Stream:
             if frame.sender != self.peer:
                 self._meet(frame.sender)
             if frame.receiver != self.session:
-                self._say()  # it does not know us yet
+                self._acknowledge()  # it does not know us yet
             elif frame.kind == WireFrameKind.PROGRESS:
-                self._note((frame.number, frame.offset))
+                self._on_acknowledged((frame.number, frame.offset))
             else:
-                self._take(frame)
+                self._on_piece(frame)
 
     def pump(self) -> bool:
-        """Sends what is due; returns whether there is more to send at once."""
+        """Send what is due; return whether there is more to send at once."""
         with self._lock:
             now = self._clock()
-            if now - self._last_said >= BEACON:
-                self._say()
+            if now - self._last_sent >= BEACON:
+                self._acknowledge()
             if not self.peer:
                 return False
-            if now - self._last_word >= RESEND_AFTER and self._next > self._arrived:
-                self._next, self._last_word = self._arrived, now
+            if now - self._last_progress >= RESEND_AFTER and self._next > self._arrived:
+                self._next, self._last_progress = self._arrived, now
             return all(self._send_piece() for _ in range(8))  # then somebody else may have the lock
 
     # How.
 
     def _meet(self, sender: int) -> None:
-        """Somebody new: counting starts again."""
+        """Start counting again, for a new peer."""
         if self.peer:
             self._gone.add(self.peer)
         self.peer = sender
         if self._forget:
             self._spool.restart(())
         self._shift, self._arrived, self._next, self._expected = 0, (0, 0), (0, 0), (0, bytearray())
-        self._last_word = self._clock()
-        self._say()
+        self._last_progress = self._clock()
+        self._acknowledge()
         self._on_peer()
 
-    def _note(self, place: tuple[int, int]) -> None:
+    def _on_acknowledged(self, place: tuple[int, int]) -> None:
         if place > self._next or place <= self._arrived:
             return  # of an earlier time
-        self._arrived, self._last_word = place, self._clock()
+        self._arrived, self._last_progress = place, self._clock()
         if self._forget and place[0] + self._shift == len(self._spool):
             self._spool.restart(())
             self._shift = -place[0]
 
-    def _take(self, frame: WireFrame) -> None:
+    def _on_piece(self, frame: WireFrame) -> None:
         number, got = self._expected
         if (frame.number, frame.offset) == (number, len(got)) and frame.piece:
             got += frame.piece
@@ -215,16 +215,16 @@ class Stream:
                     self._expected = (number + 1, bytearray())
                 else:  # no room: its last piece has to come again
                     del got[frame.offset :]
-        self._say()
+        self._acknowledge()
 
-    def _say(self) -> None:
-        """How far this side has come."""
-        self._last_said = self._clock()
+    def _acknowledge(self) -> None:
+        """Send how much has arrived."""
+        self._last_sent = self._clock()
         number, got = self._expected
         self._send(pack(WireFrame(WireFrameKind.PROGRESS, self.session, self.peer, number, len(got))))
 
     def _send_piece(self) -> bool:
-        """Sends the next piece, if there is one and the window has room."""
+        """Send the next piece, if there is one and the window has room."""
         number, offset = self._next
         place = number + self._shift
         if place >= len(self._spool) or self._on_the_way() >= WINDOW:
@@ -234,7 +234,7 @@ class Stream:
         self._send(pack(WireFrame(WireFrameKind.PIECE, self.session, self.peer, number, offset, len(content), piece)))
         end = offset + len(piece)
         if self._next == self._arrived:
-            self._last_word = self._clock()
+            self._last_progress = self._clock()
         self._next = (number + 1, 0) if end >= len(content) else (number, end)
         return True
 

@@ -1,4 +1,4 @@
-"""The learner, in another process, as the actor sees it: steps go out as they are taken, parameters come back."""
+"""The learner in another process, as a `LearnerPort`: it sends steps as they are played and receives parameters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EXPLORATION = "exploration"
 
 @dataclass
 class _Since:
-    """What happened since the last logs."""
+    """Figures since the last logs."""
 
     started: float = field(default_factory=time.monotonic)
     waited: float = 0.0
@@ -39,7 +39,7 @@ class _Since:
     lag: int = 0
 
     def figures(self) -> dict[str, float]:
-        """As shares and means."""
+        """Return them as shares and means."""
         elapsed = max(time.monotonic() - self.started, 1e-9)
         return {"actor_waited": self.waited / elapsed, "policy_lag": self.lag / self.steps}
 
@@ -55,14 +55,14 @@ class RemoteLearner:
     one publication old.
 
     Args:
-        task: The task's facts.
-        perception: Shared with who acts, so that each observation is encoded once.
-        config: The run's configuration.
+        task: Facts of the environment.
+        perception: Shared with the actor, so that each observation is encoded once.
+        config: Configuration of the run.
         wait_between_steps: Whether it does no harm to wait inside an episode.
         peer: The learner at the other end; None starts a process for it.
 
     Raises:
-        LinkError: from any method, if the learner's process is gone, silent, or says what it should not. What ended
+        LinkError: from any method, if the learner's process is gone, silent, or sends what it should not. What ended
             the learner, e.g. a `DivergedError`, is raised here by its own name.
     """
 
@@ -100,17 +100,17 @@ class RemoteLearner:
 
     @property
     def updates(self) -> int:
-        """Critic updates so far, as the learner said last."""
+        """Updates so far, as the learner last reported."""
         return self._inbox.progress.updates
 
     @property
     def update_to_data(self) -> float:
-        """Critic updates per online step since learning started, as the learner measured last."""
+        """Updates per online step since learning started, as the learner last reported."""
         return self._inbox.progress.update_to_data
 
     @property
     def offline_updates(self) -> int:
-        """Critic updates on the demonstrations alone, as the learner said last."""
+        """Updates on the demonstrations alone, as the learner last reported."""
         return self._inbox.progress.offline_updates
 
     @property
@@ -118,10 +118,10 @@ class RemoteLearner:
         """Steps taken that the learner has not learned from."""
         return self._sent - self._inbox.progress.env_steps
 
-    # What the learner is told.
+    # To the learner.
 
     def add_demonstration(self, episode: Episode) -> None:
-        """Sends a demonstration."""
+        """Send a demonstration."""
         ends = episode.terminated | episode.truncated
         percepts = list(self.perception.of_rows(episode.observations))
         images = [percept.images for percept in percepts if percept.images is not None]
@@ -140,7 +140,7 @@ class RemoteLearner:
         )
 
     def on_start(self, episode_id: str, observation: Observation) -> None:
-        """An online episode started."""
+        """Send the start of an online episode."""
         self._in_episode = True
         if not self._since.steps:
             self._since = _Since()  # what came before the first step does not count
@@ -148,7 +148,7 @@ class RemoteLearner:
         self._post(Start(row=percept.state, images=percept.images, episode_id=episode_id, potential=percept.potential))
 
     def on_step(self, step: Step, next_observation: Observation) -> None:
-        """Sends an online step."""
+        """Send an online step."""
         percept = self.perception(next_observation)
         self._post(
             StepTaken(
@@ -167,25 +167,25 @@ class RemoteLearner:
         self._sent += 1
 
     def on_end(self, episode: Episode, result: object) -> None:
-        """An online episode ended; all its steps are sent already."""
+        """Note the end of an online episode; all its steps are sent already."""
         self._in_episode = False
 
     def label_episode(self, episode_id: str, success: bool, since: int = 0) -> None:
-        """Sends what a label says."""
+        """Send the label of an online episode."""
         self._post(EpisodeLabel(episode_id=episode_id, success=success, since=since))
 
-    # What the learner says.
+    # From the learner.
 
     def pretrain(self, updates: int) -> dict[str, float]:
-        """Has so many updates made on the demonstrations alone, and takes over the parameters; returns mean logs."""
+        """Have updates made on the demonstrations alone, and load the parameters; return mean logs."""
         wanted = self.offline_updates + updates
         self._post(Pretrain(updates=updates))
         self._wait_until(lambda: self.offline_updates >= wanted, "learning from the demonstrations")
-        self._take_parameters()
-        return self._inbox.take_logs() or {}
+        self._load_parameters()
+        return self._inbox.pop_logs() or {}
 
     def catch_up(self) -> dict[str, float] | None:
-        """Takes over the newest parameters, and waits where the actor is too far ahead; returns logs now and then.
+        """Load the newest parameters, and wait where the actor is too far ahead; return logs now and then.
 
         The logs also hold `actor_waited`, a share of the time since the last ones, and `policy_lag`, the critic updates
         made that the policy had not seen yet, as a mean.
@@ -195,27 +195,27 @@ class RemoteLearner:
             self._wait_until(lambda: self.lead <= self._max_lead, "learning from the last steps")
             self._since.waited += time.monotonic() - started
         self._raise_failure()
-        self._take_parameters()
+        self._load_parameters()
         self._since.steps += 1
         self._since.lag += self.updates - self._policy_updates
-        logs = self._inbox.take_logs()
+        logs = self._inbox.pop_logs()
         if logs is None:
             return None
         since, self._since = self._since, _Since()
         return {**logs, **since.figures()}
 
     def state_dict(self) -> dict[str, Any]:
-        """The learner's state when it has learned from all steps; its policy acts from then on."""
+        """Return the state of the learner after all steps; its policy acts from then on."""
         self._post(StateRequest())
         state = self._inbox.wait_for_state()
         if state is None:
             self._give_up("sending its state")
-        self._take_parameters()
+        self._load_parameters()
         self._peer.restart_from(lambda: [self._agreement.hello(), *cut(state)])
         return {**state, EXPLORATION: self._policy.generator.get_state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from what `state_dict` gave, here or in a run of one process."""
+        """Continue from what `state_dict` returned, here or in a run of one process."""
         for part in cut({key: value for key, value in state.items() if key != EXPLORATION}):
             self._post(part)
         self._wait_until_ready()
@@ -224,16 +224,16 @@ class RemoteLearner:
             self._policy.generator.set_state(state[EXPLORATION])
 
     def close(self) -> None:
-        """Ends the link; doing it twice is fine."""
-        polite = self._inbox.error is None and self.lead <= self._max_lead  # else it has much to do, or cannot be told
+        """End the link; a second call does nothing."""
+        polite = self._inbox.error is None and self.lead <= self._max_lead  # else it has much to do, or is gone
         self._peer.close(Stop() if polite else None)
 
     def __enter__(self) -> Self:
-        """The learner itself."""
+        """Return the learner itself."""
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Closes it."""
+        """Close the link."""
         self.close()
 
     # How.
@@ -242,27 +242,27 @@ class RemoteLearner:
         self._raise_failure()
         self._peer.post(message)
 
-    def _take_parameters(self) -> None:
-        parameters = self._inbox.take_parameters()
+    def _load_parameters(self) -> None:
+        parameters = self._inbox.pop_parameters()
         if parameters is not None and parameters.updates >= self._policy_updates:  # a new learner starts from the old
             state = {name: torch.from_numpy(array) for name, array in parameters.arrays.items()}
             self._policy.load_policy_state(state)
             self._policy_updates = parameters.updates
 
     def _wait_until_ready(self) -> None:
-        """Waits for a learner that is as agreed, and takes over its policy."""
+        """Wait for a learner that is as agreed, and load its policy."""
         ready = self._inbox.wait_for_ready()
         if ready is None:
             self._give_up("getting ready")
         self._agreement.check(ready.fingerprint)
-        self._take_parameters()
+        self._load_parameters()
 
     def _wait_until(self, done: Callable[[], bool], doing: str) -> None:
         if not self._inbox.wait_for(done):
             self._give_up(doing)
 
     def _raise_failure(self) -> None:
-        """Raises what has ended the link, if anything has."""
+        """Raise the error that has ended the link, if there is one."""
         error = self._inbox.error
         if isinstance(error, PeerGoneError):
             raise LinkError(self._peer.describe_end()) from error
@@ -271,4 +271,4 @@ class RemoteLearner:
 
     def _give_up(self, doing: str) -> NoReturn:
         self._raise_failure()
-        raise LinkError(f"the learner has said nothing for {SILENCE_LIMIT} s while {doing}; is its process stopped?")
+        raise LinkError(f"no message of the learner for {SILENCE_LIMIT} s while {doing}; is its process stopped?")

@@ -1,11 +1,11 @@
 """Whole messages over a stream socket: each is its size in four bytes, then its content.
 
-One thread may send while another receives. Whoever holds the other end of the socket is trusted to be the peer: the
-learner's process inherits it and nobody else can reach it. A socket that others can connect to needs authentication
-before it becomes a `Connection`. There is no time limit here, because a peer that is stopped and continued (Ctrl-Z, a
-debugger) is as good as before, and one that dies ends the stream; who waits for an answer sets the limit.
+One thread may send while another receives. The holder of the other end of the socket is trusted: the process of the
+learner inherits it and nothing else can reach it. A socket that others can connect to needs authentication before it
+becomes a `Connection`. There is no time limit here, because a peer that is stopped and continued (Ctrl-Z, a debugger)
+is as good as before, and one that dies ends the stream; the caller that waits for an answer sets the limit.
 
-Two threads that carry messages, so that whoever controls a robot never waits for a socket.
+A `Courier` sends and receives in two threads of its own, so that the control of a robot never waits for a socket.
 """
 
 from __future__ import annotations
@@ -33,33 +33,33 @@ class Connection:
 
     Args:
         stream: A connected stream socket; it belongs to the connection from now on.
-        peer: What to call the other side in errors.
+        peer: Name of the other side in errors.
     """
 
     def __init__(self, stream: socket.socket, peer: str) -> None:
         self._stream, self._peer = stream, peer
 
     def send(self, message: Message) -> None:
-        """Sends a message; waits while the peer does not take it.
+        """Send a message; wait while the peer does not accept it.
 
         Raises:
-            PeerGoneError: if nobody is there any more.
-            LinkError: if the message may not cross.
+            PeerGoneError: if the peer is gone.
+            LinkError: if the message has no encoding.
         """
         self.send_encoded(encode(message))
 
     def send_encoded(self, content: bytes) -> None:
-        """Sends the bytes of a message; raises as `send` does."""
+        """Send the bytes of a message; raise as `send` does."""
         try:
             self._stream.sendall(_SIZE.pack(len(content)) + content)
         except OSError as error:
             raise self._gone(error) from error
 
     def receive(self) -> Message:
-        """The next message, however long it takes to arrive.
+        """Wait for the next message.
 
         Raises:
-            PeerGoneError: if nobody is there any more.
+            PeerGoneError: if the peer is gone.
             LinkError: if what arrives is not a message.
         """
         (size,) = _SIZE.unpack(self._read(_SIZE.size, "between two messages"))
@@ -67,12 +67,12 @@ class Connection:
         return decode(self._read(size, "in the middle of a message"))
 
     def hang_up(self) -> None:
-        """Ends the connection for both sides and wakes a thread that waits in `receive` or `send`."""
+        """End the connection for both sides and wake a thread that waits in `receive` or `send`."""
         with contextlib.suppress(OSError):  # it had ended before
             self._stream.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Gives the socket back, once no thread uses it any more."""
+        """Close the socket, once no thread uses it any more."""
         self.hang_up()
         self._stream.close()
 
@@ -98,12 +98,12 @@ QUEUE_CAPACITY = 10_000
 
 
 class Courier:
-    """Sends what is posted, in that order, and hands over what arrives.
+    """Sends what is posted, in that order, and delivers what arrives.
 
     Args:
         connection: To the peer; it belongs to the courier from now on.
-        on_message: Given each message that arrives, by the receiving thread.
-        on_error: Told, by either thread, why nothing is carried any more.
+        on_message: Receives each message that arrives, in the receiving thread.
+        on_error: Receives the reason why nothing is carried any more, in either thread.
         capacity: Messages that may wait to be sent.
     """
 
@@ -124,10 +124,10 @@ class Courier:
             thread.start()
 
     def post(self, message: Message) -> None:
-        """Returns at once; the message will be sent.
+        """Queue a message to be sent; return at once.
 
         Raises:
-            LinkError: if it may not cross, or too many are waiting already; nothing is ever dropped.
+            LinkError: if it has no encoding, or too many are waiting already; nothing is ever dropped.
         """
         try:
             self._queue.put_nowait(encode(message))
@@ -138,7 +138,7 @@ class Courier:
             ) from error
 
     def close(self) -> None:
-        """Hangs up and ends the threads; what has not been sent by then never will be."""
+        """Hang up and end the threads; what has not been sent by then is lost."""
         self._connection.hang_up()
         with contextlib.suppress(queue.Full):  # a thread that has something to send finds out without
             self._queue.put_nowait(None)

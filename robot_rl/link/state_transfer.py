@@ -1,4 +1,4 @@
-"""A learner's state as the bytes of a checkpoint, cut into messages and put together again."""
+"""The state of a learner as the bytes of a checkpoint, in parts that fit into messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATE_KIND = "learner"
 
 
 def cut(state: Mapping[str, Any], part_size: int = PART_SIZE) -> Iterator[StatePart]:
-    """The parts of a state.
+    """Return the parts of a state.
 
     Raises:
         LinkError: if it is too large.
@@ -40,7 +40,7 @@ class CheckpointAssembler:
         self._pieces: list[bytes] = []
 
     def add(self, part: StatePart) -> dict[str, Any] | None:
-        """The state, with its last part; None before.
+        """Add the next part; return the state with its last part, None before.
 
         Raises:
             LinkError: if parts are missing or too many.

@@ -105,8 +105,8 @@ def test_it_says_what_it_does():
     ("error", "words", "messages"),
     [
         (LinkError, "the first message is Start, expected ActorHello", [Start(row=ROW)]),
-        (LinkError, "a learner does not take the message ActorHello", [AGREEMENT.hello(), AGREEMENT.hello()]),
-        (LinkError, "a learner does not take the message Logs", [AGREEMENT.hello(), Logs(values={})]),
+        (LinkError, "a learner does not accept the message ActorHello", [AGREEMENT.hello(), AGREEMENT.hello()]),
+        (LinkError, "a learner does not accept the message Logs", [AGREEMENT.hello(), Logs(values={})]),
         (LinkError, "step 1 arrived after 0 steps; one is lost", [AGREEMENT.hello(), Start(row=ROW), step(1)]),
         (LinkError, "step 0 arrived after 1 steps; .* twice", [AGREEMENT.hello(), Start(row=ROW), step(0), step(0)]),
         (DataError, "append without begin", [AGREEMENT.hello(), step(0)]),
@@ -146,7 +146,7 @@ def test_an_unknown_error_of_the_learner_is_a_link_error():
 
 
 def test_an_actor_takes_only_what_a_learner_says():
-    with pytest.raises(LinkError, match="an actor does not take the message Stop"):
+    with pytest.raises(LinkError, match="an actor does not accept the message Stop"):
         Inbox().put(Stop())
 
 
@@ -155,9 +155,9 @@ def test_the_newest_parameters_are_taken_once_and_logs_in_order():
     for updates in (1, 2):
         inbox.put(Parameters(updates=updates, arrays={}))
         inbox.put(Logs(values={"updates": float(updates)}))
-    assert inbox.take_parameters().updates == 2
-    assert inbox.take_parameters() is None
-    assert [inbox.take_logs(), inbox.take_logs(), inbox.take_logs()] == [{"updates": 1.0}, {"updates": 2.0}, None]
+    assert inbox.pop_parameters().updates == 2
+    assert inbox.pop_parameters() is None
+    assert [inbox.pop_logs(), inbox.pop_logs(), inbox.pop_logs()] == [{"updates": 1.0}, {"updates": 2.0}, None]
 
 
 def test_waiting_ends_by_the_answer_by_an_error_or_by_silence():
