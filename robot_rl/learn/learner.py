@@ -1,6 +1,6 @@
 """The learner: replay memory, algorithm, and the schedule of updates.
 
-It receives percepts and steps from whoever plays, and makes the updates that are due for them in `catch_up`. It depends
+It receives percepts and steps from the actor, and makes the updates that are due for them in `catch_up`. It depends
 on no robot and no environment.
 """
 

@@ -1,1 +1,1 @@
-"""What crosses between actor and learner."""
+"""The link between actor and learner in two processes: messages, transport and both ends."""

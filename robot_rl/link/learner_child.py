@@ -23,7 +23,7 @@ _MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2
 def start_learner() -> tuple[Connection, ChildProcess]:
     """Start an interpreter that runs `learner_process`; return the connection to it and the process.
 
-    It inherits one end of a socket pair and no other file, so it holds no lock of ours, and nobody else can talk to
+    It inherits one end of a socket pair and no other file, so it holds no lock of ours, and nothing else can reach
     either side. It is started as a program of its own and not by `multiprocessing`, which would run the caller's main
     script again.
 

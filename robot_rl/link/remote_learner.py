@@ -85,8 +85,9 @@ class RemoteLearner:
         self._since = _Since()
         self._inbox = Inbox()
         self._agreement = Agreement(task, perception.spec, config)
-        self._peer = peer or LearnerProcess()
-        self._peer.open(self._inbox.put, self._inbox.fail, self._inbox.restart)
+        self.peer = peer or LearnerProcess()
+        """The learner at the other end."""
+        self.peer.open(self._inbox.put, self._inbox.fail, self._inbox.restart)
         with contextlib.ExitStack() as on_error:
             on_error.callback(self.close)
             self._post(self._agreement.hello())
@@ -211,7 +212,7 @@ class RemoteLearner:
         if state is None:
             self._give_up("sending its state")
         self._load_parameters()
-        self._peer.restart_from(lambda: [self._agreement.hello(), *cut(state)])
+        self.peer.restart_from(lambda: [self._agreement.hello(), *cut(state)])
         return {**state, EXPLORATION: self._policy.generator.get_state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -226,7 +227,7 @@ class RemoteLearner:
     def close(self) -> None:
         """End the link; a second call does nothing."""
         polite = self._inbox.error is None and self.lead <= self._max_lead  # else it has much to do, or is gone
-        self._peer.close(Stop() if polite else None)
+        self.peer.close(Stop() if polite else None)
 
     def __enter__(self) -> Self:
         """Return the learner itself."""
@@ -240,7 +241,7 @@ class RemoteLearner:
 
     def _post(self, message: Message) -> None:
         self._raise_failure()
-        self._peer.post(message)
+        self.peer.post(message)
 
     def _load_parameters(self) -> None:
         parameters = self._inbox.pop_parameters()
@@ -265,7 +266,7 @@ class RemoteLearner:
         """Raise the error that has ended the link, if there is one."""
         error = self._inbox.error
         if isinstance(error, PeerGoneError):
-            raise LinkError(self._peer.describe_end()) from error
+            raise LinkError(self.peer.describe_end()) from error
         if error is not None:
             raise error
 

@@ -284,7 +284,7 @@ def test_a_learner_that_diverges_says_so():
 
 
 def pid_of(learner):
-    return learner._peer.pid
+    return learner.peer.pid
 
 
 def is_running(pid):
@@ -315,7 +315,7 @@ def test_the_learner_follows_the_actor_and_not_signals():
         demonstrate(learner)
         take_steps(learner, 0, 15)
         assert learner.state_dict()["env_steps"] == 15
-    assert learner._peer.exit_code in (0, -signal.SIGKILL)  # killed if it is slow to end, on a busy machine
+    assert learner.peer.exit_code in (0, -signal.SIGKILL)  # killed if it is slow to end, on a busy machine
     learner.close()  # twice is fine
     with pytest.raises(LinkError, match=r"ended with exit code 0|was killed"):
         learner.catch_up()

@@ -29,7 +29,7 @@ _R = TypeVar("_R")
 
 @dataclass(frozen=True)
 class AlgorithmSetup:
-    """What an algorithm is made from.
+    """The inputs of an algorithm.
 
     Attributes:
         policy: A fresh one, to be trained in place. All randomness comes from its `generator`, whose device is where
@@ -43,7 +43,7 @@ class AlgorithmSetup:
     config: TrainConfig
 
     def options(self, **defaults: float) -> dict[str, float]:
-        """Return the numbers that only this algorithm knows: `defaults`, changed by `algorithm.options`.
+        """Return the numbers of this algorithm alone: `defaults`, changed by `algorithm.options`.
 
         Raises:
             ConfigError: if an option is none of them, or not a number.

@@ -20,7 +20,7 @@ REDUCTION = 32
 """Pixels of the image for each cell of the feature map, in each direction."""
 BATCH_NORM_EPSILON = 1e-3
 MEAN, DEVIATION = 127.0, 128.0
-"""What the published weights expect: (pixel - 127) / 128."""
+"""Scaling of pixels for the published weights: (pixel - 127) / 128."""
 
 
 class EfficientNetLite0(nn.Module):
