@@ -1,4 +1,4 @@
-"""What `peg_insert` yields without learning: is the task honest?
+"""Success on `peg_insert` without learning: baselines that show how hard the task is.
 
     python benchmarks/baselines.py [--episodes 300] [--obs pixels]
 
@@ -38,7 +38,7 @@ ESTIMATE = "state/hole_estimate"
 
 
 class Scripted(Policy):
-    """A policy that is written down; it reads the unscaled observation of the environment."""
+    """Hand-written policy that reads the unscaled observation of the environment."""
 
     def __init__(self, env: RobotEnv, rule: str) -> None:
         torch.nn.Module.__init__(self)
@@ -46,7 +46,7 @@ class Scripted(Policy):
         self.generator = torch.Generator()
 
     def act(self, state: Tensor, images: Tensor | None = None, *, deterministic: bool) -> Tensor:
-        """The action of the rule, whatever the packed observation says."""
+        """Return the action of the rule; the packed observation is not used."""
         del state, images, deterministic
         action = np.zeros(self._env.spec_task.action_size, np.float32)
         if self._rule == "push down":
@@ -61,7 +61,7 @@ class Scripted(Policy):
 
 
 def cloned(env: RobotEnv, perception: Perception, config: TrainConfig) -> Policy:
-    """Behaviour cloning from the 20 demonstrations that a training run of this configuration would get."""
+    """Train behaviour cloning on the 20 demonstrations of a training run with this configuration."""
     learner, seed, history = LocalLearner(env.environment_spec, perception, config), config.seed, config.replay.history
     with tempfile.TemporaryDirectory() as folder, EpisodeStore.create(Path(folder) / "demos") as store:
         record_demonstrations(env, store, episodes=config.demonstrations, seed=seed)
@@ -88,7 +88,7 @@ def cloned(env: RobotEnv, perception: Perception, config: TrainConfig) -> Policy
 
 
 def main() -> None:
-    """Prints one JSON line per baseline."""
+    """Print one JSON line per baseline."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--task", default="peg_insert")
     parser.add_argument("--obs", choices=("state", "pixels"), default="state")

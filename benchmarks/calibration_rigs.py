@@ -1,13 +1,13 @@
-"""Camera calibration on random rigs of the simulated arm, beside OpenCV's closed forms: accuracy, honest uncertainty.
+"""Accuracy and stated uncertainty of camera calibration on random simulated rigs, beside OpenCV's closed forms.
 
     python benchmarks/calibration_rigs.py --rigs 40 --out rigs.jsonl      # takes about 20 minutes on one quiet core
     python benchmarks/calibration_rigs.py --summary rigs.jsonl
 
 Each rig has a lens, a camera pose and a board pose of its own. The planner proposes 15 poses from a guess that is off
-by a centimetre and two degrees; pictures are rendered with distortion, blur, noise, pixel rounding and partly hidden
-boards, and the arm says its poses with 0.2 mm and 0.05 deg of noise per axis. Intrinsics are calibrated from these
-pictures, and the hand-eye pose with those intrinsics: nothing that is true is used. OpenCV's solvers get the same poses
-of the board.
+by a centimetre and two degrees. Pictures are rendered with distortion, blur, noise, pixel rounding and partly hidden
+boards. The arm reports its poses with 0.2 mm and 0.05 deg of noise per axis. Intrinsics are calibrated from these
+pictures, and the hand-eye pose with those intrinsics; no true value is used. OpenCV's solvers get the same poses of the
+board.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ POSES = 15
 
 
 def random_lens(seed: int) -> CameraIntrinsics:
-    """A lens of 50 to 60 degrees with some barrel distortion."""
+    """Draw a lens of 50 to 60 degrees with some barrel distortion."""
     rng = np.random.default_rng([seed, 11])
     change = np.concatenate((rng.uniform(-40, 40, 1), rng.uniform(-12, 12, 2), rng.uniform(-1, 1, 8)))
     scale = np.array([0.1, 0.03, 5e-4, 5e-4, 0.01, 0.02, 0.01, 0.0])
@@ -49,7 +49,7 @@ def random_lens(seed: int) -> CameraIntrinsics:
 
 
 def one_rig(seed: int, mounting: str) -> dict[str, Any]:
-    """Errors of one rig and what was said about them."""
+    """Calibrate one rig, and return its errors with their stated uncertainties."""
     started = time.monotonic()
     lens, truth, rng = random_lens(seed), rigs.random_truth(seed, mounting), np.random.default_rng([seed, 12])
     rig = rigs.make_rig(truth, lens)

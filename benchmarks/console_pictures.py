@@ -1,4 +1,4 @@
-"""Makes the pictures of the operator console in `docs/images`, with a real Chromium over a simulation in real time.
+"""Pictures of the operator console in `docs/images`, with a real Chromium over a simulation in real time.
 
     python benchmarks/console_pictures.py RUN   # a run of `reach` that can be resumed; it is copied first
 
@@ -27,7 +27,7 @@ PATIENCE = 120_000  # [ms]
 
 @contextlib.contextmanager
 def console(*arguments: str) -> Iterator[str]:
-    """A command with a console; gives its address."""
+    """Run a command with a console, and yield its address."""
     command = [str(Path(sys.executable).with_name("robot-rl")), *arguments]
     command += ["--console", "127.0.0.1:0", "--heartbeat", "8"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -42,8 +42,8 @@ def console(*arguments: str) -> Iterator[str]:
         process.wait()
 
 
-def picture(page: Any, name: str, size: tuple[int, int], says: str, dark: bool = False) -> None:
-    """A PNG of what is seen while the bar says that, with few colours, so that it is small."""
+def picture(page: Any, name: str, size: tuple[int, int], shown: str, dark: bool = False) -> None:
+    """Save a small PNG with few colours of the page while the bar shows this title."""
     page.set_viewport_size({"width": size[0], "height": size[1]})
     if page.evaluate("() => document.documentElement.dataset.theme") != ("dark" if dark else "light"):
         page.click("#theme")
@@ -51,17 +51,17 @@ def picture(page: Any, name: str, size: tuple[int, int], says: str, dark: bool =
     page.wait_for_timeout(1200)
     path = IMAGES / f"console_{name}.png"
     while True:
-        title(page, says)
+        title(page, shown)
         page.wait_for_timeout(400)
         page.screenshot(path=path)
-        if page.text_content("#who") == says:  # on a busy machine a picture takes long
+        if page.text_content("#who") == shown:  # on a busy machine a picture takes long
             break
     Image.open(path).convert("RGB").quantize(192, dither=Image.Dither.NONE).save(path, optimize=True)
     print(f"{path.name}: {path.stat().st_size // 1000} kB")
 
 
 def enter(page: Any, url: str) -> None:
-    """Comes in and takes control."""
+    """Open the page and take control."""
     page.goto(url)
     page.fill("#door-name", "Anna")
     page.click("#door button")
@@ -71,12 +71,12 @@ def enter(page: Any, url: str) -> None:
 
 
 def title(page: Any, text: str) -> None:
-    """Waits until the console says so."""
+    """Wait until the console shows this title."""
     page.wait_for_function("text => document.querySelector('#who').textContent === text", arg=text)
 
 
 def main(run: Path) -> None:
-    """Makes all of them."""
+    """Make all pictures."""
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         executable = shutil.which("chromium") or shutil.which("google-chrome")
         browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])

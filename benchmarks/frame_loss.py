@@ -1,4 +1,4 @@
-"""How many frames of `camera_node` are lost on the way to a reader as `actor_node` is one, in another process.
+"""Loss of frames from `camera_node` to a reader like `actor_node` in another process.
 
     python benchmarks/frame_loss.py --frames 10000 --cameras 3 --rate 60
 
@@ -27,7 +27,7 @@ SIZE = 128
 
 
 def main() -> int:
-    """Prints what was lost, and how old frames were on arrival."""
+    """Print the lost frames, and the age of frames on arrival."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--frames", type=int, default=10_000)
     parser.add_argument("--cameras", type=int, default=3)
@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def read(names: list[str], wanted: int) -> int:
-    """Takes that many frames; the exit code is 1 if any was lost."""
+    """Read this many frames, and return 1 if any was lost, else 0."""
     import rclpy
 
     from ros_nodes.interface import convert, qos, topics

@@ -1,12 +1,12 @@
-"""How far can heads on the bundled encoder be trusted, where they were trained and where something has changed?
+"""Accuracy of heads on the bundled encoder, in the scene of their training and in changed scenes.
 
     python benchmarks/label_protocol.py --out runs/protocol [--camera front]
 
 Records 400 episodes of `peg_insert` with every outcome, and 100 for each change: cameras, light, a second hole, a board
 before the hole, episodes made to look done. Trains a head for success and one for progress on half of the first ones,
-calibrates on half of the others, and reports what is left, by the commands that users have. Beside them the rows that
-tell what a figure is worth: the same with random weights, the distance of the last picture from the mean one of
-success, a constant, a clock, and the truth with noise. What is there already is not made again.
+calibrates on half of the others, and reports on the rest, with the commands of users. Rows for comparison: the same
+with random weights, the distance of the last picture from the mean one of success, a constant, a clock, and the truth
+with noise. Files that exist already are not made again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PROGRESS = ("rank_correlation_to_truth", "rank_correlation_of_a_clock", "voc_of_
 
 
 def prepare(out: Path, episodes: tuple[int, int], share: float, camera: str) -> None:
-    """Episodes, heads, labels and calibrations that are not there yet."""
+    """Make the episodes, heads, labels and calibrations that do not exist yet."""
     for number, split in enumerate(SPLITS):
         if not (out / split).exists():
             record(out / split, split, episodes[split != USUAL], SEED + number)
@@ -52,7 +52,7 @@ def prepare(out: Path, episodes: tuple[int, int], share: float, camera: str) -> 
                 which = ("--kind", kind, "--encoder", encoder, "--camera", camera, "--share", share)
                 _robot_rl("label", "train", out / USUAL, *which, "--out", head)
             settings = ("backend=head", f"head={head}", f"frames.camera={camera}")
-            flags = [word for setting in settings for word in ("--set", setting)]
+            flags = [part for setting in settings for part in ("--set", setting)]
             for split in SPLITS:
                 _robot_rl("label", "run", out / split, "--kind", kind, "--name", name, *flags)
         name = f"{encoder}-success"
@@ -67,7 +67,7 @@ def prepare(out: Path, episodes: tuple[int, int], share: float, camera: str) -> 
 
 
 def baselines(out: Path, split: str, camera: str) -> dict[str, tuple[int, Figure]]:
-    """Episodes and ROC-AUC of what has not learned, on episodes that the heads do not know."""
+    """Evaluate baselines without learning on the episodes held out from the heads."""
     known = set(read_head(out / "bundled-success.pt").trained_on)
 
     def last(store: EpisodeStore, name: str) -> np.ndarray:
@@ -91,7 +91,7 @@ def baselines(out: Path, split: str, camera: str) -> dict[str, tuple[int, Figure
 
 
 def rewinds(out: Path, split: str, name: str) -> tuple[Figure, Figure]:
-    """Of the episodes that went back: rank correlation with the true progress, of these labels and of a clock."""
+    """Return rank correlations with the true progress of labels and of a clock, for episodes that went back."""
     with EpisodeStore.open(out / split) as store:
         truth = read_truth(store, progress=TRUTH)
     known = set(read_head(out / f"{name}.pt").trained_on)
@@ -102,25 +102,24 @@ def rewinds(out: Path, split: str, name: str) -> tuple[Figure, Figure]:
             of = truth[str(clip["episode_id"])]
             if of.outcome in ("rewinds", "undone") and str(clip["episode_id"]) not in known and of.progress is not None:
                 real = of.progress[list(clip["rows"])]
-                told = np.array(label.answer.values)
-                ranks.append((rank_correlation(told, real), rank_correlation(np.arange(len(real)), real)))
+                predicted = np.array(label.answer.values)
+                ranks.append((rank_correlation(predicted, real), rank_correlation(np.arange(len(real)), real)))
     both = np.array(ranks)
     one, other = (with_interval(lambda i, column=both[:, k]: float(column[i].mean()), len(both)) for k in (0, 1))  # type: ignore[misc]
     return one, other
 
 
 def tables(out: Path, camera: str) -> None:
-    """Prints what was found."""
+    """Print the tables of results."""
     print("| scene | success by | judged | " + _heads(SUCCESS) + " | good for |")
     print("|---|---|---|" + "---|" * len(SUCCESS) + "---|")
     for split, made in SPLITS.items():
         for encoder in ENCODERS:
             found = _report(out / split, f"{encoder}-success")
-            print(
-                f"| {made.told} | {encoder} weights | {found['judged']} | {_cells(found, SUCCESS)} | {_uses(found)} |"
-            )
+            cells = f"{_cells(found, SUCCESS)} | {_uses(found)}"
+            print(f"| {made.description} | {encoder} weights | {found['judged']} | {cells} |")
         for name, (judged, figure) in baselines(out, split, camera).items():
-            print(f"| {made.told} | {name} | {judged} | {_cell(figure)} |" + " |" * len(SUCCESS))
+            print(f"| {made.description} | {name} | {judged} | {_cell(figure)} |" + " |" * len(SUCCESS))
     print(
         "\n| scene | progress by | judged | " + _heads(PROGRESS) + " | where it went back | a clock there | good for |"
     )
@@ -131,7 +130,7 @@ def tables(out: Path, camera: str) -> None:
             found = _report(out / split, name, "--progress", TRUTH)
             back = " | ".join(_cell(figure) for figure in rewinds(out, split, name))
             cells = f"{_cells(found, PROGRESS)} | {back} | {_uses(found)}"
-            print(f"| {made.told} | {encoder} weights | {found['judged']} | {cells} |")
+            print(f"| {made.description} | {encoder} weights | {found['judged']} | {cells} |")
 
 
 def _report(store: Path, name: str, *more: str) -> dict[str, Any]:
@@ -159,9 +158,9 @@ def _uses(found: Mapping[str, Any]) -> str:
     return ", ".join(gate["use"] for gate in found["gates"] if gate["passed"]) or "nothing"
 
 
-def _robot_rl(*words: Any, codes: tuple[int, ...] = (0,)) -> str:
-    """A command's standard output."""
-    command = [str(Path(sys.executable).with_name("robot-rl")), *map(str, words)]
+def _robot_rl(*arguments: Any, codes: tuple[int, ...] = (0,)) -> str:
+    """Run a command and return its standard output."""
+    command = [str(Path(sys.executable).with_name("robot-rl")), *map(str, arguments)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode not in codes:
         raise SystemExit(done.returncode)

@@ -1,12 +1,12 @@
-"""What a labeller on the same machine costs a control loop in real time.
+"""Cost of a labeller on the same machine for a control loop in real time.
 
     python benchmarks/labeller_cost.py --head runs/protocol/bundled-success.pt --out runs/labeller_cost [--blocks 20]
 
-The operator leads the simulated arm in real time, both cameras are recorded, and `robot-rl label watch` labels every
+The operator controls the simulated arm in real time, both cameras are recorded, and `robot-rl label watch` labels every
 episode, on the same cores. Blocks of episodes alternate: with the labeller, and with its process stopped, so that both
-see the same machine; what was recorded meanwhile is labelled in the next block with it. Printed, as JSON: the spread of
-the period's error with and without, the difference of the p99 and its interval by resampling whole blocks, and labels
-per second, lag, cost and what was known without asking.
+have the same machine load; episodes recorded meanwhile are labelled in the next block with it. The output, as JSON: the
+spread of the period's error with and without, the difference of the p99 and its interval by resampling whole blocks,
+and labels per second, lag, cost and the share of cached labels.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ RESAMPLES = 2000
 
 
 def run(out: Path, head: Path, blocks: int, episodes: int) -> tuple[list[np.ndarray], dict[str, Any]]:
-    """Errors of each block, every other one with the labeller beside it, and what the labeller says at its end."""
+    """Return the errors of each block, every other one with the labeller, and the labeller's summary."""
     size = read_head(head).size
     observed = WorkcellOptions(cameras=CAMERAS, image_size=(size, size), realtime=True, reaction_time=REACTION)
     env = RobotEnv(make_workcell(TASK, observed), options=observed)
@@ -63,16 +63,16 @@ def run(out: Path, head: Path, blocks: int, episodes: int) -> tuple[list[np.ndar
             labeller.send_signal(signal.SIGCONT)
             time.sleep(5.0)  # for the newest labels
             labeller.send_signal(signal.SIGINT)
-            said, _ = labeller.communicate()
+            output, _ = labeller.communicate()
             env.close()
-    return found, json.loads(said)
+    return found, json.loads(output)
 
 
 def _labeller(store: Path, head: Path) -> subprocess.Popen[str]:
-    """Begun, with its model loaded."""
+    """Start the labeller and wait until its model is loaded."""
     camera = read_head(head).camera
     settings = ("backend=head", f"head={head}", f"frames.camera={camera}")
-    flags = [word for setting in settings for word in ("--set", setting)]
+    flags = [part for setting in settings for part in ("--set", setting)]
     command = [sys.executable, "-m", "robot_rl", "label", "watch", str(store), *flags, "--json"]
     labeller = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert labeller.stderr is not None
@@ -83,7 +83,7 @@ def _labeller(store: Path, head: Path) -> subprocess.Popen[str]:
 
 
 def difference(blocks: list[np.ndarray]) -> dict[str, Any]:
-    """Spread of the errors with and without, and by how much the 99th percentile differs [ms]."""
+    """Return the spread of the errors with and without, and the difference of the 99th percentiles [ms]."""
     without, beside = blocks[::2], blocks[1::2]
 
     def p99(parts: list[np.ndarray]) -> float:
@@ -103,7 +103,7 @@ def difference(blocks: list[np.ndarray]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--head", type=Path, required=True, help="by `robot-rl label train`")
     parser.add_argument("--out", type=Path, required=True, help="new directory for the episodes")

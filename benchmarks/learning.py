@@ -1,4 +1,4 @@
-"""Learning curves over seeds, and what each ingredient brings.
+"""Learning curves over seeds, and the effect of each ingredient.
 
     python benchmarks/learning.py run peg_insert --seeds 0 1 2 3 4 --jobs 2 --out runs/benchmark
     python benchmarks/learning.py report peg_insert --out runs/benchmark --plot docs/peg_insert.png
@@ -49,7 +49,7 @@ BASE = {
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Trains what is missing, a few at a time."""
+    """Train the missing runs, a few at a time."""
     jobs = [(arm, seed) for arm in arguments.arms for seed in arguments.seeds]
     with ThreadPoolExecutor(arguments.jobs) as pool:
         for line in pool.map(lambda job: _train(arguments, *job), jobs):
@@ -74,7 +74,7 @@ def _train(arguments: argparse.Namespace, arm: str, seed: int) -> str:
 
 
 def report(arguments: argparse.Namespace) -> None:
-    """Prints one row per run and per arm, and draws the curves."""
+    """Print one row per run and per arm, and draw the curves."""
     groups: dict[str, list[list[dict[str, Any]]]] = {}
     print(
         "| arm | seed | env steps | success (95 % CI) | lateral error, mean, max [mm] | cycle / demos [s] | ratio "
@@ -135,7 +135,7 @@ def _folder(arguments: argparse.Namespace) -> Path:
 
 
 def main() -> None:
-    """Command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("run", "report"))
     parser.add_argument("task")

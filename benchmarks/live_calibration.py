@@ -1,9 +1,10 @@
-"""How far the tcp is from where a live calibration says it is, in pictures of the simulated arm.
+"""Error of the tcp in pictures of the simulated arm after a live calibration.
 
     python benchmarks/live_calibration.py --rigs 5
 
-The session and the travel of `calibrate_node`, without topics: it looks around, goes to the poses that it proposes, and
-finds lens and place. Then the tcp is projected into the pictures in which it lies, by what was found and by the truth.
+The session and the motions of `calibrate_node`, without topics: the arm moves to the first poses, then to the proposed
+ones, and lens and hand-eye pose are calibrated. Then the tcp is projected into the pictures, with the result and with
+the truth.
 """
 
 from __future__ import annotations
@@ -29,25 +30,25 @@ LOW, HIGH, MAX_TURN = np.array([0.3, -0.25, 0.1]), np.array([0.7, 0.25, 0.5]), 0
 
 
 class Blind:
-    """An arm that takes no pictures on its way."""
+    """Arm that takes no pictures on its way."""
 
     def __init__(self, io: object) -> None:
         self._io = io
         self.command, self.stop = io.command, io.stop
 
     def read(self) -> RobotState:
-        """The newest state."""
+        """Return the newest state."""
         return self._io.read(images=False)
 
 
 def pixel(truth: RigTruth, X: Pose, lens: object, T_base_tcp: Pose) -> np.ndarray:
-    """Where the tcp is in the picture [px]."""
+    """Project the tcp into the picture [px]."""
     seen = X.inverse() if truth.mounting == "eye_in_hand" else X.inverse() @ T_base_tcp
     return lens.project(seen.position[None])[0]
 
 
 def measure(mounting: str, seed: int, views: int) -> Mapping[str, float]:
-    """One rig."""
+    """Measure one rig."""
     truth = draw_truth(mounting, "camera", seed)
     cell = calibration_workcell(Plate(BOARD.black_rectangles(), BOARD.extent, BOARD.margin), truth, WorkcellOptions())
     cell.task.reset(seed)
@@ -66,9 +67,9 @@ def measure(mounting: str, seed: int, views: int) -> Mapping[str, float]:
     found = fit.result
     change = (truth.T_parent_camera.inverse() @ found.T_parent_camera).vector()
     true = [pixel(truth, truth.T_parent_camera, truth.lens, T) for T in visited]
-    said = [pixel(truth, found.T_parent_camera, found.intrinsics, T) for T in visited]
+    found_pixels = [pixel(truth, found.T_parent_camera, found.intrinsics, T) for T in visited]
     size = np.array([truth.lens.width, truth.lens.height])
-    off = [np.linalg.norm(a - b) for a, b in zip(true, said, strict=True) if ((a >= 0) & (a < size)).all()]
+    off = [np.linalg.norm(a - b) for a, b in zip(true, found_pixels, strict=True) if ((a >= 0) & (a < size)).all()]
     return {
         "tcp off [px]": float(np.max(off)),
         "pictures with the tcp": float(len(off)),
@@ -81,7 +82,7 @@ def measure(mounting: str, seed: int, views: int) -> Mapping[str, float]:
 
 
 def main() -> None:
-    """Prints a line for each rig."""
+    """Print a line for each rig."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rigs", type=int, default=5, help="how many of each mounting")
     parser.add_argument("--views", type=int, default=20, help="pictures of each")

@@ -1,4 +1,4 @@
-"""Episodes of mixed quality, with the truth about each moment beside them; each frame shows which moment it is of."""
+"""Episodes of mixed quality with the true progress of each moment; each frame shows the number of its moment."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ QUALITIES = {"good": 0.3, "clumsy": 0.2, "aside": 0.2, "stops": 0.15, "wanders":
 STAMP_BITS = 16
 
 
-class Truth(Distances):
-    """Keeps the newest episode, too."""
+class RecordedDistances(Distances):
+    """Observer that also keeps the newest episode."""
 
     episode: Episode | None = None
 
     def on_end(self, episode: Episode, result: EpisodeResult) -> None:
-        """Keeps the episode."""
+        """Keep the episode."""
         del result
         self.episode = episode
 
 
 def stamped(number: int) -> np.ndarray:
-    """A frame that shows a number as sixteen fields, black or white."""
+    """Draw a frame that shows a number as sixteen fields, black or white."""
     bits = np.array([(number >> bit) & 1 for bit in range(STAMP_BITS)], np.uint8).reshape(4, 4) * 255
     return np.repeat(np.kron(bits, np.ones((16, 16), np.uint8))[:, :, None], 3, axis=2)
 
 
 def stamp_of(frame: np.ndarray) -> int:
-    """The number that a frame shows."""
+    """Return the number that a frame shows."""
     fields = frame[8::16, 8::16, 0].reshape(-1) > 127
     return int(sum(int(value) << bit for bit, value in enumerate(fields)))
 
 
 def record(path: Path, episodes: int, seed: int) -> None:
-    """The episodes, with stamps for frames, and the truth about each observation beside them."""
+    """Record the episodes, with stamps for frames, and the true progress of each observation."""
     cell = make_workcell(TASK)
     operator: Any = MixedOperator(cell, QUALITIES)
     env = RobotEnv(replace(cell, operator=operator))
-    truth = Truth(cell.task)
+    truth = RecordedDistances(cell.task)
     rollout = Rollout(env, None, None, (0,), [truth])
     distances: list[float] = []
     with EpisodeStore.create(path, {"task": TASK}) as store, Progress(episodes, "record", unit="episodes") as shown:

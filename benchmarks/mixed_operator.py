@@ -1,4 +1,4 @@
-"""A scripted operator who leads episodes of `peg_insert` to every kind of end; benchmarks of judges record with it."""
+"""Scripted operator for episodes of `peg_insert` with every kind of end, for benchmarks of rewards and labels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UP = np.array([0.0, 0.0, -0.7, 0.0])
 
 
 def distance_left(task: Any) -> float:
-    """How far the tip of the peg is from where it would be inserted [m]; the truth."""
+    """Return the true distance of the peg's tip from its inserted place [m]."""
     depth, lateral, _, _ = task.insertion()
     return float(np.hypot(lateral, task.parameters.success_depth - depth))
 
@@ -33,18 +33,18 @@ class Distances:
         """Of the newest episode [m]."""
 
     def on_start(self, episode_id: str, observation: Any) -> None:
-        """The first observation."""
+        """Record the distance at the first observation."""
         del episode_id, observation
         self.rows = [distance_left(self._task)]
 
     def on_step(self, step: Any, next_observation: Any) -> None:
-        """Each further one."""
+        """Record the distance at each further observation."""
         del step, next_observation
         self.rows.append(distance_left(self._task))
 
 
 class MixedOperator:
-    """Leads an episode as well or as badly as its kind says.
+    """Operator whose episodes are as good or bad as their kind.
 
     `good`: as the operator does. `clumsy`: half of its actions replaced at random. `aside`: beside the hole by some
     millimetres. `decoy`: to `BESIDE`. `shallow`: not deep enough. `undone`: inserted, and out again. `rewinds`: back
@@ -59,10 +59,10 @@ class MixedOperator:
         self._inner, self._task, self._kinds = cell.operator, cell.task, kinds
         self.kind = ""
         self.done = False
-        """Whether the peg is in the hole; whoever judges says so."""
+        """Whether the peg is in the hole; the reward source sets it."""
 
     def reset(self, seed: int, demonstrate: bool) -> None:
-        """The kind of the episode follows from its seed."""
+        """Start an episode; its kind follows from its seed."""
         self._rng = rng = np.random.default_rng([seed, 8])
         self.kind = str(rng.choice(list(self._kinds), p=list(self._kinds.values())))
         angle, radius = rng.uniform(0, 2 * np.pi), rng.uniform(0.003, 0.012)
@@ -77,7 +77,7 @@ class MixedOperator:
         self._inner.reset(seed, demonstrate)
 
     def act(self, state: Any, T_base_reset: Any) -> np.ndarray:
-        """The operator's action, spoilt."""
+        """Return the operator's action, altered by the kind of the episode."""
         action = self._inner.act(state, T_base_reset)
         self._steps += 1
         self._walk = 0.8 * self._walk + 0.6 * self._rng.normal(0.0, 0.6, 4)

@@ -1,11 +1,11 @@
-"""How long does it take until a labeller that rewards failures is noticed?
+"""Time until the monitor detects a labeller that rewards failures.
 
     python benchmarks/monitor.py
     python benchmarks/monitor.py --episode 12 --success 0.3 0.9 --errors 0.1
 
-Hours of robot time, drawn: episodes of equal length, of which a share succeeds, and a labeller that calls every success
-one, and of the failures a given share. Nothing is trained; the monitor is the one that a training has beside it. It
-only sees what went wrong, so the fewer episodes fail, the longer it takes, and the less is learned from the error.
+Simulated hours of robot time: episodes of equal length, of which a share succeeds. The labeller labels every success
+as one, and a given share of the failures, too. Nothing is trained; the monitor is that of a training. It detects errors
+on failures only: the fewer episodes fail, the longer it takes, and the less harm the error does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from robot_rl.reward.labels.hack_monitor import HackMonitor
 
 
 def first_alarm(error: float, success: float, episodes: int, rng: np.random.Generator) -> int | None:
-    """How many episodes it takes to the first alarm; None if there is none."""
+    """Return the number of episodes to the first alarm; None if there is none."""
     monitor = HackMonitor()
     succeeded, deceived = rng.uniform(size=(2, episodes)) < np.array([[success], [error]])
     for number, (good, wrong) in enumerate(zip(succeeded.tolist(), deceived.tolist(), strict=True)):
@@ -28,7 +28,7 @@ def first_alarm(error: float, success: float, episodes: int, rng: np.random.Gene
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--episode", type=float, default=10.0, metavar="S", help="robot time of one (default: 10)")
     parser.add_argument("--success", type=float, nargs="+", default=[0.0, 0.3, 0.6, 0.9], help="shares that succeed")

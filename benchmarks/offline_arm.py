@@ -1,17 +1,18 @@
-"""Learning offline from preferences that are partly wrong: what does an error of the labeller cost?
+"""Offline learning from preferences that are partly wrong: the cost of the labeller's errors.
 
     python benchmarks/offline_arm.py run --seeds 0 1 2 --out runs/offline_arm
     python benchmarks/offline_arm.py report --out runs/offline_arm --plot docs/images/offline_arm.png
 
-200 mixed episodes of `peg_insert` without rewards -> preferences between moments, asked over HTTP, through the
-same client as a user's, of an oracle that knows the true distance to the goal and is wrong for a given share of the
-pairs (in both orders alike, so that asking twice does not help) -> Bradley-Terry ensemble -> IQL. Beside it IQL on the
-true reward, behaviour cloning of all episodes, and of the successful ones. Nine policies are learned from the same
-data for each figure, for they differ more than the ways to learn do; all are evaluated on the same held-out resets.
+200 mixed episodes of `peg_insert` without rewards -> preferences between moments, queried over HTTP with the client of
+users, from an oracle that uses the true distance to the goal and is wrong for a given share of the pairs (in both
+orders alike, so that a second query does not help) -> Bradley-Terry ensemble -> IQL. For comparison: IQL on the true
+reward, behaviour cloning of all episodes, and of the successful ones. Nine policies are learned from the same data for
+each figure, because they differ more than the methods do; all are evaluated on the same held-out resets.
 
-Who learns from labels does not know which episodes succeeded, either: for it, the moment with which one ends lasts for
-ever, whatever it is worth.
-Seeds 0 to 2 are for testing only; settings were chosen on seeds from 100 on. `run` goes on with what is already there.
+A method that learns from labels has no success of episodes: for it, the last moment of an episode lasts for ever, with
+its reward.
+
+Seeds 0 to 2 are for testing only; settings were chosen on seeds from 100 on. `run` skips results that exist already.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ SETTINGS = ("episodes", "pairs", "steps", "expectile", "inverse_temperature", "e
 
 
 class Data:
-    """The episodes as the learners take them."""
+    """The episodes in the form of the learners."""
 
     def __init__(self, path: Path, perception: Perception, config: TrainConfig) -> None:
         self.perception, self.config, self.path = perception, config, path
@@ -71,7 +72,7 @@ class Data:
         self.percepts = {e.episode_id: list(perception.of_rows(_seen(e))) for e in self.episodes}
 
     def replay(self, episodes: list[Episode]) -> ReplayBuffer:
-        """A memory of these episodes."""
+        """Make a replay memory of these episodes."""
         rows = sum(len(episode) + 1 for episode in episodes)
         memory = ReplayBuffer(rows, self.perception.spec.state_size, episodes[0].action.shape[1])
         for episode in episodes:
@@ -79,18 +80,18 @@ class Data:
         return memory
 
     def policy(self, seed: int) -> Policy:
-        """A fresh one."""
+        """Make a new policy."""
         task = make_workcell(TASK).task.spec
         return make_policy(task, self.perception.spec, self.config, torch.Generator().manual_seed(seed))
 
 
 def _seen(episode: Episode) -> dict[str, np.ndarray]:
-    """What the policy sees of it: not the stamps."""
+    """Return the observations of the policy: without the stamps."""
     return {key: column for key, column in episode.observations.items() if not key.startswith(IMAGE_PREFIX)}
 
 
 def learned_rewards(data: Data, error: float, seed: int) -> tuple[list[Episode], dict[str, Any]]:
-    """The episodes with rewards by an ensemble; successes and failures alike end as `rewards_of_ends` says."""
+    """Return the episodes with rewards by an ensemble; `rewards_of_ends` sets the end of all of them."""
     with LabelStore(data.path) as labels:
         known = combine_orders(labels.labels(f"preference-{round(100 * error)}"))
     look = features("state")
@@ -103,18 +104,18 @@ def learned_rewards(data: Data, error: float, seed: int) -> tuple[list[Episode],
     truth = np.load(data.path / "truth.npy")
     firsts = [int(e.metadata["first_stamp"]) for e in data.episodes]
     near = np.concatenate([-truth[f + 1 : f + 1 + len(e)] for f, e in zip(firsts, data.episodes, strict=True)])
-    told = np.concatenate([ensemble(moments[e.episode_id][1:]).numpy() for e in data.episodes])
+    predicted = np.concatenate([ensemble(moments[e.episode_id][1:]).numpy() for e in data.episodes])
     facts = {
         "pairs": len(known.pairs),
         "flip_rate": known.flip_rate,
         "held_out_accuracy": info.accuracy,
-        "spearman_to_truth": rank_correlation(told, near),
+        "spearman_to_truth": rank_correlation(predicted, near),
     }
     return episodes, facts
 
 
 def train_iql(data: Data, episodes: list[Episode], seed: int, steps: int, config: IQLConfig) -> Policy:
-    """IQL on these episodes."""
+    """Train IQL on these episodes."""
     memory, policy, rng = data.replay(episodes), data.policy(seed), np.random.default_rng(seed)
     sac = SAC(policy, return_range=(0.0, 1.0), config=data.config.sac)
     iql = IQLTrainer(sac, config)
@@ -126,7 +127,7 @@ def train_iql(data: Data, episodes: list[Episode], seed: int, steps: int, config
 
 
 def train_cloning(data: Data, episodes: list[Episode], seed: int, steps: int) -> Policy:
-    """Behaviour cloning of these episodes."""
+    """Train behaviour cloning on these episodes."""
     memory, policy = data.replay(episodes), data.policy(seed)
     rows = memory.gather(np.arange(len(memory)), np.random.default_rng(0), n_step=1, discount=DISCOUNT, history=HISTORY)
     clone(
@@ -143,7 +144,7 @@ def train_cloning(data: Data, episodes: list[Episode], seed: int, steps: int) ->
 
 
 def arms(data: Data, steps: int, config: IQLConfig) -> dict[str, Callable[[int], Learned]]:
-    """What is compared, by name: each learns from a seed."""
+    """Return the methods to compare, by name; each learns from a seed."""
     successes = [e for e in data.episodes if e.metadata["success"]]
 
     def by_labels(seed: int, error: float) -> Learned:
@@ -159,7 +160,7 @@ def arms(data: Data, steps: int, config: IQLConfig) -> dict[str, Callable[[int],
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Records, labels, learns and evaluates what is missing."""
+    """Record, label, learn and evaluate what is missing."""
     torch.set_num_threads(1)
     settings = IQLConfig(expectile=arguments.expectile, inverse_temperature=arguments.inverse_temperature)
     config = TrainConfig(replay=ReplayConfig(history=HISTORY), sac=SACConfig(target_rate=0.02))
@@ -198,7 +199,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def report(arguments: argparse.Namespace) -> None:
-    """A table of all arms over seeds, and the curve over the oracle's errors."""
+    """Print a table of all arms over seeds, and draw the curve over the oracle's errors."""
     names = ["BC", "filtered BC", "IQL, true reward", *(f"IQL, {error:.0%} errors" for error in ERRORS)]
     found = {name: [json.loads(f.read_text()) for f in sorted(arguments.out.glob(f"seed*/{name}.json"))]
              for name in names}  # fmt: skip
@@ -239,7 +240,7 @@ def report(arguments: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Reads the command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
     do = commands.add_parser("run")

@@ -4,8 +4,8 @@
 
 A peer's command times one update of the peer and prints a JSON object with `cpu_s_per_update_median` on its last line.
 An update is 2 critic updates and one of actor and temperature: batch 256, state 18, 4 continuous actions, 2 critics,
-layers of 256 and 256, one thread; `pixels` adds two cameras of 128 by 128 pixels behind a frozen encoder, through which
-our frames have gone when they arrived. CPU times, so that other work on the machine disturbs little.
+layers of 256 and 256, one thread; `pixels` adds two cameras of 128 by 128 pixels behind a frozen encoder, which encodes
+our frames on arrival. The times are CPU times, so that other work on the machine disturbs little.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CALLS = 10
 
 
 def ours(case: str, engine: EngineConfig) -> float:
-    """Median CPU time of our update [s]."""
+    """Return the median CPU time of our update [s]."""
     learner, batch = Engine(WORK[case].learner(), engine), WORK[case].minibatches()
     times = []
     for _ in range(CALLS):
@@ -42,13 +42,13 @@ def ours(case: str, engine: EngineConfig) -> float:
 
 
 def theirs(command: str) -> float:
-    """What the peer's command prints [s]."""
+    """Return the time that the peer's command prints [s]."""
     done = subprocess.run(shlex.split(command), capture_output=True, text=True, check=True)
     return float(json.loads(done.stdout.strip().splitlines()[-1])["cpu_s_per_update_median"])
 
 
 def main() -> None:
-    """Prints one JSON line for each case and each engine."""
+    """Print one JSON line for each case and each engine."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", action="append", required=True, metavar="CASE=COMMAND", help="state or pixels")
     parser.add_argument("--rounds", type=int, default=3)

@@ -1,4 +1,4 @@
-"""Preferences over mixed episodes, asked over HTTP of an oracle that knows the truth and is wrong for a given share."""
+"""Preferences over mixed episodes, queried over HTTP from an oracle that is wrong for a given share of the pairs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TIE = 0.0005
 
 
 class Oracle:
-    """An OpenAI-compatible server that prefers the moment nearer to the goal, but for a share of the pairs."""
+    """OpenAI-compatible server that prefers the moment nearer to the goal, except for a share of the pairs."""
 
     def __init__(self, distances: np.ndarray, error: float, seed: int) -> None:
         class Handler(BaseHTTPRequestHandler):
@@ -38,11 +38,11 @@ class Oracle:
                 pass
 
             def do_GET(self) -> None:
-                self.say({"data": [{"id": "oracle"}]})
+                self.reply({"data": [{"id": "oracle"}]})
 
             def do_POST(self) -> None:
-                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                urls = [p["image_url"]["url"] for p in asked["messages"][0]["content"] if p["type"] == "image_url"]
+                request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                urls = [p["image_url"]["url"] for p in request["messages"][0]["content"] if p["type"] == "image_url"]
                 first, second = (
                     stamp_of(np.asarray(Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2])))))
                     for url in urls
@@ -52,9 +52,9 @@ class Oracle:
                 closer = "neither" if abs(gap) < TIE else "first" if (gap > 0) != wrong else "second"
                 text = json.dumps({"seen": f"{first} and {second}", "closer": closer})
                 usage = {"prompt_tokens": 300, "completion_tokens": 20}
-                self.say({"choices": [{"message": {"content": text}, "finish_reason": "stop"}], "usage": usage})
+                self.reply({"choices": [{"message": {"content": text}, "finish_reason": "stop"}], "usage": usage})
 
-            def say(self, body: Any) -> None:
+            def reply(self, body: Any) -> None:
                 content = json.dumps(body).encode()
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(content)))
@@ -70,13 +70,13 @@ class Oracle:
         return f"http://127.0.0.1:{self._server.server_port}/v1"
 
     def close(self) -> None:
-        """Stops it."""
+        """Stop the server."""
         self._server.shutdown()
         self._server.server_close()
 
 
 def labelled(path: Path, error: float, pairs: int, seed: int) -> dict[str, Any]:
-    """Labels the store; figures of it."""
+    """Label the store, and return figures of the labels."""
     oracle = Oracle(np.load(path / "truth.npy"), error, seed)
     settings = LabelConfig(
         kind="preference",

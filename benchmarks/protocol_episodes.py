@@ -1,4 +1,4 @@
-"""Episodes of `peg_insert` with every outcome, in the scene that a labeller knows and in scenes that were changed.
+"""Episodes of `peg_insert` with every outcome, in the scene of a labeller's training and in changed scenes.
 
 Each runs to the step limit, and is a success if the peg is in the hole then. The overlay `truth` has the true progress.
 """
@@ -48,7 +48,7 @@ TEMPTING = {"good": 0.3, "aside": 0.2, "shallow": 0.1, "undone": 0.1, "decoy": 0
 
 @dataclass(frozen=True)
 class Box:
-    """A box that is drawn, but cannot be touched.
+    """A box that is drawn, but has no contact.
 
     Attributes:
         size: Half-widths [m].
@@ -67,16 +67,16 @@ class Box:
 
 @dataclass(frozen=True)
 class Split:
-    """How episodes were made.
+    """Conditions of a set of episodes.
 
     Attributes:
-        told: What is different, in a table.
+        description: The difference, for a table.
         looks: How much light, colours and cameras vary.
         boxes: What else is in sight.
         kinds: Share of each kind of episode.
     """
 
-    told: str
+    description: str
     looks: LooksConfig = field(default_factory=LooksConfig)
     boxes: tuple[Box, ...] = ()
     kinds: Mapping[str, float] = field(default_factory=lambda: OUTCOMES)
@@ -96,7 +96,7 @@ SPLITS = {
 
 
 class DressedCameras(MujocoCameras):
-    """Cameras that also see boxes which are not there.
+    """Cameras that also show boxes without contact.
 
     Args:
         boxes: What to draw.
@@ -110,7 +110,7 @@ class DressedCameras(MujocoCameras):
         self._renderer.update_scene = self._update_and_dress  # type: ignore[method-assign]
 
     def reset(self, seed: int) -> None:
-        """Draws the looks of an episode, and where boxes are."""
+        """Draw the appearance of an episode, and the places of boxes."""
         super().reset(seed)
         rng = np.random.default_rng([seed, 9])
         self._offsets = [rng.uniform(-1, 1, 3) * box.jitter for box in self._boxes]
@@ -131,14 +131,14 @@ class DressedCameras(MujocoCameras):
 
 
 class Keeper(Distances):
-    """Stores each episode with how it went and its true progress."""
+    """Observer that stores each episode with its outcome and its true progress."""
 
     def __init__(self, store: EpisodeStore, task: Any, operator: MixedOperator) -> None:
         super().__init__(task)
         self._store, self._operator = store, operator
 
     def on_end(self, episode: Episode, result: EpisodeResult) -> None:
-        """Stores it."""
+        """Store the episode."""
         del result
         success, kind = bool(episode.reward[-1] > 0), self._operator.kind
         outcome = "success" if success else NEAR_MISS if kind in NEAR_MISSES else kind
@@ -150,7 +150,7 @@ class Keeper(Distances):
 
 
 def record(path: Path, name: str, episodes: int, seed: int) -> None:
-    """Records a split."""
+    """Record a split."""
     split, observed = SPLITS[name], WorkcellOptions(cameras=CAMERAS, image_size=(SIZE, SIZE))
     cell = make_workcell(TASK)
     io: Any = cell.io

@@ -1,4 +1,4 @@
-"""A reward classifier of peg_insert against episodes of mixed outcome in another light; and learning from it alone.
+"""Accuracy of a reward classifier of peg_insert on episodes in other light, and learning from its rewards alone.
 
 python benchmarks/reward_classifier.py episodes OUT [--episodes 200] [--looks 2]
     records held-out episodes: good, clumsy, beside the hole, not deep enough, stopped, wandering about; light,
@@ -45,19 +45,19 @@ KINDS = {"good": 0.4, "clumsy": 0.15, "aside": 0.15, "shallow": 0.2, "stops": 0.
 
 
 class Keeper:
-    """An observer that stores each episode with how it went."""
+    """Observer that stores each episode with its outcome."""
 
     def __init__(self, store: EpisodeStore, operator: MixedOperator) -> None:
         self._store, self._operator = store, operator
 
     def on_start(self, episode_id: str, observation: Any) -> None:
-        """Nothing yet."""
+        """Do nothing."""
 
     def on_step(self, step: Any, next_observation: Any) -> None:
-        """Nothing yet."""
+        """Do nothing."""
 
     def on_end(self, episode: Episode, result: EpisodeResult) -> None:
-        """Stores it."""
+        """Store the episode."""
         del result
         success, kind = bool(shows_success(episode).any()), self._operator.kind
         outcome = "success" if success else NEAR_MISS if kind in ("aside", "shallow") else kind
@@ -66,7 +66,7 @@ class Keeper:
 
 
 def record(path: Path, episodes: int, looks: float) -> None:
-    """The held-out episodes, every step labelled by the task."""
+    """Record the held-out episodes, every step labelled by the task."""
     observed = WorkcellOptions(cameras=("front", "wrist"), image_size=(SIZE, SIZE))
     cell = make_workcell(TASK)
     usual = LooksConfig()
@@ -90,7 +90,7 @@ def record(path: Path, episodes: int, looks: float) -> None:
 
 
 def learn(classifier: Path, out: Path, seeds: list[int], episodes: int, more: list[str]) -> list[dict[str, Any]]:
-    """Trains with each reward, and asks the truth of each evaluation; `more` are further flags of the trainings."""
+    """Train with each reward, and compare each evaluation with the truth; `more` are further flags of the trainings."""
     judged = ["--set", "reward.kind=classifier", "--set", f"reward.path={classifier.resolve()}"]
     rows = []
     for seed in seeds:
@@ -101,18 +101,19 @@ def learn(classifier: Path, out: Path, seeds: list[int], episodes: int, more: li
                 _robot_rl("train", *again, "--out", str(run))
             found = json.loads(_robot_rl("eval", str(run), "--episodes", str(episodes), "--json"))
             results = found["results"]
-            said = np.array([row["success"] for row in results])
+            labelled = np.array([row["success"] for row in results])
             true = np.array([row["metrics"].get("task_success", float(row["success"])) > 0 for row in results])
-            gap = 100.0 * float(said.mean() - true.mean())
-            rows.append({"seed": seed, "reward": name, "true": true.mean(), "labelled": said.mean(), "gap": gap})
+            gap = 100.0 * float(labelled.mean() - true.mean())
+            rows.append({"seed": seed, "reward": name, "true": true.mean(), "labelled": labelled.mean(), "gap": gap})
             print(
-                f"seed {seed}, reward by {name}: true success {true.mean():.3f}, labelled {said.mean():.3f}", flush=True
+                f"seed {seed}, reward by {name}: true success {true.mean():.3f}, labelled {labelled.mean():.3f}",
+                flush=True,
             )
     return rows
 
 
-def _robot_rl(*words: str) -> str:
-    command = [sys.executable, "-m", "robot_rl", *words]
+def _robot_rl(*arguments: str) -> str:
+    command = [sys.executable, "-m", "robot_rl", *arguments]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
@@ -122,7 +123,7 @@ def _learn(a: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
     one = commands.add_parser("episodes")

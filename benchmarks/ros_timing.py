@@ -1,4 +1,4 @@
-"""A training over topics in real time: what it learns, how even control is, and what each node costs.
+"""Training over topics in real time: success, timing of control, and CPU time of each node.
 
     python benchmarks/ros_timing.py --out DIR [--task peg_insert] [--seed 0] [--domain 42] [KEY=VALUE ...]
 
@@ -8,7 +8,7 @@ Starts `robot-rl up train` with two cameras and a bag of stamps beside it, and p
 - `period_error_ms` between commands of an episode, and `observation_to_action_ms`, from the measurement to the command;
 - `camera_to_command_ms`: age, when a command went out, of the newest frame that had come before its observation; that
   a simulated frame is already `camera_delay_ms` old when the camera has it, is part of this age;
-- `hand_to_command_ms`: age of the operator's newest word when a command went out that follows it;
+- `hand_to_command_ms`: age of the operator's newest input when a command went out that follows it;
 - `frames`: of each camera, frames that came and, by their stamps, frames that are missing;
 - `cpu`: of each node, seconds of a core per second.
 """
@@ -41,7 +41,7 @@ STARTED = re.compile(r"\[(\w+)\] started, process (\d+)")
 
 
 class Usage:
-    """Time of a core that processes take, by name."""
+    """CPU time of processes, by name."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -49,11 +49,11 @@ class Usage:
         self._begin = time.monotonic()
 
     def started(self, name: str, pid: int) -> None:
-        """A node has begun."""
+        """Register a started node."""
         self._last[pid] = name, 0.0
 
-    def look(self) -> None:
-        """To be called now and then: what a process took since is lost when it ends."""
+    def sample(self) -> None:
+        """Sample the CPU times; what a process uses after its last sample is lost when it ends."""
         for pid, (name, before) in list(self._last.items()):
             try:
                 fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -64,13 +64,13 @@ class Usage:
             self._last[pid] = name, taken
 
     def shares(self) -> dict[str, float]:
-        """Seconds of a core per second."""
+        """Return the CPU time per second of each node [s]."""
         elapsed = time.monotonic() - self._begin
         return {name: round(seconds / elapsed, 3) for name, seconds in sorted(self.seconds.items())}
 
 
 def train(out: Path, task: str, seed: int, domain: int, settings: list[str]) -> Usage:
-    """Runs the training; everything that its nodes say goes to `log.txt`."""
+    """Run the training; the output of its nodes goes to `log.txt`."""
     out.mkdir(parents=True)
     names = ["command", "intervention", *(f"camera/{name}/camera_info" for name in CAMERAS)]
     parameters = {"recorder_node": {"ros__parameters": {"folder": str(out / "bags"), "topics": names}}}
@@ -84,7 +84,7 @@ def train(out: Path, task: str, seed: int, domain: int, settings: list[str]) -> 
 
     def watch() -> None:
         while not ended.wait(1.0):
-            usage.look()
+            usage.sample()
 
     threading.Thread(target=watch, daemon=True).start()
     assert process.stderr is not None
@@ -100,7 +100,7 @@ def train(out: Path, task: str, seed: int, domain: int, settings: list[str]) -> 
 
 
 def timing(bag: Path, period: float, reaction: float) -> dict[str, Any]:
-    """What the bag tells."""
+    """Compute the timing figures from the bag."""
     rows: dict[str, list[tuple[float, float, bool]]] = {}
     for topic, came, message in _messages(bag):
         stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
@@ -131,7 +131,7 @@ def _messages(bag: Path) -> Iterator[tuple[str, float, Any]]:
 
 
 def _newest(rows: list[tuple[float, float, bool]], times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of each time, the age of the newest message that had come, and whether that counts [s]."""
+    """Return the age of the newest message at each time [s], and whether it is valid."""
     stamps, came, counts = (np.array(column) for column in zip(*rows, strict=True))
     index = np.searchsorted(came, times) - 1
     known = index >= 0
@@ -139,7 +139,7 @@ def _newest(rows: list[tuple[float, float, bool]], times: np.ndarray) -> tuple[n
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="new directory for the run, its bag and its log")
     parser.add_argument("--task", default="peg_insert")
@@ -153,9 +153,9 @@ def main() -> None:
     usage = train(a.out, a.task, a.seed, a.domain, settings)
     (bag,) = (a.out / "bags").glob("*.mcap")
     summary = json.loads((a.out / "run" / "summary.json").read_text())
-    told = {key: summary[key] for key in ("success_rate", "success_ci95", "env_steps", "robot_minutes")}
-    told["observation_to_action_ms"] = summary["timing"]["observation_to_action_ms"]
-    print(json.dumps({**told, **timing(bag, a.period, a.reaction), "cpu": usage.shares()}, indent=1))
+    figures = {key: summary[key] for key in ("success_rate", "success_ci95", "env_steps", "robot_minutes")}
+    figures["observation_to_action_ms"] = summary["timing"]["observation_to_action_ms"]
+    print(json.dumps({**figures, **timing(bag, a.period, a.reaction), "cpu": usage.shares()}, indent=1))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""From the hand to the command: how long after an input changes does the arm get a command that follows it?
+"""Latency of teleoperation: the time from a change of an input to the first command that follows it.
 
-    PYTHONPATH=.:tests python benchmarks/teleop_latency.py [TRIALS]
+    PYTHONPATH=.:tests/support python benchmarks/teleop_latency.py [TRIALS]
 
 The simulated arm runs in real time with a control period of 0.1 s; the hand moves at random times. Devices are virtual
-where the operating system would hand over what the hardware said; from there on everything is what runs on a robot. An
-input waits for the next control step, half a period on average and a whole one at most, which is part of the figure.
-It also says by how much the commanded velocity changed where control changed hands, from a policy that moves across.
-Then, how long it takes from the last sign of life of the console's page until the arm is held.
+at the interface of the operating system; everything else is what runs on a robot. An input waits for the next control
+step, half a period on average and a whole one at most, which is part of the figure. Two further figures are printed:
+the change of the commanded velocity where control changes hands, from a policy that moves across, and the time from
+the last heartbeat of the console's page until the arm is held.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from robot_rl.teleop.spacemouse import SpaceMouse
 
 
 class Rig:
-    """A simulated arm in real time whose person has one device."""
+    """Simulated arm in real time whose operator has one device."""
 
     def __init__(self, cell: Workcell, supervision: Supervision, device: Device) -> None:
         self.supervision, self.commanded = supervision, threading.Event()
@@ -75,7 +75,7 @@ class Rig:
         while not self._end.is_set():
             if not self.supervision.wait():
                 over = True
-                continue  # held: until somebody ends it
+                continue  # held until an operator releases it
             if over:
                 self._env.reset(seed=seed)
                 seed, before = seed + 1, None
@@ -88,19 +88,19 @@ class Rig:
             before = step
 
     def close(self) -> None:
-        """Ends the control loop."""
+        """End the control loop."""
         self._end.set()
         self._thread.join()
 
 
 def steps(rig: Rig, name: str) -> None:
-    """Prints the largest changes of the commanded velocity."""
+    """Print the largest changes of the commanded velocity."""
     largest = {what: f"{max(values):.4f} m/s^2 ({len(values)})" for what, values in rig.steps.items()}
     print(f"{name}: largest step, limit {HandoverLimits().linear:g}: {largest}", flush=True)
 
 
 def measure(rig: Rig, move: Callable[[bool], None], trials: int) -> list[float]:
-    """Times from the hand's movement to the command [ms]."""
+    """Measure the times from the hand's movement to the command [ms]."""
     times = []
     for _ in range(trials):
         move(False)
@@ -115,7 +115,7 @@ def measure(rig: Rig, move: Callable[[bool], None], trials: int) -> list[float]:
 
 
 class PageInAThread:
-    """A page of the console, as a program that says every 40 ms how its hands are held."""
+    """Page of the console, as a program that sends its inputs every 40 ms."""
 
     def __init__(self, url: str) -> None:
         self._url, self.axes, self._ready = url, [0.0] * 6, threading.Event()
@@ -142,20 +142,20 @@ class PageInAThread:
 
 
 def line(name: str, values: list[float]) -> None:
-    """Prints the percentiles of some times [ms]."""
+    """Print the percentiles of some times [ms]."""
     p50, p99 = np.percentile(values, [50, 99])
     print(f"{name:<34} p50 {p50:6.1f}  p99 {p99:6.1f}  max {max(values):6.1f} ms  ({len(values)} trials)", flush=True)
 
 
 def fresh() -> tuple[Workcell, Supervision]:
-    """A simulated arm in real time, supervised."""
+    """Make a simulated arm in real time, supervised."""
     cell = make_workcell("reach", WorkcellOptions(realtime=True))
     return cell, Supervision(cell)
 
 
 def local_devices(trials: int) -> None:
-    """Devices of this machine."""
-    hid, pad, (person, process) = VirtualHid(), VirtualPad(), pty.openpty()
+    """Measure the devices of this machine."""
+    hid, pad, (typist, process) = VirtualHid(), VirtualPad(), pty.openpty()
 
     def push_mouse(on: bool) -> None:
         hid.move(translation=(0.0, -0.8 if on else 0.0, 0.0))
@@ -165,7 +165,7 @@ def local_devices(trials: int) -> None:
 
     def push_key(on: bool) -> None:
         if on:
-            os.write(person, b"w")
+            os.write(typist, b"w")
         else:
             time.sleep(0.5)  # until the key counts as let go
 
@@ -181,7 +181,7 @@ def local_devices(trials: int) -> None:
 
 
 def console(trials: int) -> None:
-    """The page of the console."""
+    """Measure the page of the console."""
     cell, supervision = fresh()
     with Console(Address(":0"), supervision, JobState("training", cell.task.spec), print, heartbeat=10.0) as server:
         rig, page = Rig(cell, supervision, server.device), PageInAThread(server.url)
@@ -196,7 +196,7 @@ def console(trials: int) -> None:
 
 
 def silence(trials: int) -> None:
-    """From the last word of the page in control to the hold."""
+    """Measure the time from the last message of the page in control to the hold."""
     times = []
     for _ in range(trials):
         cell, supervision = fresh()
@@ -209,7 +209,7 @@ def silence(trials: int) -> None:
                 time.sleep(0.001)
             times.append(1e3 * (time.monotonic() - page.last))
             rig.close()
-    line("console: last word to hold", times)
+    line("console: last message to hold", times)
 
 
 if __name__ == "__main__":
