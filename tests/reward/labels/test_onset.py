@@ -13,7 +13,15 @@ from robot_rl.errors import UnansweredError
 from robot_rl.reward.answer import Answer, Status
 from robot_rl.reward.label_store import LabelStore
 from robot_rl.reward.labels.onset import Onset
-from robot_rl.reward.labels.process_messages import MESSAGES, ORDERS, Labelled, LabellerEnded, Order, RoundDone
+from robot_rl.reward.labels.process_messages import (
+    TO_LABELLER,
+    TO_TRAINING,
+    Labelled,
+    LabellerEnded,
+    LabellingOrder,
+    Order,
+    RoundDone,
+)
 from robot_rl.reward.validation.probability_calibration import Calibration
 
 STEPS = 18
@@ -98,12 +106,13 @@ def test_the_calibration_decides_what_is_a_success(path):
         RoundDone(("a", "b"), "busy", 2.5),
         LabellerEnded("budget", False),
     ],
-    ids=lambda one: one.kind,
+    ids=lambda one: type(one).__name__,
 )
 def test_messages_between_training_and_labeller_come_back_as_they_were(message):
-    assert MESSAGES.validate_json(MESSAGES.dump_json(message)) == message
+    assert TO_TRAINING.decode(TO_TRAINING.encode(message)) == message
 
 
 def test_an_order_comes_back_with_its_calibration():
     order = Order("mine", LabelConfig(), "push", {"model": "m"}, Calibration("mine", 0.5, 0.1, 0.9, ("e",), 1), True)
-    assert ORDERS.validate_json(ORDERS.dump_json(order)) == order
+    received = TO_LABELLER.decode(TO_LABELLER.encode(LabellingOrder.of(order)))
+    assert received.order() == order
