@@ -108,7 +108,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
         }
 
     def beside(solver: str, mine: list[dict[str, Any]]) -> dict[str, Any]:
-        """A closed form on the rigs for which it gave an answer, and the share of these where ours was nearer."""
+        """Return the figures of a closed form on the rigs that it solved, and the share of these where ours was nearer."""
         theirs = [row for row in mine if solver in row["opencv_mm"]]
         figures = (("position_mm", "opencv_mm"), ("rotation_deg", "opencv_deg"))
         return {
@@ -145,7 +145,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Runs or sums up."""
+    """Run the rigs, or print the summary."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rigs", type=int, default=40, help="rigs of each mounting (default: 40)")
     parser.add_argument(

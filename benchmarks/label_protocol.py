@@ -168,7 +168,7 @@ def _robot_rl(*arguments: Any, codes: tuple[int, ...] = (0,)) -> str:
 
 
 def main() -> None:
-    """Makes what is missing, and prints the tables."""
+    """Make what is missing, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--episodes", type=int, nargs=2, default=(400, 100), help="as trained, and of each change")

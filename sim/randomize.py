@@ -1,7 +1,7 @@
-"""Draws of each episode: looks (light, colours, camera poses) and dynamics (friction, mass, damping, stiffness, delay).
+"""Randomization of each episode: looks (light, colours, camera poses) and dynamics (friction, mass, stiffness, delay).
 
-A policy that shall work on another day, or on a robot, must not depend on them. All draws follow from the seed of the
-episode. `VisualRandomizer` leaves the physics alone, and `DynamicsRandomizer` the looks.
+A policy that works on another day, or on a robot, must not depend on them. All draws follow from the seed of the
+episode. `VisualRandomizer` does not change the physics, and `DynamicsRandomizer` does not change the looks.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from sim.controller import ImpedanceGains
 
 
 class VisualRandomizer:
-    """Draws looks into a model.
+    """Randomizer of the looks of a model.
 
     Args:
-        model: Whose lights, colours and cameras are changed.
-        amount: How much.
+        model: Model whose lights, colours and cameras are changed.
+        amount: Half-widths of the draws.
     """
 
     def __init__(self, model: mujoco.MjModel, amount: LooksConfig | None = None) -> None:
@@ -33,7 +33,7 @@ class VisualRandomizer:
         self._colours, self._paint = np.unique(model.geom_rgba, axis=0, return_inverse=True)
 
     def draw(self, seed: int) -> None:
-        """The look of the episode with this seed."""
+        """Draw the looks of the episode with this seed into the model."""
         model, amount, rng = self._model, self._amount, np.random.default_rng([seed, 4])
 
         def about_one(width: float, *shape: int) -> np.ndarray:
@@ -55,7 +55,7 @@ class VisualRandomizer:
 
 
 class DynamicsRandomizer:
-    """Draws dynamics into a model and gains.
+    """Randomizer of the dynamics of a model and of its gains.
 
     Args:
         model: Model whose friction, damping and masses are changed; its first joints are the arm's.

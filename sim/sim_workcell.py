@@ -1,4 +1,4 @@
-"""Puts simulated robot, task, operator and cameras together."""
+"""Assembly of a simulated workcell: robot, task, operator and cameras."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sim.render import MujocoCameras
 
 
 def simulated_workcell(io: MujocoRobotIO, task: Task, operator: Operator, options: WorkcellOptions) -> Workcell:
-    """The workcell, with cameras if the options name any.
+    """Make the workcell, with cameras if the options name any.
 
     Raises:
         UnknownNameError: for a camera that the scene does not have.
@@ -26,11 +26,11 @@ def simulated_workcell(io: MujocoRobotIO, task: Task, operator: Operator, option
     io.randomize(options.randomization.dynamics)
     arm: MujocoRobotIO | RealTimeRobotIO = io
     if options.realtime:
-        task.reset(seed=0)  # its time goes on from now, and the pose of a new simulation is not one to be in
+        task.reset(seed=0)  # its time starts now, and a new simulation is not at the start pose
         arm = RealTimeRobotIO(io)
     playback = MujocoPlayback(io.model, io.gains)
     return Workcell(arm, arm, task, operator, Source.SCRIPT, close, playback)
 
 
 def _nothing_to_close() -> None:
-    """A simulation without cameras holds no resources."""
+    """Do nothing: a simulation without cameras holds no resources."""
