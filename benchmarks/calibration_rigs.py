@@ -108,7 +108,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
         }
 
     def beside(solver: str, mine: list[dict[str, Any]]) -> dict[str, Any]:
-        """Return the figures of a closed form on the rigs that it solved, and the share of these where ours was nearer."""
+        """Return figures of a closed form on the rigs that it solved, and the share of these where ours was nearer."""
         theirs = [row for row in mine if solver in row["opencv_mm"]]
         figures = (("position_mm", "opencv_mm"), ("rotation_deg", "opencv_deg"))
         return {
