@@ -8,14 +8,13 @@ from typing import Any
 from robot_rl.errors import LinkError
 from robot_rl.learn.checkpoint import decode_checkpoint, encode_checkpoint
 from robot_rl.link.messages import StatePart
+from robot_rl.system.model_files import LEARNER
 
 PART_SIZE = 8 * 2**20
 """Bytes in each part but the last."""
 
 MAX_PARTS = 2048
 """Parts in a state; 16 GiB."""
-
-STATE_KIND = "learner"
 
 
 def cut(state: Mapping[str, Any], part_size: int = PART_SIZE) -> Iterator[StatePart]:
@@ -24,7 +23,7 @@ def cut(state: Mapping[str, Any], part_size: int = PART_SIZE) -> Iterator[StateP
     Raises:
         LinkError: if it is too large.
     """
-    content = memoryview(b"".join(encode_checkpoint(state, kind=STATE_KIND)))
+    content = memoryview(b"".join(encode_checkpoint(state, kind=LEARNER.name)))
     count = -(-len(content) // part_size)
     if count > MAX_PARTS:
         raise LinkError(f"the learner's state has {len(content)} bytes, allowed are {MAX_PARTS * part_size}")
@@ -56,4 +55,4 @@ class CheckpointAssembler:
             return None
         content = b"".join(self._pieces)
         self._pieces.clear()
-        return decode_checkpoint(content, kind=STATE_KIND, name="the learner's state")
+        return decode_checkpoint(content, kind=LEARNER.name, name="the learner's state")

@@ -18,7 +18,7 @@ from robot_rl.errors import CheckpointError, InterruptedRunError
 from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.learn.perception import Perception
 from robot_rl.run.directory.run_directory import RunDirectory
-from robot_rl.run.training_loop import CHECKPOINT_KIND
+from robot_rl.system.model_files import TRAINING
 
 
 def checkpoint_to_resume(run: RunDirectory, config: TrainConfig) -> dict[str, Any] | None:
@@ -29,7 +29,7 @@ def checkpoint_to_resume(run: RunDirectory, config: TrainConfig) -> dict[str, An
     """
     started = run.config
     _check_same(started, config)
-    checkpoint = load_checkpoint(run.checkpoint_path, kind=CHECKPOINT_KIND) if run.checkpoint_path.exists() else None
+    checkpoint = load_checkpoint(run.checkpoint_path, kind=TRAINING.name) if run.checkpoint_path.exists() else None
     if checkpoint and checkpoint["env_steps"] > config.env_steps:
         raise CheckpointError(
             f"the run has taken {checkpoint['env_steps']} env steps already, more than the {config.env_steps} asked for"

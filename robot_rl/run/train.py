@@ -56,7 +56,8 @@ from robot_rl.run.human_labels import tell_again
 from robot_rl.run.label_rewards import LabelledTraining, labelled
 from robot_rl.run.make_reward import rewarded, watched
 from robot_rl.run.resume import checkpoint_to_resume, how_to_resume, perceive_again, say_how_to_resume
-from robot_rl.run.training_loop import CHECKPOINT_KIND, Training
+from robot_rl.run.training_loop import Training
+from robot_rl.system.model_files import TRAINING
 from robot_rl.system.process import stop_on_signal
 from robot_rl.system.progress import Progress
 from robot_rl.viz.film import FilmRecorder
@@ -202,7 +203,7 @@ def evaluate_run(
     check_device(config.device)
     settings = config.evaluation
     settings = replace(settings, episodes=episodes or settings.episodes, seed=settings.seed if seed is None else seed)
-    checkpoint = load_checkpoint(path / "checkpoint.pt", kind=CHECKPOINT_KIND)
+    checkpoint = load_checkpoint(path / "checkpoint.pt", kind=TRAINING.name)
     site = site or Site()
     classifier = classifier_of_run(path, config.reward)
     env = _environment(config, workcell_options(config, classifier), classifier, site)

@@ -29,9 +29,9 @@ from robot_rl.run.episode_retry import Patience
 from robot_rl.run.evaluation import evaluate, mean
 from robot_rl.run.training_hooks import Assistance, Labels
 from robot_rl.seeding import Purpose, episode_seed
+from robot_rl.system.model_files import TRAINING
 from robot_rl.system.progress import Progress
 
-CHECKPOINT_KIND = "training"
 ROLLING = 20
 """Episodes in the rolling figures of the progress display."""
 OFFLINE_CALL = 200
@@ -233,7 +233,7 @@ class Training:
                 "demo_cycle_time": self.demo_cycle_time,
                 "wall_time": self.wall_time,
             },
-            kind=CHECKPOINT_KIND,
+            kind=TRAINING.name,
             metadata={"task": self._config.task, "env_steps": self.env_steps, "updates": self._learner.updates},
         )
         self._saved = reached

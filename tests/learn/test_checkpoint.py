@@ -1,3 +1,4 @@
+import dataclasses
 import os
 import random
 import resource
@@ -14,6 +15,7 @@ import torch
 
 from robot_rl.errors import CheckpointError, RunDirectoryError
 from robot_rl.learn.checkpoint import describe_checkpoint, load_checkpoint, previous_path, save_checkpoint
+from robot_rl.system.model_files import TRAINING
 
 
 def assert_same(one, other):
@@ -192,7 +194,7 @@ def test_another_kind_or_version_is_refused(tmp_path, monkeypatch):
     assert load_checkpoint(path, kind="policy") == {"x": 1}
     with pytest.raises(CheckpointError, match="kind 'policy', not 'training'"):
         load_checkpoint(path, kind="training")
-    monkeypatch.setattr("robot_rl.learn.checkpoint.VERSION", 3)
+    monkeypatch.setattr("robot_rl.learn.checkpoint.TRAINING", dataclasses.replace(TRAINING, version=3))
     with pytest.raises(CheckpointError, match="version 2, this program reads 3"):
         load_checkpoint(path)
 
@@ -217,6 +219,7 @@ WRITER = """
 import itertools, sys
 from pathlib import Path
 import numpy as np
+from robot_rl.system.model_files import TRAINING
 from robot_rl.learn.checkpoint import save_checkpoint
 print("ready", flush=True)
 for step in itertools.count():

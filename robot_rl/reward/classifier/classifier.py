@@ -22,8 +22,7 @@ from robot_rl.reward.heads.frame_features import FrameFeatures
 from robot_rl.reward.heads.head_file import ReadFile, made_of, read_content, write_tree
 from robot_rl.reward.heads.success_head import SuccessHead, head_of
 from robot_rl.reward.validation.probability_calibration import sigmoid
-
-FORMAT = 1
+from robot_rl.system.model_files import CLASSIFIER
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,15 +83,15 @@ class RewardClassifier:
         """
         write_tree(
             path,
-            {
-                "format": FORMAT,
-                "kind": "reward classifier",
-                **vars(self),
-                "heads": {camera: head.tree() for camera, head in self.heads.items()},
-                "slopes": list(self.slopes),
-                "gates": [vars(gate) for gate in self.gates],
-                "facts": dict(self.facts),
-            },
+            CLASSIFIER.tree(
+                {
+                    **vars(self),
+                    "heads": {camera: head.tree() for camera, head in self.heads.items()},
+                    "slopes": list(self.slopes),
+                    "gates": [vars(gate) for gate in self.gates],
+                    "facts": dict(self.facts),
+                }
+            ),
         )
 
 
@@ -103,9 +102,7 @@ def classifier_of_tree(tree: Mapping[str, Any]) -> RewardClassifier:
         KeyError: if something is missing; likewise TypeError.
         ValueError: if it is of another kind or version.
     """
-    parts = dict(tree)
-    if (parts.pop("kind"), parts.pop("format")) != ("reward classifier", FORMAT):
-        raise ValueError("it is of another kind or version")
+    parts = CLASSIFIER.parts(tree)
     heads = {camera: head_of(head) for camera, head in parts["heads"].items()}
     gates = tuple(PhysicalGate(**gate) for gate in parts["gates"])
     return RewardClassifier(**{**parts, "heads": heads, "slopes": tuple(parts["slopes"]), "gates": gates})
@@ -179,8 +176,8 @@ def read_classifier_file(path: Path) -> ClassifierFile:
     Raises:
         DataError: if there is none, or it is damaged.
     """
-    what = "reward classifier"
-    content = read_content(path, what, "`robot-rl classifier train` makes one")
+    what = CLASSIFIER.label
+    content = read_content(path, what, CLASSIFIER.source)
     return ClassifierFile(path, content, made_of(content, path, classifier_of_tree, what))
 
 

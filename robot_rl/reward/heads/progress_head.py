@@ -19,9 +19,8 @@ from torch import Tensor, nn
 
 from robot_rl.reward.heads.frame_features import FeatureHead
 from robot_rl.reward.heads.head_file import ReadFile, made_of, read_content, write_tree
-from robot_rl.reward.query import QueryKind
+from robot_rl.system.model_files import PROGRESS_HEAD
 
-FORMAT = 1
 COMPONENTS = 128
 """Of the features; principal ones of the frames that it is trained on."""
 WIDTH, LAYERS, ATTENTION_HEADS, DROPOUT = 64, 2, 4, 0.1
@@ -98,18 +97,16 @@ class ProgressHead(FeatureHead):
         """
         tree = {field.name: getattr(self, field.name) for field in fields(self)}
         tree |= {"trained_on": list(self.trained_on), "net": self.net.state_dict()}
-        write_tree(path, {"format": FORMAT, "kind": "progress", **tree})
+        write_tree(path, PROGRESS_HEAD.tree(tree))
 
 
 def progress_head_of(tree: Mapping[str, Any]) -> ProgressHead:
     """Return the progress head of a tree that `ProgressHead.write` wrote.
 
     Raises:
-        ValueError: if it is of another version.
+        ValueError: if it is of another kind or version.
     """
-    parts = {name: value for name, value in tree.items() if name != "kind"}
-    if parts.pop("format") != FORMAT:
-        raise ValueError("it is of another version")
+    parts = PROGRESS_HEAD.parts(tree)
     net = ProgressNet(parts["basis"].shape[1])
     net.load_state_dict(parts["net"])
     return ProgressHead(**{**parts, "trained_on": tuple(parts["trained_on"]), "net": net.eval()})
@@ -175,9 +172,6 @@ def _clip(episode: Tensor, length: int, good: bool, rng: np.random.Generator) ->
     return episode[rows], torch.from_numpy(rows / max(last, 1)).float()
 
 
-CURE = "`robot-rl label train --kind progress` makes one"
-
-
 @dataclass(frozen=True, eq=False)
 class ProgressHeadFile(ReadFile):
     """A progress head, and the bytes of its file.
@@ -195,12 +189,6 @@ def read_progress_head_file(path: Path) -> ProgressHeadFile:
     Raises:
         DataError: if there is none, it is damaged, or it is a head for labels of another kind.
     """
-    what = "progress head"
-    content = read_content(path, what, CURE)
-    return ProgressHeadFile(path, content, made_of(content, path, _of_progress, what))
-
-
-def _of_progress(tree: Mapping[str, Any]) -> ProgressHead:
-    if tree.get("kind") != QueryKind.PROGRESS:
-        raise ValueError(f"it is of another kind; {CURE}")
-    return progress_head_of(tree)
+    what = PROGRESS_HEAD.label
+    content = read_content(path, what, PROGRESS_HEAD.source)
+    return ProgressHeadFile(path, content, made_of(content, path, progress_head_of, what))

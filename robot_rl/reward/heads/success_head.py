@@ -18,8 +18,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from robot_rl.reward.heads.frame_features import FeatureHead
 from robot_rl.reward.heads.head_file import write_tree
+from robot_rl.system.model_files import SUCCESS_HEAD
 
-FORMAT = 2
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1)
 """Of the squared weights; the one of least loss on held-out episodes is taken."""
 FOLDS = 5
@@ -54,7 +54,7 @@ class SuccessHead(FeatureHead):
 
     def tree(self) -> dict[str, Any]:
         """Return the content of its file."""
-        return {"format": FORMAT, **vars(self), "trained_on": list(self.trained_on)}
+        return SUCCESS_HEAD.tree({**vars(self), "trained_on": list(self.trained_on)})
 
     def write(self, path: Path) -> None:
         """Write the head to a file.
@@ -69,11 +69,9 @@ def head_of(tree: Mapping[str, Any]) -> SuccessHead:
     """Return the head of a tree from `SuccessHead.tree`.
 
     Raises:
-        ValueError: if it is of another version.
+        ValueError: if it is of another kind or version.
     """
-    parts = dict(tree)
-    if parts.pop("format") != FORMAT:
-        raise ValueError("it is of another version")
+    parts = SUCCESS_HEAD.parts(tree)
     return SuccessHead(**{**parts, "trained_on": tuple(parts["trained_on"])})
 
 

@@ -17,6 +17,7 @@ from robot_rl.reward.heads.head_file import read_tree
 from robot_rl.reward.heads.progress_head import ProgressHead, progress_head_of
 from robot_rl.reward.heads.success_head import SuccessHead, head_of
 from robot_rl.reward.query import Query, QueryKind
+from robot_rl.system.model_files import PROGRESS_HEAD, kind_of
 
 
 class HeadBackend:
@@ -83,7 +84,7 @@ def read_head(path: Path) -> SuccessHead | ProgressHead:
 
 
 def _head_of(tree: Mapping[str, Any]) -> SuccessHead | ProgressHead:
-    return progress_head_of(tree) if tree.get("kind") == QueryKind.PROGRESS else head_of(tree)
+    return progress_head_of(tree) if kind_of(tree) is PROGRESS_HEAD else head_of(tree)
 
 
 def _digest(head: SuccessHead | ProgressHead) -> str:

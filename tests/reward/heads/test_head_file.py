@@ -110,7 +110,7 @@ def test_a_file_that_is_not_there_names_the_command_that_makes_one(tmp_path, rea
 
 def test_one_kind_of_head_is_not_taken_for_another(tmp_path):
     success_head().write(tmp_path / "s.pt")
-    with pytest.raises(DataError, match="is no progress head: it is of another kind"):
+    with pytest.raises(DataError, match="is no progress head: it is a head for labels of success"):
         read_progress_head_file(tmp_path / "s.pt")
     progress_head().write(tmp_path / "p.pt")
     with pytest.raises(DataError, match="is no reward classifier"):
@@ -122,7 +122,7 @@ def test_another_version_is_refused(tmp_path, make, read):
     make().write(tmp_path / "h.pt")
     tree = torch.load(tmp_path / "h.pt", weights_only=True)
     write_tree(tmp_path / "h.pt", {**tree, "format": 99})
-    with pytest.raises(DataError, match="of another version"):
+    with pytest.raises(DataError, match="this program reads"):
         read(tmp_path / "h.pt")
 
 

@@ -111,7 +111,9 @@ def test_what_it_cannot_judge_is_an_error(head, tmp_path):
     with pytest.raises(SpecError, match="missing images/front, by which rewards are shaped"):
         see.first({"state/tcp": np.zeros(3, np.float32)})
     SuccessHead("bundled", 64, "front", "push", (), *(torch.zeros(1) for _ in range(4))).write(tmp_path / "success.pt")
-    with pytest.raises(DataError, match="is no progress head: it is of another kind; `robot-rl label train --kind"):
+    with pytest.raises(
+        DataError, match="is no progress head: it is a head for labels of success; `robot-rl label train --kind"
+    ):
         read_progress_head_file(tmp_path / "success.pt")
     with pytest.raises(DataError, match="no progress head there; `robot-rl label train --kind progress` makes one"):
         read_progress_head_file(tmp_path / "none.pt")
