@@ -245,7 +245,7 @@ def _sim(arguments: argparse.Namespace) -> Reply:
         if cell.playback is None:
             raise CalibrationError(f"task {arguments.task} has no simulation; give a simulated task")
         with EpisodeStore.open(arguments.store) as store:
-            tasks = {str(row.metadata.get("task")) for row in store.summaries()}
+            tasks = {row.facts.task for row in store.summaries()}
             if tasks != {arguments.task}:
                 raise DataError(
                     f"{arguments.store} has episodes of {', '.join(sorted(tasks))}, not of {arguments.task}"

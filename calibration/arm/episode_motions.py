@@ -51,9 +51,9 @@ def _free_steps(episode: Episode, task: TaskSpec) -> int:
 
 
 def _motion(episode: Episode, steps: int, safety: SafetyFilter) -> Motion:
-    if "T_base_reset" not in episode.metadata:
+    if (start := episode.facts.T_base_reset) is None:
         raise DataError(f"episode {episode.episode_id} lacks its start pose (T_base_reset); record it again")
-    where = np.array(episode.metadata["T_base_reset"], dtype=float)
+    where = np.array(start)
     T_base_reset = Pose.from_rotvec(where[:3], where[3:])
     measured = episode.observations["state/tcp_pose"][: steps + 1].astype(float)
     poses = tuple(T_base_reset @ Pose.from_rotvec(row[:3], row[3:]) for row in measured)

@@ -233,7 +233,6 @@ def _split(arguments: argparse.Namespace) -> Reply:
 
 
 def _prune(arguments: argparse.Namespace) -> Reply:
-    from robot_rl.data.schema import INTERRUPTED
     from robot_rl.data.store.edit import prune
     from robot_rl.data.store.layout import find_store
     from robot_rl.data.store.store import EpisodeStore
@@ -249,7 +248,7 @@ def _prune(arguments: argparse.Namespace) -> Reply:
         lambda row: (
             row.episode_id in arguments.episode
             or (arguments.failed and row.success is not True)
-            or (arguments.interrupted and INTERRUPTED in row.metadata)
+            or (arguments.interrupted and row.facts.interrupted)
             or row.length < arguments.shorter_than
         ),
         "pruned by `robot-rl data prune`",

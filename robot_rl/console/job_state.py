@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from robot_rl.data.schema import CUT, OVERRULED, Episode, Observation, Source, Step
+from robot_rl.data.schema import Episode, Observation, Source, Step
 from robot_rl.env.task import TaskSpec
 from robot_rl.learn.actor import EpisodeResult
 
@@ -112,14 +112,14 @@ class JobState:
                 "id": episode.episode_id,
                 "success": result.success,
                 "failure": result.failure,
-                "cut": episode.metadata.get(CUT),
+                "cut": episode.facts.cut,
                 "steps": result.steps,
                 "seconds": result.cycle_time,
                 "led": result.operator_steps,
                 "takeovers": result.takeovers,
                 "force_peak": result.force_peak,
                 "judge": episode.reward_source,
-                "overruled": episode.metadata.get(OVERRULED),
+                "overruled": episode.facts.overruled,
                 "label": None,
             }
         )

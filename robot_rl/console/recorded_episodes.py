@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from robot_rl.console.snapshot import jpeg
-from robot_rl.data.schema import CUT, IMAGE_PREFIX, JUDGE, OVERRULED, Episode, Source
+from robot_rl.data.schema import IMAGE_PREFIX, Episode, Source
 from robot_rl.data.store.layout import find_store
 from robot_rl.data.store.operator_labels import label_episode, operator_words
 from robot_rl.data.store.store import EpisodeStore
@@ -32,20 +32,20 @@ def recorded_rows(path: Path, control_period: float, known: int = 0, most: int =
         rows, newest = [], store.summaries()[known:][-most:]
         labels = operator_words(store, [one.episode_id for one in newest])
         for one in newest:
-            label, facts = labels.get(one.episode_id), one.metadata
+            label, facts = labels.get(one.episode_id), one.facts
             rows.append(
                 {
                     "id": one.episode_id,
                     "success": one.success,
-                    "failure": facts.get("failure"),
-                    "cut": facts.get(CUT),
+                    "failure": facts.failure,
+                    "cut": facts.cut,
                     "steps": one.length,
                     "seconds": one.length * control_period,
                     "led": 0,
                     "takeovers": 0,
                     "force_peak": None,
-                    "judge": facts.get(JUDGE, TASK_JUDGE),
-                    "overruled": facts.get(OVERRULED),
+                    "judge": facts.judge or TASK_JUDGE,
+                    "overruled": facts.overruled,
                     "label": None if label is None else {"success": label["success"], "who": label["who"]},
                 }
             )

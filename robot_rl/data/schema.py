@@ -10,26 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
+from robot_rl.data.episode_facts import EpisodeFacts, FactValues
 from robot_rl.errors import DataError
 
 SCHEMA_VERSION = 1
 STATE_PREFIX, IMAGE_PREFIX = "state/", "images/"
 """How the keys of an observation begin: vectors in SI units, and frames of a camera."""
 
-JUDGE = "judge"
-"""Key of an episode's metadata for who judged it, where that was not the task."""
-OVERRULED = "overruled"
-"""Key of an episode's metadata for the judge whose word a person took back."""
-CUT = "cut"
-"""Key of an episode's metadata for why a person, or a hold, ended it."""
-INTERRUPTED = "interrupted"
-"""Key of an episode's metadata, true if its writer, or the robot, was lost before it ended."""
 TASK_SUCCESS = "task_success"
-"""Key of an episode's metadata, and metric of a step: what the task itself saw, where somebody else judges."""
+"""Metric of a step: success by the task itself, where another judge decides; see `EpisodeFacts.task_success`."""
 LABEL_SOURCE = "label"
 """Source of rewards that are given by a label of the whole episode, which comes after its end."""
 
@@ -105,7 +98,7 @@ class Episode:
         stamp_obs: [ns], shape (T + 1,), int64.
         stamp_action: [ns], shape (T,), int64.
         reward_source: Who gave the rewards.
-        metadata: Facts about the episode that are not per step, e.g. task, seed, success; JSON values only.
+        metadata: Facts of the whole episode as they are stored, JSON values only; `facts` reads them typed.
         schema_version: Version of this layout.
     """
 
@@ -126,6 +119,11 @@ class Episode:
     def __len__(self) -> int:
         """Number of steps T."""
         return len(self.action)
+
+    @property
+    def facts(self) -> EpisodeFacts:
+        """The metadata, typed."""
+        return EpisodeFacts(self.metadata)
 
     def observation(self, row: int) -> Observation:
         """What step `row` saw; for row T, what the last step led to."""
@@ -206,6 +204,10 @@ class EpisodeBuilder:
                 f"step {step.index} of {step.episode_id} cannot follow {len(self._steps)} steps of {self.episode_id}"
             )
         self._steps.append(step)
+
+    def note(self, **facts: Unpack[FactValues]) -> None:
+        """Add facts of the whole episode to its metadata."""
+        self.metadata.update(facts)
 
     def cut(self) -> None:
         """The episode is cut after the newest step."""

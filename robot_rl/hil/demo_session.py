@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from robot_rl.data.schema import CUT, Episode, Observation, Step
+from robot_rl.data.schema import Episode, Observation, Step
 from robot_rl.data.store.demo_quality import quality_warnings
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
@@ -158,7 +158,7 @@ class DemoSession:
         episode = self._newest.episode
         if episode is None:  # cannot be: a step was taken
             return asked
-        cut = episode.metadata.get(CUT)
+        cut = episode.facts.cut
         if asked in ("discard", "redo") or (cut is not None and asked is None):
             self._set_aside(name, asked or str(cut))
             return asked
@@ -167,7 +167,7 @@ class DemoSession:
 
     def _remark_on(self, episode: Episode) -> None:
         lengths = [row.length for row in self._store.summaries() if row.episode_id != episode.episode_id]
-        outcome = "success" if episode.metadata["success"] else "no success"
+        outcome = "success" if episode.facts.success else "no success"
         self._reporter.kept(len(self._store), self._episodes)
         self._reporter.remark(f"{episode.episode_id}: {outcome}, {len(episode)} steps")
         for warning in quality_warnings(episode, lengths):

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 import numpy as np
 import torch
 
 from robot_rl.data.schema import (
-    CUT,
-    INTERRUPTED,
-    JUDGE,
     LABEL_SOURCE,
     OPERATOR_SOURCES,
-    OVERRULED,
     TASK_SUCCESS,
     Episode,
     EpisodeBuilder,
@@ -122,14 +118,10 @@ class Rollout:
         observation = start.observation
         self._rows.clear()
         self._perceive(observation)
-        metadata: dict[str, Any] = {
-            "task": self._env.environment_spec.name,
-            "seed": seed,
-            "demonstration": demonstrate,
-        }
+        self._builder = EpisodeBuilder(episode_id)
+        self._builder.note(task=self._env.environment_spec.name, seed=seed, demonstration=demonstrate)
         if start.T_base_reset is not None:  # [m, rad]; the observations are relative to it
-            metadata["T_base_reset"] = start.T_base_reset.vector().tolist()
-        self._builder = EpisodeBuilder(episode_id, metadata)
+            self._builder.note(T_base_reset=start.T_base_reset.vector().tolist())
         self._previous = Source.POLICY
         self._operator_steps, self._takeovers, self._reward, self._force = 0, 0, 0.0, 0.0
         self._pending = None
@@ -169,7 +161,7 @@ class Rollout:
         if builder is None or len(builder) == 0 or self._newest is None:
             return None
         builder.cut()
-        builder.metadata[INTERRUPTED] = True
+        builder.note(interrupted=True)
         self._builder = builder
         return self._finish(replace(self._newest, success=False, failure=reason))
 
@@ -223,13 +215,15 @@ class Rollout:
             overruns=info.overruns,
             undecided=judge == LABEL_SOURCE and info.failure is None,
         )
-        builder.metadata |= {"success": None if result.undecided else result.success, "failure": result.failure}
-        facts: dict[str, Any] = {CUT: info.cut, OVERRULED: info.overruled}
+        builder.note(success=None if result.undecided else result.success, failure=result.failure)
+        if info.cut is not None:
+            builder.note(cut=info.cut)
+        if info.overruled is not None:
+            builder.note(overruled=info.overruled)
         if result.undecided and TASK_SUCCESS in result.metrics:
-            facts[TASK_SUCCESS] = bool(result.metrics[TASK_SUCCESS])
-        builder.metadata |= {key: fact for key, fact in facts.items() if fact is not None}
+            builder.note(task_success=bool(result.metrics[TASK_SUCCESS]))
         if judge != TASK_JUDGE:
-            builder.metadata[JUDGE] = judge
+            builder.note(judge=judge)
         episode = builder.finish(info.observation, info.stamp_obs)
         self._builder = None
         self._pass_on()

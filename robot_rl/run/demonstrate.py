@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from robot_rl.data.schema import CUT
 from robot_rl.data.store.operator_labels import rewarded_episodes
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.data.store.summary import EpisodeSummary
@@ -135,9 +134,9 @@ def record_demonstrations(
             continue
         patience.done()
         newest = store.summaries()[-1]
-        if CUT in newest.metadata:  # a person stopped it: that is no demonstration
-            store.set_aside([newest.episode_id], f"a demonstration that was cut: {newest.metadata[CUT]}")
-            log(f"{newest.episode_id} was moved aside: {newest.metadata[CUT]}")
+        if newest.facts.cut is not None:  # a person stopped it: that is no demonstration
+            store.set_aside([newest.episode_id], f"a demonstration that was cut: {newest.facts.cut}")
+            log(f"{newest.episode_id} was moved aside: {newest.facts.cut}")
             continue
         on_episode(len(store))
 
@@ -186,7 +185,7 @@ def adopt_demonstrations(store: EpisodeStore, path: Path, env: RobotEnv, rewards
                     "demonstrations with the same --obs as the training"
                 )
             kept = {name: episode.observations[name] for name in env.observation_specs}
-            metadata = {**episode.metadata, "demonstration": True, "recorded_as": episode.episode_id}
+            metadata = episode.facts.updated(demonstration=True, recorded_as=episode.episode_id).metadata
             store.append(replace(episode, episode_id=demonstration_id(number), observations=kept, metadata=metadata))
         if not adopted:
             raise DataError(f"{path}: holds no demonstrations; record some with `robot-rl demo`")

@@ -71,7 +71,7 @@ def perceive_again(
         lengths = [int(rows) - 1 for rows in memory["episode_rows"]]
         if spec is None or not lengths or memory.get("images_by") in (spec.maker, None):
             continue
-        rows = [row for row in recorded if bool(row.metadata.get("demonstration")) is demonstration][-len(lengths) :]
+        rows = [row for row in recorded if row.facts.demonstration is demonstration][-len(lengths) :]
         if [row.length for row in rows] != lengths:
             raise CheckpointError(
                 f"{store.path} does not hold the {len(lengths)} episodes whose frames have to be looked at again; "

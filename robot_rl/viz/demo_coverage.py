@@ -32,7 +32,7 @@ def coverage(store: EpisodeStore, path: Path, *, title: str) -> None:
     marked: set[str] = set()
     for episode in store.episodes():
         points = base_path(episode) * 1000.0
-        success = bool(episode.metadata.get("success"))
+        success = bool(episode.facts.success)
         end, colour = ("success", GREEN) if success else ("no success", ORANGE)
         for axes, (i, j) in zip(panels, ((0, 1), (0, 2)), strict=True):
             axes.plot(points[:, i], points[:, j], color="#888888", linewidth=0.8, alpha=0.6)
@@ -54,7 +54,7 @@ def coverage(store: EpisodeStore, path: Path, *, title: str) -> None:
 def base_path(episode: Episode) -> np.ndarray:
     """Return the tcp's positions in the base frame [m], shape (T + 1, 3); relative to the start if that is unknown."""
     offsets = np.asarray(episode.observations["state/tcp_pose"], float)[:, :3]
-    start = episode.metadata.get("T_base_reset")
+    start = episode.facts.T_base_reset
     if start is None:
         return offsets
     pose = Pose.from_rotvec(np.array(start[:3]), np.array(start[3:]))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from PIL import Image, ImageDraw
 
-from robot_rl.data.schema import INTERRUPTED, Episode, Source
+from robot_rl.data.schema import Episode, Source
 
 SOURCE_COLOURS = {
     Source.POLICY: (0, 114, 178),
@@ -30,9 +30,9 @@ def to_picture(frame: np.ndarray) -> Image.Image:
 
 def describe_outcome(episode: Episode) -> str:
     """Return `success`, `failed`, `interrupted` or `outcome not recorded`."""
-    if episode.metadata.get(INTERRUPTED):
+    if episode.facts.interrupted:
         return "interrupted"
-    success = episode.metadata.get("success")
+    success = episode.facts.success
     return "success" if success else "outcome not recorded" if success is None else "failed"
 
 

@@ -59,7 +59,7 @@ def intervention_plot(store: EpisodeStore, log: Sequence[Mapping[str, Any]], pat
     steps, rates, places, lengths = 0, [], [], []
     ends = []
     for episode in store.episodes():
-        if episode.metadata.get("demonstration"):
+        if episode.facts.demonstration:
             continue
         for one in interventions(episode):
             places.append(steps + one.start)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from fakes import fake_workcell
 
-from robot_rl.data.schema import CUT, Source
+from robot_rl.data.schema import Source
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.handover import HandoverLimits
 from robot_rl.env.task import WorkcellOptions
@@ -102,7 +102,7 @@ def test_a_demonstration_that_a_person_cut_goes_aside_and_is_made_again(tmp_path
     with EpisodeStore.create(tmp_path / "store", {}) as store:
         record_demonstrations(env, store, episodes=1, seed=0, free=lambda: next(looks), log=said.append)
         (kept,) = store.summaries()
-        assert (kept.success, CUT in kept.metadata) == (True, False)
+        assert (kept.success, kept.facts.cut is not None) == (True, False)
         assert said == [f"{kept.episode_id} was moved aside: reset by the operator"]
     assert len([path for path in (tmp_path / "store" / "aside").rglob("*") if path.suffix == ".zip"]) == 1
 

@@ -28,7 +28,7 @@ def quality_warnings(episode: Episode, others: Sequence[int] = ()) -> list[str]:
     warnings = []
     steps, led = len(episode), episode.source != Source.HOLD
     period = np.diff(episode.stamp_obs) / NS_PER_S
-    if not episode.metadata.get("success", False):
+    if not episode.facts.success:
         warnings.append("it did not end in success")
     if steps < FEWEST_STEPS:
         warnings.append(f"it is very short: {steps} steps")

@@ -41,7 +41,7 @@ def copy_episodes(
         if new_id == episode_id:
             target.adopt(source, episode_id)
         else:
-            metadata = {**episode.metadata, "renamed_from": episode_id}
+            metadata = episode.facts.updated(renamed_from=episode_id).metadata
             episode = replace(episode, episode_id=new_id, metadata=metadata)
             target.append(episode)
         mark = source.fingerprint(episode_id)

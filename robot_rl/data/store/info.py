@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from robot_rl.data.schema import INTERRUPTED, Source
+from robot_rl.data.schema import Source
 from robot_rl.data.store.layout import ASIDE, PARTIAL
 from robot_rl.data.store.reward_overlays import overlay_fingerprints, overlay_names
 from robot_rl.data.store.store import EpisodeStore
@@ -30,7 +30,7 @@ def list_episodes(path: Path) -> list[dict[str, Any]]:
                 "episode_id": row.episode_id,
                 "steps": row.length,
                 "success": row.success,
-                "interrupted": INTERRUPTED in row.metadata,
+                "interrupted": row.facts.interrupted,
                 "bytes": store.size(row.episode_id),
                 "metadata": dict(row.metadata),
             }
@@ -67,7 +67,7 @@ def store_facts(path: Path) -> dict[str, Any]:
             }
             facts["action_size"] = int(last.action.shape[1])
             facts["control_rate_hz"] = control_rate(last.stamp_obs)
-    if interrupted := [row.episode_id for row in rows if INTERRUPTED in row.metadata]:
+    if interrupted := [row.episode_id for row in rows if row.facts.interrupted]:
         facts["interrupted"] = interrupted
     if overlays := {name: len(overlay_fingerprints(path, name)) for name in overlay_names(path)}:
         facts["overlays"] = overlays

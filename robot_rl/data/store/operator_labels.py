@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from robot_rl.data.schema import JUDGE
 from robot_rl.data.sparse_reward import sparse_reward
 from robot_rl.data.store.reward_overlays import OverlayWriter, overlay_fingerprints, overlay_names, read_overlay
 from robot_rl.data.store.store import EpisodeStore
@@ -89,7 +88,7 @@ def label_episode(path: Path, episode_id: str, success: bool, who: str) -> str:
     while mark in overlay_fingerprints(path, _name(number)):
         number += 1
     reward = sparse_reward(len(episode), success)
-    facts = {"kind": "operator", "who": who, "success": success, "recorded_judge": episode.metadata.get(JUDGE)}
+    facts = {"kind": "operator", "who": who, "success": success, "recorded_judge": episode.facts.judge}
     with OverlayWriter(path, _name(number), facts) as writer:
         writer.write(episode, mark, reward)
     return _name(number)

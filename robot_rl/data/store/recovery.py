@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from robot_rl.data.schema import INTERRUPTED, Episode
+from robot_rl.data.schema import Episode
 from robot_rl.data.store.journal import JOURNAL_SUFFIX, Journal, read_journal
 from robot_rl.errors import DataError
 
@@ -56,7 +56,7 @@ def examine(path: Path, stored: Callable[[str], Episode | None]) -> Leftover:
         return Leftover(path, f"{name}: makes no episode: {error}")
     if journal.complete:
         return Leftover(path, f"{name}: complete, all {len(episode)} steps recovered", episode, redundant=True)
-    episode = replace(episode, metadata={**episode.metadata, INTERRUPTED: True})
+    episode = replace(episode, metadata=episode.facts.updated(interrupted=True).metadata)
     lost = (
         f"the newest step is lost, and {journal.unread} bytes are unreadable"
         if journal.unread

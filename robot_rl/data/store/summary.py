@@ -1,4 +1,4 @@
-"""What is known about a stored episode without reading its arrays."""
+"""Summary of a stored episode: its facts, read without its arrays."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from robot_rl.data.episode_facts import EpisodeFacts
 from robot_rl.data.store.codec import read_attributes
 from robot_rl.data.store.layout import position_of
 from robot_rl.errors import DataError
@@ -16,7 +17,7 @@ MOVE_OUT = "move that file out of the store to go on without it, or let `robot-r
 
 @dataclass(frozen=True)
 class EpisodeSummary:
-    """What is known about a stored episode without reading its arrays.
+    """Facts of a stored episode, read without its arrays.
 
     Attributes:
         position: Place in the store, from 0 in the order of writing.
@@ -31,14 +32,18 @@ class EpisodeSummary:
     metadata: Mapping[str, Any]
 
     @property
+    def facts(self) -> EpisodeFacts:
+        """The metadata, typed."""
+        return EpisodeFacts(self.metadata)
+
+    @property
     def success(self) -> bool | None:
-        """The metadata entry `success`, None if it was not recorded."""
-        value = self.metadata.get("success")
-        return None if value is None else bool(value)
+        """Whether the task was done; None if that is not known (yet)."""
+        return self.facts.success
 
 
 def read_summary(file: Path) -> EpisodeSummary:
-    """The summary of the episode in a file.
+    """Read the summary of the episode in a file.
 
     Raises:
         DataError: if it is damaged, or not an episode.

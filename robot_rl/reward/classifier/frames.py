@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robot_rl.data.schema import JUDGE, OVERRULED, Episode
+from robot_rl.data.schema import Episode
 from robot_rl.data.store.layout import find_store
 from robot_rl.data.store.operator_labels import operator_labels
 from robot_rl.data.store.reward_overlays import overlay_fingerprints
@@ -113,7 +113,7 @@ class LabelledStore:
             having = overlay_fingerprints(store.path, self.rewards)
             return {name: self.rewards for name in store.ids() if store.fingerprint(name) in having}
         overlays = operator_labels(store.path)
-        names = {row.episode_id: row.metadata.get(JUDGE) for row in store.summaries()}
+        names = {row.episode_id: row.facts.judge for row in store.summaries()}
         rewards = {name: overlays.get(store.fingerprint(name)) if overlays else None for name in names}
         return {name: rewards[name] for name, judge in names.items() if rewards[name] or judge != CLASSIFIER_SOURCE}
 
@@ -122,8 +122,9 @@ def labels_of(episode: Episode, margin: int) -> FrameLabels:
     """Label the frames of an episode; `margin` as in `LabelledStore.episodes`."""
     shows = shows_success(episode)
     deceptive = np.zeros_like(shows)
-    taken_back = episode.metadata.get(JUDGE) == CLASSIFIER_SOURCE and episode.metadata.get("success")
-    if not shows.any() and (taken_back or episode.metadata.get(OVERRULED) == CLASSIFIER_SOURCE):
+    facts = episode.facts
+    taken_back = facts.judge == CLASSIFIER_SOURCE and facts.success
+    if not shows.any() and (taken_back or facts.overruled == CLASSIFIER_SOURCE):
         deceptive[-DECEPTIVE:] = True
     return FrameLabels(shows, unclear_rows(shows, margin), deceptive)
 

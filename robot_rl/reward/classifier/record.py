@@ -156,7 +156,7 @@ class FrameCount:
         self.episodes += 1
         self.positives += min(int(labels.shows.sum()), MOST_OF_EPISODE[0])
         self.negatives += min(int(labels.negative.sum()), MOST_OF_EPISODE[1])
-        metadata = {**episode.metadata, "success": bool(labels.shows.any())}
+        metadata = episode.facts.updated(success=bool(labels.shows.any())).metadata
         self._recorder.on_end(replace(episode, metadata=metadata), result)
 
 

@@ -21,7 +21,7 @@ from robot_rl.reward.query import QueryKind
 from robot_rl.reward.validation import figures
 from robot_rl.reward.validation.figures import Figure, share, with_interval
 from robot_rl.reward.validation.gates import ENDING_EPISODES, GATES, Condition, GateResult, check_conditions
-from robot_rl.reward.validation.ground_truth import NEAR_MISS, OUTCOME
+from robot_rl.reward.validation.ground_truth import NEAR_MISS
 
 USE = "ending episodes"
 MOST_DELAY = 5.0
@@ -127,7 +127,7 @@ def _evaluate(reader: FrameScorer, one: LabelledEpisode) -> EvaluatedEpisode:
     return EvaluatedEpisode(
         one.episode.episode_id,
         one.store,
-        str(one.episode.metadata.get(OUTCOME, "")),
+        one.episode.facts.outcome,
         one.shows,
         logits,
         probability,

@@ -102,7 +102,7 @@ def _serve(order: Order, orders: IO[bytes], out: IO[bytes]) -> None:
 
 def _wanted(row: EpisodeSummary) -> bool:
     """Return False for a demonstration: its operator has labelled it."""
-    return not row.metadata.get("demonstration")
+    return not row.facts.demonstration
 
 
 def _listen(

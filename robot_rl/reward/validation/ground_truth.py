@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from robot_rl.data.schema import JUDGE, TASK_SUCCESS
 from robot_rl.data.store.reward_overlays import overlay_fingerprints, read_overlay
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.data.store.summary import EpisodeSummary
@@ -59,9 +58,7 @@ def read_truth(store: EpisodeStore, *, outcomes: Path | None = None, progress: s
     Raises:
         DataError: if the file or the overlay cannot be used.
     """
-    known = {
-        row.episode_id: GroundTruth(known_success(row), str(row.metadata.get(OUTCOME, ""))) for row in store.summaries()
-    }
+    known = {row.episode_id: GroundTruth(known_success(row), row.facts.outcome) for row in store.summaries()}
     if outcomes is not None:
         known |= _from_file(outcomes, store.summaries())
     if progress:
@@ -77,11 +74,9 @@ def read_truth(store: EpisodeStore, *, outcomes: Path | None = None, progress: s
 
 def known_success(row: EpisodeSummary) -> bool | None:
     """Return whether an episode succeeded by the environment or a person; None if only by a classifier or not known."""
-    if row.metadata.get(JUDGE) == CLASSIFIER_SOURCE:
+    if row.facts.judge == CLASSIFIER_SOURCE:
         return None
-    if row.success is None and (seen := row.metadata.get(TASK_SUCCESS)) is not None:
-        return bool(seen)
-    return row.success
+    return row.facts.task_success if row.success is None else row.success
 
 
 def _from_file(path: Path, episodes: Iterable[EpisodeSummary]) -> Mapping[str, GroundTruth]:

@@ -9,7 +9,7 @@ from bringup_process import SMALL
 from pages import page
 from served_console import Console
 
-from robot_rl.data.schema import CUT, OVERRULED, Source
+from robot_rl.data.schema import Source
 from robot_rl.data.store.operator_labels import operator_words
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import InterruptedRunError
@@ -87,8 +87,8 @@ def test_a_persons_word_over_topics_is_recorded_and_learned_as_in_one_process(gr
     with EpisodeStore.open(run / "episodes") as store:
         episodes = {name: store.read(name) for name in store.ids()}
         assert [(name, word["success"]) for name, word in operator_words(store).items()] == [(cut, True)]
-    assert (episodes[cut].metadata[CUT], episodes[cut].reward.sum()) == ("reset by the operator", 0.0)
-    assert (episodes[won].reward_source, episodes[won].metadata[OVERRULED]) == ("operator", "task")
+    assert (episodes[cut].facts.cut, episodes[cut].reward.sum()) == ("reset by the operator", 0.0)
+    assert (episodes[won].reward_source, episodes[won].facts.overruled) == ("operator", "task")
     assert (episodes[won].reward[-1], episodes[won].terminated[-1]) == (1.0, True)
     assert episodes[paused].source[-1] == Source.HOLD
     learned = load_checkpoint(run / "checkpoint.pt")["learner"]["online"]
