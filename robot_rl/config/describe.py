@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
 import inspect
 import itertools
@@ -79,7 +80,8 @@ def _bounds(metadata: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
 
 def _walk(config_type: type, prefix: str, resumable: Resumable | None) -> Iterator[KeyDescription]:
     """Describe the settings of a section; `resumable` is the mark of the section itself."""
-    docs, annotations, defaults = _field_docs(config_type), annotations_of(config_type), config_type()
+    docs = {name: text for base in reversed(config_type.__mro__) for name, text in _field_docs(base).items()}
+    annotations, defaults = annotations_of(config_type), config_type()
     for name, annotation in annotations.items():
         mark, key = mark_of(annotation, Resumable) or resumable, f"{prefix}{name}"
         if (section := section_type(annotation)) is not None:
@@ -97,6 +99,8 @@ def _walk(config_type: type, prefix: str, resumable: Resumable | None) -> Iterat
 @functools.cache
 def _field_docs(config_type: type) -> dict[str, str]:
     """Return the text below each field; empty where the source is not available."""
+    if not dataclasses.is_dataclass(config_type):
+        return {}
     try:
         source = textwrap.dedent(inspect.getsource(config_type))
     except OSError:

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from robot_rl.config.command_limits import CommandLimits
 from robot_rl.config.field_types import STRICT, NonNegative, Positive, PositiveReal, Real
 
 
@@ -46,29 +47,9 @@ class SimNodeConfig:
 
 
 @dataclass(frozen=True, config=STRICT)
-class SafetyNodeConfig:
-    """Limits on what is commanded. This is no certified safety function: keep the robot's own limits and its button."""
+class SafetyNodeConfig(CommandLimits):
+    """The limits of `safety_node`, and the nodes that it watches."""
 
-    box_low: tuple[Real, ...] = (0.3, -0.3, 0.0)
-    """Least x, y, z of the set-point in the base frame [m]."""
-    box_high: tuple[Real, ...] = (0.7, 0.3, 0.5)
-    """Largest x, y, z of the set-point in the base frame [m]."""
-    max_speed: PositiveReal = 0.3
-    """Of the tcp [m/s]: the set-point leads the measured pose by at most the way at this speed in `reaction_time`."""
-    max_turn_rate: PositiveReal = 1.5
-    """Of the tcp [rad/s], in the same way."""
-    max_acceleration: PositiveReal = 6.0
-    """Of the lead of the set-point [m/s^2]."""
-    max_turn_acceleration: PositiveReal = 30.0
-    """Of the lead of the set-point [rad/s^2]."""
-    reaction_time: PositiveReal = 0.09
-    """How long the arm takes to come to a set-point near by [s]."""
-    max_ttl: PositiveReal = 0.3
-    """Longest time for which a command may be followed [s]; a longer one is cut."""
-    max_force: PositiveReal = 80.0
-    """Contact force that latches the emergency stop [N]."""
-    max_age: PositiveReal = 0.2
-    """Oldest pose and wrench with which commands are let through [s]."""
     required_nodes: tuple[str, ...] = ()
     """Nodes whose heartbeats have to come, or the arm holds; not in lockstep, where time waits for them."""
     heartbeat_timeout: PositiveReal = 0.2
@@ -77,20 +58,15 @@ class SafetyNodeConfig:
 
 @dataclass(frozen=True, config=STRICT)
 class TeleopNodeConfig:
-    """From an operator's device to interventions."""
+    """The operator's device, and the map by which its readings become interventions."""
 
-    axes: tuple[NonNegative, ...] = (0, 1, 2, 3, 4, 5)
-    """Which axes of the device are x, y, z, roll, pitch, yaw in the tcp frame."""
-    scale: tuple[Real, ...] = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
-    """Factor on each of the six; negative turns it round."""
-    deadband: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Deflection below which an axis counts as at rest."""
-    take_over_button: NonNegative = 0
-    """Held down: the operator is in control."""
-    close_button: NonNegative = 1
-    """Held down: the gripper closes."""
-    open_button: NonNegative = 2
-    """Held down: the gripper opens."""
+    device: str = "joy"
+    """The device: `joy` or `twist`, which are topics (`joy`, `teleop/twist`), or one of this machine, as `robot-rl
+    devices` lists them, e.g. `spacemouse`."""
+    map: str = ""
+    """What its axes and buttons mean: the name of a map (`joy`, `spacenav`, ...) or a file; none: the device's own."""
+    engage: Literal["", "move", "hold"] = ""
+    """Take over by moving, or only while the button `take` is held; none: as the map has it."""
     twist_speed: PositiveReal = 0.1
     """Linear speed of a TwistStamped that counts as full deflection [m/s]."""
     twist_turn_rate: PositiveReal = 0.6
@@ -175,10 +151,6 @@ class TaskNodeConfig:
     """YAML file with its facts; `launch/config/task.yaml` is an example."""
     image_size: Annotated[int, Field(ge=32)] = 128
     """Height and width of the cameras' frames [px]."""
-    success_button: Annotated[int, Field(ge=-1)] = 3
-    """Button of the device that says that the scene is ready, or the task done; -1: none."""
-    failure_button: Annotated[int, Field(ge=-1)] = 4
-    """Button of the device that says that the task has failed; -1: none."""
     episode_seed: NonNegative = 0
     """The actor's number of the episode; on a robot nothing follows from it."""
 
@@ -309,7 +281,7 @@ class ConsoleNodeConfig:
     run: str = ""
     """Run directory or store that is recorded, to show its curves, and to replay and label its episodes."""
     map: str = ""
-    """File that says what the page's axes and buttons mean; none: the default."""
+    """What the page's axes and buttons mean: the name of a map or a file; none: `browser`."""
     engage: Literal["", "move", "hold"] = ""
     """Take over by moving, or only while a button is held; none: as the map says."""
     heartbeat: Annotated[float, Field(ge=0.1, le=10.0)] = 0.2

@@ -14,7 +14,7 @@ from typing import cast
 import numpy as np
 
 from robot_rl.clock import NS_PER_S
-from robot_rl.config.nodes import SafetyNodeConfig
+from robot_rl.config.command_limits import CommandLimits
 from robot_rl.env.robot_io import Command, check_command
 from robot_rl.env.state_assembler import MAX_AHEAD, measurement_fault
 from robot_rl.errors import CommandRefusedError, ConfigError, SpecError
@@ -51,7 +51,7 @@ class CommandGuard:
         ConfigError: if the box is not one.
     """
 
-    def __init__(self, config: SafetyNodeConfig) -> None:
+    def __init__(self, config: CommandLimits) -> None:
         if not (len(config.box_low) == len(config.box_high) == 3 and np.less(config.box_low, config.box_high).all()):
             raise ConfigError(
                 f"box_low {list(config.box_low)} and box_high {list(config.box_high)} have to be three numbers each, "

@@ -1,7 +1,6 @@
-"""A person as the operator: takes over by moving (or by holding a button), hands back by letting go.
+"""An operator at one or more devices: takes over by moving (or by holding a button), hands back by letting go.
 
-It stands in the same place as the scripted operator, so what a person does is recorded as what a script does: both
-actions, who was in control, and when.
+It is an `Operator` like a scripted one, so both are recorded alike: both actions, who was in control, and when.
 """
 
 from __future__ import annotations
@@ -24,21 +23,21 @@ LET_GO = 0.4
 
 
 class Hand(NamedTuple):
-    """A device in somebody's hand."""
+    """A device and what maps its readings."""
 
     device: Device
     mapper: CommandMapper
 
 
 class DeviceOperator:
-    """An operator with one or more devices; whoever moves first leads until at rest.
+    """An operator with one or more devices; the device that moves first leads until it is at rest.
 
     Args:
         devices: The devices and their maps.
         spec: The task.
-        supervision: What holds the arm when a device in use is lost.
-        on_press: Told the `EPISODE_ROLES` whose buttons are pressed on a device.
-        clock: The machine's clock, which readings are stamped with.
+        supervision: Holds the arm when a device in use is lost.
+        on_press: Called with each of the `EPISODE_ROLES` whose button is pressed on a device.
+        clock: Clock of smoothing and of the time at rest; None takes the machine's.
     """
 
     def __init__(
@@ -60,21 +59,25 @@ class DeviceOperator:
 
     @property
     def leading(self) -> str | None:
-        """Name of the device that leads now, None if none does."""
+        """Name of the device that leads now, or None."""
         return self._leading.device.name if self._leading is not None else None
 
     def reset(self, seed: int, demonstrate: bool) -> None:
-        """A new episode starts."""
-        del seed  # a person is not seeded
+        """Start a new episode."""
+        del seed  # a human is not seeded
         self._demonstrate, self._leading, self._rested_since = demonstrate, None, None
         for hand in self._hands:
             hand.mapper.reset()
 
     def act(self, state: RobotState, T_base_reset: Pose) -> np.ndarray | None:
-        """The person's action for this step; None while the policy is left in control."""
+        """Return the operator's action for this step, or None while the policy is left in control."""
         del T_base_reset  # moves relative to where the tool is
+        return self.act_at(state.T_base_tcp)
+
+    def act_at(self, T_base_tcp: Pose) -> np.ndarray | None:
+        """Return the operator's action with the tool at this pose, or None while the policy is left in control."""
         now = self._clock.now()
-        wanted = self._poll(state.T_base_tcp, now)
+        wanted = self._poll(T_base_tcp, now)
         if self._leading is None:
             self._leading = next((hand for hand, (_, active) in wanted.items() if active), None)
             self._rested_since = None
@@ -85,26 +88,26 @@ class DeviceOperator:
             self._rested_since = None
             return action
         self._rested_since = now if self._rested_since is None else self._rested_since
-        if (now - self._rested_since) / NS_PER_S < _patience(self._leading):
+        if (now - self._rested_since) / NS_PER_S < _let_go_time(self._leading):
             return self._idle
         self._leading = None
         return self._idle if self._demonstrate else None
 
     def watch(self) -> bool:
-        """Looks at the devices between episodes: for buttons, and whether one that was lost is back.
+        """Poll the devices between episodes, for buttons and for a lost device that is back.
 
         Returns:
-            Whether one of them is being moved.
+            True if one of them is being moved.
         """
         return any(active for _, active in self._poll(Pose.identity(), self._clock.now()).values())
 
     def close(self) -> None:
-        """Gives the devices back."""
+        """Close the devices."""
         for hand in self._hands:
             hand.device.close()
 
     def _poll(self, T_base_tcp: Pose, now: int) -> dict[Hand, tuple[np.ndarray, bool]]:
-        """What is wanted by each device, and whether that takes control; a device that is lost holds the arm."""
+        """Return each device's action and whether it takes control; hold the arm while a device in use is lost."""
         wanted = {}
         for hand in self._hands:
             name = hand.device.name
@@ -127,6 +130,6 @@ class DeviceOperator:
         return wanted
 
 
-def _patience(hand: Hand) -> float:
-    """A button that is let go says more than a hand at rest."""
+def _let_go_time(hand: Hand) -> float:
+    """Return the time at rest after which control goes back [s]; a released button hands back at once."""
     return 0.0 if hand.mapper.mapping.engage == "hold" else LET_GO

@@ -1,6 +1,6 @@
-"""From a device's reading to an action: which axis moves what, dead zone, response, smoothing, clutch, frame.
+"""The device map: from a device's reading to an action, by axes, dead zone, response, smoothing, clutch and frame.
 
-A map is a small YAML file; `maps/` holds one for every kind of device, `--map FILE` takes another.
+A map is a small YAML file. `maps/` holds one for every kind of device; `--map FILE` uses another one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from robot_rl.teleop.device import Device, DeviceError, Reading
 
 MAPS = Path(__file__).parent / "maps"
 EPISODE_ROLES = ("start", "success", "failure", "discard")
-"""Of buttons by which a person asks something of the job; the others are part of the motion."""
+"""Roles of buttons that are requests to the job; the others are part of the motion."""
 ROLES = ("take", "clutch", "slow", "gripper", "close", "open", *EPISODE_ROLES)
 AT_REST = 1e-3
 """Smoothed motion below this share of full deflection counts as none."""
@@ -39,11 +39,11 @@ class DeviceMap:
     buttons: dict[str, str] = field(default_factory=dict)
     """Role to a button. `take`: lead while pressed. `clutch`: motion counts only while pressed. `slow`: a third of the
     speed while pressed. `gripper`: close or open, in turns. `close`, `open`: the gripper. `start`, `success`,
-    `failure`, `discard`: of the episode."""
+    `failure`, `discard`: requests to the job about the episode."""
     frame: Literal["base", "tool"] = "base"
     """Whose axes the motion is along: the robot base's, or the tool's own."""
     view: float = 0.0
-    """In the frame `base`: where the person stands, as a turn about the vertical [degrees]; 180 is facing the robot."""
+    """In the frame `base`: where the operator stands, as a turn about the vertical [degrees]; 180 faces the robot."""
     engage: Literal["move", "hold"] = "move"
     """How control is taken: `move` by moving, `hold` only while the button `take` is pressed."""
     dead_zone: Annotated[float, Field(ge=0, lt=1)] = 0.1
@@ -62,10 +62,10 @@ _ADAPTER = TypeAdapter(DeviceMap)
 
 
 def load_map(path: Path) -> DeviceMap:
-    """Reads a map.
+    """Read a map.
 
     Raises:
-        DeviceError: saying what is wrong with it, and what is valid.
+        DeviceError: if the file cannot be read, or an entry is not valid.
     """
     try:
         tree = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -79,12 +79,30 @@ def load_map(path: Path) -> DeviceMap:
 
 
 def default_map(kind: str) -> DeviceMap:
-    """The map for a kind of device."""
+    """Read the map for a kind of device.
+
+    Raises:
+        DeviceError: if there is none for this kind.
+    """
     return load_map(MAPS / f"{kind}.yaml")
 
 
+def find_map(name: str) -> DeviceMap:
+    """Read a map by its name in `maps/`, e.g. `joy`, or from a file.
+
+    Raises:
+        DeviceError: if there is no such map.
+    """
+    path = Path(name).expanduser()
+    if name in (known := sorted(path.stem for path in MAPS.glob("*.yaml"))):
+        return default_map(name)
+    if not path.is_file():
+        raise DeviceError(f"no device map is called {name!r}, and there is no such file; valid: {', '.join(known)}")
+    return load_map(path)
+
+
 class Intent(NamedTuple):
-    """What the person wants at one time.
+    """The operator's action at one time.
 
     Attributes:
         action: In the task's action space, shape (n,); all zeros where nothing is wanted.
@@ -98,7 +116,7 @@ class Intent(NamedTuple):
 
 
 class CommandMapper:
-    """Turns the readings of one device into actions of one task.
+    """Map the readings of one device to actions of one task.
 
     Args:
         mapping: The map.
@@ -129,23 +147,24 @@ class CommandMapper:
         self.reset()
 
     def reset(self) -> None:
-        """Forgets the past motion."""
+        """Forget the past motion."""
         self._smooth, self._stamp = np.zeros(6), 0
         self._before: dict[str, bool] = {}
         self._closing = False
 
     def intent(self, reading: Reading, T_base_tcp: Pose, now: int) -> Intent:
-        """What the person wants.
+        """Map a reading.
 
         Args:
-            reading: Of the device.
-            T_base_tcp: Where the tool is.
+            reading: Of the device; its axes count with the precision of float32.
+            T_base_tcp: Pose of the tool.
             now: Time [ns].
         """
         held = {role: reading.buttons[index] for role, index in self._buttons.items()}
         pressed = frozenset(role for role, down in held.items() if down and not self._before.get(role, down))
         self._before = held
-        wanted = self._respond(self._to_motion @ reading.axes)
+        axes = np.asarray(reading.axes, np.float32)  # the precision of `sensor_msgs/Joy`: the same by topic or not
+        wanted = self._respond(self._to_motion @ axes)
         if "clutch" in held and not held["clutch"]:
             wanted[:] = 0.0
         if held.get("slow"):
@@ -157,7 +176,7 @@ class CommandMapper:
         return Intent(action, bool(held.get("take")), pressed)
 
     def _respond(self, raw: np.ndarray) -> np.ndarray:
-        """Dead zone and response, each of translation and rotation as a whole, so that directions stay. Shape (6,)."""
+        """Apply dead zone and response to translation and rotation, each as a whole to keep directions. Shape (6,)."""
         wanted = np.zeros(6)
         for part, scale in ((slice(0, 3), self.mapping.scale), (slice(3, 6), self.mapping.rotation_scale)):
             length = float(np.linalg.norm(raw[part]))
@@ -183,7 +202,7 @@ class CommandMapper:
         return np.concatenate(turned)
 
     def _gripper(self, held: Mapping[str, bool], pressed: frozenset[str]) -> float:
-        """-1 closes, +1 opens, 0 leaves it as it is."""
+        """Return -1 to close, +1 to open, 0 to leave it as it is."""
         if held.get("close") or held.get("open"):
             return float(bool(held.get("open"))) - float(bool(held.get("close")))
         if "gripper" in pressed:

@@ -1,7 +1,4 @@
-"""What a person says to nodes elsewhere: holds are the safety node's latched stop, judgements go to the actor.
-
-It knows names of topics and services; who speaks, and to what end, it does not know.
-"""
+"""Supervision of a robot over topics: holds are the safety node's latched stop, judgements go to the actor."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from collections.abc import Callable
 from std_msgs.msg import Bool, String
 from std_srvs.srv import Trigger
 
-from robot_rl.env.robot_io import Command
+from robot_rl.env.robot_io import Command, RobotState
 from robot_rl.env.supervision import Hold, Holding
 from robot_rl.errors import CommandRefusedError, GraphError
 from ros_nodes.bridge.ros_state import RosReadings
@@ -20,61 +17,71 @@ from ros_nodes.node.robot_node_base import RobotNode
 
 STOPPED = "safety"
 """Name of a hold of the safety node's own."""
+SERVICES = (topics.RELEASE_SERVICE, topics.READY_SERVICE, topics.SUCCESS_SERVICE, topics.FAILURE_SERVICE)
 
 
 class WatchedArm:
-    """A robot that is read, and stopped, but not commanded: that is the actor's part.
+    """A robot that is read and stopped, but not commanded: only the actor commands.
 
     Args:
-        node: Whose publisher.
-        readings: Of the robot.
+        node: Its publisher is used.
+        readings: Of the robot; None where nobody reads it.
     """
 
-    def __init__(self, node: RobotNode, readings: RosReadings) -> None:
-        self.read = readings.read
+    def __init__(self, node: RobotNode, readings: RosReadings | None) -> None:
+        self._readings = readings
         self._estop = node.publisher(topics.ESTOP)
 
+    def read(self) -> RobotState:
+        """Return the newest state.
+
+        Raises:
+            StaleStateError: if it is too old.
+            GraphError: if this node has no readings of the robot.
+        """
+        if self._readings is None:
+            raise GraphError("this node does not read the robot")
+        return self._readings.read()
+
     def command(self, command: Command) -> None:
-        """Refused.
+        """Refuse the command.
 
         Raises:
             CommandRefusedError: always.
         """
-        raise CommandRefusedError(f"only the actor commands, not the console: {command}")
+        raise CommandRefusedError(f"only the actor commands: {command}")
 
     def stop(self) -> None:
-        """Latches the stop of the safety node."""
+        """Latch the stop of the safety node."""
         self._estop.publish(Bool(data=True))
 
 
 class RosSupervision(Holding):
-    """Holds the arm by the safety node, which lets go when a person says so and nobody else holds.
+    """Holds the arm by the safety node; an operator releases it when nothing else holds it.
 
     Args:
-        node: Whose subscription and clients.
-        readings: Of the robot.
-        say: Told what did not work.
+        node: Its publishers, subscriptions and clients are used.
+        readings: Of the robot; None where nobody reads it.
+        report: Called with a text about what did not work.
     """
 
-    def __init__(self, node: RobotNode, readings: RosReadings, say: Callable[[str], None]) -> None:
+    def __init__(self, node: RobotNode, readings: RosReadings | None, report: Callable[[str], None]) -> None:
         super().__init__(WatchedArm(node, readings))
-        self._say = say
+        self._report = report
         self._stopped = ""
-        self._services = {
-            name: node.create_client(Trigger, name) for name, _ in (topics.RELEASE_SERVICE, topics.READY_SERVICE)
-        }
+        self._services = {name: node.create_client(Trigger, name) for name, _ in SERVICES}
         self._judgements = node.publisher(topics.JUDGEMENT)
-        node.subscribe(topics.STOPPED, self._take_stopped)
-        node.subscribe(topics.QUESTION, self._take_question)
+        node.subscribe(topics.STOPPED, self._receive_stopped)
+        node.subscribe(topics.QUESTION, self._receive_question)
 
     @property
     def stopped(self) -> bool:
-        """Whether the safety node lets nothing through."""
+        """Whether the safety node has stopped the arm."""
         return bool(self._stopped)
 
     @property
     def judges(self) -> bool:
-        """Whether there is somebody who takes a person's judgement."""
+        """Whether an actor receives judgements."""
         return bool(self._judgements.get_subscription_count())
 
     @property
@@ -84,40 +91,52 @@ class RosSupervision(Holding):
         return own or ([Hold(STOPPED, self._stopped)] if self._stopped else [])
 
     def hold(self, name: str, reason: str) -> None:
-        """Latches the stop of the safety node; the recording of the running episode says why."""
+        """Latch the stop of the safety node; the reason is recorded with the running episode."""
         first = not super().holds
         super().hold(name, reason)
         if first and self.judges:
             self.cut(reason)
 
     def release(self, name: str) -> None:
-        """Takes one hold away; when none is left, the safety node is asked to let go.
+        """Remove one hold; when none is left, request the release of the safety node's stop.
 
-        A device that is back lets go of its own hold only: that the arm moves again takes a person's word.
+        A device that is back removes its own hold only: the operator decides when the arm moves again.
         """
         super().release(name)
         if not name.startswith("device") and not super().holds and self._stopped:
             self.call(topics.RELEASE_SERVICE[0])
 
     def insist(self) -> None:
-        """Asks for the stop again while it is wanted and not there: whoever stops the arm may have come later."""
+        """Request the stop again while a hold is not in effect: the safety node may have started later."""
         if super().holds and not self._stopped:
             self.io.stop()
 
     def ready(self) -> None:
-        """The scene is ready: the episode may begin."""
+        """Report that the scene is ready: the episode may begin."""
         self.call(topics.READY_SERVICE[0])
 
     def mark(self, success: bool) -> None:
-        """Ends the running episode as a success or a failure, whatever the task says.
+        """End the running episode as a success or a failure, whatever the task finds.
 
         Raises:
             GraphError: if nobody plays episodes.
         """
         self._judge(Judgement(success))
 
+    def decide(self, success: bool) -> None:
+        """End the running episode as a success or a failure: by the task's service where it has one, as on a real arm.
+
+        Raises:
+            GraphError: if there is no such service, and no actor.
+        """
+        name, _ = topics.SUCCESS_SERVICE if success else topics.FAILURE_SERVICE
+        if self._services[name].service_is_ready():
+            self.call(name)
+        else:
+            self.mark(success)
+
     def cut(self, reason: str) -> None:
-        """Ends the running episode without a judgement.
+        """End the running episode without a judgement.
 
         Raises:
             GraphError: if nobody plays episodes.
@@ -125,12 +144,12 @@ class RosSupervision(Holding):
         self._judge(Judgement(None, reason=reason))
 
     def label(self, episode_id: str, success: bool) -> None:
-        """What a recorded episode was; if nobody learns now, whoever goes on with the run finds it in the store."""
+        """Label a recorded episode; if no actor runs now, the next one of the run finds the label in the store."""
         if self.judges:
             self._judge(Judgement(success, episode_id))
 
     def call(self, service: str) -> None:
-        """Asks for a service, without waiting for the answer; what does not work is said.
+        """Call a service without waiting for its answer; a refusal is reported.
 
         Raises:
             GraphError: if no node offers it.
@@ -145,13 +164,13 @@ class RosSupervision(Holding):
             raise GraphError(f"no node listens on {self._judgements.topic_name}; is an actor running?")
         self._judgements.publish(to_message(judgement))
 
-    def _take_question(self, message: String) -> None:
+    def _receive_question(self, message: String) -> None:
         self.question = message.data
 
     def _answered(self, future: object) -> None:
         answer = future.result()  # type: ignore[attr-defined]
         if not answer.success:
-            self._say(answer.message)
+            self._report(answer.message)
 
-    def _take_stopped(self, message: String) -> None:
+    def _receive_stopped(self, message: String) -> None:
         self._stopped = message.data

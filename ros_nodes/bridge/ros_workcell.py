@@ -20,7 +20,7 @@ from robot_rl.env.state_assembler import ARM_PARTS, TOOL, Freshness, camera_part
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import GraphError, UnknownNameError
 from robot_rl.run.directory.calibrations import CalibrationRecord
-from robot_rl.teleop.remote_device import Intervention, TeleopOperator
+from robot_rl.teleop.intervention import Intervention, InterventionOperator
 from ros_nodes.bridge.lockstep_clock import LockstepClock
 from ros_nodes.bridge.ros_robot_io import RosRobotIO
 from ros_nodes.bridge.ros_task import RESET_LIMIT, RosTask
@@ -122,7 +122,7 @@ class RosWorkcell:
         task_ = RosTask(node, head, self._arrivals, server=self._task_server(), ready=ready)
         operator = None
         if head.operator != "none":
-            operator = TeleopOperator(
+            operator = InterventionOperator(
                 head.spec, lambda: self._intervention, clock, self._config.operator_timeout, self._reset_operator
             )
         if lockstep is not None:
@@ -222,7 +222,7 @@ class RosWorkcell:
         if self.head.operator != "script":
             return  # a person has said that they are ready
         if not self._arrivals.wait_for(lambda: self._operator_was_asked(int(answer.message)), 10.0):
-            raise GraphError(f"the operator says nothing on {topics.INTERVENTION.name}; is teleop_node running?")
+            raise GraphError(f"nothing has come from the operator on {topics.INTERVENTION.name}; is sim_node running?")
 
     def _take_head(self, message: String) -> None:
         self._head = from_text(TaskHead, message.data)

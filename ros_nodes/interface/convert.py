@@ -23,7 +23,7 @@ from robot_rl.env.robot_io import Command
 from robot_rl.env.state_assembler import Joints, Tool, checked_quaternion
 from robot_rl.errors import SpecError
 from robot_rl.geometry import Pose
-from robot_rl.teleop.remote_device import Intervention
+from robot_rl.teleop.intervention import Intervention
 
 BASE_FRAME, TCP_FRAME = "base", "tcp"
 GRIPPER = "gripper"

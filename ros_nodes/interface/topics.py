@@ -74,9 +74,9 @@ COMMAND = Topic(
 SAFE_COMMAND = Topic(
     "safe_command", MultiDOFJointTrajectory, qos.COMMAND, "10 Hz", "base", "the same within all limits, for the arm"
 )
-JOY = Topic("joy", Joy, qos.EVENT, "100 Hz", "tcp", "the operator's device")
+JOY = Topic("joy", Joy, qos.EVENT, "by the device", "tcp", "raw readings of the operator's device")
 TELEOP_TWIST = Topic(
-    "teleop/twist", TwistStamped, qos.EVENT, "by the device", "tcp", "the operator's device, as a twist"
+    "teleop/twist", TwistStamped, qos.EVENT, "by the device", "tcp", "raw readings of the operator's device, as a twist"
 )
 INTERVENTION = Topic(
     "intervention",
@@ -84,7 +84,7 @@ INTERVENTION = Topic(
     qos.EVENT,
     "as the device",
     "tcp",
-    "axes: x y z roll pitch yaw; buttons: take over, close, open",
+    "the operator's action, after the device map; axes: x y z roll pitch yaw; buttons: in control, close, open",
 )
 HEAD = Topic("task/head", String, qos.LATCHED, "once", "", "the task's facts (JSON)")
 ESTIMATES = Topic("task/estimates", String, qos.EVENT, "100 Hz", "", "the task's part of the observation (JSON)")

@@ -48,13 +48,20 @@ def named_values(parameter: str, entries: Sequence[str], names: Collection[str] 
 _T = TypeVar("_T")
 
 
-def declare(node: Node, config_type: type[_T], defaults: Mapping[str, Any] | None = None) -> _T:
-    """Declares a parameter for every field and returns the configuration that they make.
+def declare(
+    node: Node,
+    config_type: type[_T],
+    defaults: Mapping[str, Any] | None = None,
+    *,
+    replaced: Mapping[str, str] | None = None,
+) -> _T:
+    """Declare a parameter for every field and return the configuration that they make.
 
     Args:
-        node: Whose parameters.
+        node: The node.
         config_type: A configuration dataclass.
         defaults: Defaults other than the dataclass's own.
+        replaced: Names of parameters of earlier versions, and what replaces each; they are refused.
 
     Raises:
         ConfigError: naming each parameter of a wrong type or out of range, and what is valid.
@@ -68,6 +75,10 @@ def declare(node: Node, config_type: type[_T], defaults: Mapping[str, Any] | Non
             values[key.key] = _of_ros(node.declare_parameter(key.key, default, descriptor).value)
         except (InvalidParameterTypeException, InvalidParameterValueException) as error:
             problems.append(f"{key.key}: {error}; valid: {key.type}")
+    for name, new in (replaced or {}).items():
+        if node.declare_parameter(name, None, ParameterDescriptor(dynamic_typing=True)).value is not None:
+            problems.append(f"{name}: no parameter of {node.get_name()} any more; set {new} instead")
+        node.undeclare_parameter(name)
     if problems:
         raise ConfigError("\n".join(problems))
     return _build(config_type, values)

@@ -26,7 +26,7 @@ from robot_rl.env.robot_io import RobotState
 from robot_rl.env.state_assembler import Joints, Tool
 from robot_rl.errors import StaleStateError
 from robot_rl.run.directory.calibrations import read_record
-from robot_rl.teleop.remote_device import as_device
+from robot_rl.teleop.intervention import Intervention
 from ros_nodes.bridge.ros_operator import FACT, OperatorReady
 from ros_nodes.interface import convert, topics
 from ros_nodes.interface.task_messages import (
@@ -73,8 +73,8 @@ class SimNode(RobotNode):
         self._last_state = self._last_frame = -1
         self._last_command = -1  # stamp of the newest command or stop
         self._judge_at: int | None = None  # simulation's time at which the running step is judged [ns]
-        self._hand = as_device(self._spec, None)  # what the operator's hand does
-        self._hand_stamp = -1
+        self._action: np.ndarray | None = None  # of the scripted operator; None: it is not in control
+        self._action_stamp = -1
         self._goal: Advance | None = None
         self._make_publishers(config)
         for name, publisher in self._calibrations.items():
@@ -108,7 +108,7 @@ class SimNode(RobotNode):
     def _make_publishers(self, config: SimNodeConfig) -> None:
         self._pose, self._twist = self.publisher(topics.POSE), self.publisher(topics.TWIST)
         self._wrench, self._joints = self.publisher(topics.WRENCH), self.publisher(topics.JOINTS)
-        self._tool, self._joy = self.publisher(topics.TOOL), self.publisher(topics.JOY)
+        self._tool, self._interventions = self.publisher(topics.TOOL), self.publisher(topics.INTERVENTION)
         self._head, self._estimates = self.publisher(topics.HEAD), self.publisher(topics.ESTIMATES)
         self._verdicts = self.publisher(topics.VERDICT)
         self._images = {name: self.publisher(topics.IMAGE, camera=name) for name in config.cameras}
@@ -139,7 +139,7 @@ class SimNode(RobotNode):
             return
         if state.stamp > self._last_state:
             self._publish_state(state)
-            self._publish_hand()
+            self._publish_action()
         if self._judge_at is not None and now >= self._judge_at:
             self._judge_at = None
             self._judge(state)
@@ -240,7 +240,7 @@ class SimNode(RobotNode):
         self._task.reset(self._seed)
         self._episode += 1
         self._judge_at, self._goal, self._operator_began = None, None, False
-        self._hand = as_device(self._spec, None)
+        self._action = None
         if not self.config.lockstep:
             wall = self.wall.now()
             self._offset = wall - self.cell.clock.now()
@@ -274,20 +274,21 @@ class SimNode(RobotNode):
         self._operator.reset(self._seed, request.data)
         self._operator_began = True
         self._decide()
-        response.success, response.message = True, str(self._hand_stamp)
+        response.success, response.message = True, str(self._action_stamp)
         return response
 
     def _decide(self) -> None:
         """Has the operator look and act, once a step."""
         if self._operator is not None and self._operator_began:
-            self._hand = as_device(self._spec, self._operator.act(self._newest, self._T_base_reset))
-        self._publish_hand()
+            self._action = self._operator.act(self._newest, self._T_base_reset)
+        self._publish_action()
 
-    def _publish_hand(self) -> None:
-        """As a device does: stamped when it is read. In lockstep, when what the operator saw was measured."""
-        if self._operator is not None:  # a scripted one; a person has a device
-            self._hand_stamp = self._newest.stamp + self._offset if self.config.lockstep else self.wall.now()
-            self._joy.publish(convert.joy_message(self._hand_stamp, *self._hand))
+    def _publish_action(self) -> None:
+        """Publish the scripted operator's action with the time as its stamp; in lockstep, with that of what it saw."""
+        if self._operator is not None:  # a human has a device, and teleop_node or console_node publishes
+            self._action_stamp = self._newest.stamp + self._offset if self.config.lockstep else self.wall.now()
+            intervention = Intervention.of_action(self._action_stamp, self._action, self._spec)
+            self._interventions.publish(convert.intervention_message(intervention))
 
     def _set_seed(self, seed: int) -> None:
         self._seed = seed

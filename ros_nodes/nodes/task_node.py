@@ -14,7 +14,6 @@ from typing import Any
 import yaml
 from pydantic import TypeAdapter, ValidationError
 from rclpy.callback_groups import ReentrantCallbackGroup
-from sensor_msgs.msg import Joy
 from std_srvs.srv import SetBool, Trigger
 
 from robot_rl.config.nodes import TaskNodeConfig
@@ -30,6 +29,11 @@ from ros_nodes.node.spin import run
 
 ESTIMATE_RATE = 20.0
 """How often it says that it estimates nothing [Hz]: who reads an observation waits for that."""
+REPLACED = {
+    "success_button": "the button `start` or `success` in the map of teleop_node",
+    "failure_button": "the button `failure` in the map of teleop_node",
+}
+"""Parameters of earlier versions, and what replaces them."""
 
 
 class TaskNode(RobotNode):
@@ -37,14 +41,13 @@ class TaskNode(RobotNode):
 
     def __init__(self, **options: Any) -> None:
         super().__init__("task_node", **options)
-        self.config = config = declare(self, TaskNodeConfig)
+        self.config = config = declare(self, TaskNodeConfig, replaced=REPLACED)
         refuse_changes(self, TaskNodeConfig, {"episode_seed": lambda _: None})
         self.spec = load_task(Path(config.file).expanduser(), config.task)
         self._episode = 0
         self._person = OperatorReady(self)
         self._judged = True  # whether there is nothing to be judged
         self._outcomes = {"success": 0, "failure": 0}
-        self._held: tuple[bool, bool] = (False, False)  # buttons
         self._verdicts, self._estimates = self.publisher(topics.VERDICT), self.publisher(topics.ESTIMATES)
         self._tare = self.create_client(Trigger, topics.TARE_SERVICE[0])
         # In a group of its own: while it waits for the person, everything else goes on.
@@ -55,7 +58,6 @@ class TaskNode(RobotNode):
             (topics.FAILURE_SERVICE, lambda: self._judge(False)),
         ):
             self.create_service(kind, name, _answering(say))
-        self.subscribe(topics.JOY, self._take_joy)
         self.timer(1.0 / ESTIMATE_RATE, self._estimate)
         size = (config.image_size, config.image_size)
         head = TaskHead(self.spec, {}, "human", False, size, self.spec.cameras, None)
@@ -69,8 +71,8 @@ class TaskNode(RobotNode):
         del request  # holds nothing
         self._judged = True
         self.get_logger().info(
-            f"{to_make_ready(self.spec)}; then press button {self.config.success_button} "
-            f"or call {self.resolve_service_name(topics.READY_SERVICE[0])}"
+            f"{to_make_ready(self.spec)}; then press `start` on the device or the console, or call "
+            f"{self.resolve_service_name(topics.READY_SERVICE[0])}"
         )
         if not await self._person.wait():
             response.message = "another reset was asked for meanwhile"
@@ -97,14 +99,6 @@ class TaskNode(RobotNode):
         self._verdicts.publish(to_message(verdict))
         self._outcomes["success" if success else "failure"] += 1
         return None
-
-    def _take_joy(self, message: Joy) -> None:
-        buttons = (self.config.success_button, self.config.failure_button)
-        before, self._held = self._held, (_is_held(message, buttons[0]), _is_held(message, buttons[1]))
-        if self._held[0] and not before[0]:
-            self._person.say() if self._person.waits else self._judge(True)
-        elif self._held[1] and not before[1]:
-            self._judge(False)
 
     def _estimate(self) -> None:
         self._estimates.publish(to_message(Estimates(self._episode, self.wall.now(), {})))
@@ -141,10 +135,6 @@ def _answering(say: Callable[[], str | None]) -> Callable[[Trigger.Request, Trig
         return response
 
     return answer
-
-
-def _is_held(message: Joy, button: int) -> bool:
-    return 0 <= button < len(message.buttons) and bool(message.buttons[button])
 
 
 def main() -> int:

@@ -1,22 +1,40 @@
-"""The operator's device as interventions: `TeleopMapping` over topics."""
+"""The operator's device as interventions: `DeviceOperator`, with the same maps as in one process, over topics."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from geometry_msgs.msg import TwistStamped
-from sensor_msgs.msg import Joy
+from geometry_msgs.msg import PoseStamped
+from std_msgs.msg import String
 
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import TeleopNodeConfig
-from robot_rl.teleop.remote_device import Intervention, TeleopMapping
-from ros_nodes.interface import convert, topics
+from robot_rl.teleop.device import Device
+from robot_rl.teleop.listing import open_devices
+from robot_rl.teleop.mapping import DeviceMap, default_map, find_map
+from ros_nodes.bridge.device_topic import KINDS, DeviceTopic, StampClock
+from ros_nodes.bridge.ros_supervision import RosSupervision
+from ros_nodes.bridge.ros_teleop import RosTeleoperation
+from ros_nodes.interface import convert, qos, topics
+from ros_nodes.interface.task_messages import TaskHead, from_text
 from ros_nodes.node.parameters import declare, refuse_changes
 from ros_nodes.node.robot_node_base import RobotNode
 from ros_nodes.node.spin import run
+
+RATE = 100.0
+"""How often a device of this machine is read [Hz]."""
+REPLACED = {
+    "axes": "map",
+    "scale": "map",
+    "deadband": "map (its dead_zone)",
+    "take_over_button": "map (its button `take`) and engage:=hold",
+    "close_button": "map (its button `close`)",
+    "open_button": "map (its button `open`)",
+}
+"""Parameters of earlier versions, and what replaces them."""
 
 
 class TeleopNode(RobotNode):
@@ -24,33 +42,81 @@ class TeleopNode(RobotNode):
 
     def __init__(self, **options: Any) -> None:
         super().__init__("teleop_node", **options)
-        self._mapping = TeleopMapping(declare(self, TeleopNodeConfig))
+        self.config = config = declare(self, TeleopNodeConfig, replaced=REPLACED)
         refuse_changes(self, TeleopNodeConfig)
-        self._interventions = self.publisher(topics.INTERVENTION)
-        self._last: Intervention | None = None
-        self.subscribe(topics.JOY, self._take_joy)
-        self.subscribe(topics.TELEOP_TWIST, self._take_twist)
+        self._map = _map_of(config)
+        self._supervision = RosSupervision(self, None, self.problem)
+        self._clock = StampClock()
+        self._head: TaskHead | None = None
+        self._pose: PoseStamped | None = None
+        self._device: Device | None = None
+        self._teleoperation: RosTeleoperation | None = None
+        self.subscribe(topics.HEAD, self._receive_head)
+        self.subscribe(topics.POSE, self._receive_pose, qos.READING)
+        if config.device in KINDS:
+            full = (config.twist_speed, config.twist_turn_rate)
+            DeviceTopic(self, config.device, self._clock, full, self._receive_reading)
+        else:
+            (self._device,) = open_devices([config.device])
+            self.timer(1.0 / RATE, self._poll)
+
+    def destroy_node(self) -> None:
+        """Close the device first."""
+        if self._device is not None:
+            self._device.close()
+        super().destroy_node()
 
     def facts(self) -> Mapping[str, object]:
-        """How long ago the device said something, and whether the operator is in control."""
-        if self._last is None:
+        """Return the age of the newest intervention, and whether the operator is in control."""
+        last = self._teleoperation.last if self._teleoperation is not None else None
+        if last is None:
             return {"device": "silent"}
-        return {"age_s": (self.wall.now() - self._last.stamp) / NS_PER_S, "in_control": self._last.active}
+        return {"age_s": (self.wall.now() - last.stamp) / NS_PER_S, "in_control": last.active}
 
-    def _take_joy(self, message: Joy) -> None:
-        stamp = convert.stamp_of(message.header.stamp)
-        self._publish(self._mapping.of_device(stamp, np.array(message.axes), tuple(message.buttons)))
+    def _receive_head(self, message: String) -> None:
+        head = from_text(TaskHead, message.data)
+        if self._head is None or head.spec != self._head.spec:
+            self._head = head
+            self._end()
 
-    def _take_twist(self, message: TwistStamped) -> None:
-        self._publish(self._mapping.of_twist(convert.stamp_of(message.header.stamp), convert.twist_of(message)))
+    def _receive_pose(self, message: PoseStamped) -> None:
+        self._pose = message
 
-    def _publish(self, intervention: Intervention) -> None:
-        self._last = intervention
-        self._interventions.publish(convert.intervention_message(intervention))
+    def _receive_reading(self, device: Device, stamp: int) -> None:
+        if device is not self._device:
+            self._device = device
+            self._end()
+        self._publish(stamp)
+
+    def _poll(self) -> None:
+        now = self.wall.now()
+        self._clock.sleep_until(now)
+        self._supervision.insist()
+        self._publish(now)
+
+    def _publish(self, stamp: int) -> None:
+        if self._head is None or self._pose is None or self._device is None:
+            return  # there is no arm yet
+        if self._teleoperation is None:
+            self._teleoperation = RosTeleoperation(
+                self, self._head.spec, (self._device, self._map), self._supervision, self._clock
+            )
+        self._teleoperation.send(stamp, self._teleoperation.act(convert.pose_of(self._pose.pose)))
+
+    def _end(self) -> None:
+        """End the teleoperation of another task or device."""
+        if self._teleoperation is not None:
+            self._teleoperation.close()
+            self._teleoperation = None
+
+
+def _map_of(config: TeleopNodeConfig) -> DeviceMap:
+    mapping = find_map(config.map) if config.map else default_map(config.device)
+    return replace(mapping, engage=config.engage) if config.engage else mapping
 
 
 def main() -> int:
-    """Runs the node."""
+    """Run the node."""
     return run(TeleopNode)
 
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from robot_rl.clock import NS_PER_S
-from robot_rl.config.nodes import SafetyNodeConfig
+from robot_rl.config.command_limits import CommandLimits
 from robot_rl.env.command_limits import CommandGuard, unheard
 from robot_rl.env.robot_io import Command
 from robot_rl.errors import ActionError, CommandRefusedError, ConfigError, SpecError
 from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_multiply, rotvec_from_quat
 
-LIMITS = SafetyNodeConfig()
+LIMITS = CommandLimits()
 DOWN = np.array([0.0, 1.0, 0.0, 0.0])
 HERE = Pose(np.array([0.5, 0.0, 0.2]), DOWN)
 NOW = 10 * NS_PER_S

@@ -34,7 +34,7 @@ class Person(RobotNode):
 
     def __init__(self, **options):
         super().__init__("person", cli_args=NAMESPACE, **options)
-        self.axes, self.buttons = np.zeros(6, np.float32), [0] * 5
+        self.axes, self.buttons = np.zeros(8, np.float32), [0] * 11  # as joy_node publishes a gamepad
         self._joy = self.publisher(topics.JOY)
         self.services_ = {name: self.create_client(Trigger, f"task/{name}") for name in ("ready", "success", "failure")}
         self.timer(
@@ -43,6 +43,10 @@ class Person(RobotNode):
 
     def now(self):
         return convert.header(self.wall.now(), "tcp")
+
+    def lead(self, deflection):
+        """Leads up and down by the right stick."""
+        self.axes[4] = deflection
 
     def press(self, button):
         self.buttons[button] = 1
@@ -60,9 +64,9 @@ class Person(RobotNode):
         """Makes ready what waits to begin, leads for a while, and says that it is done; whether there was anything."""
         if not self.call("ready").success:
             return False
-        self.axes[1], self.buttons[0] = 0.5, 1
+        self.lead(0.5)
         time.sleep(seconds)
-        self.axes[1], self.buttons[0] = 0.0, 0
+        self.lead(0.0)
         return self.call("success").success
 
 

@@ -14,7 +14,7 @@ class Console:
         self.node = graph.add(ConsoleNode, address="127.0.0.1:0", **parameters)
         self._end = threading.Event()
         self._thread = graph.thread(lambda: self.node.serve(self._end))
-        assert eventually(lambda: hasattr(self.node, "_person"))
+        assert eventually(lambda: hasattr(self.node, "teleoperation"))
         assert eventually(lambda: self.node.console.serving)
 
     @property

@@ -33,6 +33,7 @@ def test_the_document_has_the_table_of_the_code():
 def test_a_running_graph_has_the_topics_types_and_qualities_of_the_table(graph):
     cell = Cell(graph, "reach", options=WorkcellOptions(cameras=("wrist",), image_size=(64, 64)))
     learner = graph.add(lambda **options: RobotNode("learner_node", **options))
+    graph.add(TeleopNode, device="twist")  # beside the one of the cell, whose device is joy
     RosOperator(cell.actor, PersonElsewhere())
     served, link = ActorOverTopics(learner), LearnerOverTopics(cell.actor)
     link.open(lambda _: None, lambda _: None, lambda: None)

@@ -6,13 +6,13 @@ from arm_rig import ArmRig
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from robot_rl.config.nodes import SafetyNodeConfig
+from robot_rl.config.command_limits import CommandLimits
 from robot_rl.env.command_limits import CommandGuard
 from robot_rl.env.robot_io import Command
 from robot_rl.errors import RobotRLError
 from robot_rl.geometry import Pose, quat_from_rotvec, quat_multiply
 
-BOX = SafetyNodeConfig(box_low=(0.47, -0.03, 0.08), box_high=(0.53, 0.03, 0.12), max_speed=0.1, max_turn_rate=0.8)
+BOX = CommandLimits(box_low=(0.47, -0.03, 0.08), box_high=(0.53, 0.03, 0.12), max_speed=0.1, max_turn_rate=0.8)
 BOX_MARGIN = 0.002
 """How far the tcp may swing out of the box [m]: the arm is a spring that gives way to its own inertia."""
 SPEED_MARGIN = 0.3

@@ -134,6 +134,8 @@ def test_the_maps_that_come_with_it_fit_their_devices(kind):
         "keyboard": (TerminalKeyboard.axes, TerminalKeyboard.buttons),
         "browser": (CONSOLE_AXES, CONSOLE_BUTTONS),
         "joy": ([f"axis_{n}" for n in range(8)], [f"button_{n}" for n in range(11)]),
+        "spacenav": ([f"axis_{n}" for n in range(6)], [f"button_{n}" for n in range(2)]),
+        "twist": (AXES, ()),
     }
     hand = PushedDevice(kind, *hands[kind])
     mapper = CommandMapper(default_map(kind), hand, replace(SIX, gripper=True))

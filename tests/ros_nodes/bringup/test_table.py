@@ -133,7 +133,7 @@ def test_launch_files_and_robot_rl_up_make_the_same_of_the_table():
 
 
 def test_every_node_has_a_script_for_ros2_run():
-    nodes = {path.stem for path in (LAUNCH.parent / "ros_nodes").glob("*_node.py")}
+    nodes = {path.stem for path in (LAUNCH.parent / "ros_nodes" / "nodes").glob("*_node.py")}
     scripts = {path.name: path for path in (LAUNCH.parent / "scripts" / "nodes").iterdir()}
     assert scripts.keys() == nodes
     for name, path in scripts.items():

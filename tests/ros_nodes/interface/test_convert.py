@@ -11,7 +11,7 @@ from robot_rl.env.robot_io import Command
 from robot_rl.env.state_assembler import Joints, Tool
 from robot_rl.errors import SpecError
 from robot_rl.geometry import Pose, quat_from_rotvec
-from robot_rl.teleop.remote_device import Intervention
+from robot_rl.teleop.intervention import Intervention
 from ros_nodes.interface import convert
 
 real = st.floats(-1e6, 1e6)

@@ -15,7 +15,7 @@ from waiting import eventually
 
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.geometry import Pose
-from robot_rl.teleop.remote_device import Intervention
+from robot_rl.teleop.intervention import Intervention
 from ros_nodes.bridge.bag_definitions import load_type, message_type
 from ros_nodes.interface import convert, topics
 from ros_nodes.node.robot_node_base import RobotNode

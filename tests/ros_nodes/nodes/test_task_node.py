@@ -16,14 +16,18 @@ from robot_rl.errors import ConfigError
 from ros_nodes.interface import topics
 from ros_nodes.nodes.task_node import TaskNode, load_task
 
+START, FAILURE = 7, 2
+"""Buttons of `maps/joy.yaml`."""
+
 
 def test_a_person_makes_ready_leads_and_judges(graph):
     cell = RealCell(graph)
     assert cell.env.spec_task.name == "plug"
-    cell.reset(graph, lambda: cell.person.press(3), demonstrate=True)
+    waits = lambda: cell.task.facts()["waits_for_person"]  # noqa: E731
+    cell.reset(graph, lambda: eventually(lambda: cell.person.press(START) or not waits()), demonstrate=True)
     assert cell.person.call("ready").message == "no episode waits to begin"
     start = cell.controller.position
-    cell.person.axes[1], cell.person.buttons[0] = 1.0, 1  # along y of the tcp, which is the base's z
+    cell.person.lead(1.0)
     steps, ended = [], False
     while not ended:
         _, reward, terminated, truncated, info = cell.env.step(np.zeros(4, np.float32))
@@ -39,8 +43,9 @@ def test_a_person_makes_ready_leads_and_judges(graph):
     assert cell.task.facts()["success"] == 1
 
     cell.reset(graph, lambda: cell.person.call("ready"))
-    cell.person.axes[1], cell.person.buttons[0] = 0.0, 0
-    cell.person.press(4)
+    cell.person.lead(0.0)
+    time.sleep(0.3)  # teleop_node has to notice the new episode, at which it forgets the buttons
+    cell.person.press(FAILURE)
     for _ in range(20):
         *_, terminated, _, info = cell.env.step(np.zeros(4, np.float32))
         if terminated:

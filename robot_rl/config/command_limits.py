@@ -1,0 +1,33 @@
+"""Limits on what is commanded to an arm, whichever way commands come."""
+
+from __future__ import annotations
+
+from pydantic.dataclasses import dataclass
+
+from robot_rl.config.field_types import STRICT, PositiveReal, Real
+
+
+@dataclass(frozen=True, config=STRICT)
+class CommandLimits:
+    """Limits on what is commanded. This is no certified safety function: keep the robot's own limits and its button."""
+
+    box_low: tuple[Real, ...] = (0.3, -0.3, 0.0)
+    """Least x, y, z of the set-point in the base frame [m]."""
+    box_high: tuple[Real, ...] = (0.7, 0.3, 0.5)
+    """Largest x, y, z of the set-point in the base frame [m]."""
+    max_speed: PositiveReal = 0.3
+    """Of the tcp [m/s]: the set-point leads the measured pose by at most the way at this speed in `reaction_time`."""
+    max_turn_rate: PositiveReal = 1.5
+    """Of the tcp [rad/s], in the same way."""
+    max_acceleration: PositiveReal = 6.0
+    """Of the lead of the set-point [m/s^2]."""
+    max_turn_acceleration: PositiveReal = 30.0
+    """Of the lead of the set-point [rad/s^2]."""
+    reaction_time: PositiveReal = 0.09
+    """How long the arm takes to come to a set-point near by [s]."""
+    max_ttl: PositiveReal = 0.3
+    """Longest time for which a command may be followed [s]; a longer one is cut."""
+    max_force: PositiveReal = 80.0
+    """Contact force that latches the emergency stop [N]."""
+    max_age: PositiveReal = 0.2
+    """Oldest pose and wrench with which commands are let through [s]."""

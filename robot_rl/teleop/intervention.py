@@ -1,0 +1,107 @@
+"""An intervention: what the operator at a device wants in one control step, as it travels between processes.
+
+The device map is applied once, beside the device (`DeviceOperator`). The control loop executes an intervention as it
+is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from robot_rl.clock import NS_PER_S, Clock
+from robot_rl.env.action_mapping import AXES
+from robot_rl.env.robot_io import RobotState
+from robot_rl.env.task import TaskSpec
+from robot_rl.errors import SpecError
+from robot_rl.geometry import Pose
+
+
+@dataclass(frozen=True, eq=False)
+class Intervention:
+    """An action of the operator.
+
+    Attributes:
+        stamp: When the device was read [ns].
+        active: Whether the operator is in control.
+        motion: Share in [-1, 1] of the task's largest motion, along x, y, z, roll, pitch, yaw of the tcp frame.
+            float32, shape (6,).
+        gripper: -1 closes, +1 opens, 0 leaves it as it is.
+    """
+
+    stamp: int
+    active: bool
+    motion: np.ndarray
+    gripper: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check the motion.
+
+        Raises:
+            SpecError: if the motion is not six finite numbers.
+        """
+        if self.motion.shape != (6,) or not np.isfinite(self.motion).all():
+            raise SpecError(f"an intervention's motion has to be six finite numbers, got {self.motion.tolist()}")
+
+    @classmethod
+    def of_action(cls, stamp: int, action: np.ndarray | None, spec: TaskSpec) -> Intervention:
+        """Return the intervention that carries an action; None makes one that leaves the policy in control.
+
+        Args:
+            stamp: When the device was read [ns].
+            action: In the task's action space, shape (n,).
+            spec: The task.
+        """
+        motion = np.zeros(6, np.float32)
+        if action is None:
+            return cls(stamp, False, motion)
+        axes = [AXES.index(axis) for axis in spec.action_axes]
+        motion[axes] = action[: len(axes)]
+        wanted = float(action[-1]) if spec.gripper else 0.0
+        return cls(stamp, True, motion, float(wanted >= 0.5) - float(wanted <= -0.5))
+
+    def action(self, spec: TaskSpec) -> np.ndarray:
+        """Return it as an action of the task, float32, shape (n,)."""
+        motion = self.motion[[AXES.index(axis) for axis in spec.action_axes]]
+        return np.append(motion, np.float32(self.gripper)) if spec.gripper else motion
+
+
+class InterventionOperator:
+    """An `Operator` whose device is read in another process.
+
+    While it demonstrates it is in control at every step: no intervention means to stay.
+
+    Args:
+        spec: The task.
+        newest: Returns the newest intervention, or None before the first.
+        clock: Clock of the interventions' stamps.
+        timeout: Age at which an intervention ends if no newer one arrives [s].
+        on_reset: Called with the seed, and whether to demonstrate, when an episode starts.
+    """
+
+    def __init__(
+        self,
+        spec: TaskSpec,
+        newest: Callable[[], Intervention | None],
+        clock: Clock,
+        timeout: float,
+        on_reset: Callable[[int, bool], None],
+    ) -> None:
+        self._spec, self._newest, self._clock = spec, newest, clock
+        self._timeout, self._on_reset = round(timeout * NS_PER_S), on_reset
+        self._demonstrate = False
+
+    def reset(self, seed: int, demonstrate: bool) -> None:
+        """Start a new episode."""
+        self._demonstrate = demonstrate
+        self._on_reset(seed, demonstrate)
+
+    def act(self, state: RobotState, T_base_reset: Pose) -> np.ndarray | None:
+        """Return this step's action, or None while the policy is left in control."""
+        del state, T_base_reset  # the device map was applied beside the device
+        newest = self._newest()
+        if newest is None or not newest.active or self._clock.now() - newest.stamp > self._timeout:
+            return np.zeros(self._spec.action_size, np.float32) if self._demonstrate else None
+        return newest.action(self._spec)

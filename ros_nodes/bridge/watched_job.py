@@ -1,0 +1,111 @@
+"""The job that runs on a robot, as its topics show it, for the operator console."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from diagnostic_msgs.msg import DiagnosticArray
+from sensor_msgs.msg import Joy
+from std_msgs.msg import String
+from trajectory_msgs.msg import MultiDOFJointTrajectory
+
+from robot_rl.clock import NS_PER_S
+from robot_rl.console.job_state import JobState
+from robot_rl.data.schema import Source
+from robot_rl.errors import GraphError
+from ros_nodes.bridge.ros_operator import FACT, to_make_ready
+from ros_nodes.bridge.wait import Arrivals
+from ros_nodes.interface import convert, topics
+from ros_nodes.interface.task_messages import Advanced, Estimates, TaskHead, from_text
+from ros_nodes.node.robot_node_base import RobotNode, is_neighbour
+
+IDLE = 1.0
+"""Time without a command after which no episode runs [s]."""
+
+
+class WatchedJob:
+    """Follows episodes, steps, and who is in control.
+
+    Args:
+        node: Its subscriptions are used.
+        arrivals: Rung when the task is known.
+        on_episode: Called when an episode starts.
+    """
+
+    def __init__(self, node: RobotNode, arrivals: Arrivals, on_episode: Callable[[], None]) -> None:
+        self._node, self._arrivals, self._on_episode = node, arrivals, on_episode
+        self._head: TaskHead | None = None
+        self.waits = False
+        """Whether the task waits until the operator has made the scene ready."""
+        self.advanced = -1
+        """In lockstep, stamp [ns] of the state that the simulation waits with; -1 before the first."""
+        self._episode, self._steps, self._led = -1, 0, False
+        self._commanded = 0  # when the last command came
+        node.subscribe(topics.HEAD, self._receive_head)
+        node.subscribe(topics.ESTIMATES, self._receive_estimates)
+        node.subscribe(topics.INTERVENTION, self._receive_intervention)
+        node.subscribe(topics.COMMAND, self._receive_command)
+        node.subscribe(topics.DIAGNOSTICS, self._receive_diagnostics)
+        node.subscribe(topics.ADVANCED, self._receive_advanced)
+
+    def wait_for_head(self, timeout: float) -> TaskHead:
+        """Return the facts of the task.
+
+        Raises:
+            GraphError: if no node publishes them within `timeout` [s].
+        """
+        if not self._arrivals.wait_for(lambda: self._head is not None, timeout) or not self._head:
+            raise GraphError(f"no node has published the task on {topics.HEAD.name}; is the robot running?")
+        return self._head
+
+    def show(self, board: JobState, *, stopped: bool, judged: bool) -> None:
+        """Show the state of the job.
+
+        Args:
+            board: Where.
+            stopped: Whether the safety node has stopped the arm.
+            judged: Whether an actor receives judgements.
+        """
+        source = None
+        if self._node.wall.now() - self._commanded < IDLE * NS_PER_S:  # an episode runs
+            by_script = self._head is not None and self._head.operator == "script"
+            operator = Source.SCRIPT if by_script else Source.HUMAN
+            source = Source.HOLD if stopped else operator if self._led else Source.POLICY
+        board.follow(f"episode {self._episode}", self._steps, source)
+        if self.waits:
+            board.phase("ready", self._to_do(), ("start",))
+            return
+        board.phase(
+            "acting", "Move to take over; let go to hand back.", ("success", "failure", "reset") if judged else ()
+        )
+
+    def _to_do(self) -> str:
+        if self._head is None or self._head.simulation is not None:
+            return "Press Start; then lead."
+        return f"{to_make_ready(self._head.spec).capitalize()}; then press Start."
+
+    def _receive_head(self, message: String) -> None:
+        self._head = from_text(TaskHead, message.data)
+        self._arrivals.ring()
+
+    def _receive_estimates(self, message: String) -> None:
+        episode = from_text(Estimates, message.data).episode
+        if episode != self._episode:
+            self._episode, self._steps = episode, 0
+            self._on_episode()
+
+    def _receive_intervention(self, message: Joy) -> None:
+        self._led = convert.intervention_of(message).active
+
+    def _receive_command(self, message: MultiDOFJointTrajectory) -> None:
+        if message.points:  # otherwise a stop
+            self._steps, self._commanded = self._steps + 1, self._node.wall.now()
+
+    def _receive_advanced(self, message: String) -> None:
+        self.advanced = from_text(Advanced, message.data).stamp
+
+    def _receive_diagnostics(self, message: DiagnosticArray) -> None:
+        ours = [status for status in message.status if is_neighbour(self._node, status.name)]
+        facts = {pair.key: pair.value for status in ours for pair in status.values}
+        if FACT in facts:
+            self.waits = facts[FACT] == "True"
