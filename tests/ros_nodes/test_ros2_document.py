@@ -13,6 +13,7 @@ from ros_nodes.bridge.ros_operator import RosOperator
 from ros_nodes.bringup.check import topic_problems, type_name
 from ros_nodes.interface import topics
 from ros_nodes.node.robot_node_base import RobotNode
+from ros_nodes.nodes.teleop_node import TeleopNode
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "ros2.md"
 
