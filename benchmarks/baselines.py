@@ -31,8 +31,8 @@ from robot_rl.learn.local_learner import LocalLearner
 from robot_rl.learn.networks.networks import Policy, make_policy
 from robot_rl.learn.perception import Perception, make_perception
 from robot_rl.run.demonstrate import record_demonstrations
+from robot_rl.run.deployment import workcell_options
 from robot_rl.run.evaluation import evaluate, mean
-from robot_rl.run.train import workcell_options
 
 ESTIMATE = "state/hole_estimate"
 

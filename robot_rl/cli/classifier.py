@@ -98,9 +98,9 @@ def _record(arguments: argparse.Namespace) -> Reply:
 
         answer = record_frames(arguments.task, arguments.out, **wanted)
     else:
-        from robot_rl.hil.classifier_frames_session import record_frames_in_person
+        from robot_rl.hil.classifier_frames_session import record_human_frames
 
-        answer = record_frames_in_person(arguments.task, arguments.out, **wanted, operator=operator)
+        answer = record_human_frames(arguments.task, arguments.out, **wanted, operator=operator)
     lines = [
         f"{answer['episodes']} episodes, {answer['successes']} with a success: {answer['positives']} frames with and "
         f"{answer['negatives']} without it, at most a few of each episode counted",

@@ -19,6 +19,7 @@ from robot_rl.cli.classifier import add_reward_commands
 from robot_rl.cli.command import Reply, add_commands, add_group, add_parser, flat_lines, natural, positive, share
 from robot_rl.cli.data import add_data_commands
 from robot_rl.cli.label import add_label_commands
+from robot_rl.cli.logs import show_logs
 from robot_rl.cli.operator import add_devices_command, add_operator_flags, operator_options
 from robot_rl.cli.summary_text import in_words
 from robot_rl.config.describe import list_keys
@@ -32,6 +33,7 @@ from robot_rl.system.process import one_thread
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `robot-rl`; returns the exit code."""
+    show_logs()
     arguments, unknown = _parser().parse_known_args(argv)
     if unknown:
         arguments.parser.error(f"unknown argument {' '.join(unknown)}; the valid ones are above")
@@ -199,7 +201,7 @@ def _tasks(arguments: argparse.Namespace) -> int:
 def _demo(arguments: argparse.Namespace) -> int:
     check_task(arguments.task)
     operator, shared = operator_options(arguments), {"episodes": arguments.episodes, "seed": arguments.seed}
-    from robot_rl.run.train import workcell_options
+    from robot_rl.run.deployment import workcell_options
 
     observed = workcell_options(load_config(None, [f"task={arguments.task}", f"observations={arguments.obs}"]))
     observed = replace(observed, cameras=tuple(dict.fromkeys((*observed.cameras, *arguments.camera))))
@@ -210,9 +212,11 @@ def _demo(arguments: argparse.Namespace) -> int:
 
         answer = demonstrate(arguments.task, arguments.out, observed=observed, **shared)
     else:
-        from robot_rl.hil.demo_session import demonstrate_in_person
+        from robot_rl.hil.demo_session import record_human_demonstrations
 
-        answer = demonstrate_in_person(arguments.task, arguments.out, observed=observed, operator=operator, **shared)
+        answer = record_human_demonstrations(
+            arguments.task, arguments.out, observed=observed, operator=operator, **shared
+        )
     _answer(arguments, answer, flat_lines(answer))
     return 0
 
@@ -261,8 +265,13 @@ def _train(arguments: argparse.Namespace) -> int:
     one_thread()  # and whatever takes seconds to import, after what a user may have got wrong
     from robot_rl.run.train import train
 
+    deployment = None
+    if operator is not None:
+        from robot_rl.hil.local_operator import local_deployment
+
+        deployment = local_deployment(operator, path, config.env_steps)
     summary = train(
-        config, path, resume=arguments.resume, demos=arguments.demos, rewards=arguments.rewards, operator=operator
+        config, path, resume=arguments.resume, demos=arguments.demos, rewards=arguments.rewards, deployment=deployment
     )
     _answer(arguments, summary, [*in_words(summary), f"run directory: {path}"])
     return _judge(summary["success_rate"], arguments.min_success)
@@ -272,7 +281,7 @@ def _eval(arguments: argparse.Namespace) -> int:
     if arguments.camera and arguments.video is None:
         arguments.parser.error("--camera needs --video FILE, the film to make from it")
     one_thread()
-    from robot_rl.run.train import evaluate_run
+    from robot_rl.run.evaluate_run import evaluate_run
 
     answer = evaluate_run(
         arguments.run,

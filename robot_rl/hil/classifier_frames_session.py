@@ -1,7 +1,7 @@
-"""Frames for a reward classifier from a person, who leads the arm and says with a button when the task is done.
+"""Frames for a reward classifier from an operator, who leads the arm and labels the frames with two buttons.
 
-Success: from now on it is done. Failure: it no longer is. So a peg can be put in, looked at from all sides, pulled half
-out and put in again within one episode, which gives frames of all that.
+Success: from now on the task is done. Failure: it no longer is. So a peg can be put in, seen from all sides,
+pulled half out and put in again within one episode, which gives frames of all that.
 """
 
 from __future__ import annotations
@@ -22,45 +22,45 @@ from robot_rl.env.supervision import OPERATOR_JUDGE, Supervision
 from robot_rl.env.task import Outcome, TaskSpec, WorkcellOptions
 from robot_rl.hil.demo_session import Reporter
 from robot_rl.hil.operator_setup import OperatorOptions, viewed_workcell
-from robot_rl.hil.teleop_session import Requests, in_person
+from robot_rl.hil.teleop_session import Requests, open_session
 from robot_rl.learn.actor import EpisodeResult, Observer, Rollout
 from robot_rl.reward.classifier.record import FrameCount, frame_facts
 from robot_rl.seeding import Purpose, episode_seed
 from robot_rl.teleop.device_operator import DeviceOperator
 
 WAITING, LEADING = ("start", "finish"), ("success", "failure", "stop", "finish")
-"""What may be asked for between episodes, and in one."""
+"""Possible requests between episodes, and in one."""
 
 
 class ButtonJudge:
-    """Rewards the steps after which the person says that the task is done; ends no episode."""
+    """Rewards the steps at which the operator has marked the task as done; ends no episode."""
 
     def __init__(self) -> None:
         self.done = False
 
     def begin(self) -> None:
-        """A new episode starts: it is not done."""
+        """Start an episode, in which the task is not done."""
         self.done = False
 
     def judge(self, outcome: Outcome, observation: Mapping[str, np.ndarray], spec: TaskSpec) -> Outcome:
-        """The moment, by the person."""
+        """Reward the step as the operator has marked it."""
         del observation, spec
         return replace(outcome, success=False, reward=success_reward(self.done), judge=OPERATOR_JUDGE)
 
 
 class FrameSession:
-    """Records episodes until there are enough frames, or the person has had enough.
+    """Records episodes until there are enough frames, or the operator finishes.
 
     Args:
-        env: The supervised environment with the person as its operator, and the button among its judges.
-        count: Who records, and counts.
-        button: What the person presses.
-        supervision: Of that environment.
-        person: Who leads.
+        env: The supervised environment with the person as its operator and the button as an outcome filter.
+        count: Records and counts the frames.
+        button: Labels the frames.
+        supervision: Supervision of that environment.
+        person: The operator, who leads with the devices.
         wanted: Frames with success, and without.
         seed: Resets follow from it.
-        reporter: Told how it goes.
-        observers: Told of every step.
+        reporter: Shows the state of the session.
+        observers: Observers of every step.
     """
 
     def __init__(
@@ -82,36 +82,36 @@ class FrameSession:
         self._requests = Requests(reporter.remark)
 
     def request(self, name: str) -> None:
-        """Asks for something, from any thread; what does not fit the moment is ignored, and that is said.
+        """Add a request, from any thread; one that is not possible in this phase is dropped with a remark.
 
         Raises:
-            UnknownNameError: if nobody can ask for that.
+            UnknownNameError: if there is no such request.
         """
-        self._requests.ask(name)
+        self._requests.add(name)
         self._supervision.notify()
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> None:
-        """Records until there are enough frames, `finish` is asked for, or `stop` says so."""
+        """Record until there are enough frames, the operator requests `finish`, or `stop` returns True."""
         finished = False
         while not (finished or stop() or self._count.enough(self._wanted)):
             count, (positives, negatives) = self._count, self._wanted
             text = f"{count.positives} of {positives} frames with success, {count.negatives} of {negatives} without."
             self._reporter.phase("ready", f"{text} Press Start for the next episode.", WAITING)
-            asked = self._ask(stop)
-            if asked == "start":
+            requested = self._next_request(stop)
+            if requested == "start":
                 finished = self._record(stop)
-            finished = finished or asked == "finish"
+            finished = finished or requested == "finish"
 
-    def _ask(self, stop: Callable[[], bool]) -> str | None:
+    def _next_request(self, stop: Callable[[], bool]) -> str | None:
         while not stop():
             self._person.watch()
             ready = self._supervision.wait(lambda: bool(self._requests))
-            if ready and (request := self._requests.take(WAITING)) is not None:
+            if ready and (request := self._requests.next(WAITING)) is not None:
                 return request
         return None
 
     def _record(self, stop: Callable[[], bool]) -> bool:
-        """One episode; returns whether the person has had enough."""
+        """Record one episode; return whether the operator requested `finish`."""
         text = "You lead. Success: from now on it is done. Failure: it no longer is. Stop ends the episode."
         self._reporter.phase("recording", text, LEADING)
         number, finished = self._count.episodes, False
@@ -119,7 +119,7 @@ class FrameSession:
         self._rollout.begin(seed, f"frames-{number:04d}", demonstrate=True)
         result: EpisodeResult | None = None
         while result is None:
-            request = self._requests.take(LEADING)
+            request = self._requests.next(LEADING)
             if request in ("success", "failure"):
                 self._button.done = request == "success"
             finished = finished or request == "finish"
@@ -127,7 +127,7 @@ class FrameSession:
         return finished
 
 
-def record_frames_in_person(
+def record_human_frames(
     task: str,
     path: Path,
     *,
@@ -137,14 +137,14 @@ def record_frames_in_person(
     observed: WorkcellOptions,
     operator: OperatorOptions,
 ) -> dict[str, Any]:
-    """Records frames that a person labels; arguments as for `record_frames`, and how the person takes part."""
+    """Record frames that an operator labels; see `record_frames`, and `operator_setup.py` for the operator."""
     button = ButtonJudge()
     cell = viewed_workcell(task, observed)
     judged = replace(cell, judges=(*cell.judges, button))
     with (
         contextlib.closing(cell),
         EpisodeStore.create(path, {"task": task, "seed": seed, **EVERY_STEP}) as store,
-        in_person(judged, observed, operator, path) as place,
+        open_session(judged, observed, operator, path) as place,
     ):
         count = FrameCount(store)
         session = FrameSession(

@@ -1,8 +1,6 @@
-"""Demonstrations by a person: start, stop, discard, redo, success, failure, count kept, and say what looks wrong.
+"""Demonstrations by a human operator: `robot-rl demo` with a device or the console.
 
 Every attempt goes through the store. One that is discarded, or cut short by a hold, is moved aside, not deleted.
-
-`robot-rl demo` with a person: workcell, store, session, and what is said at the end.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.supervision import Supervision
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.hil.operator_setup import OperatorOptions, viewed_workcell
-from robot_rl.hil.teleop_session import Requests, in_person
+from robot_rl.hil.teleop_session import Requests, open_session
 from robot_rl.learn.actor import EpisodeResult, Observer, Rollout, StoreRecorder
 from robot_rl.run.demonstrate import demonstration_facts, demonstration_id, demonstration_store
 from robot_rl.run.directory.calibrations import Calibrations
@@ -28,33 +26,33 @@ from robot_rl.teleop.device_operator import DeviceOperator
 
 
 class Reporter(Protocol):
-    """Who shows how it goes."""
+    """Shows the operator the state of a session."""
 
     def phase(self, name: str, text: str, requests: tuple[str, ...]) -> None:
-        """A new phase, what it means, and what may be asked for in it."""
+        """Show a new phase, what it means, and the possible requests."""
         ...
 
     def kept(self, count: int, wanted: int) -> None:
-        """How many demonstrations there are."""
+        """Show how many demonstrations there are."""
         ...
 
     def remark(self, text: str) -> None:
-        """Something worth telling, once."""
+        """Show a remark, once."""
         ...
 
 
 class DemoSession:
-    """Records until as many demonstrations are kept as are wanted.
+    """Records until the wanted number of demonstrations is kept.
 
     Args:
         env: The supervised environment with the person as its operator.
-        store: Where they go.
-        supervision: Of that environment.
-        person: Who demonstrates.
-        episodes: How many there shall be.
+        store: The store of the demonstrations.
+        supervision: Supervision of that environment.
+        person: The operator, who leads with the devices.
+        episodes: Wanted number.
         seed: Resets follow from it.
-        reporter: Told how it goes.
-        observers: Told of every step.
+        reporter: Shows the state of the session.
+        observers: Observers of every step.
     """
 
     def __init__(
@@ -71,40 +69,40 @@ class DemoSession:
     ) -> None:
         self._env, self._store, self._supervision, self._person = env, store, supervision, person
         self._episodes, self._seed, self._reporter = episodes, seed, reporter
-        self._newest: _Newest = _Newest()
+        self._newest: _NewestEpisode = _NewestEpisode()
         self._rollout = Rollout(env, None, None, (0,), [StoreRecorder(store), self._newest, *observers])
         self._requests = Requests(reporter.remark)
 
     # -------------------------------------------------------- from any thread
 
     def request(self, name: str) -> None:
-        """Asks for something; what does not fit the moment is ignored, and that is said.
+        """Add a request; one that is not possible in this phase is dropped with a remark.
 
         Raises:
-            UnknownNameError: if nobody can ask for that.
+            UnknownNameError: if there is no such request.
         """
-        self._requests.ask(name)
+        self._requests.add(name)
         self._supervision.notify()
 
     # ------------------------------------------------------- the control loop
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> None:
-        """Records until all are kept and `finish` is asked for, or `stop` says so."""
+        """Record until all are kept and the operator requests `finish`, or `stop` returns True."""
         self._reporter.kept(len(self._store), self._episodes)
         again = False
         while not stop():
             if not again:
-                asked = self._ask(stop)
-                if asked in (None, "finish"):
+                requested = self._next_request(stop)
+                if requested in (None, "finish"):
                     return
-                if asked in ("discard", "redo"):
+                if requested in ("discard", "redo"):
                     self._discard_last()
-                    again = asked == "redo"
+                    again = requested == "redo"
                     continue
             again = self._record(stop) == "redo"
 
-    def _ask(self, stop: Callable[[], bool]) -> str | None:
-        """Shows the next scene, and waits for what the person wants; None when stopped."""
+    def _next_request(self, stop: Callable[[], bool]) -> str | None:
+        """Show the next scene and wait for a request; return None when stopped."""
         count = len(self._store)
         complete = count >= self._episodes
         valid: tuple[str, ...] = ("finish",) if complete else ("start",)
@@ -119,7 +117,7 @@ class DemoSession:
         self._reporter.phase("complete" if complete else "ready", text, valid)
         while not stop():
             self._person.watch()
-            request = self._requests.take(valid)
+            request = self._requests.next(valid)
             if request is not None and self._supervision.wait():
                 return request
             if request is not None:
@@ -128,7 +126,7 @@ class DemoSession:
         return None
 
     def _until_released(self, stop: Callable[[], bool]) -> bool:
-        """Waits while somebody holds the arm, as a reset may move it; False when stopped."""
+        """Wait while somebody holds the arm, as a reset may move it; return False when stopped."""
         while not self._supervision.wait():
             self._person.watch()
             if stop():
@@ -136,32 +134,32 @@ class DemoSession:
         return True
 
     def _record(self, stop: Callable[[], bool]) -> str | None:
-        """One attempt; returns `redo` if that was asked for in it."""
+        """Record one attempt; return the request that ended it without a demonstration, or None."""
         valid = ("stop", "success", "failure", "discard", "redo")
         self._reporter.phase("waiting", "Recording starts when you move.", ("discard",))
         while not self._person.watch():
-            if stop() or self._requests.take(("discard",)) is not None or self._supervision.holds:
+            if stop() or self._requests.next(("discard",)) is not None or self._supervision.holds:
                 return None
             self._supervision.wait(lambda: False)
         self._reporter.phase("recording", "You lead. Success ends it; or mark it yourself.", valid)
         name = demonstration_id(self._number())
         self._rollout.begin(self._scene(), name, demonstrate=True)
-        asked, result = None, None
+        ended_by, result = None, None
         while result is None:
-            request = self._requests.take(valid)
+            request = self._requests.next(valid)
             if request in ("success", "failure"):
                 self._supervision.mark(request == "success")
             elif request is not None:
-                asked = request
+                ended_by = request
                 self._supervision.cut(request)
             result = self._rollout.step(deterministic=True, last=stop())
         episode = self._newest.episode
         if episode is None:  # cannot be: a step was taken
-            return asked
+            return ended_by
         cut = episode.facts.cut
-        if asked in ("discard", "redo") or (cut is not None and asked is None):
-            self._set_aside(name, asked or str(cut))
-            return asked
+        if ended_by in ("discard", "redo") or (cut is not None and ended_by is None):
+            self._set_aside(name, ended_by or str(cut))
+            return ended_by
         self._remark_on(episode)
         return None
 
@@ -182,7 +180,7 @@ class DemoSession:
         self._reporter.remark(f"{name} was moved aside: {why}")
 
     def _number(self) -> int:
-        """Of the next demonstration: the smallest that is free, so that one that is redone starts the same way."""
+        """Return the smallest free number, so that a demonstration that is redone starts the same way."""
         taken = set(self._store.ids())
         return next(number for number in range(len(taken) + 1) if demonstration_id(number) not in taken)
 
@@ -190,27 +188,27 @@ class DemoSession:
         return episode_seed(Purpose.DEMONSTRATION, self._seed, self._number())
 
 
-class _Newest:
-    """Keeps the newest episode at hand."""
+class _NewestEpisode:
+    """An observer that keeps the newest episode."""
 
     def __init__(self) -> None:
         self.episode: Episode | None = None
 
     def on_start(self, episode_id: str, observation: Observation) -> None:
-        """Forgets the last one."""
+        """Forget the last one."""
         del episode_id, observation
         self.episode = None
 
     def on_step(self, step: Step, next_observation: Observation) -> None:
-        """Waits for the end."""
+        """Do nothing: whole episodes are kept."""
 
     def on_end(self, episode: Episode, result: EpisodeResult) -> None:
-        """Keeps it."""
+        """Keep it."""
         del result
         self.episode = episode
 
 
-def demonstrate_in_person(
+def record_human_demonstrations(
     task: str,
     path: Path,
     *,
@@ -220,22 +218,22 @@ def demonstrate_in_person(
     operator: OperatorOptions,
     calibrations: Calibrations | None = None,
 ) -> dict[str, Any]:
-    """Records a person's demonstrations and says how it went.
+    """Record demonstrations of a human operator and return a summary of them.
 
     Args:
         task: Name of the task.
-        path: Directory of the store; one that holds demonstrations is gone on with.
+        path: Directory of the store; one that holds demonstrations is continued.
         episodes: How many there shall be.
         seed: Resets follow from it.
         observed: What is recorded of the robot.
-        operator: How the person takes part.
-        calibrations: Those that hold; the store has copies of them.
+        operator: Devices and console.
+        calibrations: The valid ones; the store gets copies of them.
     """
     cell = viewed_workcell(task, observed)
     with (
         contextlib.closing(cell),
         demonstration_store(path, task, seed, calibrations, resume=True) as store,
-        in_person(cell, observed, operator, path) as place,
+        open_session(cell, observed, operator, path) as place,
     ):
         session = DemoSession(
             place.env,

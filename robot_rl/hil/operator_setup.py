@@ -1,11 +1,9 @@
-"""Puts a person beside a job: devices, supervision of the robot, and the operator console.
-
-It wires; what a device means, how control changes hands and what the page shows lies in the rooms that it names.
-"""
+"""Set-up of a human operator: devices, supervision of the robot, and the operator console."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -27,22 +25,24 @@ from robot_rl.teleop.mapping import DeviceMap, default_map, load_map
 if TYPE_CHECKING:
     from robot_rl.console.server import Console
 
+logger = logging.getLogger(__name__)
+
 VIEW_SIZE = (240, 320)
 """Height and width of the live views of a job that does not observe frames itself [px]."""
 
 
 @dataclass(frozen=True)
 class OperatorOptions:
-    """How a person takes part.
+    """Devices and console of an operator.
 
     Attributes:
         devices: Kinds of devices on this machine.
-        maps: Map files by kind of device; a kind that is not named has its default.
-        engage: How control is taken, instead of what the maps say.
+        maps: Map files by kind of device; other kinds have their default map.
+        engage: How control is taken, instead of the setting of the maps.
         console: Where the operator console is served; None serves none.
-        token: What a page has to know, instead of a token that is made up.
+        token: Token that a page needs, instead of a generated one.
         certificate: PEM files of certificate and key, for TLS.
-        heartbeat: Time without a word from the page in control after which the arm holds [s].
+        heartbeat: Time without a message from the page in control after which the arm holds [s].
     """
 
     devices: tuple[str, ...] = ()
@@ -54,39 +54,39 @@ class OperatorOptions:
     heartbeat: float = HEARTBEAT
 
 
-class Operation:
-    """A job with a person beside it.
+class OperatorSetup:
+    """The open devices, supervision and console of one job.
 
     Attributes:
-        supervision: Of the robot.
-        board: What people are shown.
-        person: The operator.
-        request: Where what the person asks of the job goes; the job sets it.
-        judged: Told of an episode, and whether it was a success, in hindsight; the job sets it.
+        supervision: Supervision of the robot.
+        board: State of the job that the console shows.
+        person: The operator who leads with the devices.
+        on_request: Called with each request of the operator; the job sets it.
+        on_label: Called with a recorded episode and whether it was a success; the job sets it.
     """
 
     def __init__(self, cell: Workcell, options: OperatorOptions, board: JobState, devices: list[Device]) -> None:
         self.supervision, self.board = Supervision(cell), board
-        self.request: Callable[[str], None] = self._judge
-        self.judged: Callable[[str, bool], None] = lambda episode_id, success: None
+        self.on_request: Callable[[str], None] = self._mark
+        self.on_label: Callable[[str, bool], None] = lambda episode_id, success: None
         self._options = options
         self._spec = cell.task.spec
         self._devices = devices
         self.console: Console | None = None
 
-    def admit(self) -> None:
-        """Makes the person of all devices, once the console's is among them.
+    def connect(self) -> None:
+        """Connect all devices, that of the console too, to the operator.
 
         Raises:
             DeviceError: if a map does not fit its device.
         """
         devices = [*self._devices, *([self.console.device] if self.console is not None else [])]
         hands = [(device, self._map(device)) for device in devices]
-        self.person = DeviceOperator(hands, self._spec, self.supervision, on_press=lambda role: self.request(role))
+        self.person = DeviceOperator(hands, self._spec, self.supervision, on_press=lambda role: self.on_request(role))
 
     @contextlib.contextmanager
     def serve(self) -> Iterator[None]:
-        """Opens the console, if there is one, and says where it is.
+        """Serve the console, if there is one, and print its address.
 
         Raises:
             ConsoleError: if it cannot be served.
@@ -103,61 +103,61 @@ class Operation:
         mapping = default_map(device.kind) if path is None else load_map(path)
         return replace(mapping, engage=self._options.engage) if self._options.engage is not None else mapping
 
-    def _judge(self, role: str) -> None:
-        """What the buttons of a device do where the job has no requests of its own."""
+    def _mark(self, role: str) -> None:
+        """End the episode by the buttons of a device, where the job has no requests of its own."""
         if role in ("success", "failure"):
             self.supervision.mark(role == "success")
 
 
 @contextlib.contextmanager
-def operated(
+def open_operator(
     cell: Workcell,
     options: OperatorOptions,
     board: JobState,
     *,
     store: Path | None = None,
     log: Path | None = None,
-) -> Iterator[Operation]:
-    """Opens devices, and makes the console, for as long as the job runs; `serve` opens the console to people.
+) -> Iterator[OperatorSetup]:
+    """Open the devices and make the console; `OperatorSetup.serve` opens the console to people.
 
     Args:
         cell: The robot and its task.
-        options: How the person takes part.
-        board: What people are shown.
+        options: Devices and console.
+        board: State of the job that the console shows.
         store: Episodes to replay and label in the console.
-        log: File for the record of what people did and said.
+        log: File for the record of what the operator did.
 
     Raises:
         DeviceError: if a device cannot be used.
         ConsoleError: if the console's certificate cannot be used.
     """
     if not options.devices and options.console is None:
-        raise DeviceError("a person needs a device or the console: --teleop KIND or --console")
+        raise DeviceError("an operator needs a device or the console: --teleop KIND or --console")
     with contextlib.ExitStack() as stack:
         devices = open_devices(options.devices)
         for device in devices:
             stack.callback(device.close)
-        operation = Operation(cell, options, board, devices)
+        setup = OperatorSetup(cell, options, board, devices)
         if options.console is not None:
             make = console_class()
-            operation.console = make(
+            setup.console = make(
                 options.console,
-                operation.supervision,
+                setup.supervision,
                 board,
-                lambda name: operation.request(name),
-                on_label=lambda episode_id, success: operation.judged(episode_id, success),
+                lambda name: setup.on_request(name),
+                on_label=lambda episode_id, success: setup.on_label(episode_id, success),
                 token=options.token,
                 certificate=options.certificate,
                 store=store,
                 log=log,
                 heartbeat=options.heartbeat,
             )
-        operation.admit()
-        yield operation
+        setup.connect()
+        yield setup
 
 
 def viewed_workcell(task: str, observed: WorkcellOptions) -> Workcell:
-    """A workcell in real time with live views, even where the job observes no frames; without, if none can be made."""
+    """Make a workcell in real time with live views; without them, if none can be rendered."""
     options = replace(observed, realtime=True)
     if options.cameras:
         return make_workcell(task, options)
@@ -167,12 +167,12 @@ def viewed_workcell(task: str, observed: WorkcellOptions) -> Workcell:
     try:
         return make_workcell(task, replace(options, cameras=cameras, image_size=VIEW_SIZE))
     except RenderError as error:
-        print(f"warning: no live views: {error}", file=sys.stderr)
+        logger.warning("no live views: %s", error)
         return make_workcell(task, options)
 
 
 def console_class() -> type[Console]:
-    """The class of consoles, imported when needed, as aiohttp is an extra.
+    """Import the class of consoles, which needs the extra package aiohttp.
 
     Raises:
         DeviceError: if it is not installed.

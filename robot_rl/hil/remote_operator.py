@@ -1,12 +1,13 @@
-"""A person beside a job whose console and devices are in another process: what reaches the control loop of their word.
+"""A human operator whose console and devices are in another process: stops, labels and outcomes arrive as calls.
 
-It stands where `person_training.py` stands for a person at this process; the rules are those of `Supervision` alike. It
-does not know how the word travels.
+`local_operator.py` is the same for an operator at this process; both follow the rules of `Supervision`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from robot_rl.data.schema import Source
 from robot_rl.env.handover import HandoverLimits
@@ -14,66 +15,70 @@ from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.supervision import Supervision
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import StepOrderError
+from robot_rl.hil.interventions import draw_interventions
 from robot_rl.learn.actor import Observer
 from robot_rl.learn.learner_port import LearnerPort
-from robot_rl.run.human_labels import Hindsight
+from robot_rl.run.directory.metrics import MetricsWriter
+from robot_rl.run.human_labels import HumanLabels
 
 STOPPED = "stopped"
-"""Name of the hold while whoever lets commands through has latched a stop."""
+"""Name of the hold while the supervisor of the robot has latched a stop."""
 
 
-class PersonElsewhere:
-    """What people say may come from any thread; before there is a workcell, only stops are remembered."""
+class RemoteOperator:
+    """An operator in another process; an `Assistance`.
 
-    watch: Sequence[Observer] = ()  # whoever shows the episodes sees them by itself
+    Calls may come from any thread. Before there is an environment, only stops are remembered.
+
+    Attributes:
+        labels: Labels of recorded episodes that the learner does not have yet.
+        is_human: A human, not a script, takes over and demonstrates; known from `environment` on.
+        observers: None: the console observes the episodes by itself.
+    """
+
+    observers: Sequence[Observer] = ()
 
     def __init__(self) -> None:
-        self.hindsight = Hindsight()
-        self.leads = False
-        """Whether it is a person who takes over and demonstrates, not a script."""
+        self.labels = HumanLabels()
+        self.is_human = False
         self._env: RobotEnv | None = None
         self._supervision: Supervision | None = None
-        self._stopped, self._heard, self._time_to_overrule = "", False, 0.0
+        self._stop_reason, self._listening, self._overrule_s = "", False, 0.0
 
+    @contextlib.contextmanager
     def environment(
-        self, cell: Workcell, options: WorkcellOptions, *, interventions: bool, time_to_overrule: float
-    ) -> RobotEnv:
-        """The environment that the person supervises.
-
-        Args:
-            cell: The robot, with everybody else who judges.
-            options: What is observed.
-            interventions: Whether the operator may take over.
-            time_to_overrule: How long a classifier's success waits for the word of a person who is there [s].
-        """
-        self._supervision, self._time_to_overrule = Supervision(cell), time_to_overrule
-        self.stopped(self._stopped)
-        self.heard(self._heard)
-        self.leads = cell.operator is not None and cell.operator_source == Source.HUMAN
+        self, cell: Workcell, options: WorkcellOptions, *, interventions: bool, overrule_s: float
+    ) -> Iterator[RobotEnv]:
+        """Open the environment that the operator supervises; see `Assistance.environment`."""
+        self._supervision, self._overrule_s = Supervision(cell), overrule_s
+        self.set_stop(self._stop_reason)
+        self.set_listening(self._listening)
+        self.is_human = cell.operator is not None and cell.operator_source == Source.HUMAN
         self._env = RobotEnv(
             self._supervision.workcell(cell.operator, cell.operator_source),
             interventions=interventions,
             options=options,
-            handover=HandoverLimits() if self.leads else None,
+            handover=HandoverLimits() if self.is_human else None,
         )
-        return self._env
+        with contextlib.closing(self._env):
+            yield self._env
 
-    # ------------------------------------------------------------- for people
+    # ------------------------------------------------- for the other process
 
     @property
     def question(self) -> str:
-        """What the control loop waits for; empty if for nothing."""
+        """The question that the control loop waits for an answer to; empty if there is none."""
         return self._supervision.question if self._supervision is not None else ""
 
-    def heard(self, heard: bool) -> None:
-        """Whether anybody is told the questions; otherwise none is asked."""
-        self._heard = heard
+    def set_listening(self, listening: bool) -> None:
+        """Set whether anybody receives the questions; otherwise the control loop has none."""
+        self._listening = listening
         if self._supervision is not None:
-            self._supervision.time_to_overrule = self._time_to_overrule if heard else 0.0
+            self._supervision.time_to_overrule = self._overrule_s if listening else 0.0
 
-    def stopped(self, reason: str) -> None:
-        """Somebody has latched a stop for this reason, or, with none, let go of it."""
-        self._stopped = reason
+    def set_stop(self, reason: str) -> None:
+        """Hold the arm because a stop was latched for this reason, or, with an empty one, release it."""
+        self._stop_reason = reason
         if self._supervision is None:
             return
         if reason:
@@ -81,8 +86,8 @@ class PersonElsewhere:
         else:
             self._supervision.release(STOPPED)
 
-    def say(self, success: bool | None, reason: str = "") -> None:
-        """Ends the running episode as a success or a failure, or, with neither, cuts it for this reason."""
+    def end_episode(self, success: bool | None, reason: str = "") -> None:
+        """End the running episode as a success or a failure, or, with None, cut it for this reason."""
         if self._supervision is None:
             return  # no episode is running
         if success is None:
@@ -90,23 +95,36 @@ class PersonElsewhere:
         else:
             self._supervision.mark(success)
 
-    # ------------------------------------------------------------ for the job
+    # ------------------------------------------------------- for the training
 
     @property
     def demonstrator(self) -> RobotEnv:
-        """The same environment: whoever has the device leads there, too.
+        """The same environment: the operator's device demonstrates there too.
 
         Raises:
-            StepOrderError: if it has not been made.
+            StepOrderError: before `environment`.
         """
         if self._env is None:
             raise StepOrderError("there is no environment yet")
         return self._env
 
-    def wait(self) -> bool:
-        """Waits a moment while a stop is latched; whether the next episode may begin."""
+    def may_start(self) -> bool:
+        """Return whether the next episode may start; wait a moment while a stop is latched."""
         return self._supervision is None or self._supervision.may_go_on()
 
-    def take(self, learner: LearnerPort) -> None:
-        """Tells the learner what was said of episodes in hindsight."""
-        self.hindsight.take(learner)
+    def deliver_labels(self, learner: LearnerPort) -> None:
+        """Send the operator's new labels of recorded episodes to the learner; never wait."""
+        self.labels.deliver(learner)
+
+    @contextlib.contextmanager
+    def session(self, run: Path, metrics: MetricsWriter) -> Iterator[None]:
+        """Draw the interventions of a human when the training ends; the console runs by itself."""
+        del metrics
+        if not self.is_human:
+            yield
+            return
+        with draw_interventions(run):
+            yield
+
+    def phase(self, name: str, text: str) -> None:
+        """Do nothing: the console does not show phases of a training elsewhere."""

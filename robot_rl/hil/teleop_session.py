@@ -1,8 +1,6 @@
-"""What a session with a person needs around it: supervised environment, devices and console, Ctrl-C, and who is told.
+"""A session with a human operator: supervised environment, devices, console, requests, and Ctrl-C.
 
-It does not know what the session records; `person_demo.py` and `frame_session.py` do.
-
-What a person asks of a session, kept from the moment of asking until the control loop takes it.
+What a session records is defined in `demo_session.py` and `classifier_frames_session.py`.
 """
 
 from __future__ import annotations
@@ -22,19 +20,19 @@ from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.supervision import Supervision
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import UnknownNameError
-from robot_rl.hil.operator_setup import OperatorOptions, operated
+from robot_rl.hil.operator_setup import OperatorOptions, open_operator
 from robot_rl.system.process import stop_on_signal
 from robot_rl.teleop.device_operator import DeviceOperator
 
 REQUESTS = ("start", "stop", "discard", "redo", "success", "failure", "finish")
-"""All that can be asked for; which of them fit depends on the moment."""
+"""All requests; which of them are possible depends on the phase."""
 
 
 class Requests:
-    """Requests in the order in which they were made. Any thread may ask; the control loop takes.
+    """Queue of the operator's requests: any thread adds, the control loop removes.
 
     Args:
-        remark: Told, in the control loop, of each request that does not fit the moment.
+        remark: Called in the control loop with a message about each request that is not possible.
     """
 
     def __init__(self, remark: Callable[[str], object]) -> None:
@@ -42,11 +40,11 @@ class Requests:
         self._waiting: SimpleQueue[str] = SimpleQueue()
 
     def __bool__(self) -> bool:
-        """Whether any waits to be taken."""
+        """Return whether a request is waiting."""
         return not self._waiting.empty()
 
-    def ask(self, name: str) -> None:
-        """Asks for one of `REQUESTS`.
+    def add(self, name: str) -> None:
+        """Add one of `REQUESTS`.
 
         Raises:
             UnknownNameError: if there is no such request.
@@ -55,8 +53,8 @@ class Requests:
             raise UnknownNameError("request", name, REQUESTS)
         self._waiting.put(name)
 
-    def take(self, possible: tuple[str, ...]) -> str | None:
-        """The next request that fits the moment, or None; one that does not is dropped, and that is said."""
+    def next(self, possible: tuple[str, ...]) -> str | None:
+        """Return the next possible request, or None; drop those that are not possible with a remark."""
         try:
             while (name := self._waiting.get_nowait()) not in possible:
                 self._remark(f"cannot {name} now; possible: {', '.join(possible)}")
@@ -65,58 +63,58 @@ class Requests:
         return name
 
 
-PATIENCE = 3
-"""How many times the task's step limit a person may take."""
+TIME_FACTOR = 3
+"""An operator may take this many times the step limit of the task."""
 
 
 class TerminalReporter:
-    """Tells the board, and the terminal in a line each.
+    """Shows the phases in the console, and in the terminal with a line each.
 
     Args:
-        board: What the console shows.
+        board: State of the job that the console shows.
     """
 
     def __init__(self, board: JobState) -> None:
         self._board = board
 
     def phase(self, name: str, text: str, requests: tuple[str, ...]) -> None:
-        """A new phase."""
+        """Show a new phase."""
         self._board.phase(name, text, requests)
         print(text, file=sys.stderr)
 
     def kept(self, count: int, wanted: int) -> None:
-        """How many demonstrations there are."""
+        """Show how many demonstrations there are."""
         self._board.kept(count, wanted)
 
     def remark(self, text: str) -> None:
-        """Something worth telling."""
+        """Show a remark."""
         self._board.remark(text)
         print(text, file=sys.stderr)
 
 
 class Session(Protocol):
-    """What a person takes part in."""
+    """A recording that an operator takes part in."""
 
     def request(self, name: str) -> None:
-        """Asks for something, from any thread."""
+        """Add a request of the operator, from any thread."""
         ...
 
     def run(self, stop: Callable[[], bool]) -> None:
-        """Until it is finished, or `stop` says so."""
+        """Run until it is finished, or `stop` returns True."""
         ...
 
 
 @dataclass(frozen=True)
-class InPerson:
-    """Where a session with a person takes place.
+class TeleopSession:
+    """What a session needs to run.
 
     Attributes:
         env: The supervised environment with the person as its operator.
         supervision: Of that environment.
-        person: Who leads.
-        reporter: Tells the console and the terminal.
-        board: What the console shows; an observer of every step.
-        run: Runs a session; the console stays open until its block ends, so that pages learn that it is finished.
+        person: The operator, who leads with the devices.
+        reporter: Shows the phases in the console and the terminal.
+        board: State of the job that the console shows; an observer of every step.
+        run: Runs a session; the console stays open until the context ends, so that pages show that it is finished.
     """
 
     env: RobotEnv
@@ -128,16 +126,18 @@ class InPerson:
 
 
 @contextlib.contextmanager
-def in_person(cell: Workcell, observed: WorkcellOptions, operator: OperatorOptions, store: Path) -> Iterator[InPerson]:
-    """Puts a person beside a workcell for one session; the first Ctrl-C ends that in order.
+def open_session(
+    cell: Workcell, observed: WorkcellOptions, operator: OperatorOptions, store: Path
+) -> Iterator[TeleopSession]:
+    """Open what one session with an operator needs; the first Ctrl-C ends the session in order.
 
     Args:
-        cell: The robot and its task, with whoever else judges.
+        cell: The robot and its task, with the reward sources.
         observed: What is recorded of the robot.
-        operator: How the person takes part.
-        store: Where the episodes go, and the record of what people did and said.
+        operator: Devices and console.
+        store: Directory of the episodes, and of the record of what the operator did.
     """
-    steps, stopped = PATIENCE * cell.task.spec.max_steps, threading.Event()
+    steps, stopped = TIME_FACTOR * cell.task.spec.max_steps, threading.Event()
 
     def stop() -> None:
         stopped.set()
@@ -146,15 +146,15 @@ def in_person(cell: Workcell, observed: WorkcellOptions, operator: OperatorOptio
     with contextlib.ExitStack() as stack:
         stack.enter_context(stop_on_signal(stop))
         board = JobState("demo", replace(cell.task.spec, max_steps=steps))
-        operation = stack.enter_context(operated(cell, operator, board, store=store, log=store / "operator.jsonl"))
-        supervised = operation.supervision.workcell(operation.person, max_steps=steps)
+        setup = stack.enter_context(open_operator(cell, operator, board, store=store, log=store / "operator.jsonl"))
+        supervised = setup.supervision.workcell(setup.person, max_steps=steps)
         env = RobotEnv(supervised, options=observed, handover=HandoverLimits())
         stack.callback(supervised.io.stop)
 
         def run(session: Session) -> None:
-            operation.request = session.request
-            stack.enter_context(operation.serve())
+            setup.on_request = session.request
+            stack.enter_context(setup.serve())
             session.run(stopped.is_set)
             board.phase("finished", "Finished. This page can be closed.", ())
 
-        yield InPerson(env, operation.supervision, operation.person, TerminalReporter(board), board, run)
+        yield TeleopSession(env, setup.supervision, setup.person, TerminalReporter(board), board, run)

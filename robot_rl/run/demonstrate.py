@@ -1,4 +1,4 @@
-"""Records demonstrations: the operator leads, every episode is stored, failures too."""
+"""Recording of demonstrations: the operator leads, every episode is stored, failures too."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import DataError, RobotLostError
 from robot_rl.learn.actor import Rollout, StoreRecorder
-from robot_rl.run.deployment import Site
+from robot_rl.run.deployment import Deployment
 from robot_rl.run.directory.calibrations import Calibrations
-from robot_rl.run.episode_retry import Patience
+from robot_rl.run.episode_retry import EpisodeRetry
 from robot_rl.run.evaluation import mean
 from robot_rl.seeding import Purpose, episode_seed
 from robot_rl.system.progress import Progress
@@ -30,43 +30,41 @@ def demonstrate(
     episodes: int,
     seed: int,
     observed: WorkcellOptions,
-    site: Site | None = None,
+    deployment: Deployment | None = None,
     resume: bool = False,
     calibrations: Calibrations | None = None,
 ) -> dict[str, Any]:
-    """Records into a store and says how it went.
+    """Record demonstrations into a store and return a summary of them.
 
     Args:
         task: Name of the task.
         path: Directory of the store; must be new or empty, unless it is resumed.
-        episodes: How many.
+        episodes: The number of episodes.
         seed: Resets and the scripted operator follow from it.
         observed: What is recorded of the robot.
-        site: Where it takes place; None is here.
-        resume: Go on with what is in the store, if there is one.
-        calibrations: Those that hold; the store has copies of them.
+        deployment: Where it takes place; None is this process.
+        resume: Continue with what is in the store, if there is one.
+        calibrations: The valid ones; the store gets copies of them.
 
     Raises:
         CalibrationError: if the store was begun with other calibrations.
     """
-    site = site or Site()
-    env = site.environment(site.workcell(task, observed), observed)
+    deployment = deployment or Deployment()
     with (
-        contextlib.closing(env),
+        deployment.environment(task, observed) as env,
         demonstration_store(path, task, seed, calibrations, resume=resume) as store,
         Progress(episodes, f"demonstrate {task}", unit="episodes", start=len(store)) as progress,
     ):
         for message in store.recovered:
             progress.log(message)
-        waits = Patience(site.lost_episodes, progress.log)
         record_demonstrations(
             env,
             store,
             episodes=episodes,
             seed=seed,
             on_episode=progress.update,
-            patience=waits,
-            free=site.free,
+            retry=EpisodeRetry(deployment.lost_episodes, progress.log),
+            may_start=deployment.may_start,
             log=progress.log,
         )
         facts = demonstration_facts(store.summaries(), env.spec_task.control_period)
@@ -77,7 +75,7 @@ def demonstrate(
 def demonstration_store(
     path: Path, task: str, seed: int, calibrations: Calibrations | None, *, resume: bool
 ) -> Iterator[EpisodeStore]:
-    """A store for demonstrations, new or, if it may be resumed, gone on with; it knows its calibrations.
+    """Open a store for demonstrations, new or resumed, with its calibrations.
 
     Raises:
         CalibrationError: if it was begun with other calibrations.
@@ -102,37 +100,37 @@ def record_demonstrations(
     seed: int,
     on_episode: Callable[[int], object] = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
-    patience: Patience | None = None,
-    free: Callable[[], bool] = lambda: True,
+    retry: EpisodeRetry | None = None,
+    may_start: Callable[[], bool] = lambda: True,
     log: Callable[[str], object] = lambda _: None,
 ) -> None:
-    """Lets the operator lead episodes named `demonstration-0000` and so on, until the store holds them all.
+    """Let the operator lead episodes named `demonstration-0000` and so on, until the store holds them all.
 
     Args:
-        env: Where.
-        store: Where they go; those that it holds already are not made again.
+        env: The environment.
+        store: The store; the demonstrations that it holds already are not made again.
         episodes: How many there shall be.
         seed: Resets and the scripted operator follow from it.
-        on_episode: Told after each how many there are.
-        stop: Asked before each whether to leave it at that.
-        patience: What to do when the robot is lost; None raises the error.
-        free: Asked before each whether it may begin, until it may; waits a moment while somebody holds the arm.
-        log: Told of what is not kept.
+        on_episode: Called after each with the number recorded.
+        stop: Called before each; True ends the recording.
+        retry: Retries of episodes in which the robot is lost; None raises the error.
+        may_start: Called before each until it returns True; waits a moment while somebody holds the arm.
+        log: Called with a message about each episode that is not kept.
     """
-    patience = patience or Patience()
+    retry = retry or EpisodeRetry()
     rollout = Rollout(env, None, None, (0,), [StoreRecorder(store)])
     while len(store) < episodes and not stop():
-        if not free():
+        if not may_start():
             continue
         number = len(store)
         reset = episode_seed(Purpose.DEMONSTRATION, seed, number)
         try:
             rollout.play(reset, demonstration_id(number), deterministic=True, demonstrate=True)
         except RobotLostError as error:
-            patience.lost(error)
+            retry.lost(error)
             store.abandon()
             continue
-        patience.done()
+        retry.done()
         newest = store.summaries()[-1]
         if newest.facts.cut is not None:  # a person stopped it: that is no demonstration
             store.set_aside([newest.episode_id], f"a demonstration that was cut: {newest.facts.cut}")
@@ -142,7 +140,7 @@ def record_demonstrations(
 
 
 def check_calibrations(path: Path | None, calibrations: Calibrations) -> None:
-    """Nothing, if the demonstrations of a store, or None, may teach a run that has these calibrations.
+    """Check that a run with these calibrations may learn from the demonstrations of a store; None passes.
 
     Raises:
         CalibrationError: if they were recorded with others.
@@ -155,23 +153,23 @@ def check_calibrations(path: Path | None, calibrations: Calibrations) -> None:
 
 
 def _recorded_calibrations(metadata: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """What a store, or each of those that it was merged from, says of its calibrations."""
+    """Yield the path and the calibrations of a store and of each store that it was merged from."""
     yield path, metadata.get("calibrations", {})
     for source in metadata.get("merged_from", ()):
         yield from _recorded_calibrations(source, Path(source["path"]))
 
 
 def adopt_demonstrations(store: EpisodeStore, path: Path, env: RobotEnv, rewards: str | None = None) -> int:
-    """Copies the episodes of another store into a new run, as its demonstrations.
+    """Copy the episodes of another store into a new run, as its demonstrations.
 
     Args:
         store: Of the run; still empty.
         path: The other store.
-        env: Of the run; what it observes has to be recorded.
-        rewards: Name of the overlay that says what they are worth, those without are left; None: as recorded.
+        env: Of the run; the episodes must hold what it observes.
+        rewards: Name of an overlay with other rewards, episodes without it are left out; None: as recorded.
 
     Returns:
-        How many.
+        The number of episodes.
 
     Raises:
         DataError: if something that the policy observes was not recorded, or there are none.
@@ -193,7 +191,7 @@ def adopt_demonstrations(store: EpisodeStore, path: Path, env: RobotEnv, rewards
 
 
 def demonstration_facts(rows: Sequence[EpisodeSummary], control_period: float) -> dict[str, Any]:
-    """How many there are, how many of them succeeded, and how long those took on average [s] (None if none did)."""
+    """Return the number of episodes, the success rate, and the mean time of the successful ones [s] or None."""
     successes = [row for row in rows if row.success]
     return {
         "episodes": len(rows),
@@ -203,5 +201,5 @@ def demonstration_facts(rows: Sequence[EpisodeSummary], control_period: float) -
 
 
 def demonstration_id(number: int) -> str:
-    """Name of a demonstration in its store."""
+    """Return the name of a demonstration in its store."""
     return f"demonstration-{number:04d}"

@@ -1,54 +1,130 @@
-"""Where a run takes place: in this process, or on a robot and a learner that are somewhere else."""
+"""Where a run takes place: in this process, or with a robot, a learner and an operator in other processes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from robot_rl.clock import stands_still
+from robot_rl.config.components import RewardConfig, TrainConfig
 from robot_rl.env.registry import make_workcell
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import Workcell, WorkcellOptions
-from robot_rl.hil.remote_operator import PersonElsewhere
+from robot_rl.learn.engine.hardware import check_device
+from robot_rl.learn.learner_port import LearnerPort
+from robot_rl.learn.local_learner import LocalLearner
+from robot_rl.learn.perception import Potential, make_perception
 from robot_rl.link.peer import LearnerPeer
-from robot_rl.run.directory.calibrations import CalibrationRecord
+from robot_rl.link.remote_learner import RemoteLearner
+from robot_rl.run.assistance import Assistance
+from robot_rl.run.directory.calibrations import CalibrationRecord, Calibrations
+from robot_rl.run.make_reward import RewardSetup
+
+TASK_REWARD = RewardSetup(RewardConfig(overrule_s=0.0))
+"""The task's own reward, which nobody overrules."""
 
 
-def _unknown(cameras: Sequence[str]) -> Sequence[CalibrationRecord]:
-    del cameras  # nobody says more than the configuration
+def _no_records(cameras: Sequence[str]) -> Sequence[CalibrationRecord]:
+    del cameras
     return ()
 
 
 @dataclass(frozen=True)
-class Site:
-    """What differs from place to place.
+class Deployment:
+    """What differs from place to place; the defaults are a simulation in this process.
 
     Attributes:
         workcell: Makes the workcell of a task.
-        learner: Makes the other end of the link to the learner; None has a process started for it.
-        repeatable: Whether an episode can be played again from its seed. Where it cannot, a resumed run learns from
-            what was recorded after its checkpoint; where it can, it plays that again, to the same result.
-        lost_episodes: How many episodes in a row may be lost because the robot is not heard, before the run ends.
-        calibrations: Those that the cameras of these names say they have.
-        films: Whether evaluation episodes can be filmed with cameras of one's choice.
-        person: Whose word reaches the control loop from another process; None if nobody's does.
+        learner: Makes the peer of the link to the learner; None starts a process for it.
+        repeatable: An episode can be played again from its seed. Where it cannot, a resumed run learns from what was
+            recorded after its checkpoint; where it can, it plays that again, to the same result.
+        lost_episodes: How many episodes in a row may be lost because the robot does not answer, before the run ends.
+        can_film: Evaluation episodes can be filmed with any cameras.
+        calibrations: Returns the calibrations that the cameras of these names report.
+        assistance: The human operator; None without one.
     """
 
     workcell: Callable[[str, WorkcellOptions], Workcell] = make_workcell
     learner: Callable[[], LearnerPeer] | None = None
     repeatable: bool = True
     lost_episodes: int = 0
-    films: bool = True
-    calibrations: Callable[[Sequence[str]], Sequence[CalibrationRecord]] = _unknown
-    person: PersonElsewhere | None = None
+    can_film: bool = True
+    calibrations: Callable[[Sequence[str]], Sequence[CalibrationRecord]] = _no_records
+    assistance: Assistance | None = None
 
+    def check(self, config: TrainConfig) -> None:
+        """Check that the configured device is there, if the learner runs on this machine.
+
+        Raises:
+            ConfigError: if the device is not there.
+        """
+        if self.learner is None:
+            check_device(config.device)
+
+    def read_calibrations(self, config: TrainConfig) -> Calibrations:
+        """Return the calibrations that the configuration names and the cameras of the policy report.
+
+        Raises:
+            CalibrationError: if they contradict each other, or cannot be read.
+        """
+        observed = RewardSetup(config.reward).observe(workcell_options(config))
+        return Calibrations.of(config, self.calibrations(observed.cameras))
+
+    @contextlib.contextmanager
     def environment(
-        self, cell: Workcell, options: WorkcellOptions, *, interventions: bool = False, time_to_overrule: float = 0.0
-    ) -> RobotEnv:
-        """The environment over a workcell of this place; see `PersonElsewhere.environment`."""
-        if self.person is None:
-            return RobotEnv(cell, interventions=interventions, options=options)
-        return self.person.environment(cell, options, interventions=interventions, time_to_overrule=time_to_overrule)
+        self, task: str, options: WorkcellOptions, reward: RewardSetup = TASK_REWARD, *, interventions: bool = False
+    ) -> Iterator[RobotEnv]:
+        """Open the environment of a task; it is closed on exit.
 
-    def free(self) -> bool:
-        """Waits a moment while a person holds the arm; whether the next episode may begin."""
-        return self.person is None or self.person.wait()
+        Args:
+            task: Name of the task.
+            options: What is observed.
+            reward: The reward of its episodes.
+            interventions: The operator may take over.
+        """
+        cell = reward.workcell(lambda: self.workcell(task, options))
+        if self.assistance is None:
+            with contextlib.closing(RobotEnv(cell, interventions=interventions, options=options)) as env:
+                yield env
+            return
+        overrule = reward.config.overrule_s
+        with self.assistance.environment(cell, options, interventions=interventions, overrule_s=overrule) as env:
+            yield env
+
+    @contextlib.contextmanager
+    def open_learner(self, config: TrainConfig, env: RobotEnv, potential: Potential | None) -> Iterator[LearnerPort]:
+        """Open the learner, in this process or in another.
+
+        Args:
+            config: The run's configuration.
+            env: The environment that it learns about.
+            potential: Shapes the rewards; None does not.
+        """
+        perception = make_perception(env.observation_specs, config, potential)
+        if config.processes == 1:
+            yield LocalLearner(env.environment_spec, perception, config)
+            return
+        waits = stands_still(env.clock)
+        peer = self.learner() if self.learner else None
+        with RemoteLearner(env.environment_spec, perception, config, wait_between_steps=waits, peer=peer) as learner:
+            yield learner
+
+    def may_start(self) -> bool:
+        """Return whether the next episode may start; wait a moment while somebody holds the arm."""
+        return self.assistance is None or self.assistance.may_start()
+
+
+def workcell_options(config: TrainConfig) -> WorkcellOptions:
+    """Return what a configured policy needs of the workcell; `RewardSetup.observe` adds what the reward needs."""
+    reaction_time = config.reaction_time if config.realtime else 0.0
+    options = WorkcellOptions(
+        realtime=config.realtime,
+        reaction_time=reaction_time,
+        simulation=config.simulation,
+        randomization=config.randomization,
+    )
+    if config.observations == "pixels":
+        size = config.encoder.image_size
+        options = replace(options, cameras=config.encoder.cameras, image_size=(size, size), estimates=False)
+    return options

@@ -1,4 +1,4 @@
-"""What to do when a robot is not heard for a moment: the episode is lost, the run need not be."""
+"""Retries of episodes that are lost because the robot does not answer for a moment."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ PAUSE = 1.0
 """Time before another attempt [s]."""
 
 
-class Patience:
+class EpisodeRetry:
     """Counts attempts that failed one after another.
 
     Args:
         attempts: How many may fail; 0 raises the first error.
-        log: Told what was lost.
+        log: Called with a message about each lost episode.
     """
 
     def __init__(self, attempts: int = 0, log: Callable[[str], object] = lambda _: None) -> None:
@@ -24,7 +24,7 @@ class Patience:
         self._failed = 0
 
     def lost(self, error: RobotLostError) -> None:
-        """An attempt has failed; returns after a pause if there may be another.
+        """Count a failed attempt, and return after a pause if there may be another.
 
         Raises:
             RobotLostError: the same, if too many have failed.
@@ -36,5 +36,5 @@ class Patience:
         time.sleep(PAUSE)
 
     def done(self) -> None:
-        """An attempt has succeeded."""
+        """Count a successful attempt: the failed ones before it are forgotten."""
         self._failed = 0

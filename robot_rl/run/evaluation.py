@@ -1,4 +1,4 @@
-"""Evaluation: a policy, left alone, on held-out resets; and what that says with what certainty."""
+"""Evaluation of a policy on held-out resets, without an operator: success rate with its interval, times, forces."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from robot_rl.errors import RobotLostError
 from robot_rl.learn.actor import EpisodeResult, Rollout
-from robot_rl.run.episode_retry import Patience
+from robot_rl.run.episode_retry import EpisodeRetry
 from robot_rl.seeding import Purpose, episode_seed
 from robot_rl.statistics import wilson_interval
 
@@ -28,7 +28,7 @@ class Evaluation:
     seed: int
 
     def summary(self) -> dict[str, Any]:
-        """Success with its 95 % Wilson interval; cycle time, force and the task's metrics; why the rest failed."""
+        """Return success with its 95 % Wilson interval, cycle time, force, the task's metrics, and the failures."""
         successes = [result for result in self.results if result.success]
         failures: dict[str, int] = {}
         for result in self.results:
@@ -51,12 +51,12 @@ class Evaluation:
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """The episodes, as plain dicts."""
+        """Return the episodes as plain dicts."""
         return [asdict(result) for result in self.results]
 
 
 def mean(values: Any) -> float:
-    """Mean of an iterable of numbers."""
+    """Return the mean of an iterable of numbers."""
     return float(np.mean(list(values)))
 
 
@@ -67,10 +67,10 @@ def evaluate(
     seed: int,
     purpose: Purpose = Purpose.EVALUATION,
     on_episode: Callable[[EpisodeResult], None] | None = None,
-    patience: Patience | None = None,
-    free: Callable[[], bool] = lambda: True,
+    retry: EpisodeRetry | None = None,
+    may_start: Callable[[], bool] = lambda: True,
 ) -> Evaluation:
-    """Plays held-out episodes with the deterministic policy, without an operator.
+    """Play held-out episodes with the deterministic policy, without an operator.
 
     Args:
         rollout: Environment and policy; interventions are off in it.
@@ -78,22 +78,22 @@ def evaluate(
         seed: Which resets; training never sees them, whatever its seed.
         purpose: Whether this is the final evaluation or a point of the learning curve; their resets differ.
         on_episode: Called after each.
-        patience: What to do when the robot is lost: the episode is then played again; None raises the error.
-        free: Asked before each whether it may begin, until it may; waits a moment while somebody holds the arm.
+        retry: Retries of episodes in which the robot is lost; None raises the error.
+        may_start: Called before each until it returns True; waits a moment while somebody holds the arm.
     """
-    patience = patience or Patience()
+    retry = retry or EpisodeRetry()
     results: list[EpisodeResult] = []
     while len(results) < episodes:
-        if not free():
+        if not may_start():
             continue
         number = len(results)
         resets = episode_seed(purpose, seed, number)
         try:
             result = rollout.play(resets, f"evaluation-{number:04d}", deterministic=True)
         except RobotLostError as error:
-            patience.lost(error)
+            retry.lost(error)
             continue
-        patience.done()
+        retry.done()
         results.append(result)
         if on_episode is not None:
             on_episode(result)

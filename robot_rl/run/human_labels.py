@@ -1,4 +1,4 @@
-"""What people say of recorded episodes, on its way to a learner. It does not know who speaks, or where."""
+"""Labels that people give to recorded episodes, on their way to the learner."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.learn.learner_port import LearnerPort
 
 
-class Hindsight:
-    """Verdicts that have not been learned yet, in the order in which they were said."""
+class HumanLabels:
+    """Labels that the learner does not have yet, in the order in which they were given."""
 
     def __init__(self) -> None:
-        self._said: SimpleQueue[tuple[str, bool]] = SimpleQueue()
+        self._waiting: SimpleQueue[tuple[str, bool]] = SimpleQueue()
 
-    def say(self, episode_id: str, success: bool) -> None:
-        """An episode that has ended was, or was not, a success; from any thread."""
-        self._said.put((episode_id, success))
+    def add(self, episode_id: str, success: bool) -> None:
+        """Add the label of an episode that has ended; from any thread."""
+        self._waiting.put((episode_id, success))
 
-    def take(self, learner: LearnerPort) -> None:
-        """Tells the learner; from now on that is what it learns. Never waits."""
-        while not self._said.empty():
-            learner.label_episode(*self._said.get())
+    def deliver(self, learner: LearnerPort) -> None:
+        """Send the waiting labels to the learner; never wait."""
+        while not self._waiting.empty():
+            learner.label_episode(*self._waiting.get())
 
 
-def tell_again(store: EpisodeStore, learner: LearnerPort) -> None:
-    """Tells a learner all that was said of a store's episodes: it may have been stopped before it heard of the last."""
-    for episode_id, word in operator_words(store).items():
-        learner.label_episode(episode_id, word["success"])
+def deliver_recorded(store: EpisodeStore, learner: LearnerPort) -> None:
+    """Send all recorded labels of a store to a resumed learner, which may have been stopped before it got the last."""
+    for episode_id, label in operator_words(store).items():
+        learner.label_episode(episode_id, label["success"])

@@ -1,103 +1,189 @@
-"""Who judges the episodes of a run: the task, or what the configuration puts in its place."""
+"""The reward set-up of a run: who rewards its episodes, by which files, and how rewards are shaped."""
 
 from __future__ import annotations
 
-import sys
+import contextlib
+import logging
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from robot_rl.clock import stands_still
 from robot_rl.config.components import RewardConfig
+from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import TaskSpec, Workcell, WorkcellOptions
 from robot_rl.errors import ConfigError, RobotRLError, UnknownNameError
 from robot_rl.reward.classifier.certificate import check_fit
-from robot_rl.reward.classifier.classifier import ClassifierFile, RewardClassifier
+from robot_rl.reward.classifier.classifier import ClassifierFile
 from robot_rl.reward.classifier.reward_source import ClassifierReward
 from robot_rl.reward.heads.progress_head import ProgressHeadFile
+from robot_rl.reward.heads.progress_potential import ProgressPotential
 from robot_rl.reward.labels.labeller import labelled_view
 from robot_rl.reward.labels.reward_source import LabelReward
+from robot_rl.run.directory.pinned_files import PINNED_CLASSIFIER, PINNED_HEAD, pin_classifier
+from robot_rl.run.directory.run_directory import RunDirectory
+from robot_rl.run.label_rewards import LabelRewards, open_label_rewards
+
+logger = logging.getLogger(__name__)
 
 
-def watched(
-    options: WorkcellOptions,
-    config: RewardConfig,
-    classifier_file: ClassifierFile | None,
-    shaping: ProgressHeadFile | None = None,
-) -> WorkcellOptions:
-    """What has to be observed, so that whoever judges can, and who shapes; the cameras of a policy come first.
+@dataclass(frozen=True)
+class RewardSetup:
+    """The reward of one run, made once by `from_config` or `of_run`.
 
-    Args:
-        options: What the policy observes.
-        config: Who judges.
-        classifier_file: The classifier, where one judges.
-        shaping: By which rewards are shaped; None where they are not, or nothing is learned.
-
-    Raises:
-        ConfigError: if no store with labels is named.
-        DataError: if it cannot be read.
+    Attributes:
+        config: The `reward` section of the configuration.
+        classifier: The classifier that rewards the steps; None if none does.
+        head: The progress head that shapes the rewards; None if they are not shaped.
     """
-    needed: list[tuple[str, tuple[int, int]]] = []
-    if config.kind == "labels":
-        needed.append(labelled_view(_labels(config), config.labels))
-    elif classifier_file is not None:
-        classifier = classifier_file.classifier
-        needed += [(camera, (classifier.size, classifier.size)) for camera in classifier.cameras]
-    if shaping is not None:
-        needed.append((shaping.head.camera, (shaping.head.size, shaping.head.size)))
-    if not needed:
-        return options
-    cameras = tuple(dict.fromkeys((*options.cameras, *(camera for camera, _ in needed))))
-    return replace(options, cameras=cameras, image_size=options.image_size if options.cameras else needed[0][1])
 
+    config: RewardConfig
+    classifier: ClassifierFile | None = None
+    head: ProgressHeadFile | None = None
 
-def rewarded(make: Callable[[], Workcell], config: RewardConfig, classifier_file: ClassifierFile | None) -> Workcell:
-    """A workcell with its judge.
+    @classmethod
+    def from_config(cls, config: RewardConfig) -> RewardSetup:
+        """Read the files that a configuration names.
 
-    Args:
-        make: Makes the workcell; it is closed if the judge does not go with it.
-        config: Who judges.
-        classifier_file: The classifier, where one judges.
+        Raises:
+            ConfigError: if the configuration needs a file and names none.
+            DataError: if a file cannot be read.
+        """
+        _check_path(config)
+        return cls(
+            config,
+            PINNED_CLASSIFIER.of(config) if config.kind == "classifier" else None,
+            PINNED_HEAD.of(config) if config.shaping.head else None,
+        )
 
-    Raises:
-        ConfigError: if the classifier is of another task.
-        UncertifiedError: if it is not fit to end episodes, and the configuration does not take the risk.
-        UnknownNameError: if the scene lacks a camera that it needs.
-    """
-    if config.kind == "labels":
+    @classmethod
+    def of_run(cls, path: Path, config: RewardConfig, *, shaped: bool = True) -> RewardSetup:
+        """Read the files that a run was started with, from its directory.
+
+        Args:
+            path: The run directory.
+            config: Configuration of the resumed run; it may name other files with the same content.
+            shaped: Read the progress head too; only learning needs it.
+
+        Raises:
+            ConfigError: if a file that the configuration names has other content than the run's copy.
+            RunDirectoryError: if a copy is missing or was changed.
+            DataError: if a file cannot be read.
+        """
+        return cls(
+            config,
+            PINNED_CLASSIFIER.of_run(path, config) if config.kind == "classifier" else None,
+            PINNED_HEAD.of_run(path, config) if shaped and config.shaping.head else None,
+        )
+
+    def observe(self, options: WorkcellOptions) -> WorkcellOptions:
+        """Add the cameras that the reward needs to what is observed; the cameras of the policy stay first.
+
+        Args:
+            options: What the policy observes.
+
+        Raises:
+            ConfigError: if no store with labels is named.
+            DataError: if that store cannot be read.
+        """
+        needed: list[tuple[str, tuple[int, int]]] = []
+        if self.config.kind == "labels":
+            _check_path(self.config)
+            needed.append(labelled_view(Path(self.config.path), self.config.labels))
+        elif self.classifier is not None:
+            classifier = self.classifier.classifier
+            needed += [(camera, (classifier.size, classifier.size)) for camera in classifier.cameras]
+        if self.head is not None:
+            head = self.head.head
+            needed.append((head.camera, (head.size, head.size)))
+        if not needed:
+            return options
+        cameras = tuple(dict.fromkeys((*options.cameras, *(camera for camera, _ in needed))))
+        return replace(options, cameras=cameras, image_size=options.image_size if options.cameras else needed[0][1])
+
+    def workcell(self, make: Callable[[], Workcell]) -> Workcell:
+        """Make a workcell whose outcomes are rewarded as configured.
+
+        Args:
+            make: Makes the workcell; it is closed if the reward does not fit it.
+
+        Raises:
+            ConfigError: if the classifier is for another task.
+            UncertifiedError: if the classifier is not fit to end episodes, and the configuration does not allow that.
+            UnknownNameError: if the scene lacks a camera that the classifier needs.
+        """
+        if self.config.kind == "labels":
+            cell = make()
+            label_judge = LabelReward(knows_truth=cell.playback is not None, limit=self.config.episode_steps)
+            return replace(cell, judges=(*cell.judges, label_judge))
+        if self.classifier is None:
+            return make()
+        warning = None if self.config.allow_unfit else check_fit(self.classifier)
         cell = make()
-        label_judge = LabelReward(knows_truth=cell.playback is not None, limit=config.episode_steps)
-        return replace(cell, judges=(*cell.judges, label_judge))
-    if classifier_file is None:
-        return make()
-    classifier = classifier_file.classifier
-    warning = None if config.allow_unfit else check_fit(classifier_file)
-    cell = make()
-    try:
-        _check_task(classifier, cell.task.spec, str(classifier_file.path))
-    except RobotRLError:
-        cell.close()
-        raise
-    if warning is not None:
-        print(f"warning: {warning}", file=sys.stderr)
-    judge = ClassifierReward(classifier, waits=stands_still(cell.clock))
+        try:
+            _check_classifier(self.classifier, cell.task.spec)
+        except RobotRLError:
+            cell.close()
+            raise
+        if warning is not None:
+            logger.warning("%s", warning)
+        judge = ClassifierReward(self.classifier.classifier, waits=stands_still(cell.clock))
 
-    def close() -> None:
-        judge.close()
-        cell.close()
+        def close() -> None:
+            judge.close()
+            cell.close()
 
-    return replace(cell, judges=(*cell.judges, judge), close=close)
+        return replace(cell, judges=(*cell.judges, judge), close=close)
+
+    def labels(self, env: RobotEnv) -> contextlib.AbstractContextManager[LabelRewards | None]:
+        """Start the labeller of a training; None if labels do not reward it. See `open_label_rewards`."""
+        return open_label_rewards(self.config, env)
+
+    def potential(self, spec: TaskSpec) -> ProgressPotential | None:
+        """Return the potential that shapes the rewards of a task; None if they are not shaped.
+
+        Raises:
+            ConfigError: if the head was trained for another task.
+            UnknownNameError: if the scene lacks the camera that the head needs.
+        """
+        if self.head is None:
+            return None
+        head = self.head.head
+        if head.task != spec.instruction:
+            raise ConfigError(
+                f"reward.shaping.head={self.head.path}: trained for {head.task!r}, the task {spec.name} is "
+                f"{spec.instruction!r}; train one on episodes of this task"
+            )
+        if head.camera not in spec.cameras:
+            raise UnknownNameError("camera", head.camera, spec.cameras)
+        return ProgressPotential(head, self.config.shaping.scale)
+
+    def pin(self, run: RunDirectory) -> None:
+        """Copy the classifier, its report and the head into a run's directory, so that a resumed run has the same.
+
+        Raises:
+            RunDirectoryError: if a copy cannot be written.
+        """
+        if self.classifier is not None:
+            pin_classifier(run, self.classifier, self.config)
+        if self.head is not None:
+            PINNED_HEAD.pin(run, self.head, self.config)
 
 
-def _check_task(classifier: RewardClassifier, spec: TaskSpec, path: str) -> None:
+def _check_path(config: RewardConfig) -> None:
+    if config.path or config.kind == "task":
+        return
+    needed = {
+        "classifier": "the file of `robot-rl classifier train`",
+        "labels": "a store or run with labels: see `robot-rl label run`",
+    }
+    raise ConfigError(f"reward.kind={config.kind} needs reward.path, {needed[config.kind]}")
+
+
+def _check_classifier(file: ClassifierFile, spec: TaskSpec) -> None:
+    classifier = file.classifier
     if classifier.task != spec.name:
-        raise ConfigError(f"reward.path={path}: trained for {classifier.task!r}, not for {spec.name!r}")
+        raise ConfigError(f"reward.path={file.path}: trained for {classifier.task!r}, not for {spec.name!r}")
     for camera in classifier.cameras:
         if camera not in spec.cameras:
             raise UnknownNameError("camera", camera, spec.cameras)
-
-
-def _labels(config: RewardConfig) -> Path:
-    if not config.path:
-        raise ConfigError("reward.kind=labels needs reward.path, a store or run with labels: see `robot-rl label run`")
-    return Path(config.path)

@@ -1,4 +1,4 @@
-"""Going on with a run that was stopped: what its configuration may change, and how a user is told to do it."""
+"""Resuming a run: which settings may change, how its checkpoint is loaded, and the command for it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from robot_rl.system.model_files import TRAINING
 
 
 def checkpoint_to_resume(run: RunDirectory, config: TrainConfig) -> dict[str, Any] | None:
-    """The checkpoint, or None if the run had not come to write one. What was extended becomes the run's configuration.
+    """Load the checkpoint, or return None if the run has none; changed settings are written into the run.
 
     Raises:
         CheckpointError: if it cannot be read, or does not go with the configuration.
@@ -32,7 +32,7 @@ def checkpoint_to_resume(run: RunDirectory, config: TrainConfig) -> dict[str, An
     checkpoint = load_checkpoint(run.checkpoint_path, kind=TRAINING.name) if run.checkpoint_path.exists() else None
     if checkpoint and checkpoint["env_steps"] > config.env_steps:
         raise CheckpointError(
-            f"the run has taken {checkpoint['env_steps']} env steps already, more than the {config.env_steps} asked for"
+            f"the run has taken {checkpoint['env_steps']} env steps already, more than the {config.env_steps} requested"
         )
     if config != started:
         dump_config(config, run.config_path)
@@ -56,10 +56,10 @@ def _check_same(old: TrainConfig, new: TrainConfig) -> None:
     )
 
 
-def perceive_again(
+def encode_again(
     checkpoint: dict[str, Any], store: EpisodeStore, perception: Perception, log: Callable[[str], None]
 ) -> None:
-    """Features in a checkpoint that were made in another way are computed anew from the recorded frames, in place.
+    """Compute the features in a checkpoint again, in place, if they were made by another encoder.
 
     Raises:
         CheckpointError: if the recorded episodes are not those of the checkpoint.
@@ -74,10 +74,10 @@ def perceive_again(
         rows = [row for row in recorded if row.facts.demonstration is demonstration][-len(lengths) :]
         if [row.length for row in rows] != lengths:
             raise CheckpointError(
-                f"{store.path} does not hold the {len(lengths)} episodes whose frames have to be looked at again; "
+                f"{store.path} does not hold the {len(lengths)} episodes whose frames have to be encoded again; "
                 "go on with the encoder settings of the run"
             )
-        log(f"looking again at the frames of {len(rows)} episodes ({part}): {memory['images_by']} -> {spec.maker}")
+        log(f"encoding again the frames of {len(rows)} episodes ({part}): {memory['images_by']} -> {spec.maker}")
         episodes = (store.read(row.episode_id) for row in rows)
         percepts = (percept for episode in episodes for percept in perception.of_rows(episode.observations))
         memory["images"] = np.stack([spec.check(percept.images) for percept in percepts])
@@ -85,13 +85,13 @@ def perceive_again(
 
 
 def how_to_resume(path: Path) -> str:
-    """The command, for a message."""
+    """Return the command that resumes a run, for a message."""
     return f"continue with: robot-rl train --resume --out {shlex.quote(str(path))}"
 
 
 @contextlib.contextmanager
-def say_how_to_resume(path: Path) -> Iterator[None]:
-    """Ctrl-C at a moment when nothing is saved for it: what the last checkpoint holds is still there."""
+def explain_resume(path: Path) -> Iterator[None]:
+    """Add the command that resumes a run to the error of a Ctrl-C after which nothing is saved."""
     try:
         yield
     except KeyboardInterrupt as error:

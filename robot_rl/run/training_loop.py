@@ -1,13 +1,11 @@
-"""The main job: demonstrations in, a policy out, with an operator able to intervene at every step.
+"""The loop of a training: demonstrations in, a policy out, with an operator able to intervene at every step.
 
-`Training` takes turns between the robot side (`Rollout`) and the learner (`LearnerPort`), records every episode, keeps
-the metrics, and writes checkpoints between episodes, from which `resume` continues to the same result.
+`Training` alternates between the robot side (`Rollout`) and the learner (`LearnerPort`), records every episode and
+writes checkpoints between episodes, from which a resumed run continues to the same result.
 """
 
 from __future__ import annotations
 
-import time
-from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,38 +18,38 @@ from robot_rl.errors import CheckpointError, RobotLostError
 from robot_rl.learn.actor import EpisodeResult, Observer, Rollout, StoreRecorder
 from robot_rl.learn.checkpoint import save_checkpoint
 from robot_rl.learn.learner_port import LearnerPort
-from robot_rl.learn.networks.networks import Policy
 from robot_rl.learn.networks.policy_average import PolicyAverage
-from robot_rl.run.control_timing import ControlTiming
+from robot_rl.run.assistance import Assistance, LabelSource
 from robot_rl.run.demonstrate import demonstration_facts, demonstration_id, record_demonstrations
-from robot_rl.run.directory.metrics import MetricsWriter
-from robot_rl.run.episode_retry import Patience
-from robot_rl.run.evaluation import evaluate, mean
-from robot_rl.run.training_hooks import Assistance, Labels
+from robot_rl.run.episode_retry import EpisodeRetry
+from robot_rl.run.evaluation import evaluate
+from robot_rl.run.training_record import TrainingRecord
 from robot_rl.seeding import Purpose, episode_seed
 from robot_rl.system.model_files import TRAINING
-from robot_rl.system.progress import Progress
 
-ROLLING = 20
-"""Episodes in the rolling figures of the progress display."""
 OFFLINE_CALL = 200
-"""Updates offline between two looks at whether to go on; a second or two."""
+"""Updates offline between two checks for a stop request; a second or two."""
 
 
 class Training:
     """One training run.
 
     Args:
-        config: What to do.
+        config: The run's configuration.
         env: The robot, its task and its operator.
-        checkpoint: Where checkpoints go.
-        learner: Who learns.
-        store: Where episodes are recorded.
-        metrics: Where the record of the run goes.
-        progress: Tells how it goes.
-        assistance: A person beside the training, None without one.
-        patience: What to do when the robot is lost; None raises the error.
-        labels: What says later whether an online episode succeeded; None if it is known at its end.
+        checkpoint: Path of the checkpoint.
+        learner: The learner, in this process or another.
+        store: The store of the recorded episodes.
+        record: Metrics and progress.
+        assistance: The human operator beside the training, None without one.
+        retry: Retries of episodes in which the robot is lost; None raises the error.
+        labels: Labels that decide later whether an online episode succeeded; None if that is known at its end.
+
+    Attributes:
+        deployed: The average of the policy that is evaluated and deployed.
+        env_steps: Online steps so far.
+        demo_cycle_time: Mean time of a successful demonstration [s]; None if there is none.
+        stop_requested: Set by a signal handler; the training then ends with the running episode, and saves.
     """
 
     def __init__(
@@ -62,68 +60,61 @@ class Training:
         checkpoint: Path,
         learner: LearnerPort,
         store: EpisodeStore,
-        metrics: MetricsWriter,
-        progress: Progress,
+        record: TrainingRecord,
         assistance: Assistance | None = None,
-        patience: Patience | None = None,
-        labels: Labels | None = None,
+        retry: EpisodeRetry | None = None,
+        labels: LabelSource | None = None,
     ) -> None:
         self._assistance, self._labels = assistance, labels
         self._config, self._env, self._checkpoint, self._learner = config, env, checkpoint, learner
-        self._store, self._metrics, self._progress = store, metrics, progress
-        self._deployed = PolicyAverage(learner.policy, config.policy_average)
-        self._patience = patience or Patience()
+        self._store, self.record = store, record
+        self.deployed = PolicyAverage(learner.policy, config.policy_average)
+        self._retry = retry or EpisodeRetry()
         self.env_steps = 0
         self._episodes = 0
-        self._started = time.monotonic()
-        self._earlier_wall = 0.0
         self.demo_cycle_time: float | None = None
-        self.timing = ControlTiming(env.spec_task.control_period)
-        """Of the episodes since the run was started or resumed."""
-        self._recent: deque[EpisodeResult] = deque(maxlen=ROLLING)
-        self._update_marks = (self._started, 0, 0)
         self.stop_requested = False
-        """Set by a signal handler: demonstrating or training then ends with the running episode, and saves."""
         self._saved = (-1, -1)  # env steps and updates offline at the newest checkpoint
 
-    @property
-    def policy(self) -> Policy:
-        """What was learned: the policy that is evaluated and deployed."""
-        return self._deployed.policy
+    def run(self, *, resumed: bool) -> bool:
+        """Demonstrate, pretrain and learn; return True when all is done, False when stopped.
 
-    @property
-    def wall_time(self) -> float:
-        """Time spent, earlier parts of a resumed run included [s]."""
-        return self._earlier_wall + time.monotonic() - self._started
+        Args:
+            resumed: A checkpoint was loaded, so the demonstrations are there.
+        """
+        return (resumed or self.demonstrate()) and self.pretrain() and self.learn()
 
-    def free(self) -> bool:
-        """Waits a moment while somebody holds the arm; whether the next episode may begin."""
-        return self._assistance is None or self._assistance.wait()
+    def request_stop(self) -> None:
+        """End the training with the running episode; for a signal handler."""
+        self.stop_requested = True
+        self.record.log("stopping at the end of this episode, then saving; once more to stop at once without saving")
+
+    def may_start(self) -> bool:
+        """Return whether the next episode may start; wait a moment while somebody holds the arm."""
+        return self._assistance is None or self._assistance.may_start()
 
     def demonstrate(self) -> bool:
-        """Lets the operator record the demonstrations that are missing, and teaches all of them to the learner.
+        """Let the operator record the demonstrations that are missing, and send all of them to the learner.
 
         Returns:
-            True when they are all there, False when stopped before.
+            True when all are recorded, False when stopped before.
         """
         store, total = self._store, self._config.demonstrations
         if late := store.ids()[total:]:
             store.set_aside(late, "recorded after the demonstrations, in a run whose checkpoint is gone")
-            self._progress.log(
-                f"{len(late)} episodes recorded without a checkpoint were set aside and are played again"
-            )
+            self.record.log(f"{len(late)} episodes recorded without a checkpoint were set aside and are played again")
         record_demonstrations(
             self._env if self._assistance is None else self._assistance.demonstrator,
             store,
             episodes=total,
             seed=self._config.seed,
-            on_episode=lambda number: self._progress.update(0, demonstrations=f"{number}/{total}"),
+            on_episode=lambda number: self.record.progress.update(0, demonstrations=f"{number}/{total}"),
             stop=lambda: self.stop_requested,
-            patience=self._patience,
-            free=self.free,
-            log=self._progress.log,
+            retry=self._retry,
+            may_start=self.may_start,
+            log=self.record.log,
         )
-        self._progress.update(0, demonstrations=None)
+        self.record.progress.update(0, demonstrations=None)
         if len(store) < total:
             return False
         for number in range(total):
@@ -131,41 +122,38 @@ class Training:
         if total:
             facts = demonstration_facts(store.summaries(), self._env.spec_task.control_period)
             self.demo_cycle_time = facts["cycle_time_s"]
-            self._metrics.write("demonstrations", 0, facts)
-            success, seconds = facts["success_rate"], self.demo_cycle_time or 0
-            self._progress.log(f"{total} demonstrations, {success:.0%} successful, {seconds:.1f} s each")
+            self.record.demonstrations(facts)
         self.save()
-        self._progress.restart()
+        self.record.progress.restart()
         return True
 
     def pretrain(self) -> bool:
-        """Learns from the demonstrations alone, as long as configured; True when that is done, False when stopped."""
+        """Learn from the demonstrations alone, as long as configured; return True when done, False when stopped."""
         total, learner = self._config.offline.steps, self._learner
         if learner.offline_updates >= total or self.env_steps:
             return True
         while learner.offline_updates < total and not self.stop_requested:
             logs = learner.pretrain(min(OFFLINE_CALL, total - learner.offline_updates))
-            done = learner.offline_updates
-            self._metrics.write("offline", done - total, {"offline_updates": done, **logs})
-            self._progress.update(0, offline=f"{learner.offline_updates}/{total}")
-        self._deployed.restart()
-        self._progress.update(0, offline=None)
+            self.record.offline(learner.offline_updates, total, logs)
+        self.deployed.restart()
+        self.record.progress.update(0, offline=None)
         self.save()
         return learner.offline_updates >= total
 
     def learn(self) -> bool:
-        """Plays and learns until the configured number of env steps; True when that is reached, False when stopped."""
+        """Play and learn until the configured number of env steps; return True when reached, False when stopped."""
         rollout = self._rollout()
         config = self._config
         if self._labels is not None:
-            self._labels.begin(self._store, self._learner, self._metrics, self._progress)
+            self._labels.begin(self._store, self._learner, self.record)
         while self.env_steps < config.env_steps and not self.stop_requested:
-            if not self.free():
+            if not self.may_start():
                 continue
             result = self._play_or_lose(rollout)
             if result is None:
                 continue
-            self._record_episode(result)
+            load = self._store.load
+            self.record.episode(self.env_steps, self._episodes - 1, result, load.queue_peak, load.not_journalled)
             if self._labels is not None:
                 self._labels.wait(self.env_steps, lambda: self.stop_requested)
             before = self.env_steps - result.steps
@@ -174,23 +162,23 @@ class Training:
             if _passed(config.checkpoint_interval, before, self.env_steps) and self.env_steps < config.env_steps:
                 self.save()
         self.save()
-        if (logs := self._learner.catch_up()) is not None:  # the last words of a learner in another process
-            self._record_update(logs)
+        if (logs := self._learner.catch_up()) is not None:  # the last updates of a learner in another process
+            self.record.update(self.env_steps, self._learner, logs)
         return self.env_steps >= config.env_steps
 
     def _play_or_lose(self, rollout: Rollout) -> EpisodeResult | None:
-        """An episode; of one in which the robot was lost, the steps that it has, or None."""
+        """Play an episode; return its result, of a lost one the result of its steps, or None if it has none."""
         try:
             result: EpisodeResult | None = self._play(rollout)
         except RobotLostError as error:
             result = rollout.abandon(f"robot lost: {error}")
-            self._patience.lost(error)
+            self._retry.lost(error)
             return result
-        self._patience.done()
+        self._retry.done()
         return result
 
     def _play(self, rollout: Rollout) -> EpisodeResult:
-        """One episode, with the learner working between its steps."""
+        """Play one episode, with the learner working between its steps."""
         config = self._config
         seed = episode_seed(Purpose.TRAINING, config.seed, self._episodes)
         rollout.begin(seed, f"episode-{self._episodes:05d}")
@@ -200,38 +188,38 @@ class Training:
             result = rollout.step(deterministic=False, last=self.env_steps + 1 == config.env_steps)
             self.env_steps += 1
             self._catch_up()
-            self._progress.update(self.env_steps)
+            self.record.progress.update(self.env_steps)
         return result
 
     def _catch_up(self) -> None:
-        """Lets the learner work, and takes the outcome into the mean that is deployed."""
+        """Send new labels to the learner, let it work, and update the average policy."""
         if self._labels is not None:
-            self._labels.take(self.env_steps)
+            self._labels.deliver(self.env_steps)
         if self._assistance is not None:
-            self._assistance.take(self._learner)
+            self._assistance.deliver_labels(self._learner)
         logs = self._learner.catch_up()
         if self._learner.updates:
-            self._deployed.follow()
+            self.deployed.follow()
         if logs is not None:
-            self._record_update(logs)
+            self.record.update(self.env_steps, self._learner, logs)
 
     # ------------------------------------------------------------ checkpoints
 
     def save(self) -> None:
-        """Writes a checkpoint; only between episodes, so that nothing of the environment need be saved."""
+        """Write a checkpoint; only between episodes, so that nothing of the environment need be saved."""
         reached = self.env_steps, self._learner.offline_updates
         if self._saved == reached:
-            return  # it is there; another would only push out the one before it
+            return  # another would only replace the one before it
         save_checkpoint(
             self._checkpoint,
             {
                 "learner": self._learner.state_dict(),
-                "deployed": self._deployed.state_dict(),
+                "deployed": self.deployed.state_dict(),
                 "env_steps": self.env_steps,
                 "episodes": self._episodes,
                 "stored": len(self._store),
                 "demo_cycle_time": self.demo_cycle_time,
-                "wall_time": self.wall_time,
+                "wall_time": self.record.wall_time,
             },
             kind=TRAINING.name,
             metadata={"task": self._config.task, "env_steps": self.env_steps, "updates": self._learner.updates},
@@ -239,21 +227,21 @@ class Training:
         self._saved = reached
 
     def load(self, state: Mapping[str, Any], *, play_again: bool = True) -> None:
-        """Continues from a checkpoint.
+        """Continue from a checkpoint.
 
         Args:
-            state: What was saved.
-            play_again: Episodes that the store has beyond it are set aside and played again; otherwise they count, and
-                are learned from.
+            state: Content of the checkpoint.
+            play_again: Set aside the episodes that the store has beyond the checkpoint, and play them again; otherwise
+                they count, and the learner gets them.
 
         Raises:
-            CheckpointError: if the store holds fewer episodes than the checkpoint knows of.
+            CheckpointError: if the store holds fewer episodes than the checkpoint.
         """
         self._learner.load_state_dict(state["learner"])
-        self._deployed.load_state_dict(state["deployed"])
+        self.deployed.load_state_dict(state["deployed"])
         self.env_steps, self._episodes = int(state["env_steps"]), int(state["episodes"])
-        self.demo_cycle_time, self._earlier_wall = state["demo_cycle_time"], float(state["wall_time"])
-        self._update_marks = (self._started, self.env_steps, self._learner.updates)
+        self.demo_cycle_time = state["demo_cycle_time"]
+        self.record.resume(self.env_steps, self._learner.updates, float(state["wall_time"]))
         self._saved = self.env_steps, self._learner.offline_updates
         if len(self._store) < state["stored"]:
             raise CheckpointError(
@@ -264,15 +252,13 @@ class Training:
         if late and not play_again:
             for episode_id in late:
                 self._learn_from_record(self._store.read(episode_id))
-            self._progress.log(f"learned again from {len(late)} episodes recorded after the checkpoint")
+            self.record.log(f"learned again from {len(late)} episodes recorded after the checkpoint")
         elif late:
             self._store.set_aside(late, "recorded after the checkpoint that training resumed from")
-            self._progress.log(
-                f"{len(late)} episodes recorded after the checkpoint were set aside and are played again"
-            )
+            self.record.log(f"{len(late)} episodes recorded after the checkpoint were set aside and are played again")
 
     def _learn_from_record(self, episode: Episode) -> None:
-        """Tells the learner an episode that was played before, step by step."""
+        """Send the learner an episode that was played before, step by step."""
         learner = self._learner
         learner.on_start(episode.episode_id, episode.observation(0))
         for row in range(len(episode)):
@@ -285,92 +271,35 @@ class Training:
     # ---------------------------------------------------------------- records
 
     def _rollout(self) -> Rollout:
-        """The robot side: steps go to learner and store as they happen.
+        """Return the robot side: steps go to learner and store as they happen.
 
-        On a robot's clock the learner, for whom frames are encoded once more, is told while the arm moves.
+        On a robot's clock the learner, for which frames are encoded once more, gets them while the arm moves.
         """
         learner = self._learner
-        told, beside = ((), (learner,)) if self._config.realtime else ((learner,), ())
-        observers: tuple[Observer, ...] = (*told, StoreRecorder(self._store), self.timing)
+        first, beside = ((), (learner,)) if self._config.realtime else ((learner,), ())
+        observers: tuple[Observer, ...] = (*first, StoreRecorder(self._store), self.record.timing)
         if self._assistance is not None:
-            observers = (*observers, *self._assistance.watch)
+            observers = (*observers, *self._assistance.observers)
         if self._labels is not None:
             observers = (*observers, self._labels)
         return Rollout(self._env, learner.policy, learner.perception, self._config.replay.history, observers, beside)
 
-    def _record_update(self, logs: Mapping[str, float]) -> None:
-        now, (then, steps, updates) = time.monotonic(), self._update_marks
-        seconds = max(now - then, 1e-9)
-        self._update_marks = (now, self.env_steps, self._learner.updates)
-        rates = {
-            "steps_per_s": (self.env_steps - steps) / seconds,
-            "updates_per_s": (self._learner.updates - updates) / seconds,
-        }
-        counts = {"updates": self._learner.updates, "utd": self._learner.update_to_data}
-        self._metrics.write("update", self.env_steps, {**counts, **rates, **logs})
-        bound = self._env.spec_task.return_range[1] if "q_mean" in logs else None
-        self._progress.update(
-            self.env_steps,
-            updates_per_s=rates["updates_per_s"],
-            q_mean=logs.get("q_mean"),
-            q_bound=bound if "q_mean" in logs else None,
-        )
-
     def _record_curve_point(self) -> None:
-        """A short evaluation without help. It draws nothing from the learner's random streams."""
+        """Record a short evaluation without help, which draws nothing from the learner's random streams."""
         config, learner, helped = self._config, self._learner, self._env.interventions
         self._env.interventions = False
-        rollout = Rollout(self._env, self.policy, learner.perception, config.replay.history)
+        rollout = Rollout(self._env, self.deployed.policy, learner.perception, config.replay.history)
         settings = config.evaluation
         point = evaluate(
             rollout,
             episodes=settings.curve_episodes,
             seed=settings.seed,
             purpose=Purpose.CURVE,
-            patience=self._patience,
-            free=self.free,
+            retry=self._retry,
+            may_start=self.may_start,
         ).summary()
         self._env.interventions = helped
-        self._metrics.write("curve", self.env_steps, point)
-        self._progress.log(
-            f"{self.env_steps} steps: {point['success_rate']:.0%} of {point['episodes']} resets without help"
-        )
-
-    def _record_episode(self, result: EpisodeResult) -> None:
-        self._recent.append(result)
-        load = self._store.load
-        if load.not_journalled:
-            self._progress.log(
-                f"the disk did not keep up: {load.not_journalled} of {result.steps} steps reached it only with the "
-                "finished episode; record to a faster disk"
-            )
-        self._metrics.write(
-            "episode",
-            self.env_steps,
-            {
-                "episode": self._episodes - 1,
-                "return": result.total_reward,
-                "success": None if result.undecided else result.success,
-                "assisted": result.assisted,
-                "steps": result.steps,
-                "cycle_time_s": result.cycle_time,
-                "intervention_steps": result.operator_steps,
-                "intervention_rate": result.operator_steps / result.steps,
-                "takeovers": result.takeovers,
-                "force_peak_n": result.force_peak,
-                **result.metrics,
-                "failure": result.failure,
-                "journal_queue_peak": load.queue_peak,
-                "not_journalled": load.not_journalled,
-                "wall_s": self.wall_time,
-            },
-        )
-        steps = sum(r.steps for r in self._recent)
-        self._progress.update(
-            self.env_steps,
-            success=None if result.undecided else mean(r.success and not r.assisted for r in self._recent),
-            intervention_rate=sum(r.operator_steps for r in self._recent) / steps,
-        )
+        self.record.curve(self.env_steps, point)
 
 
 def _number(episode_id: str) -> int:
@@ -378,5 +307,5 @@ def _number(episode_id: str) -> int:
 
 
 def _passed(interval: int, before: int, now: int) -> bool:
-    """Whether a multiple of `interval` lies in (before, now]; never for an interval of 0."""
+    """Return whether a multiple of `interval` lies in (before, now]; never for an interval of 0."""
     return interval > 0 and now // interval > before // interval

@@ -2,7 +2,7 @@
 
 A person elsewhere, over topics: what they judge and stop comes in, what they are asked goes out.
 
-It knows the topics; what a word leads to, `PersonElsewhere` and `Supervision` know.
+It knows the topics; what a word leads to, `RemoteOperator` and `Supervision` know.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from std_srvs.srv import Trigger
 from robot_rl.env.command_limits import LATCHED
 from robot_rl.env.task import TaskSpec
 from robot_rl.errors import LinkError
-from robot_rl.hil.remote_operator import PersonElsewhere
+from robot_rl.hil.remote_operator import RemoteOperator
 from ros_nodes.interface import topics
 from ros_nodes.interface.task_messages import Judgement, from_text
 from ros_nodes.node.robot_node_base import RobotNode
@@ -31,7 +31,7 @@ class RosOperator:
         person: Of the job.
     """
 
-    def __init__(self, node: RobotNode, person: PersonElsewhere) -> None:
+    def __init__(self, node: RobotNode, person: RemoteOperator) -> None:
         self._person, self._asked = person, ""
         self._question = node.publisher(topics.QUESTION)
         node.subscribe(topics.JUDGEMENT, self._take_judgement)
@@ -39,7 +39,7 @@ class RosOperator:
         node.timer(PERIOD, self._ask)
 
     def _ask(self) -> None:
-        self._person.heard(self._question.get_subscription_count() > 0)
+        self._person.set_listening(self._question.get_subscription_count() > 0)
         if (question := self._person.question) != self._asked:
             self._asked = question
             self._question.publish(String(data=question))
@@ -47,14 +47,14 @@ class RosOperator:
     def _take_judgement(self, message: String) -> None:
         said = from_text(Judgement, message.data)
         if said.episode is None:
-            self._person.say(said.success, said.reason)
+            self._person.end_episode(said.success, said.reason)
         elif said.success is None:
             raise LinkError(f"a Judgement of {said.episode} without success: it can be cut no more")
         else:
-            self._person.hindsight.say(said.episode, said.success)
+            self._person.labels.add(said.episode, said.success)
 
     def _take_stopped(self, message: String) -> None:
-        self._person.stopped(message.data if message.data.startswith(LATCHED) else "")
+        self._person.set_stop(message.data if message.data.startswith(LATCHED) else "")
 
 
 FACT = "waits_for_person"

@@ -21,13 +21,14 @@ from robot_rl.config.nodes import ActorNodeConfig
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import ConfigError
-from robot_rl.hil.remote_operator import PersonElsewhere
+from robot_rl.hil.remote_operator import RemoteOperator
 from robot_rl.run.demonstrate import demonstrate
-from robot_rl.run.deployment import Site
+from robot_rl.run.deployment import Deployment, workcell_options
 from robot_rl.run.directory.calibrations import Calibrations
-from robot_rl.run.directory.pinned_files import classifier_of, shaping_head_of
 from robot_rl.run.directory.run_directory import RunDirectory, default_run_path
-from robot_rl.run.train import evaluate_run, train, workcell_options
+from robot_rl.run.evaluate_run import evaluate_run
+from robot_rl.run.make_reward import RewardSetup
+from robot_rl.run.train import train
 from ros_nodes.bridge.link_topics import LearnerOverTopics
 from ros_nodes.bridge.ros_operator import RosOperator
 from ros_nodes.bridge.ros_robot_io import RosRobotIO
@@ -49,7 +50,7 @@ class ActorNode(RobotNode):
         refuse_changes(self, ActorNodeConfig)
         self._learner: LearnerOverTopics | None = None
         self._io: RosRobotIO | None = None
-        self._person = PersonElsewhere()
+        self._person = RemoteOperator()
         RosOperator(self, self._person)
 
     def facts(self) -> Mapping[str, object]:
@@ -77,9 +78,9 @@ class ActorNode(RobotNode):
         if demos is not None:
             with EpisodeStore.open(demos) as store:
                 config = replace(config, demonstrations=len(store))
-        site, lockstep = self._site()
+        deployment, lockstep = self._deployment()
         config = replace(config, processes=2, realtime=not lockstep)
-        summary = train(config, path, resume=resume, demos=demos, site=site)
+        summary = train(config, path, resume=resume, demos=demos, deployment=deployment)
         return [*in_words(summary), f"run directory: {path}"]
 
     def _demonstrate(self) -> list[str]:
@@ -87,16 +88,16 @@ class ActorNode(RobotNode):
             raise ConfigError("job:=demo needs out:=DIRECTORY, of the store for the demonstrations")
         config = load_config(Path(self.config.config) if self.config.config else None, list(self.config.settings))
         count, path = self.config.episodes or config.demonstrations, Path(self.config.out)
-        site, _ = self._site()
-        observed = workcell_options(config, classifier_of(config.reward), shaping_head_of(config.reward))
-        calibrations = Calibrations.of(config, site.calibrations(observed.cameras))
+        deployment, _ = self._deployment()
+        observed = RewardSetup.from_config(config.reward).observe(workcell_options(config))
+        calibrations = Calibrations.of(config, deployment.calibrations(observed.cameras))
         facts = demonstrate(
             config.task,
             path,
             episodes=count,
             seed=config.seed,
             observed=observed,
-            site=site,
+            deployment=deployment,
             resume=True,
             calibrations=calibrations,
         )
@@ -106,12 +107,13 @@ class ActorNode(RobotNode):
         if not self.config.run:
             raise ConfigError("job:=eval needs run:=DIRECTORY, of the run whose policy is to be evaluated")
         record = Path(self.config.out) if self.config.out else None
-        site, _ = self._site()
+        deployment, _ = self._deployment()
         episodes = self.config.episodes or None
         # Who acts computes on the CPU, as while training: a GPU may be where the learner was, and nowhere else.
-        return in_words(evaluate_run(Path(self.config.run), episodes=episodes, record=record, site=site, device="cpu"))
+        run = Path(self.config.run)
+        return in_words(evaluate_run(run, episodes=episodes, record=record, deployment=deployment, device="cpu"))
 
-    def _site(self) -> tuple[Site, bool]:
+    def _deployment(self) -> tuple[Deployment, bool]:
         """The robot and the learner behind topics, and whether time waits for us."""
         workcell = RosWorkcell(self, self.config)
 
@@ -125,16 +127,16 @@ class ActorNode(RobotNode):
             return self._learner
 
         lockstep = workcell.head.lockstep
-        site = Site(
+        deployment = Deployment(
             make_workcell,
             make_learner if self.config.learner == "node" else None,
             repeatable=lockstep,
             lost_episodes=0 if lockstep else LOST_EPISODES,
-            films=False,
+            can_film=False,
             calibrations=workcell.calibrations,
-            person=self._person,
+            assistance=self._person,
         )
-        return site, lockstep
+        return deployment, lockstep
 
     def _run_config(self) -> tuple[TrainConfig, Path, bool]:
         """What to do, where, and whether to go on with what is there."""

@@ -215,7 +215,7 @@ def test_eval_films_from_the_cameras_asked_for(finished, tmp_path):
 
     with av.open(str(film)) as container:
         stream = container.streams.video[0]
-        assert (stream.width, stream.height) == (320, 240)
+        assert (stream.width, stream.height) == (320, 272), "with the captions"
         assert stream.frames >= 40 + 10  # an episode, and a second for its last frame
 
     wrong = robot_rl("eval", path, "--video", tmp_path / "side.mp4", "--camera", "side")

@@ -1,4 +1,4 @@
-"""Requests of a person: in order, from any thread, and never lost without a word."""
+"""Requests of an operator: in order, from any thread, and never lost without a remark."""
 
 import threading
 
@@ -11,13 +11,13 @@ from robot_rl.hil.teleop_session import REQUESTS, Requests
 def test_they_come_in_order_and_what_does_not_fit_is_told():
     remarks = []
     requests = Requests(remarks.append)
-    assert requests.take(REQUESTS) is None
+    assert requests.next(REQUESTS) is None
     for name in ("redo", "success", "start"):
-        requests.ask(name)
+        requests.add(name)
     assert requests
-    assert requests.take(("success", "stop")) == "success"
+    assert requests.next(("success", "stop")) == "success"
     assert remarks == ["cannot redo now; possible: success, stop"]
-    assert requests.take(("stop",)) is None
+    assert requests.next(("stop",)) is None
     assert remarks[1:] == ["cannot start now; possible: stop"]
     assert not requests
 
@@ -25,15 +25,15 @@ def test_they_come_in_order_and_what_does_not_fit_is_told():
 def test_what_nobody_can_ask_for_is_refused():
     requests = Requests(print)
     with pytest.raises(UnknownNameError, match=r"dance.*start, stop"):
-        requests.ask("dance")
+        requests.add("dance")
     assert not requests
 
 
 def test_none_is_lost_between_threads():
     requests, taken = Requests(print), []
-    threads = [threading.Thread(target=lambda: [requests.ask("stop") for _ in range(1000)]) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: [requests.add("stop") for _ in range(1000)]) for _ in range(4)]
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads) or requests:
-        taken += [name for name in [requests.take(("stop",))] if name is not None]
+        taken += [name for name in [requests.next(("stop",))] if name is not None]
     assert taken == ["stop"] * 4000

@@ -7,7 +7,7 @@ from ros_nodes_graph import Cell
 from std_msgs.msg import String
 
 from robot_rl.env.task import WorkcellOptions
-from robot_rl.hil.remote_operator import PersonElsewhere
+from robot_rl.hil.remote_operator import RemoteOperator
 from ros_nodes.bridge.link_topics import ActorOverTopics, LearnerOverTopics
 from ros_nodes.bridge.ros_operator import RosOperator
 from ros_nodes.bringup.check import topic_problems, type_name
@@ -35,7 +35,7 @@ def test_a_running_graph_has_the_topics_types_and_qualities_of_the_table(graph):
     cell = Cell(graph, "reach", options=WorkcellOptions(cameras=("wrist",), image_size=(64, 64)))
     learner = graph.add(lambda **options: RobotNode("learner_node", **options))
     graph.add(TeleopNode, device="twist")  # beside the one of the cell, whose device is joy
-    RosOperator(cell.actor, PersonElsewhere())
+    RosOperator(cell.actor, RemoteOperator())
     served, link = ActorOverTopics(learner), LearnerOverTopics(cell.actor)
     link.open(lambda _: None, lambda _: None, lambda: None)
     try:

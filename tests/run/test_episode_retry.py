@@ -11,8 +11,8 @@ from robot_rl.config.components import EvaluationConfig, ReplayConfig, SACConfig
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import InterruptedRunError, StaleStateError
 from robot_rl.learn.checkpoint import load_checkpoint
-from robot_rl.run import episode_retry as patience
-from robot_rl.run.deployment import Site
+from robot_rl.run import episode_retry
+from robot_rl.run.deployment import Deployment
 from robot_rl.run.train import train
 
 CONFIG = TrainConfig(
@@ -30,7 +30,7 @@ CONFIG = TrainConfig(
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch):
-    monkeypatch.setattr(patience, "PAUSE", 0.0)
+    monkeypatch.setattr(episode_retry, "PAUSE", 0.0)
 
 
 class Broken:
@@ -70,7 +70,9 @@ def test_an_episode_is_lost_and_the_run_goes_on(tmp_path):
     # While demonstrating, in an episode, at the start of one, twice in a row, and while evaluating.
     faults = dict.fromkeys((5, 60, 75, 100, 101, 102, 300), stale())
     broken = Broken(faults)
-    logs = train(CONFIG, tmp_path / "run", resume=False, site=Site(broken, repeatable=False, lost_episodes=10))
+    logs = train(
+        CONFIG, tmp_path / "run", resume=False, deployment=Deployment(broken, repeatable=False, lost_episodes=10)
+    )
     assert logs["env_steps"] == 150
     assert logs["episodes"] == 2
     episodes = compare(tmp_path / "run")
@@ -82,24 +84,24 @@ def test_an_episode_is_lost_and_the_run_goes_on(tmp_path):
 def test_too_many_lost_in_a_row_end_the_run(tmp_path):
     broken = Broken(dict.fromkeys(range(80, 200), stale()))
     with pytest.raises(StaleStateError):
-        train(CONFIG, tmp_path / "run", resume=False, site=Site(broken, repeatable=False, lost_episodes=3))
+        train(CONFIG, tmp_path / "run", resume=False, deployment=Deployment(broken, repeatable=False, lost_episodes=3))
 
 
 def test_by_default_none_may_be_lost(tmp_path):
     with pytest.raises(StaleStateError):
-        train(CONFIG, tmp_path / "run", resume=False, site=Site(Broken({80: stale()})))
+        train(CONFIG, tmp_path / "run", resume=False, deployment=Deployment(Broken({80: stale()})))
 
 
 def test_a_run_that_was_killed_learns_from_what_was_recorded_after_its_checkpoint(tmp_path):
     run = tmp_path / "run"
     faults = {70: stale(), 90: stale(), 91: stale(), 130: KeyboardInterrupt()}  # the last stands for a kill
     with pytest.raises(InterruptedRunError):
-        train(CONFIG, run, resume=False, site=Site(Broken(faults), repeatable=False, lost_episodes=3))
+        train(CONFIG, run, resume=False, deployment=Deployment(Broken(faults), repeatable=False, lost_episodes=3))
     with EpisodeStore.open(run / "episodes") as store:
         before = [i for i in store.ids() if i.startswith("episode-")]
     assert before, "nothing was recorded after the checkpoint"
     assert load_checkpoint(run / "checkpoint.pt")["env_steps"] == 0
-    train(CONFIG, run, resume=True, site=Site(Broken({}), repeatable=False))
+    train(CONFIG, run, resume=True, deployment=Deployment(Broken({}), repeatable=False))
     episodes = compare(run)
     assert [episode.episode_id for episode in episodes][: len(before)] == before
     assert sum(len(episode) for episode in episodes) >= 150

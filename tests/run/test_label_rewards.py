@@ -28,7 +28,7 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import ConfigError, DataError, UncertifiedError, UnknownNameError
 from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.reward.label_store import LabelStore
-from robot_rl.run.deployment import Site
+from robot_rl.run.deployment import Deployment
 from robot_rl.run.directory.metrics import read_metrics
 from robot_rl.run.train import train
 
@@ -79,8 +79,8 @@ def seen_workcell(task, options, *, moving=False):
     return replace(cell, io=robot, clock=clock, task=robot.task, operator=operator, playback=object())
 
 
-SIMULATED = Site(seen_workcell, films=False)
-MOVING = Site(lambda task, options: seen_workcell(task, options, moving=True), films=False)
+SIMULATED = Deployment(seen_workcell, can_film=False)
+MOVING = Deployment(lambda task, options: seen_workcell(task, options, moving=True), can_film=False)
 
 
 @pytest.fixture(autouse=True)
@@ -116,7 +116,7 @@ def plain(tried, tmp_path_factory):
     server.requests.clear()
     run = tmp_path_factory.mktemp("plain") / "run"
     config = replace(CONFIG, reward=RewardConfig("labels", str(path), allow_uncalibrated=True))
-    return run, train(config, run, resume=False, site=SIMULATED), len(server.requests)
+    return run, train(config, run, resume=False, deployment=SIMULATED), len(server.requests)
 
 
 def online(path):
@@ -167,7 +167,7 @@ def test_labels_say_what_episodes_were_worth_and_nobody_else_does(plain):
 def test_episodes_to_be_labelled_last_as_long_as_is_set(labeller, tmp_path):
     _, config = labeller
     short = replace(config, env_steps=40, reward=replace(config.reward, episode_steps=8))
-    summary = train(short, tmp_path / "run", resume=False, site=SIMULATED)
+    summary = train(short, tmp_path / "run", resume=False, deployment=SIMULATED)
     episodes = online(tmp_path / "run")
     assert [len(episode) for episode in episodes] == [8] * 5
     assert all(episode.truncated[-1] and not episode.terminated[-1] for episode in episodes)
@@ -177,7 +177,8 @@ def test_episodes_to_be_labelled_last_as_long_as_is_set(labeller, tmp_path):
 def test_a_success_counts_from_when_it_was_one(labeller, tmp_path):
     server, config = labeller
     run = tmp_path / "run"
-    summary = train(replace(config, reward=replace(config.reward, find_onset=True)), run, resume=False, site=SIMULATED)
+    config = replace(config, reward=replace(config.reward, find_onset=True))
+    summary = train(config, run, resume=False, deployment=SIMULATED)
     records, memory = read_metrics(run / "metrics.jsonl", "label"), replayed(run)
     ends, starts = last_rows(memory) + 1, np.append(0, np.cumsum(memory["episode_rows"])[:-1])
     for episode, record, first, end in zip(online(run), records, starts, ends, strict=True):
@@ -222,7 +223,7 @@ def test_killed_it_is_started_again_loses_nothing_asks_nothing_twice_and_the_run
         return says_success(request)
 
     server.answer = kills
-    summary = train(config, tmp_path / "run", resume=False, site=SIMULATED)
+    summary = train(config, tmp_path / "run", resume=False, deployment=SIMULATED)
     asked = [request.stamps[-1] for request in server.requests]
     assert summary["labels"]["starts"] == 2
     assert len(labels(tmp_path / "run")) == EPISODES
@@ -240,12 +241,12 @@ def test_a_training_in_real_time_never_waits_and_what_comes_late_is_learned_when
         return says_success(request)
 
     server.answer = holds
-    summary = train(config, tmp_path / "run", resume=False, site=MOVING)
+    summary = train(config, tmp_path / "run", resume=False, deployment=MOVING)
     assert (summary["env_steps"], summary["labels"]["labelled"]) == (140, 0)
     assert len(replayed(tmp_path / "run")["undecided"]) == EPISODES
     free.set()
     longer = replace(config, env_steps=170)
-    told = train(longer, tmp_path / "run", resume=True, site=SIMULATED)["labels"]  # waits for the newest one
+    told = train(longer, tmp_path / "run", resume=True, deployment=SIMULATED)["labels"]  # waits for the newest one
     assert told["queried"] + told["cache_hits"] == told["labelled"] == EPISODES + 1
     memory = replayed(tmp_path / "run")
     assert not len(memory["undecided"])
@@ -257,7 +258,7 @@ def test_what_cannot_be_read_or_paid_is_no_reward(labeller, tmp_path):
     server, config = labeller
     server.answer = lambda request: reply("It went well, I think.")
     reward = replace(config.reward, budget=BudgetConfig(calls=2))
-    summary = train(replace(config, reward=reward), tmp_path / "run", resume=False, site=SIMULATED)
+    summary = train(replace(config, reward=reward), tmp_path / "run", resume=False, deployment=SIMULATED)
     assert (len(server.requests), summary["labels"]["unparsable"]) == (2, 2)
     assert "calls: 2 of 2 used" in summary["labels"]["ended"]
     memory = replayed(tmp_path / "run")
@@ -269,7 +270,7 @@ def test_a_labeller_that_is_pleased_by_failures_raises_an_alarm(labeller, tmp_pa
     server, config = labeller
     server.answer = lambda request: reply(json.dumps({"seen": "", "verdict": "success", "confidence": 95}))
     alone = replace(config, env_steps=6 * 30, intervention=replace(config.intervention, enabled=False))
-    summary = train(alone, tmp_path / "run", resume=False, site=SIMULATED)
+    summary = train(alone, tmp_path / "run", resume=False, deployment=SIMULATED)
     assert summary["labels"]["alarms"] == 1
     assert summary["labels"]["hack_gap"] > 0.5
     assert read_metrics(tmp_path / "run" / "metrics.jsonl", "label")[-1]["alarms"] == 1
@@ -281,7 +282,7 @@ def test_labels_without_a_passed_gate_or_by_another_labeller_are_refused_before_
     def refused(error, told, **changes):
         with pytest.raises(error, match=told):
             wrong = replace(config, reward=replace(config.reward, **changes))
-            train(wrong, tmp_path / "run", resume=False, site=SIMULATED)
+            train(wrong, tmp_path / "run", resume=False, deployment=SIMULATED)
 
     gate = r"calibrated.*robot-rl label calibrate.*reward\.allow_uncalibrated"
     refused(UncertifiedError, gate, allow_uncalibrated=False)

@@ -16,7 +16,8 @@ from robot_rl.errors import ConfigError, DataError
 from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.run.demonstrate import demonstrate
 from robot_rl.run.directory.metrics import read_metrics
-from robot_rl.run.train import evaluate_run, train
+from robot_rl.run.evaluate_run import evaluate_run
+from robot_rl.run.train import train
 
 EPISODES = 4
 CONFIG = TrainConfig(

@@ -23,7 +23,7 @@ from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.reward.heads.frame_features import FrameFeatures
 from robot_rl.reward.heads.progress_head import ProgressHead, ProgressNet
 from robot_rl.reward.heads.progress_potential import ProgressPotential
-from robot_rl.run.deployment import Site
+from robot_rl.run.deployment import Deployment
 from robot_rl.run.train import train
 from robot_rl.run.training_loop import Training
 
@@ -61,7 +61,7 @@ def seen_workcell(task, options):
     return replace(cell, io=robot, clock=robot.clock, task=robot.task, operator=replace(cell.operator, task=robot.task))
 
 
-SITE = Site(seen_workcell, films=False)
+SITE = Deployment(seen_workcell, can_film=False)
 
 
 @pytest.fixture(autouse=True)
@@ -95,7 +95,7 @@ def whole(head, tmp_path_factory):
     """A run that nothing happened to."""
     path = tmp_path_factory.mktemp("whole") / "run"
     with one_thread():
-        train(shaped(head), path, resume=False, site=SITE)
+        train(shaped(head), path, resume=False, deployment=SITE)
     return path
 
 
@@ -119,11 +119,12 @@ def test_replay_has_the_potential_of_every_observation_and_the_store_the_true_re
 
 
 def test_it_learns_something_else_than_without(whole, tmp_path):
-    train(CONFIG, tmp_path / "plain", resume=False, site=SITE)
+    train(CONFIG, tmp_path / "plain", resume=False, deployment=SITE)
     assert not same(learned(whole), learned(tmp_path / "plain"))
 
 
-def test_stopped_and_resumed_it_goes_on_with_its_own_copy(whole, head, tmp_path, monkeypatch, capsys):
+def test_stopped_and_resumed_it_goes_on_with_its_own_copy(whole, head, tmp_path, monkeypatch, caplog):
+    caplog.set_level("INFO")
     mine = tmp_path / "mine.pt"
     mine.write_bytes(head.read_bytes())
     config = shaped(mine)
@@ -135,10 +136,10 @@ def test_stopped_and_resumed_it_goes_on_with_its_own_copy(whole, head, tmp_path,
 
     with monkeypatch.context() as patched, pytest.raises(InterruptedRunError):
         patched.setattr(Training, "save", stops)
-        train(config, tmp_path / "run", resume=False, site=SITE)
+        train(config, tmp_path / "run", resume=False, deployment=SITE)
     make_head(seed=1).write(mine)  # trained again meanwhile
-    train(config, tmp_path / "run", resume=True, site=SITE)
-    assert "was changed since; the run goes on with its own copy" in capsys.readouterr().err
+    train(config, tmp_path / "run", resume=True, deployment=SITE)
+    assert "was changed since; the run goes on with its own copy" in caplog.text
     assert same(learned(tmp_path / "run"), learned(whole))
 
 
@@ -149,18 +150,18 @@ def test_a_head_for_another_task_or_camera_or_run_is_refused(whole, head, tmp_pa
     ):
         make_head(**changes).write(tmp_path / "other.pt")
         with pytest.raises(error, match=told):
-            train(shaped(tmp_path / "other.pt"), tmp_path / "run", resume=False, site=ANY)
+            train(shaped(tmp_path / "other.pt"), tmp_path / "run", resume=False, deployment=ANY)
         assert not (tmp_path / "run").exists()
     make_head(seed=2).write(tmp_path / "other.pt")
     with pytest.raises(ConfigError, match=r"started with the progress head .*resume it without reward\.shaping\.head"):
-        train(shaped(tmp_path / "other.pt"), whole, resume=True, site=SITE)
+        train(shaped(tmp_path / "other.pt"), whole, resume=True, deployment=SITE)
     (whole / "progress_head.pt").rename(tmp_path / "away.pt")
     with pytest.raises(RunDirectoryError, match="the progress head that the run was started with, is gone"):
-        train(shaped(head), whole, resume=True, site=SITE)
+        train(shaped(head), whole, resume=True, deployment=SITE)
 
 
 def any_workcell(task, options):
     return seen_workcell(task, replace(options, cameras=()))
 
 
-ANY = Site(any_workcell, films=False)
+ANY = Deployment(any_workcell, can_film=False)

@@ -1,6 +1,7 @@
 """The operator console over topics: a page that is a program, before a simulated arm that waits for the person."""
 
 import asyncio
+import contextlib
 import threading
 import time
 
@@ -14,7 +15,7 @@ from waiting import eventually
 from robot_rl.data.schema import Source
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
-from robot_rl.hil.remote_operator import PersonElsewhere
+from robot_rl.hil.remote_operator import RemoteOperator
 from ros_nodes.bridge.ros_operator import RosOperator
 from ros_nodes.nodes.console_node import ConsoleNode
 
@@ -138,9 +139,10 @@ def test_a_real_arm_is_made_ready_and_judged_from_the_page(graph):
         max_age=10.0,
     )
 
-    person = PersonElsewhere()
+    person = RemoteOperator()
     RosOperator(cell.actor, person)
-    env = person.environment(cell.workcell, WorkcellOptions(), interventions=True, time_to_overrule=0.0)
+    stack = contextlib.ExitStack()
+    env = stack.enter_context(person.environment(cell.workcell, WorkcellOptions(), interventions=True, overrule_s=0.0))
     still = np.zeros(env.spec_task.action_size, np.float32)
 
     async def ready(anna):
@@ -168,6 +170,7 @@ def test_a_real_arm_is_made_ready_and_judged_from_the_page(graph):
             await anna.give_back()
 
     asyncio.run(test())
+    stack.close()
     console.close()
 
 

@@ -1,0 +1,31 @@
+"""The picture of a training's interventions: when people took over, for how long, and why."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from robot_rl.console.buttons import read_log
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.errors import InterruptedRunError
+
+
+@contextlib.contextmanager
+def draw_interventions(run: Path) -> Iterator[None]:
+    """Draw `interventions.png` of a run when the training inside the context ends or is stopped."""
+
+    def draw() -> None:
+        from robot_rl.viz.interventions import intervention_plot  # here, as matplotlib takes half a second to import
+
+        with EpisodeStore.open(run / "episodes") as store:
+            log = run / "operator.jsonl"
+            intervention_plot(store, read_log(log) if log.exists() else [], run / "interventions.png")
+
+    try:
+        yield
+    except InterruptedRunError:
+        draw()
+        raise
+    else:
+        draw()

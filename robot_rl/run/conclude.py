@@ -1,0 +1,100 @@
+"""The end of a training: final evaluation, `summary.json`, learning curve and film."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from robot_rl.config.components import TrainConfig
+from robot_rl.config.load import config_to_dict
+from robot_rl.env.robot_env import RobotEnv
+from robot_rl.learn.learner_port import LearnerPort
+from robot_rl.run.deployment import Deployment
+from robot_rl.run.directory.metrics import read_metrics
+from robot_rl.run.directory.run_directory import RunDirectory
+from robot_rl.run.evaluate_run import evaluate_policy, film
+from robot_rl.run.label_rewards import LabelRewards
+from robot_rl.run.training_loop import Training
+
+
+def conclude(
+    config: TrainConfig,
+    run: RunDirectory,
+    env: RobotEnv,
+    learner: LearnerPort,
+    training: Training,
+    deployment: Deployment,
+    labels: LabelRewards | None,
+) -> dict[str, Any]:
+    """Evaluate the policy, write the summary, draw the learning curve, and film episodes.
+
+    Returns:
+        The content of `summary.json`.
+
+    Raises:
+        RunDirectoryError: if a file cannot be written.
+        RobotLostError: if the robot does not answer.
+    """
+    if deployment.assistance is not None:
+        deployment.assistance.phase("evaluating", "Evaluating on held-out resets, without help.")
+    record, policy = training.record, training.deployed.policy
+    learned = record.wall_time
+    evaluation = evaluate_policy(config, env, policy, learner.perception, deployment).summary()
+    record.metrics.write("evaluation", training.env_steps, evaluation)
+    records = read_metrics(run.metrics_path)
+    summary = {
+        "task": config.task,
+        "seed": config.seed,
+        "env_steps": training.env_steps,
+        "robot_minutes": training.env_steps * env.spec_task.control_period / 60.0,
+        "offline_updates": learner.offline_updates,
+        "updates": learner.updates,
+        "utd": learner.update_to_data,
+        **evaluation,
+        "demo_cycle_time_s": training.demo_cycle_time,
+        "timing": record.timing.summary(),
+        **({"labels": labels.summary()} if labels is not None else {}),
+        "intervention_rate": _intervention_rate([r for r in records if r["kind"] == "episode"], training.env_steps),
+        "wall_s": record.wall_time,
+        "learning_wall_s": learned,
+        "device": config.device,
+        "processes": config.processes,
+        "versions": run.provenance["versions"],
+        "git_revision": run.provenance["git"]["revision"],
+        "video": None,
+        "config": config_to_dict(config),
+        "calibrations": RunDirectory.read_calibrations(run.path),
+        "provenance": run.provenance,
+    }
+    run.write_json(run.summary_path, summary)  # before the pictures, which may fail
+    from robot_rl.viz.learning_curve import learning_curve  # here, as matplotlib takes half a second to import
+
+    learning_curve(
+        records,
+        run.learning_curve_path,
+        title=f"{config.task}, seed {config.seed}",
+        evaluation=evaluation,
+        demo_cycle_time_s=training.demo_cycle_time,
+    )
+    settings = config.evaluation
+    filmed = min(settings.video_episodes, settings.episodes)
+    if deployment.can_film and filmed:
+        cameras = env.spec_task.cameras
+        if film(config, policy, learner.perception, run.video_path, cameras, filmed, settings.seed):
+            summary["video"] = run.video_path.name
+    summary["wall_s"] = record.wall_time
+    run.write_json(run.summary_path, summary)
+    return summary
+
+
+def _intervention_rate(episodes: list[dict[str, Any]], env_steps: int) -> dict[str, float | None]:
+    """Return the operator's share of steps, in the episodes that reach into the first and the last tenth."""
+    tenth = env_steps / 10
+    return {
+        "first_tenth": _rate([row for row in episodes if row["env_step"] - row["steps"] < tenth]),
+        "last_tenth": _rate([row for row in episodes if row["env_step"] > 9 * tenth]),
+    }
+
+
+def _rate(episodes: list[dict[str, Any]]) -> float | None:
+    steps = sum(row["steps"] for row in episodes)
+    return sum(row["intervention_steps"] for row in episodes) / steps if steps else None

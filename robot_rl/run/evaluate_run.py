@@ -1,0 +1,181 @@
+"""Evaluation of the policy of a run, and films of its episodes."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from robot_rl.config.components import EvaluationConfig, TrainConfig
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.env.robot_env import RobotEnv
+from robot_rl.errors import RenderError, RunDirectoryError, UnknownNameError
+from robot_rl.learn.actor import EpisodeResult, Observer, Rollout, StoreRecorder
+from robot_rl.learn.checkpoint import load_checkpoint
+from robot_rl.learn.engine.hardware import check_device
+from robot_rl.learn.networks.networks import Policy, make_policy
+from robot_rl.learn.perception import Perception, make_perception
+from robot_rl.run.deployment import Deployment, workcell_options
+from robot_rl.run.directory.run_directory import RunDirectory
+from robot_rl.run.episode_retry import EpisodeRetry
+from robot_rl.run.evaluation import Evaluation, evaluate, mean
+from robot_rl.run.make_reward import RewardSetup
+from robot_rl.system.model_files import TRAINING
+from robot_rl.system.progress import Progress
+from robot_rl.viz.film import FilmRecorder
+
+logger = logging.getLogger(__name__)
+
+FILM_SIZE = (240, 320)
+"""Height and width of each camera's picture in a film [px]."""
+
+
+def evaluate_run(
+    path: Path,
+    *,
+    episodes: int | None = None,
+    seed: int | None = None,
+    device: Literal["cpu", "cuda"] | None = None,
+    video: Path | None = None,
+    cameras: tuple[str, ...] = (),
+    record: Path | None = None,
+    deployment: Deployment | None = None,
+) -> dict[str, Any]:
+    """Evaluate the policy in a run's checkpoint on held-out resets; the run is only read.
+
+    Args:
+        path: The run directory.
+        episodes: Number of episodes; None takes the run's configuration, like `seed`.
+        seed: Which resets.
+        device: Where to compute; None takes the run's.
+        video: File for a film of the first episodes; None makes none.
+        cameras: Cameras of the film; none takes all of the scene.
+        record: Directory of a new store for the episodes; None records none.
+        deployment: Where it takes place; None is this process.
+
+    Returns:
+        The summary of the evaluation, `task`, the episodes' `results`, and `video`: its path, or None if there is none.
+
+    Raises:
+        UnknownNameError: if the scene has no such camera.
+        RobotRLError: if the run cannot be read.
+    """
+    config = RunDirectory.read_config(path)
+    if device is not None:
+        config = replace(config, device=device)
+    check_device(config.device)
+    settings = config.evaluation
+    settings = replace(settings, episodes=episodes or settings.episodes, seed=settings.seed if seed is None else seed)
+    checkpoint = load_checkpoint(path / "checkpoint.pt", kind=TRAINING.name)
+    deployment = deployment or Deployment()
+    reward = RewardSetup.of_run(path, config.reward, shaped=False)
+    with contextlib.ExitStack() as stack:
+        observed = reward.observe(workcell_options(config))
+        env = stack.enter_context(deployment.environment(config.task, observed, reward))
+        for camera in cameras:
+            if camera not in env.spec_task.cameras:
+                raise UnknownNameError("camera", camera, env.spec_task.cameras)
+        perception = make_perception(env.observation_specs, config)
+        policy = make_policy(env.environment_spec, perception.spec, config, torch.Generator(config.device))
+        parameters = checkpoint["deployed"]["policy"]
+        policy.load_policy_state({name: value.to(config.device) for name, value in parameters.items()})
+        recorders = []
+        if record is not None:
+            facts = {
+                "task": config.task,
+                "seed": settings.seed,
+                "evaluation_of": str(path),
+                "calibrations": RunDirectory.read_calibrations(path),
+            }
+            recorders = [StoreRecorder(stack.enter_context(EpisodeStore.create(record, facts)))]
+        settled = replace(config, evaluation=settings)
+        evaluation = evaluate_policy(settled, env, policy, perception, deployment, recorders)
+    answer = {"task": config.task, **evaluation.summary(), "video": None, "results": evaluation.rows()}
+    if video is not None:
+        filmed = min(settings.video_episodes or EvaluationConfig().video_episodes, settings.episodes)
+        if film(config, policy, perception, video, cameras or env.spec_task.cameras, filmed, settings.seed):
+            answer["video"] = str(video)
+    return answer
+
+
+def evaluate_policy(
+    config: TrainConfig,
+    env: RobotEnv,
+    policy: Policy,
+    perception: Perception,
+    deployment: Deployment,
+    observers: Sequence[Observer] = (),
+) -> Evaluation:
+    """Evaluate a policy as configured, with a progress display.
+
+    Args:
+        config: The run's configuration.
+        env: Where the policy acts; interventions are switched off in it.
+        policy: The policy.
+        perception: Encodes its observations.
+        deployment: Where it takes place.
+        observers: Observers of every step.
+    """
+    env.interventions = False
+    rollout = Rollout(env, policy, perception, config.replay.history, observers)
+    outcomes: list[bool] = []
+    settings = config.evaluation
+    with Progress(settings.episodes, "evaluate", unit="episodes") as progress:
+
+        def show(result: EpisodeResult) -> None:
+            outcomes.append(result.success)
+            progress.update(len(outcomes), success=mean(outcomes))
+
+        return evaluate(
+            rollout,
+            episodes=settings.episodes,
+            seed=settings.seed,
+            on_episode=show,
+            retry=EpisodeRetry(deployment.lost_episodes, progress.log),
+            may_start=deployment.may_start,
+        )
+
+
+def film(
+    config: TrainConfig,
+    policy: Policy,
+    perception: Perception,
+    path: Path,
+    cameras: tuple[str, ...],
+    episodes: int,
+    seed: int,
+) -> bool:
+    """Film the first evaluation episodes in simulation; log a warning and return False if that fails.
+
+    Args:
+        config: The run's configuration; its reward is not used, as it may need other frames than a film.
+        policy: The policy.
+        perception: Encodes its observations.
+        path: The film, an MP4 file.
+        cameras: Names of the cameras.
+        episodes: Number of episodes.
+        seed: Which resets.
+    """
+    if not cameras:
+        return False
+    options = workcell_options(config)
+    if options.cameras:  # a policy with cameras gets frames of its own size, and they are filmed
+        options = replace(options, cameras=tuple(dict.fromkeys((*options.cameras, *cameras))))
+    else:
+        options = replace(options, cameras=cameras, image_size=FILM_SIZE)
+    try:
+        with (
+            Deployment().environment(config.task, options) as env,
+            FilmRecorder(path, 1.0 / env.spec_task.control_period, cameras) as recorder,
+        ):
+            rollout = Rollout(env, policy, perception, config.replay.history, [recorder])
+            evaluate(rollout, episodes=episodes, seed=seed)
+    except (RenderError, RunDirectoryError) as error:
+        logger.warning("no video: %s", error)
+        return False
+    return True

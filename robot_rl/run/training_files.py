@@ -1,0 +1,127 @@
+"""The files of a training: a new run directory or a resumed one, its checkpoint, store and metrics."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from robot_rl.config.components import TrainConfig
+from robot_rl.config.consistency import check_consistent
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.env.robot_env import RobotEnv
+from robot_rl.run.demonstrate import adopt_demonstrations, check_calibrations
+from robot_rl.run.deployment import Deployment
+from robot_rl.run.directory.calibrations import Calibrations
+from robot_rl.run.directory.metrics import MetricsWriter
+from robot_rl.run.directory.run_directory import RunDirectory
+from robot_rl.run.make_reward import RewardSetup
+from robot_rl.run.resume import checkpoint_to_resume, explain_resume
+
+logger = logging.getLogger(__name__)
+
+
+class TrainingFiles:
+    """The files of one training, in the order in which they are opened.
+
+    Attributes:
+        run: The run directory. That of a new run is created by `begin`.
+        store: The recorded episodes, from `begin` on.
+        metrics: The writer of `metrics.jsonl`, from `begin` on.
+        checkpoint: Content of the checkpoint of a resumed run, once loaded; None if there is none.
+    """
+
+    run: RunDirectory
+    store: EpisodeStore
+    metrics: MetricsWriter
+
+    def __init__(self, config: TrainConfig, path: Path, calibrations: Calibrations, run: RunDirectory | None) -> None:
+        self._config, self._path, self._calibrations = config, path, calibrations
+        self.resumed = run is not None
+        if run is not None:
+            self.run = run
+        self.checkpoint: dict[str, Any] | None = None
+
+    @property
+    def env_steps(self) -> int:
+        """Online steps up to the checkpoint."""
+        return int(self.checkpoint["env_steps"]) if self.checkpoint else 0
+
+    def reward(self) -> RewardSetup:
+        """Make the reward set-up, from the run's own files if it is resumed. See `RewardSetup`."""
+        if self.resumed:
+            return RewardSetup.of_run(self._path, self._config.reward)
+        return RewardSetup.from_config(self._config.reward)
+
+    def load_checkpoint(self) -> None:
+        """Load the checkpoint of a resumed run. See `checkpoint_to_resume`."""
+        if self.resumed:
+            self.checkpoint = checkpoint_to_resume(self.run, self._config)
+
+    @contextlib.contextmanager
+    def begin(
+        self, reward: RewardSetup, env: RobotEnv, *, repeatable: bool, demos: Path | None, overlay: str | None
+    ) -> Iterator[None]:
+        """Create what is missing, and open store and metrics, which are closed on exit.
+
+        It comes after environment and learner, so that a task or setting that does not work leaves no directory behind.
+
+        Args:
+            reward: The reward set-up, whose files are pinned.
+            env: The environment; adopted demonstrations must hold what it observes.
+            repeatable: Episodes after the checkpoint are played again; otherwise those cut short are kept.
+            demos: Store of demonstrations for a new run; None if they are recorded.
+            overlay: Name of an overlay with other rewards for these; None takes the recorded ones.
+        """
+        with contextlib.ExitStack() as stack:
+            if not self.resumed:
+                self.run = stack.enter_context(
+                    RunDirectory.create(self._path, self._config, calibrations=self._calibrations)
+                )
+            reward.pin(self.run)
+            stack.enter_context(explain_resume(self._path))
+            facts = {"task": self._config.task, "seed": self._config.seed}
+            keep = not repeatable and self.checkpoint is not None
+            opened = EpisodeStore.open_or_create(self.run.episodes_path, facts, keep_interrupted=keep)
+            self.store = stack.enter_context(opened)
+            if demos is not None and not self.resumed:
+                adopt_demonstrations(self.store, demos, env, overlay)
+            for message in self.store.recovered:
+                logger.info("%s", message)
+            kept = None
+            if self.resumed:  # without a checkpoint nothing was kept, not even the records of step 0
+                kept = self.env_steps if self.checkpoint else -1
+            self.metrics = stack.enter_context(MetricsWriter(self.run.metrics_path, self.run.tensorboard_path, kept))
+            yield
+
+
+@contextlib.contextmanager
+def open_training_files(
+    config: TrainConfig, path: Path, deployment: Deployment, *, resume: bool, demos: Path | None
+) -> Iterator[TrainingFiles]:
+    """Check what can be checked at once, and open the directory of a resumed run.
+
+    Args:
+        config: The run's configuration.
+        path: The run directory.
+        deployment: Where the run takes place.
+        resume: Continue the run in that directory.
+        demos: Store of demonstrations for a new run; None if they are recorded.
+
+    Raises:
+        ConfigError: if settings contradict each other.
+        CalibrationError: if the run or the demonstrations were made with other calibrations.
+        RunDirectoryError: if there is no run to resume, or another process has it.
+    """
+    deployment.check(config)
+    check_consistent(config)
+    calibrations = deployment.read_calibrations(config)
+    check_calibrations(None if resume else demos, calibrations)
+    if not resume:
+        yield TrainingFiles(config, path, calibrations, None)
+        return
+    with RunDirectory.resume(path, config.task) as run:
+        calibrations.check_same(RunDirectory.read_calibrations(path), path)
+        yield TrainingFiles(config, path, calibrations, run)

@@ -1,0 +1,154 @@
+"""What a training writes down and shows: `metrics.jsonl`, the progress line, and the regularity of control."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from robot_rl.data.store.summary import EpisodeSummary
+from robot_rl.env.task import TaskSpec
+from robot_rl.learn.actor import EpisodeResult
+from robot_rl.learn.learner_port import LearnerPort
+from robot_rl.reward.labels.process_messages import Labelled
+from robot_rl.reward.validation.ground_truth import known_success
+from robot_rl.run.control_timing import ControlTiming
+from robot_rl.run.directory.metrics import MetricsWriter
+from robot_rl.run.evaluation import mean
+from robot_rl.system.progress import Progress
+
+ROLLING = 20
+"""Episodes in the rolling figures of the progress display."""
+
+
+class TrainingRecord:
+    """The record of one training.
+
+    Args:
+        spec: Of the task.
+        metrics: Writes `metrics.jsonl`.
+        progress: The progress display.
+
+    Attributes:
+        timing: Regularity of control in the episodes since the run was started or resumed; an observer.
+    """
+
+    def __init__(self, spec: TaskSpec, metrics: MetricsWriter, progress: Progress) -> None:
+        self.metrics, self.progress = metrics, progress
+        self.timing = ControlTiming(spec.control_period)
+        self._q_bound = spec.return_range[1]
+        self._started, self._earlier = time.monotonic(), 0.0
+        self._recent: deque[EpisodeResult] = deque(maxlen=ROLLING)
+        self._marks = (self._started, 0, 0)
+
+    @property
+    def wall_time(self) -> float:
+        """Time spent, earlier parts of a resumed run included [s]."""
+        return self._earlier + time.monotonic() - self._started
+
+    def resume(self, env_steps: int, updates: int, wall_time: float) -> None:
+        """Continue the record of an earlier part of the run, which took `wall_time` [s]."""
+        self._earlier = wall_time
+        self._marks = (self._started, env_steps, updates)
+
+    def log(self, text: str) -> None:
+        """Print a line beside the progress display."""
+        self.progress.log(text)
+
+    def demonstrations(self, facts: Mapping[str, Any]) -> None:
+        """Record how the demonstrations went; `facts` as of `demonstration_facts`."""
+        self.metrics.write("demonstrations", 0, facts)
+        total, success, seconds = facts["episodes"], facts["success_rate"], facts["cycle_time_s"] or 0
+        self.log(f"{total} demonstrations, {success:.0%} successful, {seconds:.1f} s each")
+
+    def offline(self, done: int, total: int, logs: Mapping[str, float]) -> None:
+        """Record `done` of `total` updates from demonstrations alone."""
+        self.metrics.write("offline", done - total, {"offline_updates": done, **logs})
+        self.progress.update(0, offline=f"{done}/{total}")
+
+    def update(self, env_steps: int, learner: LearnerPort, logs: Mapping[str, float]) -> None:
+        """Record the updates of the learner since the last call."""
+        now, (then, steps, updates) = time.monotonic(), self._marks
+        seconds = max(now - then, 1e-9)
+        self._marks = (now, env_steps, learner.updates)
+        rates = {
+            "steps_per_s": (env_steps - steps) / seconds,
+            "updates_per_s": (learner.updates - updates) / seconds,
+        }
+        counts = {"updates": learner.updates, "utd": learner.update_to_data}
+        self.metrics.write("update", env_steps, {**counts, **rates, **logs})
+        self.progress.update(
+            env_steps,
+            updates_per_s=rates["updates_per_s"],
+            q_mean=logs.get("q_mean"),
+            q_bound=self._q_bound if "q_mean" in logs else None,
+        )
+
+    def curve(self, env_steps: int, point: Mapping[str, Any]) -> None:
+        """Record a point of the learning curve."""
+        self.metrics.write("curve", env_steps, point)
+        self.log(f"{env_steps} steps: {point['success_rate']:.0%} of {point['episodes']} resets without help")
+
+    def label(self, env_steps: int, row: EpisodeSummary, label: Labelled, success: bool | None, alarms: int) -> None:
+        """Record a new label of an online episode, and what it means for its success."""
+        self.metrics.write(
+            "label",
+            env_steps,
+            {
+                "episode_id": row.episode_id,
+                "status": label.status,
+                "value": label.values[0] if label.values else None,
+                "success": success,
+                "since": label.since or None,
+                "truth": known_success(row),
+                "lag_s": label.lag,
+                "queried": label.queried,
+                "cost": label.cost,
+                "alarms": alarms,
+            },
+        )
+
+    def episode(self, env_steps: int, number: int, result: EpisodeResult, queue_peak: int, not_journalled: int) -> None:
+        """Record an online episode.
+
+        Args:
+            env_steps: Online steps so far, with those of the episode.
+            number: Of the episode, from 0.
+            result: The episode in numbers.
+            queue_peak: Most steps that waited for the disk at a time.
+            not_journalled: Steps that reached the disk only with the finished episode.
+        """
+        self._recent.append(result)
+        if not_journalled:
+            self.log(
+                f"the disk did not keep up: {not_journalled} of {result.steps} steps reached it only with the "
+                "finished episode; record to a faster disk"
+            )
+        self.metrics.write(
+            "episode",
+            env_steps,
+            {
+                "episode": number,
+                "return": result.total_reward,
+                "success": None if result.undecided else result.success,
+                "assisted": result.assisted,
+                "steps": result.steps,
+                "cycle_time_s": result.cycle_time,
+                "intervention_steps": result.operator_steps,
+                "intervention_rate": result.operator_steps / result.steps,
+                "takeovers": result.takeovers,
+                "force_peak_n": result.force_peak,
+                **result.metrics,
+                "failure": result.failure,
+                "journal_queue_peak": queue_peak,
+                "not_journalled": not_journalled,
+                "wall_s": self.wall_time,
+            },
+        )
+        steps = sum(r.steps for r in self._recent)
+        self.progress.update(
+            env_steps,
+            success=None if result.undecided else mean(r.success and not r.assisted for r in self._recent),
+            intervention_rate=sum(r.operator_steps for r in self._recent) / steps,
+        )
