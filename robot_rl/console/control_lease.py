@@ -18,7 +18,7 @@ class LeaseError(RobotRLError):
 
 @dataclass(frozen=True)
 class Owner:
-    """Who holds control.
+    """The page in control.
 
     Attributes:
         page: Number of the connection.

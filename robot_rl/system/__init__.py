@@ -1,1 +1,1 @@
-"""What every program needs of an operating system: atomic files, locks, child processes, progress."""
+"""The operating system for all programs: atomic files, locks, child processes, kinds of files, progress."""

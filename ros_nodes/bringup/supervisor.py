@@ -23,7 +23,7 @@ RESPAWN_DELAY = 0.5
 MOST_RESPAWNS, WITHIN = 5, 60.0
 """A node that ends more often than this within that many seconds is given up."""
 GRACE_PERIOD = 10.0
-"""How long a node may take to end before it is killed [s]."""
+"""Time for an orderly end of a node before it is killed [s]."""
 
 
 class Supervisor:

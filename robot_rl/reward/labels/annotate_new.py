@@ -33,7 +33,7 @@ class Round(NamedTuple):
 
     Attributes:
         left: Episodes without a label, which the next round queries again.
-        why: Why there are some; empty if there are none.
+        why: The reason; empty if there are none.
         seconds: Duration of the queries [s].
     """
 
@@ -42,13 +42,13 @@ class Round(NamedTuple):
     seconds: float = 0.0
 
 
-class Watch:
+class StoreLabelling:
     """Labels each episode of a store once.
 
     Args:
         store: Directory of the episode store.
         config: Of the labeller.
-        task: What the robot was to do.
+        task: The instruction of the robot.
         labels: Where labels go.
         name: Of the labels.
         backend: Answers the queries.

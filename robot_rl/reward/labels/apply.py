@@ -40,13 +40,13 @@ class Applied:
 
 
 def check_certified(
-    kind: QueryKind, verdicts: Sequence[GateResult], allowed: bool, cure: str = LABELS_CURE
+    kind: QueryKind, gates: Sequence[GateResult], allowed: bool, cure: str = LABELS_CURE
 ) -> GateResult | None:
-    """The verdict on rewards of such labels, None if there is none.
+    """Return the gate for rewards of such labels, None if there is none.
 
     Args:
         kind: Of the labels.
-        verdicts: Of their report; empty if there is nothing to compare them with.
+        gates: Of their report; empty if there is nothing to compare them with.
         allowed: Whether the user takes the risk.
         cure: What to do otherwise, for the message.
 
@@ -56,11 +56,11 @@ def check_certified(
     """
     if kind is QueryKind.SCORE:
         raise DataError(f"labels of kind {kind} are no rewards by themselves, see docs/rewards.md; label success")
-    verdict = next((verdict for verdict in verdicts if verdict.use == USE[kind]), None)
-    if not allowed and (verdict is None or not verdict.passed):
-        failing = verdict.shortcomings if verdict else ()
+    gate = next((gate for gate in gates if gate.use == USE[kind]), None)
+    if not allowed and (gate is None or not gate.passed):
+        failing = gate.shortcomings if gate else ()
         raise UncertifiedError(USE[kind], failing, cure)
-    return verdict
+    return gate
 
 
 def apply_labels(

@@ -77,10 +77,10 @@ def read_labeller(path: Path, name: str, *, allowed: bool) -> Labeller:
         calibration = read_calibration(file) if file.exists() else None
         rows, trained_on = list(labels.labels(name)), labels.trained_on(name)
         try:
-            verdicts = make_report(kind, rows, read_truth(store), calibration, trained_on).gates
+            gates = make_report(kind, rows, read_truth(store), calibration, trained_on).gates
         except DataError:  # nothing to compare with
-            verdicts = []
-        verdict = check_certified(kind, verdicts, allowed, CURE)
+            gates = []
+        gate = check_certified(kind, gates, allowed, CURE)
         identity = labels.identity(name)
         return Labeller(
             name=name,
@@ -88,8 +88,8 @@ def read_labeller(path: Path, name: str, *, allowed: bool) -> Labeller:
             task=str(identity["task"]),
             identity=identity,
             calibration=calibration,
-            certified=verdict is not None and verdict.passed,
-            reasons=verdict.reasons if verdict else ("not known: no outcomes to compare with",),
+            certified=gate is not None and gate.passed,
+            reasons=gate.reasons if gate else ("not known: no outcomes to compare with",),
         )
 
 

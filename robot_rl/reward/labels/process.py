@@ -20,7 +20,7 @@ from robot_rl.errors import BudgetSpentError, ConfigError, LinkError, RobotRLErr
 from robot_rl.reward.answer import Answer
 from robot_rl.reward.budget import Budget
 from robot_rl.reward.label_store import LabelStore
-from robot_rl.reward.labels.annotate_new import Watch, query_identity
+from robot_rl.reward.labels.annotate_new import StoreLabelling, query_identity
 from robot_rl.reward.labels.onset import Onset
 from robot_rl.reward.labels.process_messages import (
     TO_LABELLER,
@@ -90,10 +90,12 @@ def _serve(order: Order, orders: IO[bytes], out: IO[bytes]) -> None:
             cost += answer.cost if queried else 0.0
             _send(out, Labelled(row.episode_id, str(answer.status), answer.values, lag, queried, cost, since))
 
-        watch = Watch(store, config, order.task, labels, order.name, backend, on_label=send_label, wanted=_wanted)
+        labelling = StoreLabelling(
+            store, config, order.task, labels, order.name, backend, on_label=send_label, wanted=_wanted
+        )
         while not gone.is_set():
             wake.clear()
-            found = watch.round()
+            found = labelling.round()
             _send(out, RoundDone(*found))
             budget.check()
             wake.wait(PAUSE if found.left else None)

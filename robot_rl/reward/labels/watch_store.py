@@ -15,7 +15,7 @@ from robot_rl.errors import BudgetSpentError, ConfigError, RobotRLError
 from robot_rl.reward.answer import Answer
 from robot_rl.reward.budget import Budget
 from robot_rl.reward.label_store import LabelStore
-from robot_rl.reward.labels.annotate_new import Watch
+from robot_rl.reward.labels.annotate_new import StoreLabelling
 from robot_rl.reward.labels.hack_monitor import HackWatch
 from robot_rl.reward.validation.probability_calibration import read_calibration
 from robot_rl.reward.vlm.make_backend import make_backend
@@ -71,11 +71,13 @@ class LabelWatching:
                 file = labels.calibration_path(self.name)
                 self._found = found = HackWatch(read_calibration(file) if file.exists() else None)
                 self.begun = True
-                watch = Watch(self.path, self._config, self._task, labels, self.name, backend, on_label=self._report)
+                labelling = StoreLabelling(
+                    self.path, self._config, self._task, labels, self.name, backend, on_label=self._report
+                )
                 uncertain = "" if file.exists() else "; not calibrated, so a success is p >= 0.5"
                 self._notify(f"watching {self.path}{uncertain}")
                 while not stop.is_set():
-                    done = watch.round()
+                    done = labelling.round()
                     found.query_s += done.seconds
                     if done.why:
                         self._notify(f"left for the next round: {done.why}")

@@ -77,7 +77,7 @@ class ChatBackend:
 
     @property
     def concurrency(self) -> int:
-        """Of the model."""
+        """Queries that the model can process at the same time."""
         return self._model.concurrency
 
     def answer(self, query: Query) -> Answer:
@@ -96,7 +96,7 @@ class ChatBackend:
         return _answer(done, read_success(done.text))
 
     def close(self) -> None:
-        """Of the model."""
+        """Close the model."""
         self._model.close()
 
     def _progress(self, query: Query) -> Answer:

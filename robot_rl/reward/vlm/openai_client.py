@@ -79,7 +79,7 @@ class Endpoint:
 
     @property
     def concurrency(self) -> int:
-        """As configured."""
+        """Requests at the same time, as configured."""
         return self._config.concurrency
 
     def connect(self) -> list[str]:

@@ -15,7 +15,7 @@ from robot_rl.reward.answer import Status
 from robot_rl.reward.budget import Budget
 from robot_rl.reward.label_store import LabelStore
 from robot_rl.reward.labels.annotate import Labelling
-from robot_rl.reward.labels.annotate_new import Watch
+from robot_rl.reward.labels.annotate_new import StoreLabelling
 from robot_rl.reward.labels.hack_monitor import HackWatch
 from robot_rl.reward.labels.units import Units
 from robot_rl.reward.vlm.make_backend import make_backend
@@ -75,7 +75,7 @@ def test_what_is_found_again_beside_a_recording_is_no_new_expense(tmp_path):
         settings = config(server, endpoint={"price_prompt": 1e6})
         backend = make_backend(settings, Budget(settings.budget))
         for name, one in zip(("first", "again"), found, strict=True):
-            done = Watch(path, settings, "push it", labels, name, backend, on_label=one.add).round()
+            done = StoreLabelling(path, settings, "push it", labels, name, backend, on_label=one.add).round()
             one.query_s += done.seconds
         backend.close()
     first, again = (one.summary() for one in found)
