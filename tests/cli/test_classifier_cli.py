@@ -78,7 +78,7 @@ def test_a_training_is_judged_by_a_classifier_only_if_it_may(folder, tmp_path):
 
     report = robot_rl("reward", "report", folder / "c.pt", folder / "others", "--out", tmp_path / "page.png")
     assert (tmp_path / "page.png").exists(), report.stderr
-    assert "end episodes" in report.stdout.splitlines()[0]
+    assert "ending episodes" in report.stdout.splitlines()[0]
 
     done = judged(folder, "--set", "reward.allow_unfit=true", "--out", tmp_path / "run", "--json")
     assert done.returncode == 0, done.stderr
