@@ -16,6 +16,7 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.data.replay.buffer import ReplayBuffer
 from robot_rl.data.replay.demo_mixing import DemoMixer
 from robot_rl.data.replay.percept import Percept, PerceptSpec
+from robot_rl.data.replay.transition import Transition
 from robot_rl.data.sparse_reward import success_reward
 from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.errors import CheckpointError, DivergedError
@@ -90,20 +91,10 @@ class Learner:
         """Start an online episode."""
         self.online.begin(percept, episode_id)
 
-    def append(
-        self,
-        action: np.ndarray,
-        reward: float,
-        terminated: bool,
-        truncated: bool,
-        source: int,
-        next_percept: Percept,
-        *,
-        undecided: bool = False,
-    ) -> None:
+    def append(self, step: Transition, next_percept: Percept) -> None:
         """Receive an online step; see `ReplayBuffer.append`."""
-        undecided = undecided and self._config.reward.unlabelled == "masked"
-        self.online.append(action, reward, terminated, truncated, source, next_percept, undecided=undecided)
+        masked = step.undecided and self._config.reward.unlabelled == "masked"
+        self.online.append(step._replace(undecided=masked), next_percept)
         self.env_steps += 1
 
     def label_episode(self, episode_id: str, success: bool, since: int = 0) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from robot_rl.config.components import TrainConfig
-from robot_rl.data.replay.percept import Percept
+from robot_rl.data.replay.transition import Transition
 from robot_rl.data.schema import Episode, Observation, Step
 from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.learn.learner import Learner
@@ -33,9 +33,7 @@ class LocalLearner(Learner):
 
     def on_step(self, step: Step, next_observation: Observation) -> None:
         """Receive an online step."""
-        percept: Percept = self.perception(next_observation)
-        taken = step.action, step.reward, step.terminated, step.truncated, int(step.source)
-        self.append(*taken, percept, undecided=step.undecided)
+        self.append(Transition.of(step), self.perception(next_observation))
 
     def on_end(self, episode: Episode, result: object) -> None:
         """Do nothing: all steps of the episode have been received."""

@@ -12,10 +12,8 @@ import socket
 import sys
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 
-from robot_rl.data.replay.percept import Percept
 from robot_rl.errors import LinkError, RobotRLError
 from robot_rl.learn.learner import Learner
 from robot_rl.link.handshake import Agreement
@@ -107,7 +105,7 @@ class LearnerServer:
     def _handle(self, message: Message) -> None:
         match message:
             case Start():
-                self._learner.begin(Percept(message.row, message.images, message.potential), message.episode_id)
+                self._learner.begin(message.percept, message.episode_id)
             case StepTaken():
                 self._learn_from(message)
             case Pretrain():
@@ -134,9 +132,7 @@ class LearnerServer:
         learner = self._learner
         if message.number != learner.env_steps:
             raise LinkError(f"step {message.number} arrived after {learner.env_steps} steps; one is lost or came twice")
-        seen = Percept(message.row, message.images, message.potential)
-        taken = message.action, message.reward, message.terminated, message.truncated, message.source
-        learner.append(*taken, seen, undecided=message.undecided)
+        learner.append(message.step, message.percept)
         logs = learner.catch_up()
         if logs is not None:
             self._connection.send(Logs(values=logs))
@@ -146,24 +142,12 @@ class LearnerServer:
         self._report_progress()
 
     def _remember(self, message: Demonstration) -> None:
-        rows = message.rows
-        columns = (message.action, message.reward, message.terminated, message.truncated, message.source)
-        shapes = [rows.shape, *(column.shape for column in columns)]
-        if {shape[:1] for shape in shapes[1:]} != {(len(rows) - 1 if rows.ndim else 0,)}:
-            raise LinkError(f"a demonstration has {shapes} as shapes of its columns")
-        images = message.images
-        if images is not None and len(images) != len(rows):
-            raise LinkError(f"a demonstration has {len(rows)} states and images of {len(images)} observations")
-        potential = np.zeros(len(rows), np.float32) if message.potential is None else message.potential
-        if potential.shape != rows.shape[:1]:
-            raise LinkError(f"a demonstration has {len(rows)} states and potentials of shape {potential.shape}")
-        percepts = [
-            Percept(row, None if images is None else images[t], float(potential[t])) for t, row in enumerate(rows)
-        ]
+        if len(message.percepts) != len(message.steps) + 1:
+            raise LinkError(f"a demonstration has {len(message.percepts)} observations and {len(message.steps)} steps")
         demos = self._learner.demos
-        demos.begin(percepts[0])
-        for t, (action, reward, terminated, truncated, source) in enumerate(zip(*columns, strict=True)):
-            demos.append(action, float(reward), bool(terminated), bool(truncated), int(source), percepts[t + 1])
+        demos.begin(message.percepts[0])
+        for step, percept in zip(message.steps, message.percepts[1:], strict=True):
+            demos.append(step, percept)
 
     def _report_ready(self) -> None:
         self._publish()

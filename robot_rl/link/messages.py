@@ -15,13 +15,14 @@ import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from robot_rl.data.replay.percept import Percept
+from robot_rl.data.replay.transition import Transition
 from robot_rl.system.message_codec import MESSAGE, MessageCodec
 
-PROTOCOL = 8
+PROTOCOL = 9
 """Version of these messages; both sides must have the same."""
 
 Count = Annotated[int, Field(ge=0)]
-SourceCode = Annotated[int, Field(ge=0, le=127)]
 
 
 @dataclass(frozen=True, eq=False, config=MESSAGE)
@@ -57,24 +58,12 @@ class Demonstration:
     """An episode of T steps to be remembered as a demonstration.
 
     Attributes:
-        rows: Packed states, shape (T + 1, n), float32.
-        action: Executed, shape (T, m), float32.
-        reward: Shape (T,), float32.
-        terminated: Shape (T,), bool.
-        truncated: Shape (T,), bool.
-        source: Shape (T,), int8.
-        images: Images of the percepts, shape (T + 1, ...); None for a policy without images.
-        potential: Of each observation, shape (T + 1,), float32; None where rewards are not shaped.
+        percepts: The T + 1 observations.
+        steps: The T steps between them.
     """
 
-    rows: np.ndarray
-    action: np.ndarray
-    reward: np.ndarray
-    terminated: np.ndarray
-    truncated: np.ndarray
-    source: np.ndarray
-    images: np.ndarray | None = None
-    potential: np.ndarray | None = None
+    percepts: Annotated[list[Percept], Field(min_length=1)]
+    steps: list[Transition]
 
 
 @dataclass(frozen=True, eq=False, config=MESSAGE)
@@ -93,16 +82,12 @@ class Start:
     """An online episode started.
 
     Attributes:
-        row: Its first packed state, shape (n,).
-        images: Images of its percept, or None.
+        percept: Its first observation.
         episode_id: Its name, for `EpisodeLabel`.
-        potential: Of that observation; 0 where rewards are not shaped.
     """
 
-    row: np.ndarray
-    images: np.ndarray | None = None
+    percept: Percept
     episode_id: str = ""
-    potential: float = 0.0
 
 
 @dataclass(frozen=True, eq=False, config=MESSAGE)
@@ -111,27 +96,13 @@ class StepTaken:
 
     Attributes:
         number: Online steps of the run before this one; the learner refuses a step that is missing or comes twice.
-        action: Executed, shape (m,).
-        reward: Of the step.
-        terminated: Success or failure.
-        truncated: Cut here.
-        source: Who chose the action, a `Source`.
-        row: Packed state that it led to, shape (n,).
-        images: Images of the percept that it led to, or None.
-        undecided: Whether its reward is unknown until a label arrives.
-        potential: Of the observation that it led to; 0 where rewards are not shaped.
+        step: The step.
+        percept: Observation that it led to.
     """
 
     number: Count
-    action: np.ndarray
-    reward: float
-    terminated: bool
-    truncated: bool
-    source: SourceCode
-    row: np.ndarray
-    images: np.ndarray | None = None
-    undecided: bool = False
-    potential: float = 0.0
+    step: Transition
+    percept: Percept
 
 
 @dataclass(frozen=True, eq=False, config=MESSAGE)

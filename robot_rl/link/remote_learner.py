@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from robot_rl.config.components import TrainConfig
+from robot_rl.data.replay.transition import Transition
 from robot_rl.data.schema import Episode, Observation, Step
 from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.errors import LinkError
@@ -123,48 +124,22 @@ class RemoteLearner:
 
     def add_demonstration(self, episode: Episode) -> None:
         """Send a demonstration."""
-        ends = episode.terminated | episode.truncated
-        percepts = list(self.perception.of_rows(episode.observations))
-        images = [percept.images for percept in percepts if percept.images is not None]
-        shaped = self.perception.spec.potential > 0
-        self._post(
-            Demonstration(
-                rows=np.stack([percept.state for percept in percepts]),
-                images=np.stack(images) if images else None,
-                action=episode.action,
-                reward=episode.reward,
-                terminated=episode.terminated,
-                truncated=episode.truncated if ends[-1] else np.arange(len(episode)) == len(episode) - 1,
-                source=episode.source,
-                potential=np.array([percept.potential for percept in percepts], np.float32) if shaped else None,
-            )
-        )
+        steps = Transition.of_episode(episode)
+        if not (steps[-1].terminated or steps[-1].truncated):
+            steps[-1] = steps[-1]._replace(truncated=True)
+        self._post(Demonstration(percepts=list(self.perception.of_rows(episode.observations)), steps=steps))
 
     def on_start(self, episode_id: str, observation: Observation) -> None:
         """Send the start of an online episode."""
         self._in_episode = True
         if not self._since.steps:
             self._since = _Since()  # what came before the first step does not count
-        percept = self.perception.first(observation)
-        self._post(Start(row=percept.state, images=percept.images, episode_id=episode_id, potential=percept.potential))
+        self._post(Start(percept=self.perception.first(observation), episode_id=episode_id))
 
     def on_step(self, step: Step, next_observation: Observation) -> None:
         """Send an online step."""
         percept = self.perception(next_observation)
-        self._post(
-            StepTaken(
-                number=self._sent,
-                action=step.action,
-                reward=float(step.reward),
-                terminated=bool(step.terminated),
-                truncated=bool(step.truncated),
-                source=int(step.source),
-                row=percept.state,
-                images=percept.images,
-                undecided=step.undecided,
-                potential=percept.potential,
-            )
-        )
+        self._post(StepTaken(number=self._sent, step=Transition.of(step), percept=percept))
         self._sent += 1
 
     def on_end(self, episode: Episode, result: object) -> None:

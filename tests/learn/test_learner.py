@@ -8,6 +8,7 @@ import torch
 
 from robot_rl.config.components import AlgorithmConfig, IQLConfig, ReplayConfig, SACConfig, TrainConfig
 from robot_rl.data.replay.percept import Percept, PerceptSpec
+from robot_rl.data.replay.transition import Transition
 from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.errors import CheckpointError, ConfigError, DataError, DivergedError
 from robot_rl.learn.learner import Learner
@@ -38,14 +39,16 @@ def demonstrate(learner, rng, steps=10):
         learner.demos.begin(next(seen))
         for t in range(steps):
             last = t == steps - 1
-            learner.demos.append(rng.uniform(-1, 1, 3).astype(np.float32), float(last), last, False, 1, next(seen))
+            learner.demos.append(
+                Transition(rng.uniform(-1, 1, 3).astype(np.float32), float(last), last, False, 1), next(seen)
+            )
 
 
 def play(learner, rng, steps):
     seen = percepts(rng)
     learner.begin(next(seen))
     for _ in range(steps):
-        learner.append(rng.uniform(-1, 1, 3).astype(np.float32), 0.0, False, False, 1, next(seen))
+        learner.append(Transition(rng.uniform(-1, 1, 3).astype(np.float32), 0.0, False, False, 1), next(seen))
         learner.catch_up()
 
 
@@ -119,7 +122,7 @@ def test_pretraining_needs_demonstrations_and_an_algorithm_that_can():
     gripper = Learner(replace(TASK, action_size=4, gripper=True), PerceptSpec(3), CONFIG)
     seen = percepts(np.random.default_rng(0))
     gripper.demos.begin(next(seen))
-    gripper.demos.append(np.zeros(4, np.float32), 1.0, True, False, 1, next(seen))
+    gripper.demos.append(Transition(np.zeros(4, np.float32), 1.0, True, False, 1), next(seen))
     with pytest.raises(ConfigError, match="gripper"):
         gripper.pretrain(2)
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from robot_rl.config.components import ReplayConfig, RewardConfig, SACConfig, TrainConfig
-from robot_rl.data.replay.percept import PerceptSpec
+from robot_rl.data.replay.percept import Percept, PerceptSpec
+from robot_rl.data.replay.transition import Transition
 from robot_rl.env.task import TaskSpec, Workspace
 from robot_rl.errors import ConfigError, DataError, DivergedError, LinkError
 from robot_rl.link.handshake import Agreement
@@ -43,19 +44,14 @@ CONFIG = TrainConfig(
 )
 AGREEMENT = Agreement(TASK, PerceptSpec(3), CONFIG)
 ROW, ACTION = np.ones(3, np.float32), np.zeros(2, np.float32)
+SEEN = Percept(ROW)
 DEMONSTRATION = Demonstration(
-    rows=np.ones((3, 3), np.float32),
-    action=np.zeros((2, 2), np.float32),
-    reward=np.zeros(2, np.float32),
-    terminated=np.array([False, True]),
-    truncated=np.zeros(2, bool),
-    source=np.ones(2, np.int8),
+    percepts=[SEEN] * 3, steps=[Transition(ACTION, 0.0, terminated, False, 1) for terminated in (False, True)]
 )
 
 
 def step(number, **changes):
-    fields = {"number": number, "action": ACTION, "reward": 0.0, "terminated": False, "truncated": False, "source": 0}
-    return StepTaken(**{**fields, "row": ROW, **changes})
+    return StepTaken(number=number, step=Transition(ACTION, 0.0, False, False, 0)._replace(**changes), percept=SEEN)
 
 
 def serve(*messages):
@@ -80,7 +76,7 @@ def serve(*messages):
 
 def test_it_says_what_it_does():
     hello = AGREEMENT.hello()
-    answers = serve(hello, DEMONSTRATION, Start(row=ROW), *(step(n) for n in range(7)), StateRequest())
+    answers = serve(hello, DEMONSTRATION, Start(percept=SEEN), *(step(n) for n in range(7)), StateRequest())
     kinds = [type(answer).__name__ for answer in answers]
     assert kinds == [
         *("Parameters", "UpdateProgress", "LearnerReady"),
@@ -104,23 +100,27 @@ def test_it_says_what_it_does():
 @pytest.mark.parametrize(
     ("error", "words", "messages"),
     [
-        (LinkError, "the first message is Start, expected ActorHello", [Start(row=ROW)]),
+        (LinkError, "the first message is Start, expected ActorHello", [Start(percept=SEEN)]),
         (LinkError, "a learner does not accept the message ActorHello", [AGREEMENT.hello(), AGREEMENT.hello()]),
         (LinkError, "a learner does not accept the message Logs", [AGREEMENT.hello(), Logs(values={})]),
-        (LinkError, "step 1 arrived after 0 steps; one is lost", [AGREEMENT.hello(), Start(row=ROW), step(1)]),
-        (LinkError, "step 0 arrived after 1 steps; .* twice", [AGREEMENT.hello(), Start(row=ROW), step(0), step(0)]),
-        (DataError, "append without begin", [AGREEMENT.hello(), step(0)]),
-        (DataError, r"shape \(2,\), expected \(3,\)", [AGREEMENT.hello(), Start(row=ACTION)]),
-        (DataError, "reward is nan", [AGREEMENT.hello(), Start(row=ROW), step(0, reward=float("nan"))]),
+        (LinkError, "step 1 arrived after 0 steps; one is lost", [AGREEMENT.hello(), Start(percept=SEEN), step(1)]),
         (
             LinkError,
-            "shapes of its columns",
-            [AGREEMENT.hello(), dataclasses.replace(DEMONSTRATION, reward=np.zeros(3, np.float32))],
+            "step 0 arrived after 1 steps; .* twice",
+            [AGREEMENT.hello(), Start(percept=SEEN), step(0), step(0)],
+        ),
+        (DataError, "append without begin", [AGREEMENT.hello(), step(0)]),
+        (DataError, r"shape \(2,\), expected \(3,\)", [AGREEMENT.hello(), Start(percept=Percept(ACTION))]),
+        (DataError, "reward is nan", [AGREEMENT.hello(), Start(percept=SEEN), step(0, reward=float("nan"))]),
+        (
+            LinkError,
+            "a demonstration has 2 observations and 2 steps",
+            [AGREEMENT.hello(), dataclasses.replace(DEMONSTRATION, percepts=[SEEN] * 2)],
         ),
         (
-            LinkError,
-            "shapes of its columns",
-            [AGREEMENT.hello(), dataclasses.replace(DEMONSTRATION, rows=np.zeros(()))],
+            DataError,
+            r"shape \(2,\), expected \(3,\)",
+            [AGREEMENT.hello(), dataclasses.replace(DEMONSTRATION, percepts=[Percept(ACTION)] * 3)],
         ),
         (
             ConfigError,
@@ -178,14 +178,14 @@ def test_what_has_no_label_yet_can_count_as_a_failure():
     settings = replace(CONFIG, reward=RewardConfig(kind="labels", unlabelled="failure"))
     hello = Agreement(TASK, PerceptSpec(3), settings).hello()
     end = step(1, truncated=True, undecided=True)
-    answers = serve(hello, DEMONSTRATION, Start(row=ROW, episode_id="one"), step(0), end, StateRequest())
+    answers = serve(hello, DEMONSTRATION, Start(percept=SEEN, episode_id="one"), step(0), end, StateRequest())
     known = CheckpointAssembler().add(answers[-1])["online"]
     assert (known["undecided"].tolist(), known["reward"].tolist()) == ([], [0, 0, 0])
 
 
 def test_what_a_label_says_later_is_learned_from_then_on():
     end = step(1, truncated=True, undecided=True)
-    episode = (AGREEMENT.hello(), DEMONSTRATION, Start(row=ROW, episode_id="one"), step(0), end)
+    episode = (AGREEMENT.hello(), DEMONSTRATION, Start(percept=SEEN, episode_id="one"), step(0), end)
     waiting = CheckpointAssembler().add(serve(*episode, StateRequest())[-1])["online"]
     assert (waiting["undecided"].tolist(), waiting["reward"].tolist()) == (["one"], [0, 0, 0])
     told = CheckpointAssembler().add(serve(*episode, EpisodeLabel(episode_id="one", success=True), StateRequest())[-1])[

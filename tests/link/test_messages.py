@@ -9,6 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from robot_rl.data.replay.percept import Percept
+from robot_rl.data.replay.transition import Transition
 from robot_rl.errors import LinkError
 from robot_rl.link.messages import (
     KINDS,
@@ -43,25 +45,24 @@ PLAIN = st.recursive(
 )
 SECTIONS = st.dictionaries(st.text(), PLAIN)
 
+PERCEPTS = st.builds(Percept, state=ARRAYS, images=st.none() | ARRAYS, potential=FLOATS)
+STEPS = st.builds(
+    Transition,
+    action=ARRAYS,
+    reward=FLOATS,
+    terminated=st.booleans(),
+    truncated=st.booleans(),
+    source=st.integers(0, 127),
+    undecided=st.booleans(),
+)
+
 ONE_OF_EACH = st.one_of(
     st.builds(ActorHello, config=SECTIONS, task=SECTIONS, percepts=SECTIONS, fingerprint=st.text()),
     st.builds(LearnerReady, fingerprint=st.text()),
-    st.builds(
-        Demonstration, rows=ARRAYS, action=ARRAYS, reward=ARRAYS, terminated=ARRAYS, truncated=ARRAYS, source=ARRAYS
-    ),
+    st.builds(Demonstration, percepts=st.lists(PERCEPTS, min_size=1, max_size=3), steps=st.lists(STEPS, max_size=3)),
     st.builds(Pretrain, updates=st.integers(1, 2**63 - 1)),
-    st.builds(Start, row=ARRAYS, episode_id=st.text()),
-    st.builds(
-        StepTaken,
-        number=COUNTS,
-        action=ARRAYS,
-        reward=FLOATS,
-        terminated=st.booleans(),
-        truncated=st.booleans(),
-        source=st.integers(0, 127),
-        row=ARRAYS,
-        undecided=st.booleans(),
-    ),
+    st.builds(Start, percept=PERCEPTS, episode_id=st.text()),
+    st.builds(StepTaken, number=COUNTS, step=STEPS, percept=PERCEPTS),
     st.builds(EpisodeLabel, episode_id=st.text(), success=st.booleans()),
     st.builds(Parameters, updates=COUNTS, arrays=st.dictionaries(st.text(), ARRAYS)),
     st.builds(UpdateProgress, env_steps=COUNTS, updates=COUNTS, update_to_data=FLOATS, offline_updates=COUNTS),
@@ -74,12 +75,8 @@ ONE_OF_EACH = st.one_of(
 
 STEP = StepTaken(
     number=7,
-    action=np.array([0.5, -0.5], np.float32),
-    reward=1.0,
-    terminated=True,
-    truncated=False,
-    source=1,
-    row=np.arange(3, dtype=np.float32),
+    step=Transition(np.array([0.5, -0.5], np.float32), 1.0, True, False, 1),
+    percept=Percept(np.arange(3, dtype=np.float32)),
 )
 
 
@@ -88,8 +85,8 @@ def same(one, other):
         return (one.dtype, one.shape, one.tobytes()) == (other.dtype, other.shape, other.tobytes())
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, list | tuple):
+        return type(one) is type(other) and len(one) == len(other) and all(map(same, one, other))
     return type(one) is type(other) and (one == other or one != one)
 
 
@@ -124,7 +121,7 @@ def test_arrays_cross_whatever_their_layout_and_can_be_written_to(layout):
         "strided": values.astype("<f4").T,
         "read-only": np.frombuffer(values.tobytes(), ">f4"),
     }[layout]
-    row = decode(encode(Start(row=sent))).row
+    row = decode(encode(Start(percept=Percept(sent)))).percept.state
     assert row.dtype == np.float32
     np.testing.assert_array_equal(row, sent)
     row[...] = 0
@@ -176,14 +173,14 @@ def test_an_unknown_kind_lists_the_known_ones():
         (envelope("UpdateProgress", env_steps=-1, updates=0, update_to_data=0.0), "env_steps: .* greater"),
         (envelope("UpdateProgress", env_steps=True, updates=0, update_to_data=0.0), "env_steps: .* valid integer"),
         (envelope("Logs", values={"q": "high"}), "values.q: .* valid number"),
-        (envelope("Start", row=[1.0, 2.0]), "row: .* ndarray"),
-        (envelope("Start", row=msgpack.ExtType(2, b"")), "extension 2 is unknown"),
-        (envelope("Start", row=msgpack.ExtType(1, b"\x05")), "cut short"),
-        (envelope("Start", row=array(dtype=99)), "dtype number 99"),
-        (envelope("Start", row=array(shape=(1,) * 9, content=bytes(4))), "9 dimensions"),
-        (envelope("Start", row=array(shape=(3,))), r"an array \(3,\) of float32 in 8 bytes"),
-        (envelope("Start", row=array(shape=(2**62, 2**62))), "in 8 bytes"),
-        (envelope("Start", row=array(shape=(0, 2**63), content=b"")), "malformed message: an array"),
+        (envelope("Start", percept=[[1.0, 2.0]]), "percept.0: .* ndarray"),
+        (envelope("Start", percept=[msgpack.ExtType(2, b"")]), "extension 2 is unknown"),
+        (envelope("Start", percept=[msgpack.ExtType(1, b"\x05")]), "cut short"),
+        (envelope("Start", percept=[array(dtype=99)]), "dtype number 99"),
+        (envelope("Start", percept=[array(shape=(1,) * 9, content=bytes(4))]), "9 dimensions"),
+        (envelope("Start", percept=[array(shape=(3,))]), r"an array \(3,\) of float32 in 8 bytes"),
+        (envelope("Start", percept=[array(shape=(2**62, 2**62))]), "in 8 bytes"),
+        (envelope("Start", percept=[array(shape=(0, 2**63), content=b"")]), "malformed message: an array"),
         (msgpack.packb([PROTOCOL, "Stop"]), "expected version, kind and fields"),
         (msgpack.packb({"kind": "Stop"}), "does not start with a protocol version"),
     ],
@@ -198,7 +195,7 @@ def test_what_is_malformed_is_said(content, words):
 )
 def test_arrays_that_may_not_cross_are_refused_by_the_sender(bad):
     with pytest.raises(LinkError, match="message Start cannot be sent: an array of"):
-        encode(Start(row=bad))
+        encode(Start(percept=Percept(bad)))
 
 
 def test_objects_may_not_cross():

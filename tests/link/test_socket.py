@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 
+from robot_rl.data.replay.percept import Percept
 from robot_rl.errors import LinkError
 from robot_rl.link.messages import Failure, Start, Stop, UpdateProgress, encode
 from robot_rl.link.socket import Connection, Courier, PeerGoneError
@@ -49,9 +50,9 @@ def test_messages_arrive_whole_and_in_order_however_the_bytes_are_cut(ends):
 def test_a_message_larger_than_the_buffers_of_the_socket_crosses(ends):
     connection, theirs = ends
     row = np.arange(2**20, dtype=np.float32)
-    sender = threading.Thread(target=Connection(theirs, "actor").send, args=(Start(row=row),))
+    sender = threading.Thread(target=Connection(theirs, "actor").send, args=(Start(percept=Percept(row)),))
     sender.start()
-    np.testing.assert_array_equal(connection.receive().row, row)
+    np.testing.assert_array_equal(connection.receive().percept.state, row)
     sender.join()
 
 
@@ -90,7 +91,9 @@ def test_nobody_at_the_other_end(ends):
 @pytest.mark.parametrize("doing", ["receive", "send"])
 def test_hanging_up_wakes_a_waiting_thread(ends, doing):
     connection, _ = ends
-    work = connection.receive if doing == "receive" else lambda: connection.send(Start(row=np.zeros(10**6)))
+    work = (
+        connection.receive if doing == "receive" else lambda: connection.send(Start(percept=Percept(np.zeros(10**6))))
+    )
     ended = threading.Event()
 
     def run():
@@ -137,7 +140,7 @@ def test_posting_never_waits_and_overflow_is_an_error(ends):
     with courier(connection, capacity=8) as (carrier, _, errors):
         with pytest.raises(LinkError, match="8 messages wait to be sent; the other side does not keep up"):
             for _ in range(20):
-                carrier.post(Start(row=row))
+                carrier.post(Start(percept=Percept(row)))
         assert not errors
     assert time.monotonic() - started < 5
 

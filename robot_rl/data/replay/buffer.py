@@ -17,6 +17,7 @@ from robot_rl.data.replay.percept import ImageSpec, Percept, check_maker, checke
 from robot_rl.data.replay.relabel import write_verdict
 from robot_rl.data.replay.ring_index import EpisodeList, SlotQueue
 from robot_rl.data.replay.sample import Sample
+from robot_rl.data.replay.transition import Transition
 from robot_rl.data.schema import OPERATOR_SOURCES, Episode, Source
 from robot_rl.data.shaping import shaping_term
 from robot_rl.errors import DataError
@@ -104,32 +105,18 @@ class ReplayBuffer:
         self._episodes.begin(name)
         self._open = True
 
-    def append(
-        self,
-        action: np.ndarray,
-        reward: float,
-        terminated: bool,
-        truncated: bool,
-        source: int,
-        next_percept: Percept,
-        *,
-        undecided: bool = False,
-    ) -> None:
-        """Adds one step to the unfinished episode.
+    def append(self, step: Transition, next_percept: Percept) -> None:
+        """Add one step to the unfinished episode.
 
         Args:
-            action: Executed action, shape (action_size,).
-            reward: Reward of the step.
-            terminated: Success or failure: nothing follows.
-            truncated: Cut here: what would follow still counts.
-            source: Who chose the action, a `Source`.
+            step: The step; an undecided one has to be the last of its episode, and waits for `decide`.
             next_percept: Observation that the step led to.
-            undecided: Whether `decide` will say what this step is worth; it has to be the last of its episode.
 
         Raises:
             DataError: if no episode was begun, the episode outgrows the ring, or a value has a wrong shape or is not
                 finite. Nothing is stored then.
         """
+        action, reward, terminated, truncated, source, undecided = step
         if not self._open:
             raise DataError("append without begin: the last episode has ended; call begin with the first observation")
         if terminated and truncated:
@@ -206,21 +193,16 @@ class ReplayBuffer:
             raise DataError(f"episode {episode.episode_id}: {self._too_long(rows)}")
         try:
             checked = [self._checked(percept) for percept in percepts]
-            actions = [checked_row("action", action, self.action_size) for action in episode.action]
+            steps = Transition.of_episode(episode)
+            for step in steps:
+                checked_row("action", step.action, self.action_size)
         except DataError as error:
             raise DataError(f"episode {episode.episode_id}: {error}") from error
         if len(checked) != rows:
             raise DataError(f"episode {episode.episode_id}: {len(checked)} observations, expected {rows}")
         self.begin(checked[0])
-        for t, action in enumerate(actions):
-            self.append(
-                action,
-                float(episode.reward[t]),
-                bool(episode.terminated[t]),
-                bool(episode.truncated[t]),
-                int(episode.source[t]),
-                checked[t + 1],
-            )
+        for step, percept in zip(steps, checked[1:], strict=True):
+            self.append(step, percept)
         self._close()
 
     def sample(

@@ -8,6 +8,7 @@ from tagged import ACTION_SIZE, PACKER, action, episode, percept, percepts, tag
 
 from robot_rl.data.replay.buffer import ReplayBuffer
 from robot_rl.data.replay.percept import Percept
+from robot_rl.data.replay.transition import Transition
 from robot_rl.data.schema import Source
 from robot_rl.errors import DataError
 
@@ -28,11 +29,13 @@ def stream(buffer, number, sources, end=None):
     for t, source in enumerate(sources):
         last = t == len(sources) - 1
         buffer.append(
-            action(number, t),
-            tag(number, t) + 0.5,
-            last and end == "terminated",
-            last and end == "truncated",
-            source,
+            Transition(
+                action(number, t),
+                tag(number, t) + 0.5,
+                last and end == "terminated",
+                last and end == "truncated",
+                source,
+            ),
             percept(number, t + 1),
         )
 
@@ -106,7 +109,7 @@ def test_an_unfinished_episode_bootstraps_from_its_newest_observation():
     sample = everything(buffer, n_step=3, discount=0.5)
     assert sample.discount.tolist() == [0.25, 0.5]
     assert tags(sample.next_observation).ravel().tolist() == [2, 2]
-    buffer.append(action(0, 2), 2.5, False, False, P, percept(0, 3))  # the same windows reach further now
+    buffer.append(Transition(action(0, 2), 2.5, False, False, P), percept(0, 3))  # the same windows reach further now
     sample = everything(buffer, n_step=3, discount=0.5)
     assert sample.discount.tolist() == [0.125, 0.25, 0.5]
     assert tags(sample.next_observation).ravel().tolist() == [3, 3, 3]
@@ -166,7 +169,7 @@ def test_nothing_follows_the_end_of_an_episode(end):
     buffer = ring(20)
     stream(buffer, 0, [P, P], end)
     with pytest.raises(DataError, match="append without begin"):
-        buffer.append(action(0, 2), 0.0, False, False, P, percept(0, 3))
+        buffer.append(Transition(action(0, 2), 0.0, False, False, P), percept(0, 3))
     assert len(buffer) == 2
 
 
@@ -184,7 +187,7 @@ def test_a_whole_episode_without_an_end_is_closed():
     add(buffer, episode(0, 2, end="none"))
     assert everything(buffer, 3, 0.5).discount.tolist() == [0.25, 0.5]
     with pytest.raises(DataError, match="append without begin"):
-        buffer.append(action(0, 2), 0.0, False, False, P, percept(0, 3))
+        buffer.append(Transition(action(0, 2), 0.0, False, False, P), percept(0, 3))
 
 
 EPISODE = st.tuples(
@@ -218,11 +221,13 @@ def test_ring_against_a_naive_reference(capacity, episodes, n_step, history, res
             kept[-1][1].append(source)
             kept[-1][2] = end if last else None
             buffer.append(
-                action(number, t),
-                tag(number, t) + 0.5,
-                last and end == "terminated",
-                last and end == "truncated",
-                source,
+                Transition(
+                    action(number, t),
+                    tag(number, t) + 0.5,
+                    last and end == "terminated",
+                    last and end == "truncated",
+                    source,
+                ),
                 percept(number, t + 1),
             )
             if step == restore_at:
@@ -269,7 +274,7 @@ def test_a_restored_buffer_samples_and_grows_identically():
         for buffer in (original, restored):
             if t % 5 == 0:
                 buffer.begin(percept(100 + t, 0))
-            buffer.append(action(100, t), float(t), False, False, H if t % 3 else P, percept(100, t + 1))
+            buffer.append(Transition(action(100, t), float(t), False, False, H if t % 3 else P), percept(100, t + 1))
     assert all(isinstance(value, int | np.ndarray) for value in original.state_dict().values())
 
 
@@ -303,7 +308,7 @@ def test_bad_values_are_refused_and_not_stored():
     buffer = ring(10)
     good = (action(0, 0), 0.5, False, False, P, percept(0, 1))
     with pytest.raises(DataError, match="append without begin"):
-        buffer.append(*good)
+        buffer.append(Transition(*good[:5]), good[5])
     with pytest.raises(DataError, match=r"state has shape \(2,\), expected \(3,\)"):
         buffer.begin(Percept(np.zeros(2)))
     buffer.begin(percept(0, 0))
@@ -318,11 +323,11 @@ def test_bad_values_are_refused_and_not_stored():
         if message is None:
             values[3], message = True, "both terminated and truncated"
         with pytest.raises(DataError, match=message):
-            buffer.append(*values)
+            buffer.append(Transition(*values[:5]), values[5])
     assert len(buffer) == 0
     with pytest.raises(DataError, match="no transitions to sample"):
         buffer.sample(1, np.random.default_rng(0), n_step=1, discount=0.9, history=(0,))
-    buffer.append(*good)
+    buffer.append(Transition(*good[:5]), good[5])
     with pytest.raises(DataError, match="no operator transitions"):
         buffer.sample(1, np.random.default_rng(0), n_step=1, discount=0.9, history=(0,), operator_only=True)
     with pytest.raises(DataError, match="episode-1: 2 observations, expected 3"):
@@ -339,7 +344,7 @@ def test_sampling_is_fast():
     for _ in range(150):
         buffer.begin(Percept(np.zeros(30)))
         for t in range(100):
-            buffer.append(np.zeros(7), 0.0, t == 99, False, P, Percept(np.zeros(30)))
+            buffer.append(Transition(np.zeros(7), 0.0, t == 99, False, P), Percept(np.zeros(30)))
     seconds = []
     for _ in range(50):
         start = time.perf_counter()
@@ -372,5 +377,5 @@ def test_the_way_to_the_goal_is_known_of_episodes_that_succeeded_and_of_no_other
 def test_a_failure_is_no_goal():
     buffer = ReplayBuffer(10, PACKER.size, ACTION_SIZE, pose=(1, 3))
     buffer.begin(percept(0, 0))
-    buffer.append(action(0, 0), 0.0, True, False, P, percept(0, 1))
+    buffer.append(Transition(action(0, 0), 0.0, True, False, P), percept(0, 1))
     assert np.isnan(everything(buffer, 1, 0.9).to_goal).all()

@@ -8,6 +8,7 @@ from robot_rl.data.replay.demo_mixing import DemoMixer
 from robot_rl.data.replay.device_memory import device_memory
 from robot_rl.data.replay.image_memory import image_memory
 from robot_rl.data.replay.percept import ImageSpec, Percept
+from robot_rl.data.replay.transition import Transition
 from robot_rl.data.schema import Source
 from robot_rl.errors import DataError
 
@@ -77,7 +78,7 @@ def test_a_sample_sees_its_own_step_and_the_step_that_its_window_leads_to():
     for start in (0, 6, 12):  # the ring wraps and evicts
         buffer.begin(percept(start))
         for t in range(4):
-            buffer.append(np.zeros(1), 0.0, False, t == 3, Source.POLICY, percept(start + t + 1))
+            buffer.append(Transition(np.zeros(1), 0.0, False, t == 3, Source.POLICY), percept(start + t + 1))
     sample = buffer.sample(300, np.random.default_rng(1), n_step=2, discount=0.9, history=(0, 1))
     for seen, states in ((sample.images, sample.observation), (sample.next_images, sample.next_observation)):
         np.testing.assert_array_equal(seen[:, 0, 0, 0, 0].astype(int) // 100, states[:, 0].astype(int))
@@ -87,7 +88,7 @@ def test_a_restored_replay_has_the_same_images():
     buffer, restored = ReplayBuffer(12, 3, 1, FEATURES), ReplayBuffer(20, 3, 1, FEATURES)
     buffer.begin(percept(3))
     for t in range(5):
-        buffer.append(np.zeros(1), 0.0, False, False, Source.HUMAN, percept(4 + t))
+        buffer.append(Transition(np.zeros(1), 0.0, False, False, Source.HUMAN), percept(4 + t))
     restored.load_state_dict(buffer.state_dict())
     samples = [b.sample(64, np.random.default_rng(0), n_step=3, discount=0.9, history=(0,)) for b in (buffer, restored)]
     for a, b in zip(*samples, strict=True):
@@ -98,7 +99,7 @@ def test_a_restored_replay_has_the_same_images():
 def test_images_of_another_make_or_shape_are_refused():
     buffer = ReplayBuffer(12, 3, 1, FEATURES)
     buffer.begin(percept(0))
-    buffer.append(np.zeros(1), 0.0, True, False, Source.POLICY, percept(1))
+    buffer.append(Transition(np.zeros(1), 0.0, True, False, Source.POLICY), percept(1))
     other = ImageSpec("features", FEATURES.shape, "float16", maker="another encoder", size=SIZE)
     with pytest.raises(DataError, match="images by a, this replay takes those by another encoder"):
         ReplayBuffer(12, 3, 1, other).load_state_dict(buffer.state_dict())
@@ -151,7 +152,7 @@ def test_images_on_a_device_are_mixed_like_any():
                 buffer._images, buffer.device = device_memory(40, FEATURES, "cpu"), "cpu:0"
             buffer.begin(percept(0))
             for t in range(9):
-                buffer.append(np.zeros(1), 0.0, False, t == 8, Source.POLICY, percept(t + 1))
+                buffer.append(Transition(np.zeros(1), 0.0, False, t == 8, Source.POLICY), percept(t + 1))
         config = ReplayConfig(batch_size=8, history=(0,))
         samples.append(DemoMixer(*buffers, config, 2, 0.9).sample(3, np.random.default_rng(0)))
     assert isinstance(samples[1].images, torch.Tensor)

@@ -8,6 +8,7 @@ from tagged import ACTION_SIZE, PACKER, action, percept
 
 from robot_rl.data.replay.buffer import ReplayBuffer
 from robot_rl.data.replay.percept import Percept
+from robot_rl.data.replay.transition import Transition
 from robot_rl.data.schema import Source
 from robot_rl.errors import DataError
 
@@ -31,7 +32,9 @@ def play(buffer, number, sources, potentials, end, *, undecided=False):
     for t, source in enumerate(sources):
         last = t == len(sources) - 1
         ends = (last and end == "terminated", last and end == "truncated")
-        buffer.append(action(number, t), np.sin(t), *ends, source, seen(t + 1), undecided=last and undecided)
+        buffer.append(
+            Transition(action(number, t), np.sin(t), *ends, source, undecided=last and undecided), seen(t + 1)
+        )
 
 
 def everything(buffer, n_step):
@@ -101,7 +104,7 @@ def test_every_value_is_less_by_its_potential_so_that_the_best_actions_stay(seed
             buffer.begin(seen(s))
             end = bool(ends[s, a])
             taken = np.full(ACTION_SIZE, a, np.float32)
-            buffer.append(taken, float(rewards[s, a]), end, not end, Source.POLICY, seen(int(after[s, a])))
+            buffer.append(Transition(taken, float(rewards[s, a]), end, not end, Source.POLICY), seen(int(after[s, a])))
         found.append(values_of(buffer, states, actions))
     plain, shaped = found
     np.testing.assert_allclose(shaped, plain - potential[:, None], atol=1e-4)

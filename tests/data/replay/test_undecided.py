@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tagged import ACTION_SIZE, PACKER, action, percept, tag
 
 from robot_rl.data.replay.buffer import ReplayBuffer
+from robot_rl.data.replay.transition import Transition
 from robot_rl.data.schema import Source
 from robot_rl.errors import DataError
 
@@ -23,8 +24,8 @@ def play(buffer, number, sources, *, undecided=True, reward=0.0, terminated=Fals
     for t, source in enumerate(sources):
         last = t == len(sources) - 1
         ends = (last and terminated, last and not terminated)
-        one = action(number, t), last * reward, *ends, source, percept(number, t + 1)
-        buffer.append(*one, undecided=last and undecided)
+        step = Transition(action(number, t), last * reward, *ends, source, undecided=last and undecided)
+        buffer.append(step, percept(number, t + 1))
 
 
 def everything(buffer, operator_only=False):
@@ -88,7 +89,7 @@ def test_what_was_forgotten_or_goes_on_needs_no_decision():
     play(buffer, 0, [P, P, P])
     play(buffer, 1, [P, P, P])
     buffer.begin(percept(2, 0), "episode-2")  # drives out the first
-    buffer.append(action(2, 0), 0.0, False, False, P, percept(2, 1))
+    buffer.append(Transition(action(2, 0), 0.0, False, False, P), percept(2, 1))
     assert not buffer.decide("episode-0", 1.0, True)
     assert not buffer.decide("episode-2", 1.0, True)
     assert not buffer.decide("", 1.0, True)
@@ -99,10 +100,10 @@ def test_only_the_end_of_an_episode_with_a_name_can_be_undecided():
     buffer = ring()
     buffer.begin(percept(0, 0), "one")
     with pytest.raises(DataError, match="only a step that truncates"):
-        buffer.append(action(0, 0), 0.0, False, False, P, percept(0, 1), undecided=True)
+        buffer.append(Transition(action(0, 0), 0.0, False, False, P, undecided=True), percept(0, 1))
     buffer.begin(percept(0, 0))
     with pytest.raises(DataError, match="with a name"):
-        buffer.append(action(0, 0), 0.0, False, True, P, percept(0, 1), undecided=True)
+        buffer.append(Transition(action(0, 0), 0.0, False, True, P, undecided=True), percept(0, 1))
 
 
 @settings(max_examples=60, deadline=None)
