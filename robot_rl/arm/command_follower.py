@@ -1,7 +1,4 @@
-"""Has an arm follow each command until it expires, and hold whenever there is nothing to follow.
-
-It knows commands, ages and one backend; it does not know where commands come from, or how the arm obeys.
-"""
+"""Follows each command until it expires, and holds the arm whenever there is nothing to follow."""
 
 from __future__ import annotations
 
@@ -11,21 +8,21 @@ from robot_rl.errors import StaleStateError
 
 
 class CommandFollower:
-    """Between commands and a backend.
+    """Passes commands on to a driver.
 
     Args:
-        backend: The arm.
-        max_age: Oldest pose with which it is let move [s].
+        driver: The arm.
+        max_age: Oldest pose with which the arm may move [s].
     """
 
-    def __init__(self, backend: ArmDriver, max_age: float) -> None:
-        self._backend, self._max_age = backend, max_age
+    def __init__(self, driver: ArmDriver, max_age: float) -> None:
+        self._driver, self._max_age = driver, max_age
         self._expires: int | None = None  # of the command that is followed [ns]
         self.holds: str | None = "no command has come yet"
         """Why the arm holds; None while it follows a command."""
 
     def command(self, command: Command, now: int, age: float) -> None:
-        """Follows a command.
+        """Follow a command.
 
         Args:
             command: Which.
@@ -33,24 +30,24 @@ class CommandFollower:
             age: Of the arm's newest pose [s].
 
         Raises:
-            ActionError: as `check_command` says; the command before it stays in force.
+            ActionError: as `check_command` raises it; the command before it stays in force.
             StaleStateError: if the arm is not measured; then it holds.
         """
         expires = check_command(command, now)
         if age > self._max_age:
             self._hold("it is not measured")
             raise StaleStateError(age, self._max_age, what="pose of the arm")
-        self._backend.move_to(command.T_base_target)
+        self._driver.move_to(command.T_base_target)
         if command.gripper_width is not None:
-            self._backend.move_gripper(command.gripper_width)
+            self._driver.move_gripper(command.gripper_width)
         self._expires, self.holds = expires, None
 
     def stop(self, reason: str) -> None:
-        """Holds at once."""
+        """Hold at once."""
         self._hold(reason)
 
-    def look(self, now: int, age: float) -> None:
-        """Holds if the command has expired or the arm is not measured any more; to be called often.
+    def check(self, now: int, age: float) -> None:
+        """Hold if the command has expired or the arm is not measured any more; to be called often.
 
         Args:
             now: Time [ns].
@@ -66,5 +63,5 @@ class CommandFollower:
     def _hold(self, reason: str) -> None:
         if self._expires is not None:  # once: holding again where gravity has pulled it to would let it sink
             self._expires = None
-            self._backend.hold()
+            self._driver.hold()
         self.holds = reason

@@ -103,38 +103,12 @@ class CameraNodeConfig:
 
 @dataclass(frozen=True, config=STRICT)
 class RobotNodeConfig:
-    """An arm whose Cartesian controller speaks topics; the names are those of CRISP."""
+    """An arm behind our topics; the parameters of its driver are parameters of the node, too."""
 
-    target_topic: str = "/target_pose"
-    """Where the controller takes its set-point (PoseStamped)."""
-    pose_topic: str = "/current_pose"
-    """Where it says the pose of the tcp (PoseStamped)."""
-    twist_topic: str = ""
-    """Where it says the twist of the tcp (TwistStamped), e.g. `/current_twist`; none: differences of poses."""
-    twist_frame: Literal["tcp", "base"] = "tcp"
-    """In whose axes that twist is."""
-    wrench_topic: str = ""
-    """Where a sensor or an estimate says what the environment exerts on the tool (WrenchStamped); none: zeros."""
-    wrench_frame: Literal["tcp", "base"] = "tcp"
-    """In whose axes that wrench is; its torque is about the tcp."""
+    driver: str = "crisp"
+    """Driver of the arm: `crisp` for a Cartesian controller behind topics, or one of an installed package."""
     wrench_cutoff: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 10.0
     """Corner frequency of the low-pass of the wrench [Hz]; 0: none."""
-    joints_topic: str = "/joint_states"
-    """Where the joints' positions and velocities are (JointState)."""
-    joint_names: tuple[str, ...] = ()
-    """The arm's joints in order; none takes all that are named there, but for the gripper's."""
-    gripper_topic: str = ""
-    """Where the gripper takes its set-point (Float64MultiArray), e.g. `/gripper_position_controller/commands`."""
-    gripper_state_topic: str = "/joint_states"
-    """Where the gripper says its state (JointState)."""
-    gripper_joint: str = ""
-    """Name of the gripper's joint there."""
-    gripper_closed: Real = 0.0
-    """What its controller counts when closed."""
-    gripper_opened: Real = 1.0
-    """What its controller counts when open."""
-    gripper_width: PositiveReal = 0.08
-    """Distance between the open fingers [m]."""
     state_rate: Annotated[float, Field(gt=0, le=1000)] = 100.0
     """At most so many messages of each part of the state per second [Hz]."""
     max_age: PositiveReal = 0.2

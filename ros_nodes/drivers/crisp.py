@@ -1,27 +1,28 @@
 """An arm whose Cartesian controller is behind topics, such as CRISP's: an `ArmDriver`.
 
-The controller is told poses (`target_pose`) and says poses (`current_pose`), joint states, and perhaps a twist; a
-sensor or an estimate says the wrench, and a gripper's controller its joint. A controller that tells no twist has it
-differentiated from its poses, over 30 ms: such a twist lags by half of that.
+The controller receives poses (`target_pose`) and publishes poses (`current_pose`), joint states, and perhaps a twist. A
+sensor or an estimate publishes the wrench, and a gripper's controller its joint. Where there is no twist, it is
+differentiated from the poses, over 30 ms: such a twist lags by half of that.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from geometry_msgs.msg import PoseStamped, TwistStamped, WrenchStamped
+from pydantic.dataclasses import dataclass
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
-from robot_rl.arm.driver import Take
+from robot_rl.arm.driver import DriverHost, Receive
 from robot_rl.arm.gripper_scale import GripperScale
 from robot_rl.arm.twist_estimator import TwistFromPoses
 from robot_rl.clock import NS_PER_S
-from robot_rl.config.nodes import RobotNodeConfig
+from robot_rl.config.field_types import STRICT, PositiveReal, Real
 from robot_rl.env.state_assembler import measurement_fault
 from robot_rl.errors import ConfigError, SpecError
 from robot_rl.geometry import Pose, quat_conjugate, quat_rotate
@@ -29,71 +30,119 @@ from ros_nodes.interface import convert, qos, topics
 from ros_nodes.node.robot_node_base import RobotNode
 
 OURS = (topics.POSE, topics.TWIST, topics.WRENCH, topics.JOINTS, topics.TOOL)
-"""What the node publishes itself."""
+"""Topics that the node publishes itself."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class CrispConfig:
+    """Topics of a Cartesian controller; the defaults are CRISP's."""
+
+    target_topic: str = "/target_pose"
+    """Where the controller takes its set-point (PoseStamped)."""
+    pose_topic: str = "/current_pose"
+    """Where it publishes the pose of the tcp (PoseStamped)."""
+    twist_topic: str = ""
+    """Where it publishes the twist of the tcp (TwistStamped), e.g. `/current_twist`; none: differences of poses."""
+    twist_frame: Literal["tcp", "base"] = "tcp"
+    """In whose axes that twist is."""
+    wrench_topic: str = ""
+    """Where a sensor or an estimate publishes what the environment exerts on the tool (WrenchStamped); none: zeros."""
+    wrench_frame: Literal["tcp", "base"] = "tcp"
+    """In whose axes that wrench is; its torque is about the tcp."""
+    joints_topic: str = "/joint_states"
+    """Where the joints' positions and velocities are (JointState)."""
+    joint_names: tuple[str, ...] = ()
+    """The arm's joints in order; none takes all that are named there, but for the gripper's."""
+    gripper_topic: str = ""
+    """Where the gripper takes its set-point (Float64MultiArray), e.g. `/gripper_position_controller/commands`."""
+    gripper_state_topic: str = "/joint_states"
+    """Where the gripper publishes its state (JointState)."""
+    gripper_joint: str = ""
+    """Name of the gripper's joint there."""
+    gripper_closed: Real = 0.0
+    """What its controller counts when closed."""
+    gripper_opened: Real = 1.0
+    """What its controller counts when open."""
+    gripper_width: PositiveReal = 0.08
+    """Distance between the open fingers [m]."""
 
 
 class CartesianTopics:
-    """The controller's topics.
+    """The controller's topics, as an `ArmDriver`.
 
     Args:
-        node: Whose publishers and subscriptions.
-        config: What the topics are called.
+        config: Names of the topics.
+        host: The node whose publishers and subscriptions are used.
 
     Raises:
-        ConfigError: if the controller's topics are also ours, or half a gripper is named.
+        ConfigError: if the host is no ROS node, the controller's topics are also ours, or half a gripper is named.
     """
 
-    def __init__(self, node: RobotNode, config: RobotNodeConfig) -> None:
-        self._node, self._config = node, config
+    Config = CrispConfig
+
+    def __init__(self, config: CrispConfig, host: DriverHost) -> None:
+        if not isinstance(host, RobotNode):
+            raise ConfigError("the driver crisp works by ROS topics; run it in robot_node")
+        self._node: RobotNode = host
+        self._config, self._max_age = config, host.max_age
         self._gripper = GripperScale(config.gripper_closed, config.gripper_opened, config.gripper_width)
         self._check_names()
-        self._take: Take = _nobody
+        self._receive: Receive = _discard
         self._pose: tuple[int, Pose] | None = None
         self._frame = ""  # of the poses: some controllers refuse set-points in another
         self._twist = TwistFromPoses()
         self._target = self._publisher(PoseStamped, config.target_topic)
         self._grip = self._publisher(Float64MultiArray, config.gripper_topic) if config.gripper_topic else None
-        self._listen(PoseStamped, config.pose_topic, self._take_pose)
+        self._listen(PoseStamped, config.pose_topic, self._receive_pose)
         if config.twist_topic:
-            self._listen(TwistStamped, config.twist_topic, self._take_twist)
+            self._listen(TwistStamped, config.twist_topic, self._receive_twist)
         if config.wrench_topic:
-            self._listen(WrenchStamped, config.wrench_topic, self._take_wrench)
-        self._listen(JointState, config.joints_topic, self._take_joints)
+            self._listen(WrenchStamped, config.wrench_topic, self._receive_wrench)
+        self._listen(JointState, config.joints_topic, self._receive_joints)
         if config.gripper_topic:
-            self._listen(JointState, config.gripper_state_topic, self._take_gripper)
+            self._listen(JointState, config.gripper_state_topic, self._receive_gripper)
 
     # As an `ArmDriver`.
 
-    def start(self, take: Take) -> None:
-        """From now on, hands on every measurement."""
-        self._take = take
+    @property
+    def measures_wrench(self) -> bool:
+        """Whether a topic with the wrench is named."""
+        return bool(self._config.wrench_topic)
+
+    def start(self, receive: Receive) -> None:
+        """Call `receive` with every measurement from now on."""
+        self._receive = receive
+
+    def close(self) -> None:
+        """Stop reporting; publishers and subscriptions end with the node."""
+        self._receive = _discard
 
     def move_to(self, T_base_target: Pose) -> None:
-        """Publishes a set-point, in the frame in which the controller says its pose."""
+        """Publish a set-point, in the frame of the controller's poses."""
         self._target.publish(convert.pose_message(self._node.wall.now(), T_base_target, self._frame))
 
     def move_gripper(self, width: float) -> None:
-        """Publishes a set-point of the gripper."""
+        """Publish a set-point of the gripper."""
         if self._grip is not None:
             self._grip.publish(Float64MultiArray(data=[self._gripper.value_of(width)]))
 
     def hold(self) -> None:
-        """Makes the pose that was just measured the set-point.
+        """Make the pose that was just measured the set-point.
 
         Where that is too old, the set-point stays as it was: it leads the arm by little, and to go back to a pose of
         some time ago would be a motion.
         """
-        if self._pose is not None and self._age() <= self._config.max_age:
+        if self._pose is not None and self._age() <= self._max_age:
             self.move_to(self._pose[1])
 
     def faults(self) -> list[str]:
-        """Why the arm would not obey now."""
+        """Return why the arm would not obey now."""
         faults, topic = [], self._target.topic_name
         if self._pose is None:
             faults.append(
-                f"nobody says on {self._topic(self._config.pose_topic)} where the arm is; is its controller active?"
+                f"no pose of the arm comes on {self._topic(self._config.pose_topic)}; is its controller active?"
             )
-        elif (age := self._age()) > self._config.max_age:
+        elif (age := self._age()) > self._max_age:
             faults.append(f"the arm's newest pose is {age:.2f} s old; is its controller still active?")
         if not self._target.get_subscription_count():
             faults.append(f"no controller listens to {topic}; is it active, and in this ROS domain?")
@@ -102,45 +151,45 @@ class CartesianTopics:
             faults.append(f"{len(writers)} nodes publish on {topic}: {', '.join(writers)}; only one may")
         return faults
 
-    # What the controller says.
+    # What the controller publishes.
 
-    def _take_pose(self, message: PoseStamped) -> None:
+    def _receive_pose(self, message: PoseStamped) -> None:
         stamp, pose = self._stamp(message), convert.pose_of(message.pose)
         if fault := measurement_fault(stamp, self._pose[0] if self._pose is not None else -1, (pose.position,)):
             raise SpecError(f"the pose's {fault}")
         self._pose, self._frame = (stamp, pose), message.header.frame_id
-        self._take("pose", stamp, pose)
+        self._receive("pose", stamp, pose)
         if not self._config.twist_topic:
-            self._take("twist", stamp, self._twist.add(stamp, pose))
+            self._receive("twist", stamp, self._twist.add(stamp, pose))
         if not self._config.wrench_topic:
-            self._take("wrench", stamp, np.zeros(6))
+            self._receive("wrench", stamp, np.zeros(6))
 
-    def _take_twist(self, message: TwistStamped) -> None:
+    def _receive_twist(self, message: TwistStamped) -> None:
         twist = convert.twist_of(message)
-        self._take("twist", self._stamp(message), self._turned(twist, to_base=self._config.twist_frame == "tcp"))
+        self._receive("twist", self._stamp(message), self._turned(twist, to_base=self._config.twist_frame == "tcp"))
 
-    def _take_wrench(self, message: WrenchStamped) -> None:
+    def _receive_wrench(self, message: WrenchStamped) -> None:
         wrench = convert.wrench_of(message)
-        self._take("wrench", self._stamp(message), self._turned(wrench, to_tcp=self._config.wrench_frame == "base"))
+        self._receive("wrench", self._stamp(message), self._turned(wrench, to_tcp=self._config.wrench_frame == "base"))
 
-    def _take_joints(self, message: JointState) -> None:
+    def _receive_joints(self, message: JointState) -> None:
         config = self._config
         if config.gripper_joint and set(message.name) == {config.gripper_joint}:
-            return  # a gripper that speaks for itself on the same topic
+            return  # of a gripper that publishes on the same topic
         joints = convert.joints_of(message, config.joint_names, config.gripper_joint)
-        self._take("joints", self._stamp(message), joints)
+        self._receive("joints", self._stamp(message), joints)
 
-    def _take_gripper(self, message: JointState) -> None:
+    def _receive_gripper(self, message: JointState) -> None:
         name = self._config.gripper_joint
         if name not in message.name:
             return  # the arm's joints on the same topic
         value = message.position[list(message.name).index(name)]
-        self._take("gripper", self._stamp(message), self._gripper.width_of(value))
+        self._receive("gripper", self._stamp(message), self._gripper.width_of(value))
 
     # Odds and ends.
 
     def _turned(self, six: np.ndarray, *, to_base: bool = False, to_tcp: bool = False) -> np.ndarray:
-        """Two vectors, shape (6,), from the axes of the tcp to those of the base, the other way, or as they are."""
+        """Turn two vectors, shape (6,), from the tcp's axes to the base's, the other way, or not at all."""
         if not (to_base or to_tcp):
             return six
         if self._pose is None:
@@ -184,5 +233,5 @@ class CartesianTopics:
                 )
 
 
-def _nobody(part: str, stamp: int, value: Any) -> None:
-    """What is measured before anybody wants it."""
+def _discard(part: str, stamp: int, value: Any) -> None:
+    """Drop what is measured before `start` and after `close`."""

@@ -1,8 +1,6 @@
 """A real arm behind our topics: an `ArmDriver`, and `CommandFollower` on the way to it.
 
-What arrives on `safe_command` is followed until it expires; then, without measurements, on a stop and at the end of the
-node, the arm holds. The one backend of today is a Cartesian controller behind topics; the simulated arm has a node of
-its own, which also simulates the task.
+The driver is found by its name. The simulated arm has a node of its own, which also simulates the task.
 """
 
 from __future__ import annotations
@@ -17,29 +15,30 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from robot_rl.arm.command_follower import CommandFollower
-from robot_rl.arm.driver import ArmDriver
+from robot_rl.arm.driver import ArmDriver, find_driver
 from robot_rl.arm.wrench_filter import ContactWrench
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import RobotNodeConfig
 from robot_rl.env.state_assembler import Freshness, StateAssembler, Tool
-from robot_rl.errors import RobotRLError
-from ros_nodes.drivers.crisp import CartesianTopics
+from robot_rl.errors import ConfigError, RobotRLError
 from ros_nodes.interface import convert, topics
 from ros_nodes.node.parameters import declare, refuse_changes
 from ros_nodes.node.robot_node_base import RobotNode
 from ros_nodes.node.spin import run_with_threads
 
 WATCH_RATE = 100.0
-"""How often it looks for what has expired [Hz]."""
+"""How often it checks for what has expired [Hz]."""
 
 
 class ArmNode(RobotNode):
-    """The node; its parameters are those of `RobotNodeConfig`."""
+    """The node; its parameters are those of `RobotNodeConfig` and of the driver."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__("robot_node", **options)
         self.config = config = declare(self, RobotNodeConfig)
         refuse_changes(self, RobotNodeConfig)
+        self.max_age = config.max_age
+        self._driver = self._make_driver()
         self._parts = StateAssembler(freshness=Freshness(max_age=config.max_age))
         self._contact = ContactWrench(config.wrench_cutoff)
         self._gripper_width = 0.0
@@ -50,42 +49,56 @@ class ArmNode(RobotNode):
         }
         self._tool = self.publisher(topics.TOOL)
         self._due: dict[str, int] = {}  # when each part may be published again [ns]
-        self._backend: ArmDriver = CartesianTopics(self, config)
-        self._follower = CommandFollower(self._backend, config.max_age)
+        self._follower = CommandFollower(self._driver, config.max_age)
         self._followed = self._refused = 0
-        self._backend.start(self._take)
+        self._driver.start(self._receive)
         self.subscribe(topics.SAFE_COMMAND, self._follow)
         self.create_service(Trigger, topics.TARE_SERVICE[0], self._on_tare)
-        self.timer(1.0 / WATCH_RATE, lambda: self._follower.look(self.wall.now(), self._age()))
-        if not config.wrench_topic:
-            self.get_logger().warning("no wrench_topic: forces are not known, and no limit on them counts")
+        self.timer(1.0 / WATCH_RATE, lambda: self._follower.check(self.wall.now(), self._age()))
+        if not self._driver.measures_wrench:
+            self.get_logger().warning(
+                "the wrench is not measured (crisp: wrench_topic): no limit on forces is in effect"
+            )
 
     def destroy_node(self) -> None:
-        """Has the arm hold first."""
+        """Hold the arm first."""
         self._follower.stop("its node has ended")
+        self._driver.close()
         super().destroy_node()
 
     def health(self) -> tuple[bytes, str]:
-        """Whether the arm would obey."""
-        if faults := self._backend.faults():
+        """Return whether the arm would obey."""
+        if faults := self._driver.faults():
             return DiagnosticStatus.ERROR, "; ".join(faults)
         doing = f"the arm holds: {self._follower.holds}" if self._follower.holds else "the arm follows commands"
-        if not self.config.wrench_topic:
+        if not self._driver.measures_wrench:
             return DiagnosticStatus.WARN, f"{doing}; forces are not measured"
         return DiagnosticStatus.OK, doing
 
     def facts(self) -> Mapping[str, object]:
-        """Commands by what became of them, and how much is measured."""
+        """Return the number of commands by their result, and how much is measured."""
         now = self.wall.now()
         ages = {f"{part} age_s": self._parts.age(part, now) for part in self._streams}
         received = {f"received {part}": count for part, count in self._parts.received.items()}
         return {"followed": self._followed, "refused": self._refused} | ages | received
 
+    def _make_driver(self) -> ArmDriver:
+        kind = find_driver(self.config.driver)
+        own, others = (set(one.__dataclass_fields__) for one in (RobotNodeConfig, kind.Config))
+        if own & others:
+            raise ConfigError(
+                f"driver {self.config.driver} names parameters that robot_node has already: "
+                f"{', '.join(sorted(own & others))}; rename them in its Config"
+            )
+        settings = declare(self, kind.Config)
+        refuse_changes(self, kind.Config)
+        return kind(settings, self)
+
     def _follow(self, message: MultiDOFJointTrajectory) -> None:
         try:
             command = convert.command_of(message)
             if command is None:
-                self._follower.stop("it was told to stop")
+                self._follower.stop("a stop was requested")
                 return
             self._follower.command(command, self.wall.now(), self._age())
         except RobotRLError:
@@ -93,8 +106,8 @@ class ArmNode(RobotNode):
             raise
         self._followed += 1
 
-    def _take(self, part: str, stamp: int, value: Any) -> None:
-        """Publishes a measurement, unless it is broken or comes too soon after the one before."""
+    def _receive(self, part: str, stamp: int, value: Any) -> None:
+        """Publish a measurement, unless it is broken or comes too soon after the one before."""
         if part == "gripper":
             self._gripper_width = float(value)
             return
@@ -116,7 +129,7 @@ class ArmNode(RobotNode):
 
     def _on_tare(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         del request  # holds nothing
-        response.success = bool(self.config.wrench_topic) and self._contact.tare()
+        response.success = self._driver.measures_wrench and self._contact.tare()
         response.message = "tared" if response.success else "no wrench has been measured"
         return response
 
@@ -134,7 +147,7 @@ def _message(part: str, stamp: int, value: Any) -> Any:
 
 
 def main() -> int:
-    """Runs the node."""
+    """Run the node."""
     return run_with_threads(ArmNode)
 
 

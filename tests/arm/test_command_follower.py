@@ -44,10 +44,10 @@ def test_a_command_is_followed_until_it_expires_and_then_the_arm_holds_once(arm,
     assert follower.holds == "no command has come yet"
     follower.command(command(0), now=0, age=0.01)
     assert follower.holds is None
-    follower.look(round(0.299 * NS_PER_S), age=0.01)
+    follower.check(round(0.299 * NS_PER_S), age=0.01)
     assert arm.told == [0.5]
     for now in (0.3, 0.31, 5.0):
-        follower.look(round(now * NS_PER_S), age=0.01)
+        follower.check(round(now * NS_PER_S), age=0.01)
     assert arm.told == [0.5, "hold"]
     assert follower.holds == "the last command has expired"
 
@@ -55,9 +55,9 @@ def test_a_command_is_followed_until_it_expires_and_then_the_arm_holds_once(arm,
 def test_a_new_command_replaces_the_expiry_of_the_old(arm, follower):
     follower.command(command(0, 0.1, width=0.02), now=0, age=0.0)
     follower.command(command(NS_PER_S // 10, 0.2), now=NS_PER_S // 10, age=0.0)
-    follower.look(round(0.35 * NS_PER_S), age=0.0)
+    follower.check(round(0.35 * NS_PER_S), age=0.0)
     assert arm.told == [0.1, ("gripper", 0.02), 0.2]
-    follower.look(round(0.4 * NS_PER_S), age=0.0)
+    follower.check(round(0.4 * NS_PER_S), age=0.0)
     assert arm.told[-1] == "hold"
 
 
@@ -66,7 +66,7 @@ def test_an_arm_that_is_not_measured_is_not_moved(arm, follower):
         follower.command(command(0), now=0, age=0.3)
     assert arm.told == []
     follower.command(command(0), now=0, age=0.1)
-    follower.look(NS_PER_S // 10, age=0.25)
+    follower.check(NS_PER_S // 10, age=0.25)
     assert arm.told == [0.5, "hold"]
     assert follower.holds == "it is not measured"
 
