@@ -1,4 +1,4 @@
-"""`robot-rl reward record | train | report`: a classifier that tells from frames whether the task is done. It wires."""
+"""`robot-rl classifier record | train | report`: a classifier that detects in frames whether the task is done."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from robot_rl.cli.operator import add_operator_flags, operator_options
 from robot_rl.system.process import one_thread
 
 
-def add_reward_commands(commands: Any, add: MakeParser) -> None:
-    """Adds the sub-commands of `robot-rl reward`."""
+def add_classifier_commands(commands: Any, add: MakeParser) -> None:
+    """Add the sub-commands of `robot-rl classifier`."""
     record = add(commands, "record", _record, "record frames with success and without, by a person or by the script")
     record.add_argument("task", metavar="TASK", help="name of the task; `robot-rl tasks` lists them")
     record.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the new episode store")
@@ -32,7 +32,11 @@ def add_reward_commands(commands: Any, add: MakeParser) -> None:
 
     train = add(commands, "train", _train, "train a classifier on labelled episodes")
     train.add_argument(
-        "stores", type=Path, nargs="+", metavar="STORE", help="of `reward record`, or any with rewards, e.g. of a run"
+        "stores",
+        type=Path,
+        nargs="+",
+        metavar="STORE",
+        help="of `classifier record`, or any with rewards, e.g. of a run",
     )
     train.add_argument("--out", type=Path, required=True, metavar="FILE", help="the classifier")
     train.add_argument(
@@ -42,7 +46,9 @@ def add_reward_commands(commands: Any, add: MakeParser) -> None:
     train.add_argument(
         "--encoder", default="bundled", metavar="NAME", help="frozen encoder, as encoder.name (default: bundled)"
     )
-    train.add_argument("--size", type=positive, default=128, metavar="PX", help="the encoder looks at (default: 128)")
+    train.add_argument(
+        "--size", type=positive, default=128, metavar="PX", help="size of the encoder's input (default: 128)"
+    )
     train.add_argument(
         "--positives", type=positive, default=200, metavar="N", help="frames with success to learn from (default: 200)"
     )
@@ -72,8 +78,8 @@ def add_reward_commands(commands: Any, add: MakeParser) -> None:
     )
     train.add_argument("--seed", type=natural, default=0, metavar="N", help="of frames, looks and parts (default: 0)")
 
-    report = add(commands, "report", _report, "say how far a classifier can be trusted, on episodes it has not seen")
-    report.add_argument("classifier", type=Path, metavar="FILE", help="of `reward train`")
+    report = add(commands, "report", _report, "report how far a classifier can be trusted, on episodes it has not seen")
+    report.add_argument("classifier", type=Path, metavar="FILE", help="of `classifier train`")
     report.add_argument("stores", type=Path, nargs="+", metavar="STORE", help="other labelled episodes")
     report.add_argument("--rewards", metavar="NAME", help="overlay with the labels, instead of the recorded rewards")
     report.add_argument("--out", type=Path, metavar="PNG", help="the page (default: FILE with .png)")
@@ -104,13 +110,13 @@ def _record(arguments: argparse.Namespace) -> Reply:
     lines = [
         f"{answer['episodes']} episodes, {answer['successes']} with a success: {answer['positives']} frames with and "
         f"{answer['negatives']} without it, at most a few of each episode counted",
-        f"train on them: robot-rl reward train {arguments.out} --out classifier.pt",
+        f"train on them: robot-rl classifier train {arguments.out} --out classifier.pt",
     ]
     return Reply(answer, lines)
 
 
 def _cameras(task: str, named: list[str]) -> tuple[str, ...]:
-    """The cameras named, or all of the scene."""
+    """Return the cameras named, or all of the scene."""
     from robot_rl.env.registry import make_workcell
 
     if named:
@@ -159,10 +165,10 @@ def _train(arguments: argparse.Namespace) -> Reply:
         + "".join(f", and {gate}" for gate in classifier.gates),
         f"on episodes that its heads had not seen: recall {facts['held_out_recall']:.3f}, "
         f"{facts['held_out_false_positives']} of {facts['episodes']} episodes called a success too early",
-        f"judge it on others: robot-rl reward report {arguments.out} STORE",
+        f"test it on others: robot-rl classifier report {arguments.out} STORE",
     ]
     if facts["held_out_recall"] < 0.5:
-        lines.append("it misses most successes: it cannot tell them from near misses; the report shows which")
+        lines.append("it misses most successes: it cannot distinguish them from near misses; the report shows which")
     return Reply(
         {"file": arguments.out, "cameras": classifier.cameras, "threshold": classifier.threshold, **facts}, lines
     )

@@ -1,7 +1,4 @@
-"""What commands of the command line are made of, so that those of other packages fit into `robot-rl`.
-
-Numbers on the command line, checked while it is read.
-"""
+"""Building blocks of commands: parsers, checked numbers and replies, also for commands of other packages."""
 
 from __future__ import annotations
 
@@ -16,22 +13,22 @@ COMMAND_GROUP = "robot_rl.commands"
 
 
 def natural(text: str) -> int:
-    """A whole number of at least 0."""
+    """Read a whole number of at least 0."""
     return _whole(text, 0)
 
 
 def positive(text: str) -> int:
-    """A whole number of at least 1."""
+    """Read a whole number of at least 1."""
     return _whole(text, 1)
 
 
 def share(text: str) -> float:
-    """A number from 0 to 1."""
+    """Read a number from 0 to 1."""
     return _number(text, lambda value: 0.0 <= value <= 1.0, "from 0 to 1")
 
 
 def share_below_one(text: str) -> float:
-    """A number from 0 to below 1."""
+    """Read a number from 0 to below 1."""
     return _number(text, lambda value: 0.0 <= value < 1.0, "from 0 to below 1")
 
 
@@ -41,18 +38,18 @@ def _whole(text: str, least: int) -> int:
     return int(text)
 
 
-def _number(text: str, fits: Callable[[float], bool], words: str) -> float:
+def _number(text: str, fits: Callable[[float], bool], valid: str) -> float:
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not fits(value):
-        raise argparse.ArgumentTypeError(f"must be a number {words}, got {text!r}")
+        raise argparse.ArgumentTypeError(f"must be a number {valid}, got {text!r}")
     return value
 
 
 class Reply(NamedTuple):
-    """What a command has to say.
+    """The answer of a command.
 
     Attributes:
         answer: For a program.
@@ -66,11 +63,11 @@ class Reply(NamedTuple):
 
 
 MakeParser = Callable[[Any, str, Callable[[argparse.Namespace], Reply], str], argparse.ArgumentParser]
-"""Adds the parser of one command: where, its name, what it does, and a sentence about it."""
+"""Adds the parser of one command: where, its name, its function, and a sentence about it."""
 
 
 def add_parser(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
-    """The parser of a command, among those of `commands`, with a sentence about it."""
+    """Add the parser of a command to `commands`, with a sentence about it."""
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False
     )
@@ -78,8 +75,20 @@ def add_parser(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
 
 
 def add_group(commands: Any, name: str, text: str) -> Any:
-    """Where the commands of a group, such as `data`, are added."""
+    """Add a group of commands, such as `data`, and return where its commands are added."""
     return add_parser(commands, name, text).add_subparsers(required=True, metavar="COMMAND")
+
+
+def add_renamed(commands: Any, old: str, new: str) -> None:
+    """Make the old name of a group of commands fail with the new one; it is not listed."""
+    parser: argparse.ArgumentParser = commands.add_parser(old, add_help=False, allow_abbrev=False)
+    parser.add_argument("rest", nargs=argparse.REMAINDER)
+
+    def refuse(arguments: argparse.Namespace) -> int:
+        first = " ".join(["", *arguments.rest[:1]])
+        parser.error(f"`robot-rl {old}{first}` is `robot-rl {new}{first}` now")
+
+    parser.set_defaults(command=refuse, parser=parser)
 
 
 def add_commands(commands: Any, make: MakeParser) -> None:
@@ -98,7 +107,7 @@ def add_commands(commands: Any, make: MakeParser) -> None:
 
 
 def flat_lines(answer: dict[str, Any], prefix: str = "") -> list[str]:
-    """An answer for a person, a line for each value, with what it lies in before its name."""
+    """Return an answer for a person, with a line for each value and its dotted name."""
     lines = []
     for key, value in answer.items():
         if isinstance(value, dict):

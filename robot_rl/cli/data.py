@@ -1,6 +1,6 @@
 """`robot-rl data ls | info | verify | view | export | import | merge | split | prune`. Wiring only.
 
-Each command returns what there is to say, for a program and for a person, and the exit code; `cli.py` prints it. A
+Each command returns its answer, for a program and for a person, and the exit code; `main.py` prints it. A
 store may be named by its own directory or by that of the run it belongs to.
 """
 
@@ -18,11 +18,11 @@ from robot_rl.errors import DataError
 
 
 def add_data_commands(commands: Any, add: MakeParser) -> None:
-    """Adds the sub-commands of `robot-rl data`."""
+    """Add the sub-commands of `robot-rl data`."""
     ls = add(commands, "ls", _ls, "list the episodes of a store")
     _store(ls)
 
-    info = add(commands, "info", _info, "say what is in a store, in numbers")
+    info = add(commands, "info", _info, "show what is in a store, in numbers")
     _store(info)
 
     verify = add(commands, "verify", _verify, "read and check all of a store; exit with 1 if anything is wrong")
@@ -44,8 +44,8 @@ def add_data_commands(commands: Any, add: MakeParser) -> None:
     export.add_argument(
         "--images", choices=("png", "video"), default="png", help="png is lossless, video is small (default: png)"
     )
-    export.add_argument("--fps", type=_number, metavar="RATE", help="frames per second (default: as the stamps say)")
-    export.add_argument("--task", metavar="TEXT", help="what the robot was told to do (default: the store's task)")
+    export.add_argument("--fps", type=_number, metavar="RATE", help="frames per second (default: that of the stamps)")
+    export.add_argument("--task", metavar="TEXT", help="the instruction of the robot (default: the store's task)")
 
     take = add(commands, "import", _import, "make a store of a LeRobot dataset or of a ROS 2 bag (MCAP)")
     take.add_argument("source", type=Path, metavar="SOURCE", help="directory of a dataset or a bag, or an .mcap file")
@@ -189,7 +189,7 @@ def _import(arguments: argparse.Namespace) -> Reply:
         from robot_rl.data.formats.lerobot_import import LeRobotReader
 
         if arguments.mapping is not None:
-            arguments.parser.error("--mapping is for bags; a LeRobot dataset says itself what is what")
+            arguments.parser.error("--mapping is for bags; a LeRobot dataset describes itself")
         scale, actor = arguments.action_scale or 1.0, Source[(arguments.actor or "human").upper()]
         reader = LeRobotReader(arguments.source, action_scale=scale, source=actor)
         episodes, metadata, total = reader.episodes(), reader.metadata, len(reader)
@@ -199,9 +199,9 @@ def _import(arguments: argparse.Namespace) -> Reply:
 
         bag_files(arguments.source)
         if arguments.mapping is None:
-            arguments.parser.error("a bag needs --mapping FILE, which says what in it is what in an episode")
+            arguments.parser.error("a bag needs --mapping FILE, which maps its topics to parts of an episode")
         if arguments.action_scale is not None or arguments.actor is not None:
-            arguments.parser.error("for a bag, the mapping file says who acted and how actions are scaled")
+            arguments.parser.error("for a bag, the mapping file sets the source and the scale of the actions")
         mapping = load_mapping(arguments.mapping)
         episodes, total = read_bag(arguments.source, mapping), 0
         metadata = {"task": mapping.task, "imported_from": arguments.source.name}
@@ -238,7 +238,7 @@ def _prune(arguments: argparse.Namespace) -> Reply:
     from robot_rl.data.store.store import EpisodeStore
 
     if not (arguments.episode or arguments.failed or arguments.interrupted or arguments.shorter_than):
-        arguments.parser.error("say which: --episode ID, --failed, --interrupted or --shorter-than N")
+        arguments.parser.error("select episodes: --episode ID, --failed, --interrupted or --shorter-than N")
     path = find_store(arguments.store)
     with EpisodeStore.open(path) as store:
         if unknown := sorted(set(arguments.episode) - set(store.ids())):
@@ -261,7 +261,7 @@ def _prune(arguments: argparse.Namespace) -> Reply:
 
 
 def in_bytes(count: int) -> str:
-    """A size in words."""
+    """Return a size as text."""
     size, unit = float(count), "B"
     for larger in ("kB", "MB", "GB", "TB"):
         if size < 1000.0:
@@ -271,7 +271,7 @@ def in_bytes(count: int) -> str:
 
 
 def _counted(update: Callable[[int], object]) -> Callable[[], object]:
-    """A function that tells `update` how often it was called."""
+    """Return a function that calls `update` with the number of its calls."""
     numbers = itertools.count(1)
     return lambda: update(next(numbers))
 

@@ -1,4 +1,4 @@
-"""Says what is in a run directory or an episode store, without changing it."""
+"""`robot-rl inspect`: the contents of a run directory or an episode store, which is only read."""
 
 from __future__ import annotations
 

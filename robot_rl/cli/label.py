@@ -1,9 +1,9 @@
-"""`robot-rl label run | train | doctor`, and those of `label_judgement_cli.py`. Each returns what to print."""
+"""`robot-rl label`: commands that label episodes, train heads and check labellers; see also `label_report.py`."""
 
 from __future__ import annotations
 
 import argparse
-import sys
+import logging
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,11 @@ from robot_rl.cli.label_report import add_judgement_commands
 from robot_rl.errors import InterruptedRunError
 from robot_rl.system.process import LABELLING, make_way
 
+logger = logging.getLogger(__name__)
+
 
 def add_label_commands(commands: Any, add: MakeParser) -> None:
-    """Adds the sub-commands of `robot-rl label`."""
+    """Add the sub-commands of `robot-rl label`."""
     run = add(
         commands, "run", _run, "have a vision-language model label the episodes of a store, beside what is recorded"
     )
@@ -35,7 +37,7 @@ def add_label_commands(commands: Any, add: MakeParser) -> None:
     train.add_argument("store", type=Path, metavar="STORE", help="directory of a store, or of a run")
     train.add_argument("--out", type=Path, required=True, metavar="FILE", help="file of the new head")
     train.add_argument(
-        "--kind", choices=("success", "progress"), default="success", help="what it will tell (default: success)"
+        "--kind", choices=("success", "progress"), default="success", help="what it will label (default: success)"
     )
     train.add_argument(
         "--truth", type=Path, metavar="FILE", help="CSV of episode_id,success, instead of the episodes' own"
@@ -67,7 +69,7 @@ def _settings(parser: argparse.ArgumentParser) -> None:
         "--set", action="append", default=[], metavar="KEY=VALUE", help="override one setting; repeatable"
     )
     parser.add_argument("--list-settings", action="store_true", help="print every setting with its default, and exit")
-    parser.add_argument("--kind", choices=kinds, help="what to ask for (default: success)")
+    parser.add_argument("--kind", choices=kinds, help="what to label (default: success)")
     parser.add_argument("--url", metavar="URL", help="OpenAI-compatible server, up to and with /v1")
     parser.add_argument("--model", metavar="NAME", help="as the server calls it (default: the only one it serves)")
 
@@ -143,14 +145,13 @@ def _watch(arguments: argparse.Namespace) -> Reply:
     import signal
     import threading
 
-    from robot_rl.cli.summary_text import asked_in_words
+    from robot_rl.cli.summary_text import labelling_text
     from robot_rl.reward.labels.watch_store import LabelWatching
 
-    def say(text: str) -> None:
-        print(f"robot-rl: {text}", file=sys.stderr, flush=True)
-
     stop = threading.Event()
-    watching = LabelWatching(arguments.store, _config(arguments), arguments.name or "", notify=say, alarm=say)
+    watching = LabelWatching(
+        arguments.store, _config(arguments), arguments.name or "", notify=logger.info, alarm=logger.warning
+    )
 
     def end(*_: object) -> None:
         if not watching.begun:
@@ -167,7 +168,7 @@ def _watch(arguments: argparse.Namespace) -> Reply:
     ]
     if summary["lag_p50_s"] is not None:
         lines.append(f"lag from episode to label {summary['lag_p50_s']:.1f} s (p95 {summary['lag_p95_s']:.1f} s)")
-    lines.append(asked_in_words(summary))
+    lines.append(labelling_text(summary))
     if summary["stopped"]:
         lines.append(f"stopped: {summary['stopped']}")
     return Reply(summary, lines, int(bool(summary["alarms"] or summary["stopped"])))
@@ -187,7 +188,7 @@ def _in_words(summary: dict[str, Any], total: int) -> list[str]:
             f"(p95 {summary['latency_p95_s']:.2f} s)"
         )
     if summary["unanswered"]:
-        lines.append(f"{summary['unanswered']} were not answered; the same command asks them again")
+        lines.append(f"{summary['unanswered']} were not answered; the same command queries them again")
     if summary["stopped"]:
         lines.append(f"stopped: {summary['stopped']}; the same command goes on from here")
     return lines

@@ -11,7 +11,7 @@ from robot_rl.errors import ConfigError
 
 
 def add_judgement_commands(commands: Any, add: MakeParser) -> None:
-    """Adds these sub-commands of `robot-rl label`."""
+    """Add these sub-commands of `robot-rl label`."""
     calibrate = add(
         commands, "calibrate", _calibrate, "fit probability and threshold of success to episodes whose outcome is known"
     )
@@ -33,7 +33,7 @@ def add_judgement_commands(commands: Any, add: MakeParser) -> None:
     )
     calibrate.add_argument("--seed", type=int, default=0, metavar="N", help="which episodes are fitted to (default: 0)")
 
-    report = add(commands, "report", _report, "say how far labels can be trusted, and for what")
+    report = add(commands, "report", _report, "report how far labels can be trusted, and for what")
     _labelled(report)
     report.add_argument("--name", metavar="NAME", help="of the labels (default: the only ones)")
     report.add_argument("--progress", default="", metavar="NAME", help="overlay whose rewards are the true progress")
@@ -79,7 +79,7 @@ def _labelled(parser: argparse.ArgumentParser) -> None:
         "--truth",
         type=Path,
         metavar="FILE",
-        help="CSV of episode_id,success that counts instead of what the episodes say of themselves",
+        help="CSV of episode_id,success that counts instead of the recorded outcomes",
     )
 
 
@@ -120,7 +120,7 @@ def _calibrate(arguments: argparse.Namespace) -> Reply:
         f"kept in {out}; `robot-rl label report` takes the other {len(known) - len(chosen)} episodes",
     ]
     if found.slope <= 0:
-        lines.append("the model says the opposite of the truth, or nothing; look at its answers before going on")
+        lines.append("the model answers the opposite of the truth, or nothing; inspect its answers before you go on")
     return Reply(answer, lines)
 
 
@@ -161,7 +161,7 @@ def _report(arguments: argparse.Namespace) -> Reply:
 
 
 def figure_line(name: str, figure: Any) -> str:
-    """A figure and its interval, for people."""
+    """Return a figure and its interval, for people."""
     if figure.value != figure.value:
         return f"  {name:<40} not known"
     return f"  {name:<40} {figure.value:7.3f}   {figure.low:.3f} to {figure.high:.3f}"

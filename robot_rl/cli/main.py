@@ -1,7 +1,7 @@
 """The command line of `robot-rl`; `robot-rl --help` lists the commands. Wiring only.
 
 Answers go to standard output (as JSON with `--json`), progress and errors to standard error. Exit codes: 0 done,
-1 an error or a figure below what was asked for, 2 wrong usage, 130 stopped by Ctrl-C.
+1 an error or a figure below the wanted one, 2 wrong usage, 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -15,13 +15,23 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl import __version__
-from robot_rl.cli.classifier import add_reward_commands
-from robot_rl.cli.command import Reply, add_commands, add_group, add_parser, flat_lines, natural, positive, share
+from robot_rl.cli.classifier import add_classifier_commands
+from robot_rl.cli.command import (
+    Reply,
+    add_commands,
+    add_group,
+    add_parser,
+    add_renamed,
+    flat_lines,
+    natural,
+    positive,
+    share,
+)
 from robot_rl.cli.data import add_data_commands
 from robot_rl.cli.label import add_label_commands
 from robot_rl.cli.logs import show_logs
 from robot_rl.cli.operator import add_devices_command, add_operator_flags, operator_options
-from robot_rl.cli.summary_text import in_words
+from robot_rl.cli.summary_text import summary_lines
 from robot_rl.config.describe import list_keys
 from robot_rl.config.load import load_config, load_run_config
 from robot_rl.env.registry import benchmark_names, check_task
@@ -77,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME",
-        help="record its frames, whatever --obs says; repeatable",
+        help="record its frames, also without --obs pixels; repeatable",
     )
     demo.add_argument("--obs", choices=("state", "pixels"), default="state", help="what is recorded (default: state)")
     _calibration_flag(demo)
@@ -129,7 +139,7 @@ def _parser() -> argparse.ArgumentParser:
         "--min-success", type=share, default=0.0, metavar="RATE", help="exit with 1 if the success rate is below this"
     )
 
-    inspect = _command(commands, "inspect", _inspect, "say what is in a run directory or an episode store")
+    inspect = _command(commands, "inspect", _inspect, "show what is in a run directory or an episode store")
     inspect.add_argument("path", type=Path, metavar="PATH", help="run directory, or directory of an episode store")
 
     data = add_group(commands, "data", "look at, check, exchange and rearrange recorded episodes")
@@ -138,10 +148,9 @@ def _parser() -> argparse.ArgumentParser:
     text = "have a vision-language model label recorded episodes, and find out how far to trust it"
     add_label_commands(add_group(commands, "label", text), _reply_command)
 
-    text = (
-        "a classifier that tells from frames whether the task is done: record, train, and find out how far to trust it"
-    )
-    add_reward_commands(add_group(commands, "reward", text), _reply_command)
+    text = "a classifier that detects in frames whether the task is done: record, train, and report how far to trust it"
+    add_classifier_commands(add_group(commands, "classifier", text), _reply_command)
+    add_renamed(commands, "reward", "classifier")
 
     bench = _command(commands, "bench", _bench, "time a part against what this machine can do")
     bench.add_argument("what", metavar="WHAT", help=f"one of: {', '.join(benchmark_names())}")
@@ -241,7 +250,7 @@ def _train(arguments: argparse.Namespace) -> int:
     if arguments.calibration:
         overrides.append(f"calibrations={to_json([whole_path(entry) for entry in arguments.calibration])}")
     operator = operator_options(arguments)
-    if arguments.realtime or operator is not None:  # nobody can lead an arm that is faster than time
+    if arguments.realtime or operator is not None:  # nobody can lead an arm faster than real time
         overrides += ["realtime=true", "processes=2"]
     if arguments.rewards is not None and arguments.demos is None:
         arguments.parser.error("--rewards needs --demos STORE, the store whose rewards are meant")
@@ -254,7 +263,7 @@ def _train(arguments: argparse.Namespace) -> int:
     if arguments.resume:
         if arguments.out is None:
             arguments.parser.error("--resume needs --out DIR, the directory of the run to continue")
-        RunDirectory.read_config(arguments.out)  # says what is wrong with it, if there is no run
+        RunDirectory.read_config(arguments.out)  # its error names what is wrong, if there is no run
         config = load_run_config(arguments.config or arguments.out / "config.yaml", overrides)
     else:
         config = load_config(arguments.config, overrides)
@@ -273,8 +282,8 @@ def _train(arguments: argparse.Namespace) -> int:
     summary = train(
         config, path, resume=arguments.resume, demos=arguments.demos, rewards=arguments.rewards, deployment=deployment
     )
-    _answer(arguments, summary, [*in_words(summary), f"run directory: {path}"])
-    return _judge(summary["success_rate"], arguments.min_success)
+    _answer(arguments, summary, [*summary_lines(summary), f"run directory: {path}"])
+    return _exit_code(summary["success_rate"], arguments.min_success)
 
 
 def _eval(arguments: argparse.Namespace) -> int:
@@ -292,10 +301,10 @@ def _eval(arguments: argparse.Namespace) -> int:
         cameras=tuple(arguments.camera),
         record=arguments.record,
     )
-    _answer(arguments, answer, in_words(answer))
+    _answer(arguments, answer, summary_lines(answer))
     if arguments.video is not None and answer["video"] is None:
-        return 1  # what was asked for is not there; evaluate_run has said why
-    return _judge(answer["success_rate"], arguments.min_success)
+        return 1  # there is no film; evaluate_run has logged why
+    return _exit_code(answer["success_rate"], arguments.min_success)
 
 
 def _inspect(arguments: argparse.Namespace) -> int:
@@ -319,13 +328,13 @@ def _bench(arguments: argparse.Namespace) -> int:
 
 
 def _answer(arguments: argparse.Namespace, answer: Any, lines: Sequence[str]) -> None:
-    """Prints the answer, for a program or for a person."""
+    """Print the answer, for a program or for a person."""
     text = to_json(answer) if arguments.json else "\n".join(lines)
     print(text, end="\n" if text else "")
 
 
-def _judge(rate: float, wanted: float) -> int:
-    """The exit code for a success rate."""
+def _exit_code(rate: float, wanted: float) -> int:
+    """Return the exit code for a success rate."""
     if rate >= wanted:
         return 0
     print(f"robot-rl: success {rate:.3f} is below --min-success {wanted:g}", file=sys.stderr)

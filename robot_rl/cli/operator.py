@@ -1,4 +1,4 @@
-"""Flags with which a person takes part in a command, and `robot-rl devices`. Wiring only."""
+"""Flags of a human operator, and `robot-rl devices`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS = ("spacemouse", "gamepad", "keyboard")
 
 
 def add_operator_flags(parser: argparse.ArgumentParser) -> None:
-    """Adds the flags with which a person takes part."""
+    """Add the flags of a human operator."""
     group = parser.add_argument_group("a person as the operator")
     group.add_argument(
         "--console",
@@ -35,15 +35,15 @@ def add_operator_flags(parser: argparse.ArgumentParser) -> None:
         "--heartbeat",
         type=_seconds,
         metavar="S",
-        help="time without a word from the page in control after which the arm holds (default: 0.2; raise it only for "
-        "a simulation on a machine that is busy)",
+        help="time without a message from the page in control after which the arm holds (default: 0.2; raise it only "
+        "for a simulation on a machine that is busy)",
     )
     group.add_argument(
         "--teleop",
         action="append",
         default=[],
         choices=KINDS,
-        help="lead with this; repeatable, whoever moves first leads. `robot-rl devices` lists what is there",
+        help="lead with this device; repeatable, the first to move leads. `robot-rl devices` lists what is there",
     )
     group.add_argument(
         "--map",
@@ -59,7 +59,7 @@ def add_operator_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def operator_options(arguments: argparse.Namespace) -> OperatorOptions | None:
-    """How a person takes part, or None if none does."""
+    """Return the options of the human operator; None without one."""
     if arguments.console is None and not arguments.teleop:
         for flag in ("tls", "map", "engage", "heartbeat"):
             if getattr(arguments, flag):
@@ -80,7 +80,7 @@ def operator_options(arguments: argparse.Namespace) -> OperatorOptions | None:
 
 
 def add_devices_command(add: Any, commands: Any) -> None:
-    """Adds `robot-rl devices`."""
+    """Add `robot-rl devices`."""
     devices = add(commands, "devices", _devices, "list input devices, what hinders them, and show one live")
     devices.add_argument("--test", choices=KINDS, help="show how this one is held, until Ctrl-C")
     devices.add_argument("--map", type=Path, metavar="FILE", help="test with this map instead of the default")

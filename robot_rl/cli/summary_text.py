@@ -1,12 +1,12 @@
-"""What an evaluation says, in words."""
+"""Summaries of runs and evaluations as lines of text."""
 
 from __future__ import annotations
 
 from typing import Any
 
 
-def in_words(summary: dict[str, Any]) -> list[str]:
-    """What the summary of a run, or of an evaluation, says, line by line."""
+def summary_lines(summary: dict[str, Any]) -> list[str]:
+    """Return the lines of the summary of a run, or of an evaluation."""
     low, high = summary["success_ci95"]
     lines = [
         f"success {summary['success_rate']:.3f} on {summary['episodes']} held-out resets of {summary['task']} "
@@ -31,7 +31,7 @@ def in_words(summary: dict[str, Any]) -> list[str]:
             f"observation to action {age['p50']:.1f} ms (p99 {age['p99']:.1f})"
         )
     if (labels := summary.get("labels")) is not None:
-        lines += _labels_in_words(labels)
+        lines += _labels_summary_lines(labels)
     if summary["video"] is not None:
         lines.append(f"video: {summary['video']}")
     if summary.get("offline_updates"):
@@ -46,21 +46,21 @@ def in_words(summary: dict[str, Any]) -> list[str]:
     return lines
 
 
-def asked_in_words(labels: dict[str, Any]) -> str:
-    """What labelling took."""
+def labelling_text(labels: dict[str, Any]) -> str:
+    """Return what labelling took."""
     speed = f", {labels['labels_per_s']:.2g} labels/s" if labels["labels_per_s"] is not None else ""
     return f"{labels['queried']} by queries{speed}, cost {labels['cost']:.4g}; {labels['cache_hits']} were known"
 
 
-def _labels_in_words(labels: dict[str, Any]) -> list[str]:
-    """What rewarded the training."""
+def _labels_summary_lines(labels: dict[str, Any]) -> list[str]:
+    """Return what rewarded the training."""
     late = (
         f", lag {labels['lag_p50_s']:.1f} s (p95 {labels['lag_p95_s']:.1f} s)"
         if labels["lag_p50_s"] is not None
         else ""
     )
     lines = [f"rewarded by {labels['labelled']} labels {labels['labels']!r} of {labels['model']}{late}"]
-    lines.append(asked_in_words(labels))
+    lines.append(labelling_text(labels))
     if labels["judged"]:
         lines.append(
             f"{labels['judged']} of them compared with the truth: hack gap {100 * labels['hack_gap']:+.1f} points, "

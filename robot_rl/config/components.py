@@ -147,9 +147,9 @@ class RewardConfig:
 
     kind: Literal["task", "classifier", "labels"] = "task"
     """`task`: the task itself, which in simulation knows the truth. `classifier`: frames, at every step; see
-    `robot-rl reward`. `labels`: a label of the whole episode, which comes after its end; see `robot-rl label`."""
+    `robot-rl classifier`. `labels`: a label of the whole episode, which comes after its end; see `robot-rl label`."""
     path: Annotated[str, Resumable(_CLASSIFIER_FILE, lambda old, new: old.kind == "classifier")] = ""
-    """`classifier`: its file, from `robot-rl reward train`. `labels`: a store, or a run, with labels of the same
+    """`classifier`: its file, from `robot-rl classifier train`. `labels`: a store, or a run, with labels of the same
     labeller, calibrated and validated there."""
     labels: str = "success"
     """`labels`: name of these labels. The labeller has the settings with which they were made."""
@@ -169,7 +169,7 @@ class RewardConfig:
     shaping: ShapingConfig = Field(default_factory=ShapingConfig)
     """With any kind: a reward for progress while learning."""
     allow_unfit: bool = False
-    """Accept a classifier that `robot-rl reward report` did not find fit to end episodes, or did not check."""
+    """Accept a classifier that `robot-rl classifier report` did not find fit to end episodes, or did not check."""
     overrule_s: Annotated[float, Field(ge=0, le=30)] = 2.0
     """With an operator beside the training: time in which the operator can overrule a success that only the classifier
     saw, before it counts [s]."""

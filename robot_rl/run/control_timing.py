@@ -1,4 +1,4 @@
-"""How regular control was, by the stamps of what was recorded: period, and age of what was seen when acting."""
+"""Regularity of control from recorded stamps: the period, and the age of the observation at the action."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class ControlTiming:
         self._ages: list[np.ndarray] = []
 
     def on_start(self, episode_id: str, observation: Observation) -> None:
-        """Nothing to measure yet."""
+        """Do nothing: whole episodes are measured."""
 
     def on_step(self, step: Step, next_observation: Observation) -> None:
-        """Measured with the episode."""
+        """Do nothing: whole episodes are measured."""
 
     def on_end(self, episode: Episode, result: object) -> None:
-        """Takes the stamps of an episode."""
+        """Keep the stamps of an episode."""
         del result  # is about the task
         self.period_errors.append(np.abs(np.diff(episode.stamp_action) * MS_PER_NS - self._period))
         self._ages.append((episode.stamp_action - episode.stamp_obs[:-1]) * MS_PER_NS)
 
     def summary(self) -> dict[str, dict[str, float] | None]:
-        """Percentiles and maximum of `period_error_ms` between commands and of `observation_to_action_ms`.
+        """Return percentiles and maximum of `period_error_ms` between commands and of `observation_to_action_ms`.
 
         The latter runs from the measurement, so the sensors' own delay is in it.
         """
@@ -44,7 +44,7 @@ class ControlTiming:
 
 
 def spread(parts: list[np.ndarray]) -> dict[str, float] | None:
-    """Percentiles `p50` and `p99`, and `max`, of all values; None if there are none."""
+    """Return percentiles `p50` and `p99`, and `max`, of all values; None if there are none."""
     values = np.concatenate(parts) if parts else np.zeros(0)
     if not len(values):
         return None

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from robot_rl.cli.summary_text import in_words
+from robot_rl.cli.summary_text import summary_lines
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import load_config, load_run_config
 from robot_rl.config.nodes import ActorNodeConfig
@@ -81,7 +81,7 @@ class ActorNode(RobotNode):
         deployment, lockstep = self._deployment()
         config = replace(config, processes=2, realtime=not lockstep)
         summary = train(config, path, resume=resume, demos=demos, deployment=deployment)
-        return [*in_words(summary), f"run directory: {path}"]
+        return [*summary_lines(summary), f"run directory: {path}"]
 
     def _demonstrate(self) -> list[str]:
         if not self.config.out:
@@ -111,7 +111,7 @@ class ActorNode(RobotNode):
         episodes = self.config.episodes or None
         # Who acts computes on the CPU, as while training: a GPU may be where the learner was, and nowhere else.
         run = Path(self.config.run)
-        return in_words(evaluate_run(run, episodes=episodes, record=record, deployment=deployment, device="cpu"))
+        return summary_lines(evaluate_run(run, episodes=episodes, record=record, deployment=deployment, device="cpu"))
 
     def _deployment(self) -> tuple[Deployment, bool]:
         """The robot and the learner behind topics, and whether time waits for us."""

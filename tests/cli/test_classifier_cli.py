@@ -1,4 +1,4 @@
-"""`robot-rl reward` as a user types it, on the smallest task: record, train, judge, and let it judge a training."""
+"""`robot-rl classifier` as a user types it, on the smallest task: record, train, judge, and let it judge a training."""
 
 import asyncio
 import json
@@ -38,14 +38,14 @@ QUICK = ("--looks", "0", "--json")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("reward")
     for name, seed in (("frames", 0), ("others", 1)):
-        done = robot_rl("reward", "record", "reach", "--out", path / name, *FEW, "--seed", seed, "--json")
+        done = robot_rl("classifier", "record", "reach", "--out", path / name, *FEW, "--seed", seed, "--json")
         assert done.returncode == 0, done.stderr
         answer = json.loads(done.stdout)
         assert answer["positives"] >= 30
         assert answer["negatives"] >= 45
-    done = robot_rl("reward", "train", path / "frames", "--out", path / "c.pt", *FEW)
+    done = robot_rl("classifier", "train", path / "frames", "--out", path / "c.pt", *FEW)
     assert done.returncode == 0, done.stderr
-    assert "robot-rl reward report" in done.stdout
+    assert "robot-rl classifier report" in done.stdout
     return path
 
 
@@ -76,7 +76,7 @@ def test_a_training_is_judged_by_a_classifier_only_if_it_may(folder, tmp_path):
     assert "has no report" in refused.stderr
     assert not (tmp_path / "run").exists()
 
-    report = robot_rl("reward", "report", folder / "c.pt", folder / "others", "--out", tmp_path / "page.png")
+    report = robot_rl("classifier", "report", folder / "c.pt", folder / "others", "--out", tmp_path / "page.png")
     assert (tmp_path / "page.png").exists(), report.stderr
     assert "ending episodes" in report.stdout.splitlines()[0]
 
@@ -87,7 +87,7 @@ def test_a_training_is_judged_by_a_classifier_only_if_it_may(folder, tmp_path):
         episodes = list(store.episodes())
     assert {episode.reward_source for episode in episodes} == {"classifier"}
     assert {f"images/{name}" for name in cameras(folder)} <= set(episodes[0].observations)
-    nobody = robot_rl("reward", "train", tmp_path / "run", "--out", tmp_path / "again.pt")
+    nobody = robot_rl("classifier", "train", tmp_path / "run", "--out", tmp_path / "again.pt")
     assert "0 episodes" in nobody.stderr  # it does not learn from itself
     again = robot_rl("eval", tmp_path / "run", "--episodes", "2", "--json")
     assert again.returncode == 0, again.stderr
@@ -101,9 +101,9 @@ def test_what_cannot_be_is_said_at_once(folder, tmp_path):
     flags = ("--set", "reward.kind=classifier", "--set", "reward.allow_unfit=true", "--set", path)
     other = robot_rl("train", "cube_lift", *SMALL, *flags, "--out", tmp_path / "run")
     assert "trained for 'reach', not for 'cube_lift'" in other.stderr
-    gate = robot_rl("reward", "train", folder / "frames", "--out", tmp_path / "g.pt", "--gate", "height < 3")
+    gate = robot_rl("classifier", "train", folder / "frames", "--out", tmp_path / "g.pt", "--gate", "height < 3")
     assert "expected state/<name>" in gate.stderr
-    known = robot_rl("reward", "report", folder / "c.pt", folder / "frames")
+    known = robot_rl("classifier", "report", folder / "c.pt", folder / "frames")
     assert "was trained on all" in known.stderr
 
 
@@ -169,9 +169,21 @@ def test_what_a_person_overrules_at_once_and_afterwards_trains_the_next_classifi
     assert others, "the classifier alone judged some"
 
     camera = [flag for name in cameras(folder) for flag in ("--camera", name)]
-    done = robot_rl("reward", "train", folder / "frames", run, "--out", tmp_path / "better.pt", *FEW, *QUICK, *camera)
+    done = robot_rl(
+        "classifier", "train", folder / "frames", run, "--out", tmp_path / "better.pt", *FEW, *QUICK, *camera
+    )
     assert done.returncode == 0, done.stderr
     learned = set(read_classifier_file(tmp_path / "better.pt").classifier.trained_on)
     assert {found[at_once].fingerprint, found[afterwards].fingerprint} <= learned
     assert not learned & others, "it does not learn from what only a classifier said"
     assert json.loads(done.stdout)["episodes"] == len(learned)
+
+
+def test_the_old_name_of_the_group_fails_with_the_new_one():
+    for command in (("reward", "train", "frames", "--out", "c.pt"), ("reward",)):
+        old = robot_rl(*command)
+        assert old.returncode == 2
+        assert (
+            f"`robot-rl {' '.join(command[:2])}` is `robot-rl {' '.join(('classifier', *command[1:2]))}` now"
+            in old.stderr
+        )

@@ -74,7 +74,7 @@ def test_verify_names_and_repair_moves(store):
 
 
 def test_prune_merge_and_split(store, tmp_path):
-    assert "say which" in data("prune", store, code=2).stderr
+    assert "select episodes" in data("prune", store, code=2).stderr
     assert "no episodes nope" in data("prune", store, "--episode", "nope", code=1).stderr
     assert "1 episodes taken out; they lie in" in data("prune", store, "--interrupted").stdout
     assert "both hold episode-0; --rename" in data("merge", store, store, "--out", tmp_path / "m", code=1).stderr

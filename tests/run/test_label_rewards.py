@@ -15,7 +15,7 @@ from model_server import ModelServer, reply, says_success, stamp_of, stamped
 from running import learned, one_thread, robot_rl, same
 from scenes import stamped_store
 
-from robot_rl.cli.summary_text import in_words
+from robot_rl.cli.summary_text import summary_lines
 from robot_rl.config.components import (
     BudgetConfig,
     EvaluationConfig,
@@ -157,7 +157,7 @@ def test_labels_say_what_episodes_were_worth_and_nobody_else_does(plain):
     assert (told["certified"], told["labelled"], told["judged"], told["hack_gap"]) == (False, EPISODES, EPISODES, 0)
     assert (told["queried"], told["cache_hits"]) == (EPISODES, 0)
     assert told["labels_per_s"] > 0
-    words = "\n".join(in_words(summary))
+    words = "\n".join(summary_lines(summary))
     assert f"{EPISODES} by queries, " in words
     assert f"rewarded by {EPISODES} labels 'success' of test/vision-1, lag " in words
     assert f"{EPISODES} of them compared with the truth: hack gap +0.0 points, 0 alarms\nWITHOUT A PASSED GATE" in words

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from running import learned, one_thread, robot_rl, same
 
-from robot_rl.cli.summary_text import in_words
+from robot_rl.cli.summary_text import summary_lines
 from robot_rl.config.components import EvaluationConfig, IQLConfig, ReplayConfig, SACConfig, TrainConfig
 from robot_rl.data.store.reward_overlays import OverlayWriter
 from robot_rl.data.store.store import EpisodeStore
@@ -58,7 +58,7 @@ def run(demos, tmp_path_factory):
 def test_it_learns_without_playing_and_repeats(run, demos, tmp_path):
     path, summary = run
     assert (summary["env_steps"], summary["updates"], summary["offline_updates"]) == (0, 0, 500)
-    assert "500 critic updates on 4 episodes alone" in in_words(summary)
+    assert "500 critic updates on 4 episodes alone" in summary_lines(summary)
     rows = [row for row in read_metrics(path / "metrics.jsonl") if row["kind"] == "offline"]
     assert [row["offline_updates"] for row in rows] == [200, 400, 500]
     assert rows[-1]["actor_loss"] < rows[0]["actor_loss"]

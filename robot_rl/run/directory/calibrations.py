@@ -1,4 +1,4 @@
-"""Which calibrations a run was made with: whose they are, what they say, and that they stay the same.
+"""The calibrations that a run was made with: read, checked against the run and each other, and kept the same.
 
 It knows the head of a calibration file, not what is in it; `calibration.result` reads and writes the rest.
 """
@@ -31,14 +31,14 @@ class CalibrationRecord:
     """A calibration file, as a run records it.
 
     Attributes:
-        name: What the run calls the camera that it is of; empty if of none.
-        path: Where it was.
+        name: The run's name of the camera that it belongs to; empty if none.
+        path: Path of the original file.
         kind: `intrinsics`, `hand_eye`, `time_offset`, `wrench`, `sim` or `camera_info`.
-        camera: What it calls the camera itself: by name or serial number; empty if of none.
-        size: Width and height of that camera's images [px]; empty if it does not say.
-        robot: Which arm and tool it is of; empty if of none.
-        sha256: Of the file.
-        text: What is in it.
+        camera: The camera in the file, by name or serial number; empty if none.
+        size: Width and height of that camera's images [px]; empty if the file has none.
+        robot: The arm and tool that it belongs to; empty if none.
+        sha256: SHA-256 of the file.
+        text: Content of the file.
     """
 
     name: str
@@ -52,11 +52,11 @@ class CalibrationRecord:
 
     @property
     def subject(self) -> str:
-        """What it is, of whom; a run has one of each."""
+        """Kind and owner; a run has one of each."""
         return f"{self.kind} of {self.name or self.robot}"
 
     def facts(self) -> dict[str, Any]:
-        """What a run records of it beside the copy, as JSON values."""
+        """Return what a run records of it beside the copy, as JSON values."""
         return {
             "path": self.path,
             "kind": self.kind,
@@ -68,7 +68,7 @@ class CalibrationRecord:
 
 
 def read_content(path: Path) -> tuple[dict[str, Any], bytes]:
-    """The mapping in a YAML file, and the file.
+    """Read the mapping in a YAML file, and the bytes of the file.
 
     Raises:
         CalibrationError: if there is none.
@@ -100,13 +100,13 @@ def check_head(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def whole_path(entry: str) -> str:
-    """An entry `FILE` or `NAME=FILE` that is good in any working directory."""
+    """Return an entry `FILE` or `NAME=FILE` with an absolute path."""
     name, path = _parts(entry)
     return f"{name}={path.resolve()}" if name else str(path.resolve())
 
 
 def read_record(entry: str | Path) -> CalibrationRecord:
-    """What a run records of a calibration file.
+    """Read a calibration file as a run records it.
 
     Args:
         entry: The file, or `NAME=FILE`: which of the run's cameras it is of, if it has that by its serial number.
@@ -132,7 +132,7 @@ def read_record(entry: str | Path) -> CalibrationRecord:
     digest = hashlib.sha256(data).hexdigest()
     camera = str(camera or "")
     if name and not camera:
-        raise CalibrationError(f"{path}: is of no camera, so {name}=... says nothing; leave that out")
+        raise CalibrationError(f"{path}: is of no camera, so {name}=... has no meaning; leave that out")
     return CalibrationRecord(name or camera, str(path), kind, camera, known, robot, digest, data.decode("utf-8"))
 
 
@@ -163,13 +163,13 @@ class Calibrations:
             if cameras and record.name and record.name not in cameras:
                 raise CalibrationError(
                     f"{record.path} is of camera {record.name!r}, the run sees {', '.join(cameras)}; take calibrations "
-                    "of those, or say whose serial number that is: NAME=FILE"
+                    "of those, or name the camera with that serial number: NAME=FILE"
                 )
             self._records[record.subject] = record
 
     @classmethod
-    def of(cls, config: TrainConfig, told: Sequence[CalibrationRecord] = ()) -> Calibrations:
-        """Those that a configuration names, and those that cameras say they have.
+    def of(cls, config: TrainConfig, reported: Sequence[CalibrationRecord] = ()) -> Calibrations:
+        """Collect those that a configuration names and those that cameras report.
 
         Raises:
             CalibrationError: if a file cannot be read, or they do not go with the run or with each other.
@@ -178,23 +178,23 @@ class Calibrations:
         for record in records:
             _check_simulation(record, config)
         named = {record.subject: record for record in records}
-        for record in told:
+        for record in reported:
             mine = named.get(record.subject)
             if mine is None:
                 records.append(record)
             elif mine.sha256 != record.sha256:
                 raise CalibrationError(
-                    f"the run names {_in_words(mine.facts())} as the {mine.subject}, but the camera has "
-                    f"{_in_words(record.facts())}; give both the same file"
+                    f"the run names {_description(mine.facts())} as the {mine.subject}, but the camera has "
+                    f"{_description(record.facts())}; give both the same file"
                 )
         return cls(records, config.robot, config.encoder.cameras if config.observations == "pixels" else ())
 
     def facts(self) -> dict[str, Any]:
-        """What is recorded, by subject, as JSON values."""
+        """Return what is recorded, by subject, as JSON values."""
         return {subject: record.facts() for subject, record in self._records.items()}
 
     def write(self, folder: Path) -> None:
-        """Copies them into the folder `calibrations` of a run or a store.
+        """Copy them into the folder `calibrations` of a run or a store.
 
         Raises:
             RunDirectoryError: if it cannot be written.
@@ -208,7 +208,7 @@ class Calibrations:
             write_atomically(target / f"{re.sub('[^A-Za-z0-9_.-]+', '_', subject)}.yaml", record.text)
 
     def check_same(self, recorded: Mapping[str, Any], path: Path) -> None:
-        """Nothing, if these are those that were recorded.
+        """Check that these are the recorded ones.
 
         Args:
             recorded: What `facts` gave then.
@@ -221,7 +221,7 @@ class Calibrations:
         self._compare(both, path, "started", "go on with that, or start a new one")
 
     def check_demonstrations(self, recorded: Mapping[str, Any], path: Path) -> None:
-        """Nothing, if demonstrations that were recorded with those may teach this run.
+        """Check that this run may learn from demonstrations that were recorded with other calibrations.
 
         What was not recorded may be anything, and where a camera is that the run does not see does not matter.
 
@@ -239,13 +239,13 @@ class Calibrations:
         return subject in self._records or not facts["camera"] or subject.split(" of ", 1)[1] in self._cameras
 
     def _compare(self, recorded: Mapping[str, Any], path: Path, done: str, cure: str) -> None:
-        """Raises CalibrationError if one of these, None where there was none, is another now."""
+        """Raise CalibrationError if one of these, None where there was none, is another now."""
         now = self.facts()
         for subject in sorted(recorded):
             before, after = recorded[subject], now.get(subject)
             if before is not None and after is not None and before["sha256"] == after["sha256"]:
                 continue
-            was, is_now = (_in_words(facts) if facts is not None else "none" for facts in (before, after))
+            was, is_now = (_description(facts) if facts is not None else "none" for facts in (before, after))
             raise CalibrationError(
                 f"{path} was {done} with another calibration ({subject}): with {was}; now it is {is_now}. Its copy "
                 f"is in {path / FOLDER}; {cure}"
@@ -253,19 +253,19 @@ class Calibrations:
 
 
 def _check_simulation(record: CalibrationRecord, config: TrainConfig) -> None:
-    """A simulated arm is what the configuration says it is: the file has to say the same."""
+    """Check that the file of a simulated arm has the settings of the configuration."""
     if record.kind != "sim":
         return
-    said, set_ = yaml.safe_load(record.text)["result"].get("settings"), asdict(config.simulation)
-    if said != set_:
+    recorded, configured = yaml.safe_load(record.text)["result"].get("settings"), asdict(config.simulation)
+    if recorded != configured:
         raise CalibrationError(
-            f"{record.path} says that the arm moves with {said}, the run's `simulation` is {set_}; have "
+            f"{record.path} describes an arm with {recorded}, the run's `simulation` is {configured}; have "
             "`robot-rl calibrate sim --train-config FILE` write it, and give that as --config FILE"
         )
 
 
 def _parts(entry: str) -> tuple[str, Path]:
-    """The name, or an empty text, and the file of an entry."""
+    """Return the name, or an empty text, and the file of an entry."""
     name, equals, file = entry.partition("=")
     if not equals or not re.fullmatch(r"\w+", name):
         name, file = "", entry
@@ -284,7 +284,7 @@ def _check_pair(a: CalibrationRecord, b: CalibrationRecord) -> None:
         )
 
 
-def _in_words(facts: Mapping[str, Any]) -> str:
+def _description(facts: Mapping[str, Any]) -> str:
     of = [f"camera {facts['camera']}"] if facts["camera"] else []
     of += [" x ".join(map(str, facts["size"])) + " px"] if facts["size"] else []
     of += [f"robot {facts['robot']}"] if facts["robot"] else []

@@ -1,4 +1,4 @@
-"""The record of a run over env steps: `metrics.jsonl` to compute with, TensorBoard to look at.
+"""The record of a run over env steps: `metrics.jsonl` to compute with, TensorBoard to view.
 
 Each line is one JSON object with its `kind` and `env_step`; the other values are numbers, booleans, text, or null for
 "not known" or "not finite".
@@ -40,12 +40,12 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
 
 
 class MetricsWriter:
-    """Appends records to `metrics.jsonl` and, if asked, to TensorBoard. Close it, or use it in a `with` statement.
+    """Appends records to `metrics.jsonl` and, if wanted, to TensorBoard. Close it, or use it in a `with` statement.
 
     Args:
         path: The `metrics.jsonl`.
         tensorboard: Folder for TensorBoard, or None for none.
-        resume_step: Continue an earlier record: what it says about env steps after this one is dropped. A run must
+        resume_step: Continue an earlier record: its records of env steps after this one are dropped. A run must
             therefore write the records of a step before the checkpoint of that step.
 
     Raises:
@@ -59,7 +59,7 @@ class MetricsWriter:
             write_atomically(path, "".join(kept))
         self.path = path
         self.listeners: list[Callable[[str, int, Mapping[str, Any]], object]] = []
-        """Told every record that is written."""
+        """Called with every record that is written."""
         with writing(path):
             self._file = path.open("w" if resume_step is None else "a", encoding="utf-8")
         self._board: Any = None
@@ -72,7 +72,7 @@ class MetricsWriter:
                 self._board = SummaryWriter(str(tensorboard), purge_step=purge_step)
 
     def write(self, kind: str, env_step: int, values: Mapping[str, Any]) -> None:
-        """Appends one record, on disk when this returns.
+        """Append one record, on disk when this returns.
 
         Args:
             kind: One of `FIELDS`.
@@ -99,7 +99,7 @@ class MetricsWriter:
             listener(kind, env_step, values)
 
     def close(self) -> None:
-        """Writes out what is left; doing it twice is fine."""
+        """Write out what is left; may be called twice."""
         with writing(self.path):
             try:
                 self._file.close()
@@ -109,16 +109,16 @@ class MetricsWriter:
                     self._board = None
 
     def __enter__(self) -> MetricsWriter:
-        """The writer itself."""
+        """Return the writer itself."""
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Closes it."""
+        """Close it."""
         self.close()
 
 
 def read_metrics(path: Path, kind: str | None = None) -> list[dict[str, Any]]:
-    """Records in the order in which they were written.
+    """Read records in the order in which they were written.
 
     A last line without its end, which a killed process leaves behind, is left out.
 

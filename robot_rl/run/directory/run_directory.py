@@ -81,7 +81,7 @@ def package_versions() -> dict[str, str | None]:
 
 
 def cpu_model() -> str:
-    """Name of the processor, as far as the operating system tells."""
+    """Name of the processor, as far as the operating system reports it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -128,7 +128,7 @@ class RunDirectory:
         argv: Sequence[str] | None = None,
         calibrations: Calibrations | None = None,
     ) -> RunDirectory:
-        """Makes the directory of a new run and writes its configuration, calibrations and provenance.
+        """Make the directory of a new run and writes its configuration, calibrations and provenance.
 
         Raises:
             RunDirectoryError: if the directory is not empty, in use, or cannot be written.
@@ -159,7 +159,7 @@ class RunDirectory:
 
     @staticmethod
     def check_free(path: Path) -> None:
-        """Nothing, if `create` could make a run there, as far as can be told without writing.
+        """Check that `create` could make a run there, as far as that is known without writing.
 
         Raises:
             RunDirectoryError: if something else is there.
@@ -170,7 +170,7 @@ class RunDirectory:
 
     @classmethod
     def resume(cls, path: Path, task: str | None = None, argv: Sequence[str] | None = None) -> RunDirectory:
-        """Takes up the directory of an earlier run; `config` is what that run was started with.
+        """Open the directory of an earlier run; `config` is what that run was started with.
 
         Args:
             path: The directory.
@@ -239,7 +239,7 @@ class RunDirectory:
 
     @staticmethod
     def read_calibrations(path: Path) -> dict[str, Any]:
-        """What was recorded of the calibrations of the run in a directory, without taking its lock.
+        """Read the recorded calibrations of the run in a directory, without taking its lock.
 
         Raises:
             RunDirectoryError: if there is no run.
@@ -253,7 +253,7 @@ class RunDirectory:
 
     @staticmethod
     def read_config(path: Path) -> TrainConfig:
-        """The configuration of the run in a directory, without taking its lock.
+        """Read the configuration of the run in a directory, without taking its lock.
 
         Raises:
             RunDirectoryError: if there is no run, or its configuration was edited into something invalid.
@@ -267,7 +267,7 @@ class RunDirectory:
 
     @staticmethod
     def read_facts(path: Path) -> dict[str, Any]:
-        """What is known of the run in a directory, its `provenance.json`, without taking its lock.
+        """Read the `provenance.json` of the run in a directory, without taking its lock.
 
         Raises:
             RunDirectoryError: if it cannot be read.
@@ -275,7 +275,7 @@ class RunDirectory:
         return _read_facts(path / "provenance.json")
 
     def record(self, name: str, fact: Any) -> None:
-        """Adds a fact about the run to its `provenance.json`.
+        """Add a fact about the run to its `provenance.json`.
 
         Raises:
             RunDirectoryError: if it cannot be written.
@@ -283,7 +283,7 @@ class RunDirectory:
         self.write_json(self.provenance_path, {**_read_facts(self.provenance_path), name: fact})
 
     def write_json(self, path: Path, value: Mapping[str, Any]) -> None:
-        """Writes a JSON file in one piece; a reader sees the old file or the new one.
+        """Write a JSON file in one piece; a reader sees the old file or the new one.
 
         Raises:
             RunDirectoryError: if it cannot be written.
@@ -295,11 +295,11 @@ class RunDirectory:
         self._lock.close()
 
     def __enter__(self) -> RunDirectory:
-        """The directory itself."""
+        """Return the directory itself."""
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Closes it."""
+        """Close it."""
         self.close()
 
 

@@ -85,7 +85,7 @@ def test_an_identified_arm_is_simulated_and_a_run_has_to_know_it(graph, tmp_path
     cell.make("reach", WorkcellOptions(simulation=ARM.settings)).task.reset(0)
     config = TrainConfig(task="reach", simulation=ARM.settings, calibrations=(str(file),))
     assert "sim of fr3" in Calibrations.of(config).facts()
-    with pytest.raises(CalibrationError, match=r"arm.yaml says that the arm moves with .*--train-config"):
+    with pytest.raises(CalibrationError, match=r"arm.yaml describes an arm with .*--train-config"):
         Calibrations.of(TrainConfig(task="reach", calibrations=(str(file),)))
 
 
