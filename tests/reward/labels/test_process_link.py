@@ -74,7 +74,9 @@ def test_episodes_are_labelled_as_they_are_recorded_and_a_closed_link_leaves_no_
         until(lambda: found.extend(link.collect()) or sum(isinstance(one, Labelled) for one in found) == 4)
         (process,) = [pid for pid in children_of(os.getpid()) if b"labels.process" in _command(pid)]
     assert not Path(f"/proc/{process}").exists()
-    assert [one.episode_id for one in found if isinstance(one, Labelled)] == [f"episode-{n}" for n in range(4)]
+    *first, last = [one.episode_id for one in found if isinstance(one, Labelled)]
+    assert sorted(first) == [f"episode-{n}" for n in range(3)]  # queried at the same time, answered in any order
+    assert last == "episode-3"
     assert all(not one.left for one in found if isinstance(one, RoundDone))
     assert (link.starts, link.ended) == (1, "")
 
