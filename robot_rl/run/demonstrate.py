@@ -63,7 +63,7 @@ def demonstrate(
             episodes=episodes,
             seed=seed,
             on_episode=progress.update,
-            retry=EpisodeRetry(deployment.lost_episodes, progress.log),
+            retry=deployment.retry(progress.log),
             may_start=deployment.may_start,
             log=progress.log,
         )

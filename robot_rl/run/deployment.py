@@ -19,6 +19,7 @@ from robot_rl.link.peer import LearnerPeer
 from robot_rl.link.remote_learner import RemoteLearner
 from robot_rl.run.assistance import Assistance
 from robot_rl.run.directory.calibrations import CalibrationRecord, Calibrations
+from robot_rl.run.episode_retry import EpisodeRetry
 from robot_rl.run.make_reward import RewardSetup
 
 TASK_REWARD = RewardSetup(RewardConfig(overrule_s=0.0))
@@ -109,6 +110,10 @@ class Deployment:
         peer = self.learner() if self.learner else None
         with RemoteLearner(env.environment_spec, perception, config, wait_between_steps=waits, peer=peer) as learner:
             yield learner
+
+    def retry(self, log: Callable[[str], object]) -> EpisodeRetry:
+        """Return the retries of episodes in which the robot is lost; `log` gets a message about each."""
+        return EpisodeRetry(self.lost_episodes, log)
 
     def may_start(self) -> bool:
         """Return whether the next episode may start; wait a moment while somebody holds the arm."""

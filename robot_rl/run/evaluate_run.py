@@ -16,16 +16,14 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.errors import RenderError, RunDirectoryError, UnknownNameError
 from robot_rl.learn.actor import EpisodeResult, Observer, Rollout, StoreRecorder
-from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.learn.engine.hardware import check_device
 from robot_rl.learn.networks.networks import Policy, make_policy
 from robot_rl.learn.perception import Perception, make_perception
 from robot_rl.run.deployment import Deployment, workcell_options
 from robot_rl.run.directory.run_directory import RunDirectory
-from robot_rl.run.episode_retry import EpisodeRetry
 from robot_rl.run.evaluation import Evaluation, evaluate, mean
 from robot_rl.run.make_reward import RewardSetup
-from robot_rl.system.model_files import TRAINING
+from robot_rl.run.resume import read_training
 from robot_rl.system.progress import Progress
 from robot_rl.viz.film import FilmRecorder
 
@@ -71,7 +69,7 @@ def evaluate_run(
     check_device(config.device)
     settings = config.evaluation
     settings = replace(settings, episodes=episodes or settings.episodes, seed=settings.seed if seed is None else seed)
-    checkpoint = load_checkpoint(path / "checkpoint.pt", kind=TRAINING.name)
+    checkpoint = read_training(path / "checkpoint.pt")
     deployment = deployment or Deployment()
     reward = RewardSetup.of_run(path, config.reward, shaped=False)
     with contextlib.ExitStack() as stack:
@@ -136,7 +134,7 @@ def evaluate_policy(
             episodes=settings.episodes,
             seed=settings.seed,
             on_episode=show,
-            retry=EpisodeRetry(deployment.lost_episodes, progress.log),
+            retry=deployment.retry(progress.log),
             may_start=deployment.may_start,
         )
 

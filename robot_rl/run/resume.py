@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,30 @@ from robot_rl.config.load import config_to_dict, dump_config
 from robot_rl.config.resuming import resumable_changes
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import CheckpointError, InterruptedRunError
-from robot_rl.learn.checkpoint import load_checkpoint
+from robot_rl.learn.checkpoint import load_checkpoint, save_checkpoint
 from robot_rl.learn.perception import Perception
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.system.model_files import TRAINING
+
+
+def read_training(path: Path) -> dict[str, Any]:
+    """Read the checkpoint of a training.
+
+    Raises:
+        CheckpointError: if there is none, or it cannot be read.
+    """
+    return load_checkpoint(path, kind=TRAINING.name)
+
+
+def save_training(path: Path, state: Mapping[str, Any], metadata: Mapping[str, Any]) -> None:
+    """Write the checkpoint of a training; the one before it is kept until the new one is complete.
+
+    Args:
+        path: The checkpoint.
+        state: What the training continues from.
+        metadata: Facts that can be read without the state.
+    """
+    save_checkpoint(path, dict(state), kind=TRAINING.name, metadata=dict(metadata))
 
 
 def checkpoint_to_resume(run: RunDirectory, config: TrainConfig) -> dict[str, Any] | None:
@@ -29,7 +49,7 @@ def checkpoint_to_resume(run: RunDirectory, config: TrainConfig) -> dict[str, An
     """
     started = run.config
     _check_same(started, config)
-    checkpoint = load_checkpoint(run.checkpoint_path, kind=TRAINING.name) if run.checkpoint_path.exists() else None
+    checkpoint = read_training(run.checkpoint_path) if run.checkpoint_path.exists() else None
     if checkpoint and checkpoint["env_steps"] > config.env_steps:
         raise CheckpointError(
             f"the run has taken {checkpoint['env_steps']} env steps already, more than the {config.env_steps} requested"

@@ -10,7 +10,6 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.errors import InterruptedRunError
 from robot_rl.run.conclude import conclude
 from robot_rl.run.deployment import Deployment, workcell_options
-from robot_rl.run.episode_retry import EpisodeRetry
 from robot_rl.run.human_labels import deliver_recorded
 from robot_rl.run.resume import encode_again, how_to_resume
 from robot_rl.run.training_files import open_training_files
@@ -64,7 +63,7 @@ def train(
                 store=files.store,
                 record=record,
                 assistance=deployment.assistance,
-                retry=EpisodeRetry(deployment.lost_episodes, record.log),
+                retry=deployment.retry(record.log),
                 labels=labels,
             )
             if files.checkpoint:

@@ -16,16 +16,15 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.errors import CheckpointError, RobotLostError
 from robot_rl.learn.actor import EpisodeResult, Observer, Rollout, StoreRecorder
-from robot_rl.learn.checkpoint import save_checkpoint
 from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.learn.networks.policy_average import PolicyAverage
 from robot_rl.run.assistance import Assistance, LabelSource
 from robot_rl.run.demonstrate import demonstration_facts, demonstration_id, record_demonstrations
 from robot_rl.run.episode_retry import EpisodeRetry
 from robot_rl.run.evaluation import evaluate
+from robot_rl.run.resume import save_training
 from robot_rl.run.training_record import TrainingRecord
 from robot_rl.seeding import Purpose, episode_seed
-from robot_rl.system.model_files import TRAINING
 
 OFFLINE_CALL = 200
 """Updates offline between two checks for a stop request; a second or two."""
@@ -210,7 +209,7 @@ class Training:
         reached = self.env_steps, self._learner.offline_updates
         if self._saved == reached:
             return  # another would only replace the one before it
-        save_checkpoint(
+        save_training(
             self._checkpoint,
             {
                 "learner": self._learner.state_dict(),
@@ -221,8 +220,7 @@ class Training:
                 "demo_cycle_time": self.demo_cycle_time,
                 "wall_time": self.record.wall_time,
             },
-            kind=TRAINING.name,
-            metadata={"task": self._config.task, "env_steps": self.env_steps, "updates": self._learner.updates},
+            {"task": self._config.task, "env_steps": self.env_steps, "updates": self._learner.updates},
         )
         self._saved = reached
 
