@@ -7,10 +7,10 @@ from robot_rl.errors import ConfigError
 
 
 def check_consistent(config: TrainConfig) -> None:
-    """Nothing, if there can be such a run.
+    """Raise if settings contradict each other.
 
     Raises:
-        ConfigError: if there cannot.
+        ConfigError: naming them.
     """
     if config.realtime and config.processes == 1:
         raise ConfigError("realtime=true with processes=1: learning would hold up control; set processes=2")

@@ -1,4 +1,4 @@
-"""What can be set for labelling: who is asked, what about, how, and how much it may cost."""
+"""Settings of labelling: the model, the query, the frames, and the limits of cost."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class EndpointConfig:
     model: str = ""
     """Name of the model as the server calls it; empty takes the only one that it serves."""
     revision: str = ""
-    """Revision of the model, if you know it; part of what a label remembers, so that another one is asked anew."""
+    """Revision of the model, if you know it; part of what a label remembers, so that another one is queried anew."""
     key_variable: str = "OPENAI_API_KEY"
     """Environment variable with the API key. It may be unset for a server that wants none."""
     structured: Literal["json_schema", "json_object", "none"] = "json_schema"
-    """How the server is told the form of its answer; `none` only says it in words."""
+    """How the form of the answer is requested from the server; `none` describes it in the prompt only."""
     temperature: NonNegativeReal = 0.0
     """Of sampling."""
     max_reply_tokens: Positive = 512
@@ -32,7 +32,7 @@ class EndpointConfig:
     timeout_s: PositiveReal = 60.0
     """Time for one attempt [s]."""
     attempts: Positive = 5
-    """Tries for one question before it is left for the next run; waits grow, or are as the server says."""
+    """Tries for one query before it is left for the next run; waits grow, or follow the server's Retry-After."""
     backoff_s: PositiveReal = 1.0
     """Longest wait before the second try [s]; doubles with each further one, and is drawn at random below that."""
     concurrency: Positive = 4
@@ -81,7 +81,7 @@ class ScoreConfig:
 
 @dataclass(frozen=True, config=STRICT)
 class FramesConfig:
-    """What of an episode is shown."""
+    """Frames of an episode that are shown to the model."""
 
     camera: str = ""
     """Which camera; empty takes the only one that the episodes have."""
@@ -101,16 +101,16 @@ class LabelConfig:
     progress. Any other name is that of a labeller of an installed package, see docs/add/labeller.md."""
     kind: Literal["success", "progress", "preference", "score"] = "success"
     """`success`: probability that an episode succeeded. `progress`: how far it was at each frame. `preference`: which
-    of two moments is closer to the goal. `score`: how near each frame is to the goal in words or pictures."""
+    of two moments is closer to the goal. `score`: how near each frame is to the goal in texts or pictures."""
     answer: Literal["structured", "logprobs"] = "structured"
-    """`structured`: the model writes its answer as JSON. `logprobs`: for `success`, how probable it finds the words
-    True and False; finer, if the server tells."""
+    """`structured`: the model writes its answer as JSON. `logprobs`: for `success`, the probabilities of the tokens
+    True and False; finer, if the server returns them."""
     head: str = ""
     """File of a head, for `backend=head`."""
     prompt: str = ""
     """A YAML file with a prompt of your own; empty takes the built-in one."""
     task: str = ""
-    """What the robot was to do, in a sentence; empty takes the instruction of the store's task."""
+    """Instruction of the robot, in a sentence; empty takes the instruction of the store's task."""
     pairs: Positive = 200
     """For `preference`: how many pairs."""
     pair_ends: Fraction = 0.5

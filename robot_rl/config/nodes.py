@@ -1,6 +1,6 @@
-"""What can be set of the ROS nodes, one frozen dataclass per node; `ros_nodes/node/parameters.py` declares them.
+"""Settings of the ROS nodes, one frozen dataclass per node; `ros_nodes/node/parameters.py` declares them.
 
-An empty entry of a list counts as none: ROS cannot tell the type of an empty list.
+An empty entry of a list counts as none: ROS cannot infer the type of an empty list.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class SimNodeConfig:
     task: str = "peg_insert"
     """Name of the task; `robot-rl tasks` lists them."""
     lockstep: bool = False
-    """Time stands still until somebody asks for it to advance; otherwise it is the wall clock's."""
+    """Time stands still until a client advances it; otherwise it is the wall clock's."""
     cameras: tuple[str, ...] = ()
     """Cameras to publish; none makes it fast."""
     image_size: Annotated[int, Field(ge=32)] = 128
@@ -31,7 +31,7 @@ class SimNodeConfig:
     camera_rate: Annotated[float, Field(gt=0, le=120)] = 30.0
     """Frames of each camera per second, in real time [Hz]."""
     calibrations: tuple[str, ...] = ()
-    """Intrinsics to tell of the cameras, as NAME=FILE of `robot-rl calibrate`; none: as the task renders them."""
+    """Intrinsics that the cameras publish, as NAME=FILE of `robot-rl calibrate`; none: as the task renders them."""
     robot: str = ""
     """Which arm and tool it stands for; a file of another one is refused. None takes any."""
     arm: str = ""
@@ -41,7 +41,7 @@ class SimNodeConfig:
     mounting: Literal["eye_in_hand", "eye_to_hand"] = "eye_in_hand"
     """With a board: the camera is on the tool and the board on the table, or the other way round."""
     operator: Literal["script", "person"] = "script"
-    """Who leads and takes over: the task's script, or a person with a device, who says when a demonstration begins."""
+    """Source of demonstrations and interventions: the task's script, or a person with a device, who starts each."""
     episode_seed: NonNegative = 0
     """Everything random in the episode that the service `task/reset` starts follows from it; may change at any time."""
 
@@ -80,9 +80,9 @@ class CameraNodeConfig:
     cameras: tuple[str, ...] = ()
     """Cameras as NAME=SOURCE: `wrist=realsense:0123456789`, `front=uvc:/dev/video0`, `front=file:FOLDER_OR_VIDEO`."""
     capture_width: NonNegative = 640
-    """Width of the frames that the cameras are asked for [px]; 0 leaves the size to them."""
+    """Width of the frames that are requested from the cameras [px]; 0 leaves the size to them."""
     capture_height: NonNegative = 480
-    """Height of the frames that the cameras are asked for [px]."""
+    """Height of the frames that are requested from the cameras [px]."""
     capture_rate: Annotated[float, Field(gt=0, le=240)] = 30.0
     """Frames of each camera per second [Hz]."""
     crops: tuple[str, ...] = ()
@@ -188,7 +188,7 @@ class ActorNodeConfig:
     run: str = ""
     """Evaluation: the run directory whose policy is evaluated."""
     episodes: NonNegative = 0
-    """How many demonstrations, or evaluation episodes; 0: as the settings, or the run's, say."""
+    """Number of demonstrations, or of evaluation episodes; 0: as in the settings, or in those of the run."""
     learner: Literal["node", "inside"] = "node"
     """Where the learner is: in `learner_node`, over topics, or a process of the actor's own."""
     max_age: PositiveReal = 0.2
@@ -257,9 +257,9 @@ class ConsoleNodeConfig:
     map: str = ""
     """What the page's axes and buttons mean: the name of a map or a file; none: `browser`."""
     engage: Literal["", "move", "hold"] = ""
-    """Take over by moving, or only while a button is held; none: as the map says."""
+    """Take over by moving, or only while a button is held; none: as in the map."""
     heartbeat: Annotated[float, Field(ge=0.1, le=10.0)] = 0.2
-    """Time without a word from the page in control after which the arm holds [s]."""
+    """Time without a message from the page in control after which the arm holds [s]."""
     max_age: PositiveReal = 1.0
     """Oldest state that is shown [s]."""
     graph_timeout: PositiveReal = 60.0

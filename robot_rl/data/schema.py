@@ -19,7 +19,7 @@ from robot_rl.errors import DataError
 
 SCHEMA_VERSION = 1
 STATE_PREFIX, IMAGE_PREFIX = "state/", "images/"
-"""How the keys of an observation begin: vectors in SI units, and frames of a camera."""
+"""Prefixes of the keys of an observation: vectors in SI units, and frames of a camera."""
 
 TASK_SUCCESS = "task_success"
 """Metric of a step: success by the task itself, where another judge decides; see `EpisodeFacts.task_success`."""
@@ -31,7 +31,7 @@ Observation = Mapping[str, np.ndarray]
 
 
 class Source(IntEnum):
-    """Who chose the executed action."""
+    """Source of the executed action."""
 
     POLICY = 0
     HUMAN = 1
@@ -117,7 +117,7 @@ class Episode:
     schema_version: int = SCHEMA_VERSION
 
     def __len__(self) -> int:
-        """Number of steps T."""
+        """Return the number of steps T."""
         return len(self.action)
 
     @property
@@ -126,11 +126,11 @@ class Episode:
         return EpisodeFacts(self.metadata)
 
     def observation(self, row: int) -> Observation:
-        """What step `row` saw; for row T, what the last step led to."""
+        """Return the observation before step `row`; for row T, the one after the last step."""
         return {key: column[row] for key, column in self.observations.items()}
 
     def step(self, row: int) -> Step:
-        """The step of that row."""
+        """Return the step of that row."""
         return Step(
             observation=self.observation(row),
             action=self.action[row],
@@ -147,7 +147,7 @@ class Episode:
         )
 
     def __post_init__(self) -> None:
-        """Checks the invariants.
+        """Check the invariants.
 
         Raises:
             DataError: naming the episode, the column and what is wrong with it.
@@ -182,7 +182,7 @@ STEP_COLUMNS = ("action", "action_policy", "source", "reward", "terminated", "tr
 
 
 class EpisodeBuilder:
-    """Collects steps into an `Episode`."""
+    """Collect steps into an `Episode`."""
 
     def __init__(self, episode_id: str, metadata: Mapping[str, Any] | None = None) -> None:
         self.episode_id = episode_id
@@ -190,11 +190,11 @@ class EpisodeBuilder:
         self._steps: list[Step] = []
 
     def __len__(self) -> int:
-        """Steps so far."""
+        """Return the number of steps so far."""
         return len(self._steps)
 
     def add(self, step: Step) -> None:
-        """Appends one step.
+        """Append one step.
 
         Raises:
             DataError: if the step belongs to another episode or position.
@@ -210,11 +210,11 @@ class EpisodeBuilder:
         self.metadata.update(facts)
 
     def cut(self) -> None:
-        """The episode is cut after the newest step."""
+        """Truncate the episode after the newest step."""
         self._steps[-1] = replace(self._steps[-1], truncated=True)
 
     def finish(self, final_observation: Observation, final_stamp: int) -> Episode:
-        """The episode, given the observation [and its stamp, ns] that the last step led to."""
+        """Return the episode, given the observation [and its stamp, ns] after the last step."""
         steps = self._steps
         rows = [*(s.observation for s in steps), final_observation]
         return Episode(

@@ -36,7 +36,7 @@ class SafeCommand:
 
 
 class SafetyFilter:
-    """Turns actions into commands within the task's limits.
+    """Turn actions into commands within the task's limits.
 
     Args:
         spec: The task's limits.
@@ -60,7 +60,7 @@ class SafetyFilter:
         self._low, self._high = np.array(spec.workspace.low), np.array(spec.workspace.high)
 
     def check(self, action: object) -> np.ndarray:
-        """Returns the action as float32, shape (n,).
+        """Return the action as float32, shape (n,).
 
         Raises:
             ActionError: if its shape is wrong, it is not finite, or it leaves [-1, 1].
@@ -79,7 +79,7 @@ class SafetyFilter:
         return np.minimum(np.maximum(array, -1.0), 1.0)
 
     def apply(self, action: np.ndarray, state: RobotState, T_base_reset: Pose, stamp: int) -> SafeCommand:
-        """The command for a checked action.
+        """Return the command for a checked action.
 
         Args:
             action: In [-1, 1], shape (n,): tcp-frame displacement per axis, and the gripper if the task has one.

@@ -1,4 +1,4 @@
-"""The last look at a command before it goes to the arm, in a process of its own: limits, expiry, and a latched stop.
+"""The last check of a command before it goes to the arm, in a process of its own: limits, expiry, and a latched stop.
 
 It knows poses, forces and limits; it does not know tasks, policies or ROS. It is no certified safety function. What it
 lets through unchanged is the same object that it was given.
@@ -21,12 +21,12 @@ from robot_rl.errors import CommandRefusedError, ConfigError, SpecError
 from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_multiply, rotvec_from_quat
 
 LATCHED = "emergency stop: "
-"""How the reason of a stop begins that only a person releases; every other one ends with its cause."""
+"""Prefix of the reason of a stop that only an operator releases; every other one ends with its cause."""
 
 
 @dataclass(frozen=True, eq=False)
 class GuardedCommand:
-    """What may be sent.
+    """A command within all limits.
 
     Attributes:
         command: Within all limits.
@@ -38,7 +38,7 @@ class GuardedCommand:
 
 
 class CommandGuard:
-    """Holds commands to limits.
+    """Hold commands to limits.
 
     The set-point leads the measured pose by at most `max_speed * reaction_time`, and the lead changes by at most
     `max_acceleration * reaction_time` per second, so that the force of the arm's controller, and with it speed and
@@ -70,7 +70,7 @@ class CommandGuard:
         self.tripped: str | None = None
         """Why the emergency stop is latched, or None."""
 
-    # What it is told.
+    # Inputs.
 
     def measured_pose(self, pose: Pose, stamp: int, now: int | None = None) -> None:
         """Where the tcp is.
@@ -88,7 +88,7 @@ class CommandGuard:
         self._pose, self._pose_stamp = pose, stamp
 
     def measured_wrench(self, wrench: np.ndarray, stamp: int, now: int | None = None) -> None:
-        """What the environment exerts on the tool, shape (6,); too much latches the stop.
+        """Take over the wrench on the tool, shape (6,); too much force latches the stop.
 
         Raises:
             SpecError: as for the pose.
@@ -105,10 +105,10 @@ class CommandGuard:
         self.tripped = self.tripped or reason
 
     def release(self) -> None:
-        """A person says that it may go on."""
+        """Release the latched stop; only an operator does that."""
         self.tripped = None
 
-    # What it says.
+    # Results.
 
     def stale(self, now: int) -> str | None:
         """Why the arm's own state cannot be trusted at time `now` [ns], or None."""
@@ -121,17 +121,17 @@ class CommandGuard:
         return None
 
     def stop(self, stamp: int) -> None:
-        """A stop was asked for: commands made before it do not count, and the next one starts from rest."""
+        """Take over a stop: commands made before it are refused, and the next one starts from rest."""
         self._last_stamp = max(self._last_stamp, stamp)
         self._lead = (np.zeros(3), np.zeros(3))
 
     def check(self, command: Command, now: int) -> GuardedCommand:
-        """The command within all limits.
+        """Return the command within all limits.
 
         Raises:
             CommandRefusedError: if the stop is latched, the arm's state is stale, or the command comes out of order or
                 from the future.
-            ActionError: as `check_command` says.
+            ActionError: as `check_command`.
         """
         if self.tripped is not None:
             raise CommandRefusedError(f"{LATCHED}{self.tripped}; release it by hand")
@@ -197,7 +197,7 @@ def unheard(beats: dict[str, float], required: Sequence[str], timeout: float, no
 
 
 def _shorten(vector: np.ndarray, origin: np.ndarray, length: float) -> tuple[np.ndarray, bool]:
-    """The vector, brought to within `length` of the origin, and whether it had to be."""
+    """Return the vector, shortened to within `length` of the origin, and whether it was shortened."""
     way = vector - origin
     distance = float(np.linalg.norm(way))
     if distance <= length:

@@ -1,6 +1,6 @@
 """Control changes hands without a jump: the commanded velocity moves from one's to the other's at a bounded rate.
 
-It knows actions and their scale; it does not know who the operator is, or why control changes.
+It depends on actions and their scale only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from robot_rl.env.task import TaskSpec
 
 @dataclass(frozen=True)
 class HandoverLimits:
-    """How fast the commanded velocity may change when control changes hands.
+    """Limits of the change of the commanded velocity when control changes hands.
 
     Attributes:
         linear: Largest acceleration [m/s^2]. At 0.5, from full speed one way (0.1 m/s) to the other takes 0.4 s.
@@ -48,14 +48,14 @@ class Handover:
         self.reset()
 
     def reset(self) -> None:
-        """An episode starts, with the arm at rest and the policy in control."""
+        """Start an episode, with the arm at rest and the policy in control."""
         self._executed = np.zeros(self._size, np.float32)
         self._led_by_operator = False
         self.blending = False
         """Whether what is executed still differs from what is wanted."""
 
     def blend(self, wanted: np.ndarray, *, led_by_operator: bool) -> np.ndarray:
-        """What is executed in this step.
+        """Return the action that is executed in this step.
 
         Args:
             wanted: Action of who is in control, shape (n,).

@@ -1,8 +1,6 @@
-"""Brings the arm to a pose, slowly and in a straight line, and waits until it rests there.
+"""Travel of the arm to a pose, slowly and in a straight line, until it rests there; e.g. to the start of an episode.
 
-It knows robot and clock; it does not know why the arm shall go there. Limits are another's business (`CommandGuard`).
-
-Brings the arm to the pose at which an episode begins.
+It needs the robot and its clock only. `CommandGuard` applies the limits.
 """
 
 from __future__ import annotations
@@ -22,13 +20,13 @@ from robot_rl.geometry import Pose, quat_conjugate, quat_multiply, rotvec_from_q
 PERIOD = 0.1
 """Time between two commands [s]."""
 _TTL = 0.25
-"""How long a command counts [s]; if no more come, the arm holds."""
+"""Lifetime of a command [s]; if no more come, the arm holds."""
 _REST_SAMPLES = 6
 """Measurements in a row, one a period, that have to agree."""
 _REST_POSITION, _REST_ROTATION = 4e-4, 2e-3
 """By how much they may differ from their mean: the noise of an arm that stands still [m, rad]."""
 _PATIENCE = 10.0
-"""How long the arm may take to come to rest [s]."""
+"""Longest time until the arm rests [s]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +45,7 @@ class Rest:
 
 
 class Travel:
-    """Goes from pose to pose.
+    """Go from pose to pose.
 
     Args:
         io: The arm.
@@ -71,7 +69,7 @@ class Travel:
         self._speed, self._turn_rate = speed, turn_rate
 
     def go(self, T_base_target: Pose) -> Rest:
-        """Goes there and waits until the arm rests; where it then is, it says, since a compliant arm stops nearby.
+        """Go there and wait until the arm rests; return the pose of rest, as a compliant arm stops nearby.
 
         Raises:
             RobotLostError: if it does not come to rest, or is not heard; it has been stopped.
@@ -95,7 +93,7 @@ class Travel:
             raise
 
     def rest(self) -> Rest:
-        """Waits until the arm, which somebody else moves, rests.
+        """Wait until the arm, which somebody else moves, rests.
 
         Raises:
             RobotLostError: if it does not for 10 s, or is not heard.
@@ -107,7 +105,7 @@ class Travel:
         self._io.command(Command(self._clock.now(), _TTL, T_base_target))
 
     def _rest(self, rate: Rate, keep: Callable[[], None]) -> Rest:
-        """Calls `keep` in every period until the newest measurements agree."""
+        """Call `keep` in every period until the newest measurements agree."""
         poses, stamps = deque[Pose](maxlen=_REST_SAMPLES), deque[int](maxlen=_REST_SAMPLES)
         at_rest = False
         deadline = self._clock.now() + round(_PATIENCE * NS_PER_S)
@@ -134,7 +132,7 @@ class Travel:
 
 
 def _mean(poses: list[Pose]) -> tuple[Pose, tuple[float, float]]:
-    """The mean of poses that are close together, and the largest distances from it [m, rad]."""
+    """Return the mean of poses that are close together, and the largest distances from it [m, rad]."""
     first = poses[0]
     changes = np.array([(first.inverse() @ pose).vector() for pose in poses])
     mean = changes.mean(axis=0)
@@ -147,7 +145,7 @@ NEAR, ALIKE = 0.02, 0.1
 
 
 def go_to_start(io: RobotIO, clock: Clock, start: StartPose) -> None:
-    """Goes back along the tool, then straight to the start pose, and waits until the arm rests.
+    """Go back along the tool, then straight to the start pose, and waits until the arm rests.
 
     Raises:
         RobotLostError: if the arm does not get there, or is not heard; it has been stopped.

@@ -13,7 +13,7 @@ from robot_rl.geometry import Pose
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """What an arm did in free space, from rest.
+    """A recorded motion of an arm in free space, from rest.
 
     Attributes:
         name: What to call it.
@@ -35,7 +35,7 @@ class Playback(Protocol):
 
     @property
     def own(self) -> SimulationConfig:
-        """How the arm moves if nobody says otherwise; no entry is None."""
+        """Default settings of the arm; no entry is None."""
         ...
 
     def __call__(self, motion: Motion, simulation: SimulationConfig) -> list[Pose]:

@@ -1,7 +1,7 @@
 """The one environment: a gymnasium `Env` over any `Workcell`, simulated or real.
 
 It owns the loop of a control period: check the action, let the operator take over, make the command safe, send it, wait
-for the deadline, read, judge, record. It knows nothing of learning, of ROS, or of MuJoCo.
+for the deadline, read, evaluate, record. It depends on no learner, on no ROS, and on no simulator.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ PROPRIOCEPTION = {
     "state/tcp_twist": ArraySpec((6,), unit="m/s, rad/s", scale=(0.1, 0.1, 0.1, 0.5, 0.5, 0.5)),
     "state/wrench": ArraySpec((6,), unit="N, Nm", scale=(5.0, 5.0, 10.0, 0.1, 0.1, 0.1)),
 }
-"""What every arm knows: the tcp's pose relative to its pose at reset, and its twist and wrench in the tcp frame."""
+"""Observations of every arm: pose of the tcp relative to its pose at reset, twist and wrench in the tcp frame."""
 GRIPPER = {"state/gripper_width": ArraySpec((1,), unit="m", scale=0.04)}
 
 
 WAIT = NS_PER_S // 200
-"""Time between two looks at a robot that is late with its measurements [ns]."""
+"""Time between two polls of a robot that is late with its measurements [ns]."""
 
 
 class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
@@ -233,7 +233,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         )
 
     def _read_after(self, before: RobotState) -> RobotState:
-        """A state that was measured after `before`: what was acted on is not also what came of it.
+        """Return a state that was measured after `before`.
 
         On a robot whose driver is late it waits; meanwhile the arm follows the command, which expires by itself.
 
@@ -250,7 +250,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         return state if force == state.peak_force else replace(state, peak_force=force)
 
     def _choose(self, wanted: np.ndarray, state: RobotState) -> tuple[np.ndarray, Source]:
-        """The operator's action where the operator is in control, else the policy's; blended where control changes."""
+        """Return the operator's action where the operator is in control, else the policy's; blended at a change."""
         operator = self._cell.operator
         chosen, source = wanted, Source.POLICY
         if operator is not None and (self.interventions or self._demonstrate):
@@ -280,7 +280,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
 
     @property
     def judges(self) -> tuple[Judge, ...]:
-        """Who may change the task's judgement of a step."""
+        """Filters of the outcome of a step."""
         return self._cell.judges
 
     @property
@@ -294,6 +294,6 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         return self._observation
 
     def close(self) -> None:
-        """Stops the arm and releases the workcell."""
+        """Stop the arm and releases the workcell."""
         self._cell.io.stop()
         self._cell.close()

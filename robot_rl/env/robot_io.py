@@ -19,7 +19,7 @@ from robot_rl.geometry import Pose
 
 @dataclass(frozen=True, eq=False)
 class RobotState:
-    """What the sensors said, at one time.
+    """The measurements of one time.
 
     Attributes:
         stamp: Time of measurement [ns], on the clock of the robot.
@@ -47,7 +47,7 @@ class RobotState:
 
 @dataclass(frozen=True, eq=False)
 class Command:
-    """What the arm shall do next. One-shot: it expires, and then the arm holds where it is.
+    """A set-point for the arm. One-shot: it expires, and then the arm holds where it is.
 
     Attributes:
         stamp: When it was made [ns], on the clock of the robot.
@@ -63,7 +63,7 @@ class Command:
 
 
 def check_command(command: Command, now: int) -> int:
-    """What every robot checks of a command before it follows it.
+    """Check a command, as every robot does before it follows it.
 
     Args:
         command: The command.
@@ -93,7 +93,7 @@ class RobotIO(Protocol):
     """A robot, real or simulated."""
 
     def read(self) -> RobotState:
-        """The newest state.
+        """Return the newest state.
 
         Raises:
             StaleStateError: if it is older than the implementation's `max_age`.
@@ -101,15 +101,15 @@ class RobotIO(Protocol):
         ...
 
     def command(self, command: Command) -> None:
-        """Makes `command` the one that is followed until it expires or is replaced.
+        """Make `command` the one that is followed until it expires or is replaced.
 
         Raises:
-            ActionError: as `check_command` says.
+            ActionError: as `check_command`.
         """
         ...
 
     def stop(self) -> None:
-        """Holds the arm where it is and drops the current command; a later command is followed again.
+        """Hold the arm where it is and drops the current command; a later command is followed again.
 
         Safe from any thread; doing it twice is fine.
         """

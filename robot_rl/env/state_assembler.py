@@ -22,13 +22,13 @@ from robot_rl.errors import SpecError, StaleStateError
 from robot_rl.geometry import Pose
 
 MAX_AHEAD = 0.02
-"""How far a stamp may lie in the future [s], since two machines' clocks are never quite the same."""
+"""Largest distance of a stamp into the future [s], since two machines' clocks are never quite the same."""
 
 
 def measurement_fault(
     stamp: int, newest: int, values: Iterable[np.ndarray], now: int | None = None, max_ahead: float = MAX_AHEAD
 ) -> str | None:
-    """What is wrong with a measurement, to be read behind "its"; None if nothing is.
+    """Return the fault of a measurement, to be read behind "its"; None without one.
 
     Args:
         stamp: When it was measured [ns].
@@ -68,7 +68,7 @@ class Tool(NamedTuple):
 
 @dataclass(frozen=True)
 class Freshness:
-    """What counts as fresh, in seconds.
+    """Limits of age, in seconds.
 
     Attributes:
         max_age: Oldest part of the arm's state that may be used.
@@ -89,7 +89,7 @@ class _Stamped(NamedTuple):
 
 
 class StateAssembler:
-    """Collects parts as they arrive, from any thread, and joins them when asked.
+    """Collector of the parts of a state as they arrive, from any thread; `read` joins them.
 
     The newest pose decides; of the twist, the wrench and the joints the sample nearest to it in time is taken, of each
     camera the newest frame.
@@ -109,14 +109,14 @@ class StateAssembler:
         self._peaks = {TOOL: 0.0, "wrench": 0.0}  # largest force since the last read, as the two of them saw it
         self._last_refusal: dict[str, str] = {}
         self.refusals: Counter[str] = Counter()
-        """How many messages were refused, by part and reason."""
+        """Number of refused messages, by part and reason."""
         self.received: Counter[str] = Counter()
-        """How many were taken, by part."""
+        """Number of accepted messages, by part."""
         self.skews: deque[float] = deque(maxlen=1000)
         """Of the newest states: largest distance in time between the pose and any other part [s]."""
 
     def add(self, part: str, stamp: int, value: Any, now: int) -> bool:
-        """Takes a message in; returns whether it did. What it refuses is counted, and named if its absence is felt.
+        """Take a message in; returns whether it did. What it refuses is counted, and named if its absence is felt.
 
         Args:
             part: `pose` (a `Pose`), `twist`, `wrench` (shape (6,)), `joints`, `tool`, or `camera_part(name)`.
@@ -148,12 +148,12 @@ class StateAssembler:
         return samples[-1].stamp if samples else -1
 
     def complete_at(self, stamp: int) -> bool:
-        """Whether everything measured at this time [ns] has arrived, frames excepted."""
+        """Return whether everything measured at this time [ns] has arrived, frames excepted."""
         with self._lock:
             return all(any(s.stamp == stamp for s in self._parts[part]) for part in (*ARM_PARTS, TOOL))
 
     def read(self, now: int) -> RobotState:
-        """The newest state.
+        """Return the newest state.
 
         Raises:
             StaleStateError: if a part has never arrived, is too old, or is too far from the pose in time.
@@ -217,7 +217,7 @@ def camera_part(name: str) -> str:
 
 
 def checked_quaternion(q: np.ndarray) -> np.ndarray:
-    """A quaternion of unit length; one that is off by rounding is scaled, any other refused. Shape (4,).
+    """Return a quaternion of unit length, shape (4,): one off by rounding is scaled, any other refused.
 
     Raises:
         SpecError: naming it.

@@ -1,4 +1,4 @@
-"""Where a person's word reaches the control loop: hold, go on, cut the episode, success, failure.
+"""The operator's influence on the control loop: hold, go on, cut the episode, success, failure.
 
 Every method may be called from any thread. Holding takes effect at once, whatever the control loop is doing; everything
 else at the end of the running step. It knows the robot's contract and the task's, not devices, consoles, or who speaks.
@@ -20,7 +20,7 @@ from robot_rl.env.task import TASK_JUDGE, Operator, Outcome, Task, TaskSpec, Wor
 from robot_rl.errors import StaleStateError
 
 E_STOP, PAUSE = "e-stop", "pause"
-"""Names of the holds that a person asks for; others are named by who finds a reason, e.g. the loss of a device."""
+"""Names of the holds that an operator requests; others are named by their cause, e.g. the loss of a device."""
 
 OPERATOR_JUDGE = "operator"
 
@@ -42,24 +42,24 @@ class HoldableRobotIO:
         """The first state of the running episode."""
 
     def read(self) -> RobotState:
-        """The newest state."""
+        """Return the newest state."""
         self.latest = state = self._io.read()
         if self.start is None:
             self.start = state
         return state
 
     def command(self, command: Command) -> None:
-        """Follows `command`, unless the robot is held."""
+        """Follow `command`, unless the robot is held."""
         with self._lock:  # so that no command overtakes the stop of a hold
             if not self._held:
                 self._io.command(command)
 
     def stop(self) -> None:
-        """Holds the arm where it is until the next command."""
+        """Hold the arm where it is until the next command."""
         self._io.stop()
 
     def hold(self, held: bool) -> None:
-        """Stops now and drops commands from now on, or follows them again."""
+        """Stop now and drops commands from now on, or follows them again."""
         with self._lock:
             self._held = held
             if held:
@@ -72,7 +72,7 @@ class Hold:
 
     Attributes:
         name: Whose hold it is; the same has to release it.
-        reason: In words, for people.
+        reason: Text for people.
     """
 
     name: str
@@ -80,10 +80,10 @@ class Hold:
 
 
 class Supervised(Protocol):
-    """What the console, devices and people know of who supervises the robot, in this process or elsewhere."""
+    """The supervision of the robot as consoles and devices use it, in this process or elsewhere."""
 
     question: str
-    """What the person may say something about now, because the control loop waits for it; empty if nothing."""
+    """Question to the operator for which the control loop waits; empty without one."""
 
     @property
     def io(self) -> HoldableRobotIO:
@@ -96,19 +96,19 @@ class Supervised(Protocol):
         ...
 
     def hold(self, name: str, reason: str) -> None:
-        """Holds the arm until `release` with the same name."""
+        """Hold the arm until `release` with the same name."""
         ...
 
     def release(self, name: str) -> None:
-        """Takes one hold away."""
+        """Take one hold away."""
         ...
 
     def mark(self, success: bool) -> None:
-        """Ends the running episode as a success or a failure."""
+        """End the running episode as a success or a failure."""
         ...
 
     def cut(self, reason: str) -> None:
-        """Ends the running episode without a judgement."""
+        """End the running episode without a judgement."""
         ...
 
 
@@ -128,7 +128,7 @@ class Holding:
         self._held_in_episode: Hold | None = None  # stays when the hold is released
 
     def hold(self, name: str, reason: str) -> None:
-        """Holds the arm until `release` with the same name; the running episode is cut."""
+        """Hold the arm until `release` with the same name; the running episode is cut."""
         with self._changed:
             self._holds[name] = Hold(name, reason)
             self._held_in_episode = self._held_in_episode or self._holds[name]
@@ -136,7 +136,7 @@ class Holding:
             self._changed.notify_all()
 
     def release(self, name: str) -> None:
-        """Takes one hold away; the arm goes on when none is left, but not within the same episode."""
+        """Take one hold away; the arm goes on when none is left, but not within the same episode."""
         with self._changed:
             self._holds.pop(name, None)
             self.io.hold(bool(self._holds))
@@ -149,7 +149,7 @@ class Holding:
             return sorted(self._holds.values(), key=lambda hold: hold.name != E_STOP)
 
     def may_go_on(self, free: Callable[[], bool] = lambda: True, *, seconds: float = 0.05) -> bool:
-        """Waits a moment, unless nothing holds the robot and it is `free` to go on; whether the control loop may."""
+        """Wait a moment, unless nothing holds the robot and it is `free` to go on; whether the control loop may."""
         with self._changed:
             if not self._holds and free():
                 return True
@@ -168,14 +168,14 @@ class Supervision(Holding):
         super().__init__(cell.io)
         self._cell = cell
         self.time_to_overrule = 0.0
-        """How long a success that a classifier saw waits for the person's word before it counts [s]; the arm holds."""
+        """Time in which the operator can overrule a success of a classifier, before it counts [s]; the arm holds."""
         self._verdict: bool | None = None
         self._cut: str | None = None
 
     def workcell(
         self, operator: Operator | None, source: Source = Source.HUMAN, *, max_steps: int | None = None
     ) -> Workcell:
-        """The supervised workcell, with this operator in the place of its own.
+        """Return the supervised workcell, with this operator in the place of its own.
 
         Args:
             operator: Who leads and intervenes.
@@ -189,27 +189,27 @@ class Supervision(Holding):
     # ------------------------------------------------------------- for people
 
     def mark(self, success: bool) -> None:
-        """Ends the running episode as a success or a failure, whatever the task says."""
+        """End the running episode as a success or a failure, whatever the task finds."""
         with self._changed:
             self._verdict = success
             self._changed.notify_all()
 
     def cut(self, reason: str) -> None:
-        """Ends the running episode without a judgement."""
+        """End the running episode without a judgement."""
         with self._lock:
             self._cut = reason
 
     # ---------------------------------------------------- for the control loop
 
     def begin(self) -> None:
-        """A new episode starts: what was said of the last one does not count for it."""
+        """Start an episode: labels of the last one do not count for it."""
         with self._lock:
             self._verdict, self._cut = None, None
             self._held_in_episode = next(iter(self._holds.values()), None)
             self.io.start = None
 
     def judge(self, outcome: Outcome, observation: Mapping[str, np.ndarray], spec: TaskSpec) -> Outcome:
-        """What the person makes of the judgement of a step so far."""
+        """Apply the operator's label to the outcome of a step."""
         del observation  # the person looks at the scene
         with self._changed:
             if outcome.success and outcome.judge != TASK_JUDGE and self._verdict is None and self.time_to_overrule > 0:
@@ -237,12 +237,12 @@ class Supervision(Holding):
         return False
 
     def notify(self) -> None:
-        """Wakes a control loop that waits, because what it waits for may have come."""
+        """Wake a control loop that waits, because what it waits for may have come."""
         with self._changed:
             self._changed.notify_all()
 
     def look(self) -> None:
-        """Reads the robot, so that what people see stays fresh while nothing is done."""
+        """Read the robot, so that what people see stays fresh while nothing is done."""
         try:
             self.io.read()
         except StaleStateError as error:

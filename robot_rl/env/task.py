@@ -1,4 +1,4 @@
-"""What a task means: its limits, its own observations, and when it is done.
+"""The contract of a task: its limits, its own observations, and when it is done.
 
 A task owns meaning and nothing else: `RobotEnv` owns the loop, `RobotIO` the robot. In simulation a task may look at
 the true scene to judge success; on a robot a classifier or a person judges. Neither shows in the contract.
@@ -65,7 +65,7 @@ class StartPose:
     turn_rate: float = 0.5
 
     def __post_init__(self) -> None:
-        """Checks the numbers."""
+        """Check the numbers."""
         if not np.linalg.norm(self.quaternion) > 1e-6:
             raise ValueError(
                 f"quaternion is {list(self.quaternion)}; it is (w, x, y, z), e.g. [0, 1, 0, 0] for downwards"
@@ -137,17 +137,17 @@ class TaskSpec:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How things stand after a step.
+    """State of the task after a step.
 
     Attributes:
         success: The task is done.
         failure: Why the episode must end without success, or None.
         reward: Reward of the step.
         metrics: Facts worth recording, e.g. the lateral error at success [m].
-        judge: Who says so; recorded as the source of the reward.
+        judge: Name of the source of this result; recorded as the source of the reward.
         cut: Why the episode is cut here without a judgement, or None; it then counts as truncated.
         held: The arm was held in this step, whatever was commanded.
-        overruled: Whose word does not count, because somebody later in the row of judges said the opposite; or None.
+        overruled: Name of the judge whose result a later judge reversed, or None.
     """
 
     success: bool
@@ -173,27 +173,27 @@ class Task(Protocol):
         ...
 
     def reset(self, seed: int) -> None:
-        """Makes the scene ready, with the arm at its start pose. The same seed gives the same scene."""
+        """Make the scene ready, with the arm at its start pose. The same seed gives the same scene."""
         ...
 
     def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
-        """The task's own part of the observation, e.g. an estimate of where the hole is."""
+        """Return the task's own part of the observation, e.g. an estimate of where the hole is."""
         ...
 
     def evaluate(self, state: RobotState) -> Outcome:
-        """Judges the step that led to `state`. Called once a step."""
+        """Judge the step that led to `state`. Called once a step."""
         ...
 
 
 class Judge(Protocol):
-    """Who has a say in how things stand after a step: a classifier of frames, a person."""
+    """A filter of the outcome of each step: a classifier of frames, or an operator."""
 
     def begin(self) -> None:
-        """A new episode starts; its scene is ready, nothing has been observed of it."""
+        """Start an episode; its scene is ready, and nothing has been observed of it."""
         ...
 
     def judge(self, outcome: Outcome, observation: Mapping[str, np.ndarray], spec: TaskSpec) -> Outcome:
-        """What counts, given what was said before and what the step led to. Called once a step, in the control loop."""
+        """Return the final outcome, given the one so far and the observation after the step. Called once a step."""
         ...
 
 
@@ -201,11 +201,11 @@ class Operator(Protocol):
     """A person (or a script that acts as one) who can demonstrate and take over."""
 
     def reset(self, seed: int, demonstrate: bool) -> None:
-        """A new episode starts; if `demonstrate`, the operator leads it from the first step to the last."""
+        """Start an episode; if `demonstrate`, the operator leads it from the first step to the last."""
         ...
 
     def act(self, state: RobotState, T_base_reset: Pose) -> np.ndarray | None:
-        """The operator's action for this step, in the policy's action space; None leaves the policy in control.
+        """Return the operator's action, in the policy's action space; None leaves the policy in control.
 
         All zeros: the operator is in control, but commands nothing; the step is then recorded as a hold, not as theirs.
         """
@@ -214,7 +214,7 @@ class Operator(Protocol):
 
 @dataclass(frozen=True)
 class WorkcellOptions:
-    """How a workcell shall be made.
+    """Options of a workcell.
 
     Attributes:
         cameras: Cameras to read; none makes a simulation fast.
@@ -248,7 +248,7 @@ class Workcell:
         operator_source: `HUMAN` for a person, `SCRIPT` for the scripted operator.
         close: Releases renderers, sockets and the like.
         playback: How a simulation moves a recorded motion again; None on a robot.
-        judges: Who may change the task's judgement of a step, in this order; the last word counts.
+        judges: Filters of the outcome of a step, applied in this order.
         await_frames: Called last before the first observation of an episode, with which its periods begin: returns when
             frames have just come, so that they are as fresh in every later period. A simulation that waits for its user
             has nothing to wait for.

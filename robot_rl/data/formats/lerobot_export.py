@@ -1,4 +1,4 @@
-"""Writes a store as a LeRobotDataset, version 3.0; `lerobot_layout.py` says what goes where."""
+"""The writer of stores as LeRobotDatasets, version 3.0; `lerobot_layout.py` has the layout."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def export_lerobot(
     task: str | None = None,
     on_episode: Callable[[], object] = lambda: None,
 ) -> dict[str, Any]:
-    """Writes all episodes of a store into a new directory.
+    """Write all episodes of a store into a new directory.
 
     Args:
         store: The store.
         out: The directory; must not exist, or be empty.
         images: `png` is lossless; `video` is H.264, much smaller, with loss.
-        fps: Frames per second; None takes what the stamps say.
-        task: What the robot was told to do; None takes the store's `task`.
+        fps: Frames per second; None takes the rate of the stamps.
+        task: Instruction of the task; None takes the store's `task`.
         on_episode: Called after each.
 
     Returns:
@@ -76,7 +76,7 @@ def export_lerobot(
     first = store.read(store.ids()[0])
     rate = fps or control_rate(first.stamp_obs)
     if rate is None:
-        raise DataError(f"{store.path}: its stamps do not tell the frame rate; say it with --fps")
+        raise DataError(f"{store.path}: its stamps do not give the frame rate; give it with --fps")
     with writing(out):
         if out.exists() and any(out.iterdir()):
             raise RunDirectoryError(f"{out}: not empty; choose another directory")
@@ -90,7 +90,7 @@ def export_lerobot(
 
 
 class _Writer:
-    """Writes the files of a dataset, one episode per data file."""
+    """Write the files of a dataset, one episode per data file."""
 
     def __init__(self, out: Path, columns: list[Column], images: ImageFormat, fps: float, task: str) -> None:
         self._out, self._columns, self._images, self._fps, self._task = out, columns, images, fps, task
@@ -104,7 +104,7 @@ class _Writer:
         if columns_of(episode) != self._columns:
             raise DataError(
                 f"episode {episode.episode_id}: its observations differ from those of the episodes before it; "
-                "`robot-rl data verify` says how, `robot-rl data prune` takes it out"
+                "`robot-rl data verify` shows how, `robot-rl data prune` takes it out"
             )
         number, length = len(self._episodes), len(episode)
         vectors = {**stack_state(self._columns, episode.observations, length), **step_features(episode)}
@@ -158,7 +158,7 @@ class _Writer:
         self.frames += length
 
     def finish(self, store: EpisodeStore) -> None:
-        """Writes what describes the whole; `meta/info.json` last, so that half a dataset is none."""
+        """Write what describes the whole; `meta/info.json` last, so that half a dataset is none."""
         pa, pq = need_pyarrow()
         with writing(self._out):
             (self._out / EPISODES_PATH).parent.mkdir(parents=True, exist_ok=True)
@@ -236,7 +236,7 @@ _PANDAS = {
     ],
     "pandas_version": "2.0.0",
 }
-"""Tells pandas that the task is the index, which LeRobot expects."""
+"""Metadata for pandas: the task is the index, which LeRobot expects."""
 
 
 def _png(frame: np.ndarray) -> bytes:

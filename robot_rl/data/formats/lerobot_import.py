@@ -31,10 +31,10 @@ _META = ("timestamp", "frame_index", "episode_index", "index", "task_index")
 
 
 class LeRobotReader:
-    """Reads the episodes of a dataset in a local directory.
+    """Read the episodes of a dataset in a local directory.
 
     A dataset of others has no observation after the last step: its last frame stands for it, and the metadata entry
-    `final_observation` says so. There, whoever acted counts as `source`, success is a last reward above zero, and an
+    `final_observation` marks that. There, whoever acted counts as `source`, success is a last reward above zero, and an
     episode without success counts as truncated.
 
     Args:
@@ -65,7 +65,7 @@ class LeRobotReader:
         self._columns = self._find_columns()
 
     def __len__(self) -> int:
-        """Number of episodes."""
+        """Return the number of episodes."""
         return len(self._rows)
 
     @property
@@ -77,7 +77,7 @@ class LeRobotReader:
         return {"task": min(tasks)} if len(tasks) == 1 else {"tasks": sorted(tasks)}
 
     def episodes(self) -> Iterator[Episode]:
-        """The episodes, one in memory at a time.
+        """Read the episodes, one in memory at a time.
 
         Raises:
             DataError: if one cannot be read, naming it and what is wrong.
@@ -94,7 +94,7 @@ class LeRobotReader:
         chosen = np.flatnonzero(table.column("episode_index").to_numpy() == row["episode_index"])
         table = table.take(chosen)
         if len(chosen) != row["length"]:
-            raise ValueError(f"has {len(chosen)} frames, the index says {row['length']}")
+            raise ValueError(f"has {len(chosen)} frames, the index has {row['length']}")
         features = {name: _numpy(table.column(name)) for name in table.column_names if name not in self._pictures()}
         rows = {column.key: self._column(column, features, table, row) for column in self._columns}
         if self._extra is not None:
@@ -188,7 +188,7 @@ class LeRobotReader:
         return np.stack(frames)
 
     def _video(self, feature: str, row: Mapping[str, Any]) -> np.ndarray:
-        """The frames of an episode, which may be a part of a file."""
+        """Return the frames of an episode, which may be a part of a file."""
         place = {key: row[f"videos/{feature}/{key}"] for key in ("chunk_index", "file_index")}
         path = self.path / self._info["video_path"].format(video_key=feature, **place)
         first = round(row[f"videos/{feature}/from_timestamp"] * self._info["fps"])
@@ -200,7 +200,7 @@ class LeRobotReader:
                 if number >= wanted.stop:
                     break
         if len(frames) != row["length"]:
-            raise ValueError(f"{path}: {len(frames)} frames, the index says {row['length']}")
+            raise ValueError(f"{path}: {len(frames)} frames, the index has {row['length']}")
         return np.stack(frames)
 
     def _table(self, folder: str) -> Any:
@@ -228,7 +228,7 @@ class LeRobotReader:
 
 
 def _numpy(column: Any) -> np.ndarray:
-    """A column as an array of shape (rows,) or (rows, elements)."""
+    """Return a column as an array of shape (rows,) or (rows, elements)."""
     array = column.combine_chunks()
     values = array.flatten() if hasattr(array, "flatten") and array.type.num_fields else array
     return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(len(array), -1)

@@ -1,4 +1,4 @@
-"""How an episode's columns map to the features of a LeRobotDataset, version 3.0.
+"""The map from an episode's columns to the features of a LeRobotDataset, version 3.0.
 
     observation.state                  all float32 `state/...` columns side by side, named in `names`
     observation.<what>                 `state/<what>` of another dtype
@@ -41,7 +41,7 @@ NOT_HELD = (
     "who gave the rewards",
     "shapes of more than one dimension, and which columns `observation.state` was made of",
 )
-"""What a LeRobotDataset has no place for; kept in files beside it."""
+"""Facts without a place in a LeRobotDataset; kept in files beside it."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def columns_of(episode: Episode) -> list[Column]:
 
 
 def step_features(episode: Episode) -> dict[str, np.ndarray]:
-    """The columns with one row per step that are no observations, by feature."""
+    """Return the columns with one row per step that are no observations, by feature."""
     return {
         "action": episode.action,
         "next.reward": episode.reward,
@@ -127,7 +127,7 @@ def step_features(episode: Episode) -> dict[str, np.ndarray]:
 
 
 def element_names(columns: list[Column]) -> dict[str, list[str]]:
-    """The names of the elements of each feature that is a vector."""
+    """Return the names of the elements of each feature that is a vector."""
     names: dict[str, list[str]] = {}
     for column in columns:
         if not column.feature.startswith(IMAGES):
@@ -136,7 +136,7 @@ def element_names(columns: list[Column]) -> dict[str, list[str]]:
 
 
 def stack_state(columns: list[Column], rows: Mapping[str, np.ndarray], length: int) -> dict[str, np.ndarray]:
-    """The first `length` rows of the state columns as features of shape (length, size)."""
+    """Return the first `length` rows of the state columns as features of shape (length, size)."""
     parts: dict[str, list[np.ndarray]] = {}
     for column in columns:
         if not column.feature.startswith(IMAGES):

@@ -8,14 +8,14 @@ import numpy as np
 
 
 class Statistics:
-    """Collects minimum, maximum, mean, standard deviation, count; of pictures per channel, in [0, 1]."""
+    """Collect minimum, maximum, mean, standard deviation, count; of pictures per channel, in [0, 1]."""
 
     def __init__(self) -> None:
         self._count = 0
         self._sums: dict[str, dict[str, np.ndarray]] = {}
 
     def add(self, features: dict[str, np.ndarray]) -> dict[str, Any]:
-        """Counts an episode in.
+        """Count an episode in.
 
         Args:
             features: Each of shape (T, ...); pictures are uint8 (T, height, width, channels).
@@ -37,7 +37,7 @@ class Statistics:
         return columns
 
     def whole(self) -> dict[str, dict[str, Any]]:
-        """The statistics of all episodes, by feature and statistic."""
+        """Return the statistics of all episodes, by feature and statistic."""
         result: dict[str, dict[str, Any]] = {}
         for name, sums in self._sums.items():
             spread = np.sqrt(np.maximum(sums["square"] - sums["mean"] ** 2, 0.0))

@@ -33,7 +33,7 @@ class Mp4Writer:
         self._stream: av.VideoStream | None = None
 
     def add(self, frame: np.ndarray) -> None:
-        """Appends a picture, uint8 of shape (height, width, 3); height and width even, and the same for all.
+        """Append a picture, uint8 of shape (height, width, 3); height and width even, and the same for all.
 
         Raises:
             DataError: if it is not.
@@ -52,7 +52,7 @@ class Mp4Writer:
             self._container.mux(self._stream.encode(picture))
 
     def __enter__(self) -> Self:
-        """Returns itself."""
+        """Return itself."""
         return self
 
     def __exit__(
@@ -69,6 +69,6 @@ class Mp4Writer:
                 whole = True
         finally:
             if not whole:
-                with contextlib.suppress(OSError):  # the error under way is the one to tell
+                with contextlib.suppress(OSError):  # the error under way is the one to report
                     self._container.close()
                 self._path.unlink(missing_ok=True)

@@ -28,7 +28,7 @@ _CURE = "`mcap recover` mends one whose recording was cut short"
 
 @dataclass
 class Track:
-    """What one entry of the mapping was over time.
+    """The values of one entry of the mapping over time.
 
     Attributes:
         stamps: When [ns], increasing.
@@ -44,7 +44,7 @@ class Track:
 
 
 def bag_files(path: Path) -> list[Path]:
-    """The MCAP files of a bag: itself, or those of a rosbag2 directory in order.
+    """Return the MCAP files of a bag: itself, or those of a rosbag2 directory in order.
 
     Raises:
         DataError: if there are none.
@@ -57,7 +57,7 @@ def bag_files(path: Path) -> list[Path]:
 
 
 def read_bag(path: Path, mapping: BagMapping) -> Iterator[Episode]:
-    """The episodes of a bag.
+    """Return the episodes of a bag.
 
     Raises:
         DataError: naming the topic, and the field, that is missing, too old or of another kind.
@@ -110,7 +110,7 @@ def _fill(file: Path, mapping: BagMapping, tracks: Mapping[str, Track]) -> None:
 
 
 def _check_summary(stream: IO[bytes]) -> None:
-    """Compares the summary section with the checksum in the footer, which the reader does not.
+    """Compare the summary section with the checksum in the footer, which the reader does not.
 
     MCAP specification, "Footer": the checksum is the last field of the footer and covers the section up to it.
 
@@ -129,7 +129,7 @@ def _check_summary(stream: IO[bytes]) -> None:
 
 
 def _vector(content: Any, entry: TopicFields) -> np.ndarray | str:
-    """The numbers of a message, float32; or what is wrong."""
+    """Return the numbers of a message, float32; or a problem."""
     numbers: list[float] = []
     for path in entry.fields:
         value = content
@@ -167,7 +167,7 @@ def _slots(value: Any) -> list[str]:
 
 
 def _picture(content: Any) -> np.ndarray | str:
-    """A sensor_msgs/Image or CompressedImage as uint8 (height, width, 3); or what is wrong."""
+    """Return a sensor_msgs/Image or CompressedImage as uint8 (height, width, 3); or a problem."""
     if hasattr(content, "encoding"):
         if content.encoding not in _CHANNELS:
             return f"pictures in {content.encoding!r}; valid: {', '.join(_CHANNELS)}"
@@ -210,14 +210,14 @@ def _intervals(mapping: BagMapping, tracks: Mapping[str, Track]) -> Iterator[tup
 def _episode(
     name: str, mapping: BagMapping, tracks: Mapping[str, Track], start: int, end: int, path: Path
 ) -> Episode | None:
-    """The episode in an interval; None if it is shorter than one step."""
+    """Return the episode in an interval; None if it is shorter than one step."""
     success = None
     if mapping.success is not None:
         track = tracks["success"]
         pairs = zip(track.stamps, track.values, strict=True)
-        said = [stamp for stamp, value in pairs if start <= stamp <= end and value.any()]
-        success = bool(said)
-        end = min([end, *said])
+        shown = [stamp for stamp, value in pairs if start <= stamp <= end and value.any()]
+        success = bool(shown)
+        end = min([end, *shown])
     period = 1e9 / mapping.rate
     steps = int(np.ceil((end - start) / period - 1e-9)) if success else int((end - start) / period + 1e-9)
     if steps < 1:

@@ -1,4 +1,4 @@
-"""What in a bag is what in an episode: a small YAML file.
+"""The map from the topics of a bag to an episode: a small YAML file.
 
     rate: 10                       # steps per second
     task: peg_insert               # optional, for the store
@@ -41,7 +41,7 @@ class TopicFields(_Strict):
 
 
 class BagMapping(_Strict):
-    """How a bag becomes episodes."""
+    """Rules by which a bag becomes episodes."""
 
     rate: float = Field(gt=0)
     observations: dict[str, TopicFields] = Field(min_length=1)
@@ -72,7 +72,7 @@ class BagMapping(_Strict):
 
 
 def load_mapping(path: Path) -> BagMapping:
-    """Reads a mapping file.
+    """Read a mapping file.
 
     Raises:
         ConfigError: naming what is wrong in it.

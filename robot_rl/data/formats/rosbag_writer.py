@@ -30,7 +30,7 @@ class MessageType(NamedTuple):
 
 @dataclass(frozen=True)
 class BagLoad:
-    """How far a bag is.
+    """Progress of a bag.
 
     Attributes:
         messages: Written, or waiting to be.
@@ -79,12 +79,12 @@ class BagWriter:
 
     @property
     def load(self) -> BagLoad:
-        """How far it is."""
+        """Progress of the bag."""
         with self._lock:
             return BagLoad(self._messages, self._bytes, self._dropped, self._error)
 
     def add(self, topic: str, kind: MessageType, stamp: int, data: bytes) -> None:
-        """Takes a message and returns at once.
+        """Take a message and returns at once.
 
         Args:
             topic: Full name of its topic.
@@ -101,7 +101,7 @@ class BagWriter:
         self._queue.put((topic, kind, stamp, data))
 
     def close(self) -> BagLoad:
-        """Writes what waits and gives the file its name; how it went. Doing it twice is fine."""
+        """Write what waits and gives the file its name; how it went. Doing it twice is fine."""
         self._queue.put(None)
         self._thread.join()
         return self.load

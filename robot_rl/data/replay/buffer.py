@@ -1,4 +1,4 @@
-"""What is remembered for learning: a ring of rows, each observation stored once.
+"""The memory for learning: a ring of rows, each observation stored once.
 
 An episode of T steps takes T + 1 consecutive rows. Row t holds what step t saw, did and got; row T holds only the final
 observation. A training transition is a view on these rows: next observations, n-step sums and discounts are computed
@@ -32,14 +32,14 @@ class ReplayBuffer:
     When the ring is full the oldest whole episodes go. Steps that the policy did not choose are also indexed apart, so
     that interventions count as demonstrations without being stored twice.
 
-    The last step may be undecided: until `decide` says its reward it is not sampled, and windows end before it.
+    The last step may be undecided: until `decide` gives its reward it is not sampled, and windows end before it.
 
     Args:
         capacity: Rows, each one observation; an episode of T steps takes T + 1.
         state_size: Elements of a packed observation.
         action_size: Elements of an action.
         images: What is kept of the frames of an observation; None keeps nothing.
-        pose: Which elements of the state are a pose that says how far an episode is from its end.
+        pose: Which elements of the state are a pose that measures the way to the end of an episode.
         device: Where images are kept and looked at; everything else is small and stays with the CPU.
         shaped: Whether observations have a potential Phi; what is sampled is R + gamma^m Phi(s') - Phi(s) (Ng 1999).
     """
@@ -90,7 +90,7 @@ class ReplayBuffer:
         return len(self._operator)
 
     def begin(self, percept: Percept, name: str = "") -> None:
-        """Starts an episode; one that is unfinished is closed as truncated where it stands.
+        """Start an episode; one that is unfinished is closed as truncated where it stands.
 
         Args:
             percept: Its first observation.
@@ -152,7 +152,7 @@ class ReplayBuffer:
         self._open = not (terminated or truncated)
 
     def decide(self, name: str, reward: float, terminated: bool, since: int = 0) -> bool:
-        """Says what the end of an episode is worth, for the first time or anew; from now on its last step is sampled.
+        """Set the reward of an episode's end, for the first time or anew; from now on its last step is sampled.
 
         Args:
             name: Of the episode, which has ended.
@@ -178,7 +178,7 @@ class ReplayBuffer:
         return True
 
     def add_episode(self, episode: Episode, percepts: Iterable[Percept]) -> None:
-        """Adds a whole episode; if its last step neither terminated nor truncated, it is closed as truncated.
+        """Add a whole episode; if its last step neither terminated nor truncated, it is closed as truncated.
 
         Args:
             episode: T steps.
@@ -244,7 +244,7 @@ class ReplayBuffer:
         history: tuple[int, ...],
         operator_only: bool = False,
     ) -> Sample:
-        """The transitions of the given ranks, 0 the oldest, shape (count,); see `sample`. `rng` crops the images."""
+        """Return the transitions of these ranks, 0 the oldest, shape (count,); see `sample`. `rng` crops images."""
         columns, capacity = self._columns, self.capacity
         slots = (self._operator if operator_only else self._all).at(ranks)
         offset = columns["run_offset"][slots]
@@ -289,7 +289,7 @@ class ReplayBuffer:
         return way
 
     def images_of(self, ranks: np.ndarray) -> np.ndarray | None:
-        """What is kept of the frames at the transitions of these ranks, (count, *spec.shape); None without images."""
+        """Return the stored images of the transitions of these ranks, (count, *spec.shape); None without images."""
         return self._images.read(self._all.at(ranks)) if self._images else None
 
     def state_dict(self) -> dict[str, Any]:
@@ -305,7 +305,7 @@ class ReplayBuffer:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Replaces everything remembered; the next sample is then bit-identical to one of the buffer that was saved.
+        """Replace everything remembered; the next sample is then bit-identical to one of the buffer that was saved.
 
         Raises:
             DataError: if it was saved by a buffer of other sizes, or does not fit this ring.
@@ -329,7 +329,7 @@ class ReplayBuffer:
         self._operator.fill(np.flatnonzero(is_step & np.isin(self._columns["source"][:rows], OPERATOR_SOURCES)))
 
     def _load_images(self, state: Mapping[str, Any], rows: int) -> None:
-        """Takes over the images of a saved state, if they are of the same make."""
+        """Take over the images of a saved state, if they are of the same make."""
         check_maker(self.image_spec, state.get("images_by"))
         if self._images is None or self.image_spec is None:
             return
@@ -339,7 +339,7 @@ class ReplayBuffer:
             self._images.write(slot, self.image_spec.check(images))
 
     def _add_row(self, percept: Percept, index: int, episode_rows: int) -> None:
-        """Writes the newest row, evicting whole episodes older than the current one, of `episode_rows` rows so far."""
+        """Write the newest row, evicting whole episodes older than the current one, of `episode_rows` rows so far."""
         if episode_rows + 1 > self.capacity:
             raise DataError(f"the current episode: {self._too_long(episode_rows + 1)}")
         if self._rows == self.capacity:
@@ -356,7 +356,7 @@ class ReplayBuffer:
         self._rows += 1
 
     def _evict(self) -> None:
-        """Forgets the oldest episode."""
+        """Forget the oldest episode."""
         rows, steps = self._episodes.forget_oldest()
         slots = (self._first + np.arange(steps)) % self.capacity
         self._all.drop(steps)
@@ -365,7 +365,7 @@ class ReplayBuffer:
         self._rows -= rows
 
     def _close(self) -> None:
-        """Ends the unfinished episode, if any, as truncated; one without a step leaves no trace."""
+        """End the unfinished episode, if any, as truncated; one without a step leaves no trace."""
         if self._open and self._episodes.newest[1] == 1:
             self._episodes.forget_newest()
             self._rows -= 1

@@ -1,4 +1,4 @@
-"""How much of each minibatch comes from demonstrations, as one number."""
+"""The mix of demonstrations and online steps in each minibatch, set by one number."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from robot_rl.errors import DataError
 
 
 class DemoMixer:
-    """Draws minibatches from demonstrations and online experience.
+    """Draw minibatches from demonstrations and online experience.
 
     `demo_fraction` 0.5 is the symmetric sampling of RLPD (Ball et al. 2023, section 4.1). The demonstration side is the
     demonstrations and the operator's online steps, uniform over their union; the online side is all online steps, the

@@ -70,7 +70,7 @@ class ObservationPacker:
         return packed
 
     def _get(self, observation: Mapping[str, np.ndarray], key: str) -> np.ndarray:
-        """The array under `key`, or a SpecError that lists what is there."""
+        """Return the array under `key`, or a SpecError that lists what is there."""
         if key not in observation:
             raise SpecError(f"observation: missing {key}; expected {list(self.keys)}, got {sorted(observation)}")
         return np.asarray(observation[key])

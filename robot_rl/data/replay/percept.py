@@ -1,4 +1,4 @@
-"""What is kept of an observation for learning: a row of state and, where the policy sees, something for its frames."""
+"""Percepts: observations as they are kept for learning, a row of state and, where the policy sees, images."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Images = np.ndarray | Tensor
 
 @dataclass(frozen=True)
 class ImageSpec:
-    """What is kept of the frames of one observation.
+    """Format of the images of one observation.
 
     Attributes:
         kind: `features`: of K crops of each frame, by a frozen encoder; networks see one crop at a time. `frames`: the
             frames themselves, of which networks see randomly shifted ones.
         shape: (K, cameras, channels, height, width) of features, (cameras, height, width, 3) of frames.
         dtype: `float16` of features, `uint8` of frames.
-        maker: What made it, in words that differ wherever the numbers would.
+        maker: Name of the encoder and its settings; it differs wherever the numbers would.
         size: Height and width of the frames [px].
         shift: Largest random shift of frames, either way [px]; features are shifted when they are made.
     """
@@ -74,12 +74,12 @@ class Percept(NamedTuple):
 
 @dataclass(frozen=True)
 class PerceptSpec:
-    """What percepts look like.
+    """Format of percepts.
 
     Attributes:
         state_size: Elements of the state.
         images: What is kept of the frames; None where the policy does not see.
-        pose: First element of the tcp's pose in the state, and the one behind its last; None where nobody asks for it.
+        pose: First element of the tcp's pose in the state, and the one behind its last; None where it is not used.
         potential: Largest potential; the least is 0. 0 where rewards are not shaped.
     """
 
@@ -90,7 +90,7 @@ class PerceptSpec:
 
 
 def check_maker(images: ImageSpec | None, saved: str | None) -> None:
-    """Refuses images of another make.
+    """Refuse images of another make.
 
     Args:
         images: What is kept; None keeps none.

@@ -1,4 +1,4 @@
-"""What an ended episode turns out to be worth, written into the columns of a memory.
+"""The late result of an ended episode, written into the columns of a memory.
 
 It knows columns and the rows of one episode; it does not know who judged.
 """
@@ -13,7 +13,7 @@ import numpy as np
 def write_verdict(
     columns: Mapping[str, np.ndarray], slots: np.ndarray, reward: float, terminated: bool, since: int
 ) -> None:
-    """Replaces whatever was said of the episode before.
+    """Replace the earlier result of an episode.
 
     Each step from the one that did it on led to where it is done: each is worth the reward, and nothing follows it.
 

@@ -30,18 +30,18 @@ class SlotQueue:
         return self._count
 
     def push(self, slot: int) -> None:
-        """Appends a slot, as the newest."""
+        """Append a slot, as the newest."""
         self._slots[(self._start + self._count) % len(self._slots)] = slot
         self._count += 1
 
     def insert(self, slot: int, first: int) -> None:
-        """Puts a slot between those before and behind it, counted from slot `first`; copies all that are held."""
+        """Put a slot between those before and behind it, counted from slot `first`; copies all that are held."""
         held, capacity = self.at(np.arange(self._count)), len(self._slots)
         rank = np.searchsorted((held - first) % capacity, (slot - first) % capacity)
         self.fill(np.insert(held, rank, slot))
 
     def drop(self, count: int) -> None:
-        """Forgets the `count` oldest."""
+        """Forget the `count` oldest."""
         self._start = (self._start + count) % len(self._slots)
         self._count -= count
 
@@ -51,7 +51,7 @@ class SlotQueue:
         return slots
 
     def fill(self, slots: np.ndarray) -> None:
-        """Holds exactly `slots`, oldest first."""
+        """Hold exactly `slots`, oldest first."""
         self._start, self._count = 0, len(slots)
         self._slots[: len(slots)] = slots
 
@@ -61,17 +61,17 @@ class EpisodeList:
 
     def __init__(self) -> None:
         self._rows: deque[int] = deque()
-        self._names: deque[str] = deque()  # empty where nobody will ask
+        self._names: deque[str] = deque()  # empty where no label will come
         self.undecided: set[str] = set()
         """Names of those whose last step is undecided."""
 
     def begin(self, name: str) -> None:
-        """A new one, of one row."""
+        """Add an episode of one row."""
         self._rows.append(1)
         self._names.append(name)
 
     def grow(self) -> None:
-        """The newest one takes another row."""
+        """Add a row to the newest episode."""
         self._rows[-1] += 1
 
     @property
@@ -80,12 +80,12 @@ class EpisodeList:
         return self._names[-1], self._rows[-1]
 
     def forget_newest(self) -> None:
-        """It never was."""
+        """Remove the newest episode."""
         self._rows.pop()
         self._names.pop()
 
     def forget_oldest(self) -> tuple[int, int]:
-        """How many rows, and how many steps that are not undecided, go with it."""
+        """Remove the oldest episode; return its number of rows, and of steps that are not undecided."""
         rows, name = self._rows.popleft(), self._names.popleft()
         steps = rows - 1 - (name in self.undecided)
         self.undecided.discard(name)
@@ -115,7 +115,7 @@ class EpisodeList:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Replaces it; a state that was saved before there were labels has no names."""
+        """Replace it; a state that was saved before there were labels has no names."""
         self._rows = deque(int(rows) for rows in state["episode_rows"])
         self._names = deque(str(name) for name in state.get("episode_names", [""] * len(self._rows)))
         self.undecided = {str(name) for name in state.get("undecided", ())}

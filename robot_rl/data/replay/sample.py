@@ -22,7 +22,7 @@ class Sample(NamedTuple):
         images: What networks see at step t, one random crop of each camera, (..., *view_shape); None without images.
         next_images: As `images`, at step t + m.
         to_goal: How the pose changed from step t to the end of its episode, (..., pose); NaN where the episode did not
-            end in success, or has not ended yet. None of a buffer that is not told where the pose is.
+            end in success, or has not ended yet. None of a buffer without a pose.
     """
 
     observation: np.ndarray

@@ -4,7 +4,7 @@ One file, because an episode then appears and reaches the disk at once. zip keep
 directory last, so that damage and a file cut short are noticed. To look into one: `zarr.open(ZipStore(path)).tree()`.
 
 Columns of one dtype and length share an array, a *table* of shape (rows, width), because each zarr array costs about a
-millisecond. The group's attribute `columns` says which elements of which table a column is. Images have an array each,
+millisecond. The group's attribute `columns` holds the table and the elements of each column. Images have an array each,
 in chunks of ten frames.
 
     steps_float32         action, action_policy, reward
@@ -45,7 +45,7 @@ _DAMAGE = (zipfile.BadZipFile, struct.error, OSError, EOFError, KeyError, TypeEr
 
 @contextmanager
 def opened(file: IO[bytes], what: str) -> Iterator[zipfile.ZipFile]:
-    """An archive to read; what the body raises about its content becomes an error of ours, too.
+    """Open an archive to read; errors of its content become errors of ours.
 
     Args:
         file: The archive.
@@ -92,7 +92,7 @@ _CODEC = BloscCodec(cname="lz4", clevel=5, shuffle="bitshuffle")
 
 
 def encode(episode: Episode) -> bytes:
-    """The file of an episode.
+    """Return the file of an episode.
 
     Raises:
         DataError: if the metadata are not JSON values, or an observation is neither `state/...` nor `images/...`.
@@ -157,7 +157,7 @@ def read_attributes(file: IO[bytes]) -> dict[str, Any]:
 
 
 def decode(content: bytes) -> Episode:
-    """The episode that `encode` made these bytes of; every byte is checked.
+    """Return the episode that `encode` made these bytes of; every byte is checked.
 
     Raises:
         DataError: if the file is damaged or is not an episode.
@@ -193,7 +193,7 @@ def _decode(store: MemoryStore) -> Episode:
 
 
 def _write(group: zarr.Group, name: str, array: np.ndarray, chunks: tuple[int, ...]) -> None:
-    """Writes one array. Chunks of zeros too, so that a missing chunk can only mean damage."""
+    """Write one array. Chunks of zeros too, so that a missing chunk can only mean damage."""
     codec = _CODEC if array.size else None  # blosc refuses empty chunks
     group.create_array(
         name,
@@ -206,7 +206,7 @@ def _write(group: zarr.Group, name: str, array: np.ndarray, chunks: tuple[int, .
 
 
 def _read(group: zarr.Group, name: str) -> np.ndarray:
-    """Reads one array whole."""
+    """Read one array whole."""
     array = group[name]
     if not isinstance(array, zarr.Array):
         raise TypeError(f"{name} is not an array")

@@ -1,4 +1,4 @@
-"""What is questionable about a demonstration, so that it can be discarded while the person still remembers it."""
+"""Warnings about a demonstration, so that an operator can discard it while it is still fresh in memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IRREGULAR = 2.0
 
 
 def quality_warnings(episode: Episode, others: Sequence[int] = ()) -> list[str]:
-    """What a person should know of a demonstration, a sentence each; none if it is fine.
+    """Return warnings about a demonstration, a sentence each; none if it is fine.
 
     Args:
         episode: The demonstration.

@@ -22,7 +22,7 @@ def copy_episodes(
     *,
     on_episode: Callable[[], object] = lambda: None,
 ) -> int:
-    """Copies episodes with their overlays; returns how many.
+    """Copy episodes with their overlays; returns how many.
 
     Args:
         source: Where they are.
@@ -61,7 +61,7 @@ def merge(
     rename: bool = False,
     on_episode: Callable[[], object] = lambda: None,
 ) -> int:
-    """A new store with the episodes of all `sources`, in their order; returns how many there are.
+    """Make a store with the episodes of all `sources`, in their order; return their number.
 
     Args:
         sources: Stores of one task.
@@ -95,7 +95,7 @@ def merge(
 
 
 def split(source: Path, out: Path, parts: Mapping[str, float], *, seed: int) -> dict[str, int]:
-    """New stores `out/<part>` that share the episodes of a store at random; returns how many each got.
+    """Make stores `out/<part>` that share the episodes of a store at random; return the number of each.
 
     Args:
         source: The store.
@@ -122,7 +122,7 @@ def split(source: Path, out: Path, parts: Mapping[str, float], *, seed: int) -> 
 
 
 def prune(path: Path, unwanted: Callable[[EpisodeSummary], bool], reason: str) -> tuple[list[str], Path | None]:
-    """Takes episodes out of a store; returns their ids, and the folder below `aside` where they lie now.
+    """Take episodes out of a store; returns their ids, and the folder below `aside` where they lie now.
 
     Raises:
         DataError: if the store cannot be read.

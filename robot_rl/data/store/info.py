@@ -1,4 +1,4 @@
-"""What is in an episode store, in numbers."""
+"""Contents of an episode store, in numbers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def list_episodes(path: Path) -> list[dict[str, Any]]:
 
 
 def store_facts(path: Path) -> dict[str, Any]:
-    """Counts, sizes, observations, who acted, overlays, and what lies beside the episodes. Reads every episode.
+    """Count, sizes, observations, who acted, overlays, and what lies beside the episodes. Reads every episode.
 
     Raises:
         DataError: if the store, or an episode in it, cannot be read.
@@ -79,7 +79,7 @@ def store_facts(path: Path) -> dict[str, Any]:
 
 
 def control_rate(stamps: np.ndarray) -> float | None:
-    """Steps per second as the stamps [ns] tell, None if they do not.
+    """Return the steps per second by the stamps [ns]; None if these are unusable.
 
     Args:
         stamps: Of the observations, shape (T + 1,).

@@ -37,7 +37,7 @@ _RESERVED = ("index", *STEP_COLUMNS, "stamp_obs")
 
 
 class JournalWriter:
-    """Writes one journal. Not thread-safe; `recorder.py` gives it a thread of its own.
+    """Write one journal. Not thread-safe; `recorder.py` gives it a thread of its own.
 
     Args:
         path: The file, made with the first step.
@@ -55,7 +55,7 @@ class JournalWriter:
         self._count = 0
 
     def write(self, step: Step) -> None:
-        """Appends a step.
+        """Append a step.
 
         Raises:
             OSError: if it cannot be written.
@@ -75,7 +75,7 @@ class JournalWriter:
         self._count += 1
 
     def finish(self, episode: Episode) -> None:
-        """Appends what completes the episode: its last observation and its metadata.
+        """Append what completes the episode: its last observation and its metadata.
 
         Raises:
             OSError: if it cannot be written.
@@ -88,7 +88,7 @@ class JournalWriter:
         self._append(_FINAL, self._bytes, self._json(dict(episode.metadata)))
 
     def close(self) -> None:
-        """Closes the file; doing it twice is fine."""
+        """Close the file; doing it twice is fine."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -158,7 +158,7 @@ class JournalWriter:
 
 @dataclass(frozen=True)
 class Journal:
-    """What a journal holds.
+    """Contents of a journal.
 
     Attributes:
         episode_id: Of the episode.
@@ -177,11 +177,11 @@ class Journal:
     unread: int
 
     def __len__(self) -> int:
-        """Steps that an episode can be made of."""
+        """Return the number of steps for an episode."""
         return max(0, len(self.rows) - 1)
 
     def episode(self) -> Episode:
-        """The episode; one that had not ended is cut (truncated) after the last step whose outcome is known.
+        """Return the episode; one that had not ended is truncated after the last step with a known outcome.
 
         Raises:
             DataError: if it is not one, e.g. because no step's outcome is known.
@@ -203,7 +203,7 @@ class Journal:
 
 
 def read_journal(path: Path) -> Journal | None:
-    """What can be read of a journal, every byte checked; None if not even its head is whole.
+    """Read as much of a journal as is whole, every byte checked; None if not even its head is.
 
     Raises:
         DataError: if it cannot be opened, or was written by another version.
@@ -257,7 +257,7 @@ def _record(content: memoryview, position: int) -> tuple[int, memoryview, int]:
 
 
 def _write_all(file: int, parts: Sequence[bytes | memoryview]) -> None:
-    """Writes without joining the parts, which would copy the images."""
+    """Write without joining the parts, which would copy the images."""
     written = os.writev(file, parts)
     if written < sum(map(len, parts)):  # a nearly full disk takes a part
         rest = memoryview(b"".join(parts))[written:]

@@ -4,7 +4,7 @@
 <store>/episodes/000012.zarr.zip   the episode at position 12, as described in `episode_codec.py`
 <store>/partial/                   an episode being recorded (`journal.py`) or being written
 <store>/overlays/<name>/           rewards given by somebody else, see `overlays.py`
-<store>/labels/                    what models said of the episodes, see `robot_rl/reward/label_store.py`
+<store>/labels/                    labels by models, see `robot_rl/reward/label_store.py`
 <store>/aside/<n>/                 what was taken out of the store, and why in `reason.json`; nothing is deleted
 <store>/writer.lock                held by the one writer; the kernel drops it if the writer dies
 """
@@ -33,7 +33,7 @@ def file_name(position: int) -> str:
 
 
 def position_of(name: str) -> int:
-    """The position that an episode's file name stands for.
+    """Return the position in the name of an episode's file.
 
     Raises:
         DataError: if it is not the name of an episode's file.
@@ -45,7 +45,7 @@ def position_of(name: str) -> int:
 
 
 def read_head(path: Path) -> dict[str, Any]:
-    """What `store.json` says: format, version, metadata.
+    """Read `store.json`: format, version, metadata.
 
     Raises:
         DataError: if there is no episode store of this version.
@@ -67,7 +67,7 @@ def read_head(path: Path) -> dict[str, Any]:
 
 
 def find_store(path: Path) -> Path:
-    """The store that a user means: at `path`, or in the run directory at `path`.
+    """Find the store at `path`, or in the run directory at `path`.
 
     Raises:
         DataError: if there is neither.
@@ -79,7 +79,7 @@ def find_store(path: Path) -> Path:
 
 
 def move_aside(store: Path, files: Sequence[Path], reason: str) -> Path:
-    """Moves files of a store into a new `aside/<n>/`, which is returned.
+    """Move files of a store into a new `aside/<n>/`, which is returned.
 
     Raises:
         RunDirectoryError: if that cannot be done; what was not moved is where it was.
@@ -94,7 +94,7 @@ def move_aside(store: Path, files: Sequence[Path], reason: str) -> Path:
 
 
 def new_aside(store: Path, reason: str, moved: Sequence[str]) -> Path:
-    """A new folder `aside/<n>/` with its `reason.json`."""
+    """Make a folder `aside/<n>/` with its `reason.json`."""
     aside = store / ASIDE
     aside.mkdir(exist_ok=True)
     taken = [int(entry.name) for entry in aside.iterdir() if entry.name.isdecimal()]

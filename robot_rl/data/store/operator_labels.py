@@ -1,6 +1,6 @@
-"""What a person said of recorded episodes in hindsight.
+"""Labels that operators gave to recorded episodes afterwards.
 
-It is kept in overlays: `operator-1`, `operator-2` where a first word was corrected, and so on. The newest word on an
+It is kept in overlays: `operator-1`, `operator-2` where a first label was corrected, and so on. The newest label of an
 episode counts; what was recorded stays as it was.
 
 Which episodes of a store somebody else gave rewards for.
@@ -36,7 +36,7 @@ def rewarded_episodes(store: EpisodeStore, rewards: str | None) -> list[str]:
 
 
 EVERY_STEP: Mapping[str, Any] = {"labelled": "every step"}
-"""Facts of a store whose every step says whether the task is done at that moment; one word on a whole episode would
+"""Facts of a store whose every step records whether the task is done then; one label of a whole episode would
 undo that."""
 _NAME = re.compile(r"operator-(\d+)")
 
@@ -48,7 +48,7 @@ def operator_labels(store: Path) -> dict[str, str]:
 
 
 def operator_words(store: EpisodeStore, episode_ids: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
-    """What a person said of episodes in hindsight, nobody later: `success`, `who` and so on, by episode.
+    """Return the newest label by a person of each episode: `success`, `who` and so on.
 
     Args:
         store: Their store.
@@ -68,13 +68,13 @@ def operator_words(store: EpisodeStore, episode_ids: Iterable[str] | None = None
 
 
 def label_episode(path: Path, episode_id: str, success: bool, who: str) -> str:
-    """Records what an episode of a store was, beside its rewards; returns the name of the overlay.
+    """Record what an episode of a store was, beside its rewards; returns the name of the overlay.
 
     Args:
         path: The store; its writer may go on writing.
         episode_id: Which episode.
         success: Whether its end shows the task done.
-        who: Who says so.
+        who: Name of the operator.
 
     Raises:
         DataError: if there is no such episode, or each of its steps is labelled.

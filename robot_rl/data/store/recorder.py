@@ -16,7 +16,7 @@ QUEUE_STEPS = 64
 
 @dataclass(frozen=True)
 class RecorderLoad:
-    """How well the disk kept up in the newest episode.
+    """Load of the disk in the newest episode.
 
     Attributes:
         waiting: Steps that wait for the disk now.
@@ -31,7 +31,7 @@ class RecorderLoad:
 
 
 class StepRecorder:
-    """Hands the steps of one episode to its journal. The first step that finds the queue full ends the journal.
+    """Hand the steps of one episode to its journal. The first step that finds the queue full ends the journal.
 
     Args:
         journal: Where they go; belongs to the recorder from now on.
@@ -51,11 +51,11 @@ class StepRecorder:
 
     @property
     def load(self) -> RecorderLoad:
-        """How well the disk keeps up."""
+        """Load of the disk."""
         return RecorderLoad(self._taken - self._written, self._peak, self._missed)
 
     def add(self, step: Step) -> None:
-        """Takes a step and returns at once."""
+        """Take a step and returns at once."""
         if self._missed or self._queue.qsize() >= self._capacity:
             self._missed += 1
             return
@@ -70,7 +70,7 @@ class StepRecorder:
         self.close()
 
     def close(self) -> None:
-        """Writes what waits and closes the journal; doing it twice is fine."""
+        """Write what waits and closes the journal; doing it twice is fine."""
         self._queue.put(None)
         self._thread.join()
 

@@ -1,4 +1,4 @@
-"""What an interrupted writer left behind, and what is to become of it."""
+"""Recovery of the journals that an interrupted writer left behind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Leftover:
 
     Attributes:
         path: The file.
-        report: What it is, in a few words for the user.
+        report: Short description for the user.
         episode: What could be read back of it and is not in the store yet.
         redundant: Whether all that it holds is in `episode` or in the store.
     """
@@ -31,7 +31,7 @@ class Leftover:
 
 
 def examine(path: Path, stored: Callable[[str], Episode | None]) -> Leftover:
-    """Reads a file of the folder `partial`.
+    """Read a file of the folder `partial`.
 
     Args:
         path: The file.
@@ -66,6 +66,6 @@ def examine(path: Path, stored: Callable[[str], Episode | None]) -> Leftover:
 
 
 def _holds(episode: Episode, journal: Journal) -> bool:
-    """Whether a stored episode has all that its journal has."""
+    """Return whether a stored episode has all that its journal has."""
     steps = journal.rows[: len(journal)] if journal.complete else journal.rows
     return all(np.array_equal(getattr(episode, name)[: len(steps)], steps[name]) for name in ("stamp_action", "action"))

@@ -51,7 +51,7 @@ class Overlay:
     terminated: bool | None = None
 
     def over(self, episode: Episode) -> Episode:
-        """The episode with these rewards, their name as the source, and the end that goes with them.
+        """Return the episode with these rewards, their name as the source, and the end that belongs to them.
 
         Raises:
             DataError: if they are of another number of steps.
@@ -69,7 +69,7 @@ class Overlay:
 
 
 class OverlayWriter:
-    """Writes one labeller's rewards; one process at a time. Use it in a `with` block or call `close`.
+    """Write one labeller's rewards; one process at a time. Use it in a `with` block or call `close`.
 
     Args:
         store: Directory of the episode store.
@@ -93,7 +93,7 @@ class OverlayWriter:
         self._lock = Lock(self._folder / LOCK)
 
     def write(self, episode: Episode, fingerprint: str, reward: np.ndarray, *, terminated: bool | None = None) -> None:
-        """Adds the rewards of an episode; on the disk when this returns.
+        """Add the rewards of an episode; on the disk when this returns.
 
         Args:
             episode: As recorded.
@@ -131,20 +131,20 @@ class OverlayWriter:
             replace_file(path, [content.getvalue()])
 
     def close(self) -> None:
-        """Lets go of the lock; doing it twice is fine."""
+        """Let go of the lock; doing it twice is fine."""
         self._lock.close()
 
     def __enter__(self) -> Self:
-        """Returns itself."""
+        """Return itself."""
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Closes."""
+        """Close."""
         self.close()
 
 
 def check_overlay_name(name: str) -> None:
-    """Nothing, if overlays can have that name.
+    """Raise `DataError` if overlays cannot have that name.
 
     Raises:
         DataError: if they cannot.
@@ -170,7 +170,7 @@ def overlay_fingerprints(store: Path, name: str) -> set[str]:
 
 
 def read_overlay(store: Path, name: str, of: str) -> Overlay:
-    """The rewards of the episode with the fingerprint `of`.
+    """Return the rewards of the episode with the fingerprint `of`.
 
     Raises:
         DataError: if there are none under that name, or their file is damaged.

@@ -1,6 +1,6 @@
 """Episodes on disk: one file each, which is a zarr group in a zip, there as a whole or not at all.
 
-`layout.py` says where things lie. An episode belongs to the store from the moment its file is renamed into `episodes`.
+`layout.py` has all paths. An episode belongs to the store from the moment its file is renamed into `episodes`.
 Until then its steps are in a journal (`journal.py`), from which the next writer recovers them if this one is killed.
 Many small files, rather than one that grows, so that an episode that is on the disk is never written to again: nothing
 that happens later can harm it, it can be copied or moved by anybody, and readers need no lock.
@@ -38,7 +38,7 @@ from robot_rl.system.directory_lock import Lock
 
 
 class EpisodeStore:
-    """Reads and appends episodes. Make one with `create` or `open`; use it in a `with` block or call `close`.
+    """Read and appends episodes. Make one with `create` or `open`; use it in a `with` block or call `close`.
 
     One writer at a time; any number of readers, which see the episodes that were complete when they opened.
 
@@ -57,7 +57,7 @@ class EpisodeStore:
 
     @classmethod
     def create(cls, path: Path | str, metadata: Mapping[str, Any] | None = None, *, sync_steps: bool = False) -> Self:
-        """Makes a store in a new or empty directory and opens it for writing.
+        """Make a store in a new or empty directory and opens it for writing.
 
         Args:
             path: The directory.
@@ -96,9 +96,9 @@ class EpisodeStore:
     def open(
         cls, path: Path | str, *, write: bool = False, keep_interrupted: bool = True, sync_steps: bool = False
     ) -> Self:
-        """Opens a store.
+        """Open a store.
 
-        A writer deals with what an interrupted writer left behind, and says so in `recovered`: episodes are read back
+        A writer deals with what an interrupted writer left, and reports it in `recovered`: episodes are read back
         from their journals, what is no episode goes to `aside`. A reader sees finished episodes only.
 
         Args:
@@ -128,13 +128,13 @@ class EpisodeStore:
 
     @classmethod
     def open_or_create(cls, path: Path | str, metadata: Mapping[str, Any], *, keep_interrupted: bool = True) -> Self:
-        """Opens the store that is there for writing, or makes one; all as for `open` and `create`."""
+        """Open the store that is there for writing, or makes one; all as for `open` and `create`."""
         if (Path(path) / STORE_HEAD).exists():
             return cls.open(path, write=True, keep_interrupted=keep_interrupted)
         return cls.create(path, metadata)
 
     def close(self) -> None:
-        """Lets go of the lock, so that another process may write. What is being recorded stays in its journal."""
+        """Let go of the lock, so that another process may write. What is being recorded stays in its journal."""
         if self._recording is not None:
             self._recording[1].close()
             self._recording = None
@@ -142,20 +142,20 @@ class EpisodeStore:
             self._lock.close()
 
     def __enter__(self) -> Self:
-        """Returns itself."""
+        """Return itself."""
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Closes."""
+        """Close."""
         self.close()
 
     def __len__(self) -> int:
-        """Number of episodes."""
+        """Return the number of episodes."""
         return len(self._rows)
 
     @property
     def load(self) -> RecorderLoad:
-        """How well the disk kept up with the newest episode that was recorded."""
+        """Load of the disk by the newest recorded episode."""
         return self._recording[1].load if self._recording is not None else self._load
 
     def ids(self) -> list[str]:
@@ -167,7 +167,7 @@ class EpisodeStore:
         return list(self._rows.values())
 
     def begin(self, episode_id: str, metadata: Mapping[str, Any] | None = None) -> None:
-        """Starts to record an episode step by step; `append` makes it part of the store.
+        """Start to record an episode step by step; `append` makes it part of the store.
 
         An episode that was begun and not appended is recovered, as `open` would.
 
@@ -185,16 +185,16 @@ class EpisodeStore:
         self._recording = episode_id, StepRecorder(journal)
 
     def abandon(self) -> None:
-        """What is being recorded will not be part of the store, because it will be played again; it goes aside."""
+        """Set aside the episode that is being recorded, because it will be played again."""
         if self._recording is not None:
             self._recording[1].close()
             self._recording = None
             self._recover(keep_interrupted=False)
 
     def record(self, step: Step) -> None:
-        """Takes a step of the episode begun, and returns at once: it is written by another thread.
+        """Take a step of the episode begun, and returns at once: it is written by another thread.
 
-        What goes wrong with writing is raised by `append`; `load` tells whether the disk keeps up.
+        What goes wrong with writing is raised by `append`; `load` shows whether the disk keeps up.
 
         Raises:
             StepOrderError: if no episode was begun.
@@ -204,7 +204,7 @@ class EpisodeStore:
         self._recording[1].add(step)
 
     def append(self, episode: Episode) -> None:
-        """Writes an episode; when this returns it is on the disk, and before that it is not in the store at all.
+        """Write an episode; when this returns it is on the disk, and before that it is not in the store at all.
 
         Raises:
             DataError: if the id is already taken, the metadata are not JSON values, or another episode was begun.
@@ -227,7 +227,7 @@ class EpisodeStore:
                     raise recorder.error
 
     def adopt(self, other: EpisodeStore, episode_id: str) -> None:
-        """Appends an episode of another store, its file byte for byte.
+        """Append an episode of another store, its file byte for byte.
 
         Raises:
             DataError: if the id is already taken, or the episode cannot be read.
@@ -261,7 +261,7 @@ class EpisodeStore:
             yield self.read(episode_id, rewards=rewards)
 
     def fingerprint(self, episode_id: str) -> str:
-        """Tells this recording apart from any other, also of the same id.
+        """Return a fingerprint that differs for every recording, also of the same id.
 
         Raises:
             DataError: if there is no such episode.
@@ -277,7 +277,7 @@ class EpisodeStore:
         return self._file(self._row(episode_id)).stat().st_size
 
     def set_aside(self, episode_ids: Sequence[str], reason: str) -> Path | None:
-        """Moves episodes to `aside/<n>/`, e.g. those newer than a resumed checkpoint.
+        """Move episodes to `aside/<n>/`, e.g. those newer than a resumed checkpoint.
 
         Returns:
             The folder, None if there was nothing to move. Nothing is deleted; moved back, they are part of the store
@@ -299,7 +299,7 @@ class EpisodeStore:
                     del self._rows[row.episode_id]
 
     def _scan(self) -> None:
-        """Lists the episodes."""
+        """List the episodes."""
         try:
             files = sorted((self.path / EPISODES).iterdir())
         except OSError as error:
@@ -381,7 +381,7 @@ class EpisodeStore:
 
 
 def _check_unused(path: Path) -> None:
-    """Refuses a directory that holds anything but the beginnings of a store."""
+    """Refuse a directory that holds anything but the beginnings of a store."""
     names = {entry.name for entry in path.iterdir()}
     if STORE_HEAD in names:
         raise RunDirectoryError(f"{path}: already holds an episode store; open it, or choose another path")

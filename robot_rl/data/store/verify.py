@@ -1,4 +1,4 @@
-"""Checks every invariant of an episode store, and moves what violates one aside if asked."""
+"""Verification of every invariant of an episode store; a repair moves aside what violates one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Violation:
 
     Attributes:
         file: Below the store.
-        episode_id: Of the episode, None where it cannot be told.
+        episode_id: Of the episode, None where it is not known.
         field: Column or property that is wrong.
         problem: What is wrong with it.
     """
@@ -51,7 +51,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was found.
+    """Results of a verification.
 
     Attributes:
         episodes: How many episodes were checked.
@@ -67,7 +67,7 @@ class Verdict:
 
 
 def verify(path: Path) -> Verdict:
-    """Reads everything in a store and checks it.
+    """Read everything in a store and checks it.
 
     Raises:
         DataError: if it is a store of another version, or cannot be listed.
@@ -111,7 +111,7 @@ def verify(path: Path) -> Verdict:
 
 
 def repair(path: Path) -> Verdict:
-    """Verifies, moves the files with violations aside, and recovers what an interrupted writer left behind.
+    """Verify, move the files with violations aside, and recovers what an interrupted writer left behind.
 
     Raises:
         DataError: if it is a store of another version, or cannot be listed.
@@ -193,7 +193,7 @@ def _overlay_violations(path: Path) -> Iterator[Violation]:
 
 
 def _head_is_damaged(path: Path) -> bool:
-    """Whether `store.json` is a file that no version wrote, rather than missing or of another version."""
+    """Return whether `store.json` is a file that no version wrote, rather than missing or of another version."""
     with contextlib.suppress(OSError, ValueError):
         head = json.loads((path / STORE_HEAD).read_bytes())
         known = isinstance(head, dict) and isinstance(head.get("version"), int) and isinstance(head.get("format"), str)
