@@ -42,6 +42,7 @@ def test_there_is_a_page_for_each_socket(name):
         pytest.xfail("being written")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", sorted(ADD.glob("*.md")), ids=lambda page: page.stem)
 def test_the_example_of_a_page_is_short_and_runs(page, tmp_path):
     example = Example.read(page)

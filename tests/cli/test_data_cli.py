@@ -20,6 +20,8 @@ from robot_rl.viz.contact_sheet import contact_sheet
 from robot_rl.viz.episode_frame import SOURCE_COLOURS
 from robot_rl.viz.film import write_film
 
+pytestmark = pytest.mark.slow
+
 
 def data(*arguments, code=0):
     done = robot_rl("data", *arguments)

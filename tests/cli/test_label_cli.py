@@ -13,6 +13,8 @@ from robot_rl.data.store.reward_overlays import read_overlay
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.reward.label_store import LabelStore
 
+pytestmark = pytest.mark.slow
+
 KEY = "sk-a-secret-of-the-user"
 
 
@@ -171,7 +173,6 @@ def test_pairs_by_the_command_line(tmp_path):
     assert len(stored(path, "preference")) == 10
 
 
-@pytest.mark.slow
 def test_preferences_become_rewards_if_one_insists(tmp_path):
     path = stamped_store(tmp_path / "s")
     with ModelServer(prefers_larger) as server:
@@ -206,7 +207,6 @@ def is_mostly_right(request):
     return reply(json.dumps({"seen": "", "verdict": verdict, "confidence": 70 + number % 20}))
 
 
-@pytest.mark.slow
 def test_from_labels_to_gates(tmp_path):
     path = known_store(tmp_path / "s")
     with ModelServer(is_mostly_right) as server:
@@ -258,7 +258,6 @@ def test_questions_that_cannot_be_answered(tmp_path, arguments, told):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.slow
 def test_rewards_are_made_only_of_labels_that_are_good_for_it(tmp_path):
     path = known_store(tmp_path / "s", 12)
     with ModelServer(is_mostly_right) as server:

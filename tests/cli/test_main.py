@@ -106,6 +106,7 @@ def test_wrong_usage_says_what_is_valid_and_leaves_nothing_behind(line, code, me
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
 @pytest.mark.parametrize("command", ["train", "eval"])
 def test_cuda_where_there_is_none(command, copy, tmp_path):

@@ -58,6 +58,7 @@ def test_a_run_is_inspected(folder, run):
         assert facts["store"]["episodes"] == len(store.summaries())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", ["run", "offline"])
 def test_the_policy_of_a_run_does_what_it_did(folder, run):
     results = answer("eval", folder / run, "--episodes", 3)["results"]
@@ -98,6 +99,7 @@ def test_a_run_is_resumed_with_more_steps(folder, run):
 # ------------------------------------------------------------------ stores and labels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["store", "labelled", "run/episodes", "labels/episodes"])
 def test_a_store_is_verified(folder, store):
     done = robot_rl("data", "verify", folder / store)
@@ -129,6 +131,7 @@ def test_demonstrations_start_a_new_run(folder):
     assert made["env_steps"] == 12
 
 
+@pytest.mark.slow
 def test_labels_are_read_and_nothing_is_labelled_twice(folder):
     with LabelStore(folder / "labelled") as labels:
         before = {name: [str(label) for label in labels.labels(name)] for name in ("success", "progress")}

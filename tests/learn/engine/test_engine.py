@@ -15,26 +15,41 @@ def tensors(learner):
     ]
 
 
-def updated(config, spec, updates=3, minibatches=2):
+MINIBATCHES = 2
+
+
+def data_of(spec, minibatches=MINIBATCHES):
+    data = batch(FEATURES, n=minibatches)
+    return data if spec else data._replace(images=None, next_images=None)
+
+
+def started(config, spec):
     torch.set_num_threads(1)
     learner = sac(spec, gripper=True)
-    engine = Engine(learner, config)
-    data = batch(FEATURES, n=minibatches)
-    data = data if spec else data._replace(images=None, next_images=None)
-    logs = [engine.update(data) for _ in range(updates)]
-    return learner, logs
+    return learner, Engine(learner, config)
+
+
+def updated(config, spec, updates=3, minibatches=MINIBATCHES):
+    learner, engine = started(config, spec)
+    return learner, [engine.update(data_of(spec, minibatches)) for _ in range(updates)]
+
+
+@pytest.fixture(scope="module", params=[None, FEATURES], ids=["state", "features"])
+def compiled(request):
+    """A learner, its compiled engine, and the logs of its first updates: to compile takes half a minute."""
+    learner, engine = started(EngineConfig(compile=True), request.param)
+    return request.param, learner, engine, [engine.update(data_of(request.param)) for _ in range(3)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("spec", [None, FEATURES], ids=["state", "features"])
-def test_compiled_losses_are_the_plain_ones(spec):
+def test_compiled_losses_are_the_plain_ones(compiled):
+    spec, learner, _, logs = compiled
     plain, plain_logs = updated(EngineConfig(), spec)
-    compiled, logs = updated(EngineConfig(compile=True), spec)
     for expected, got in zip(plain_logs, logs, strict=True):
         assert expected.keys() == got.keys()
         for name in expected:
             torch.testing.assert_close(got[name], expected[name], rtol=1e-4, atol=1e-5)
-    for expected, got in zip(tensors(plain), tensors(compiled), strict=True):
+    for expected, got in zip(tensors(plain), tensors(learner), strict=True):
         torch.testing.assert_close(got, expected, rtol=1e-3, atol=1e-4)
 
 
@@ -50,13 +65,11 @@ def test_bfloat16_is_near_and_keeps_float32_where_it_must(spec):
 
 
 @pytest.mark.slow
-def test_a_compiled_learner_goes_on_from_a_plain_ones_state():
-    plain, _ = updated(EngineConfig(), None)
-    other = sac(None, gripper=True)
-    engine = Engine(other, EngineConfig(compile=True))
-    other.load_state_dict(copy.deepcopy(plain.state_dict()))
-    data = batch(FEATURES)._replace(images=None, next_images=None)
-    expected, got = plain.update(data), engine.update(data)
+def test_a_compiled_learner_goes_on_from_a_plain_ones_state(compiled):
+    spec, learner, engine, _ = compiled
+    plain, _ = updated(EngineConfig(), spec, updates=1)
+    learner.load_state_dict(copy.deepcopy(plain.state_dict()))
+    expected, got = plain.update(data_of(spec)), engine.update(data_of(spec))
     for name in expected:
         torch.testing.assert_close(got[name], expected[name], rtol=1e-4, atol=1e-5)
 
