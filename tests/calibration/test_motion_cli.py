@@ -6,9 +6,8 @@ import dataclasses
 import cv2
 import numpy as np
 import pytest
+from motions import TRUTH, motion, readings
 from synthetic import BOARD, PINHOLE
-from test_time_offset import motion
-from test_wrench import TRUTH, readings
 
 from calibration.camera.board_pose import board_pose
 from calibration.result import Quality, TimeOffset, ToolWrench, load_result, save_result

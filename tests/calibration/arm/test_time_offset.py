@@ -4,51 +4,14 @@ import dataclasses
 
 import numpy as np
 import pytest
-from synthetic import BOARD, PINHOLE, random_view, shaken
+from motions import START, motion
+from synthetic import PINHOLE
 
-from calibration.arm.time_offset import StampedImage, calibrate_time_offset
+from calibration.arm.time_offset import calibrate_time_offset
 from calibration.arm.trajectory import Trajectory
-from calibration.camera.view import BoardView
-from calibration.hand_eye.problem import Guess
-from calibration.result import MOUNTINGS, HandEye
+from calibration.result import MOUNTINGS
 from robot_rl.errors import CalibrationError
 from robot_rl.geometry import Pose
-
-START = 1_700_000_000_000_000_000  # [ns], as a clock of ROS says it
-
-
-def motion(seed, mounting, *, delay, size=1.0, rate=30.0, span=2.5, intrinsics=PINHOLE):
-    """Frames at 30 Hz that are stamped late, and the arm's poses at 100 Hz."""
-    rng = np.random.default_rng(seed)
-    X = Pose.from_rotvec(rng.uniform(-0.1, 0.1, 3), rng.uniform(-1, 1, 3))
-    Y = Pose.from_rotvec(rng.uniform(-0.5, 0.5, 3), rng.uniform(-1, 1, 3))
-    truth = Guess(mounting, X, Y, ())
-    _, T_camera_board = random_view(rng, intrinsics, tilt=0.2)
-    middle = truth.predict_tcp(T_camera_board)
-    swing = size * np.concatenate((rng.uniform(0.02, 0.04, 3), rng.uniform(0.05, 0.1, 3))) * rng.choice([-1, 1], 6)
-    speed, phase = rng.uniform(3, 5, 6), rng.uniform(0, 2 * np.pi, 6)
-
-    def at(t):
-        d = swing * np.sin(speed * t + phase)
-        return middle @ Pose.from_rotvec(d[:3], d[3:])
-
-    times = np.arange(-0.7, span + 0.7, 0.01)
-    stamps = START + np.rint(1e9 * times).astype(np.int64)
-    trajectory = Trajectory(stamps, [shaken(at(t), rng, 1e-4, 2e-4) for t in times])
-    frames = []
-    for i, t in enumerate(np.arange(0.0, span, 1 / rate) + rng.uniform(0, 0.01)):
-        T = truth.predict_board(at(t))
-        pixels = intrinsics.project(BOARD.corners @ T.matrix.T + T.position)
-        ids = np.flatnonzero(((pixels > 0) & (pixels < [639, 479])).all(axis=1))
-        if len(ids) >= 12:
-            measured = pixels[ids] + rng.normal(0, 0.15, (len(ids), 2))
-            view = BoardView(f"frame {i}", (640, 480), ids, measured, BOARD.corners[ids])
-            frames.append(StampedImage(view, START + round(1e9 * (t + delay))))
-    covariance = tuple(map(tuple, np.eye(6).tolist()))
-    position, quaternion = tuple(X.position.tolist()), tuple(X.quaternion.tolist())
-    fingerprint = intrinsics.fingerprint
-    hand_eye = HandEye("fr3", mounting, position, quaternion, covariance, intrinsics, fingerprint, 1e-4, 2e-4)
-    return hand_eye, frames, trajectory
 
 
 @pytest.mark.parametrize("mounting", MOUNTINGS)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from motions import START
+from motions import motion as recorded_motion
 from synthetic import apart
-from test_time_offset import START
-from test_time_offset import motion as recorded_motion
 
 from calibration.arm.time_offset import calibrate_time_offset
 from calibration.arm.trajectory import Trajectory

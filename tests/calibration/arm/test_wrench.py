@@ -4,24 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from motions import EYE, TRUTH, readings
 
 from calibration.arm.wrench import calibrate_wrench
 from calibration.result import ToolWrench
 from robot_rl.errors import CalibrationError
-from robot_rl.geometry import Pose
-
-EYE = tuple(map(tuple, np.eye(10).tolist()))
-TRUTH = ToolWrench("fr3", (3.0, -5.0, 8.0, 0.2, -0.1, 0.4), 0.73, (0.004, -0.011, 0.052), EYE)
-
-
-def readings(seed, truth=TRUTH, count=20, *, force_noise=0.05, torque_noise=0.003, tilt=1.5):
-    rng = np.random.default_rng(seed)
-    turns = [
-        Pose.from_rotvec(np.zeros(3), np.append(rng.uniform(-tilt, tilt, 2), rng.uniform(-1, 1))) for _ in range(count)
-    ]
-    rotations = np.stack([(Pose(np.zeros(3), np.array([0.0, 1, 0, 0])) @ T).matrix for T in turns])
-    noise = rng.standard_normal((count, 6)) * np.repeat([force_noise, torque_noise], 3)
-    return rotations, np.stack([truth.unloaded(R) for R in rotations]) + noise
 
 
 def test_mass_and_centre_are_found_within_the_stated_uncertainty():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_wrench import TRUTH, readings
+from motions import TRUTH, readings
 
 from calibration.arm.wrench import GRAVITY, calibrate_wrench
 from robot_rl.geometry import Pose

@@ -5,9 +5,8 @@ import re
 
 import numpy as np
 import pytest
+from motions import motion, readings
 from synthetic import FISHEYE, PINHOLE, random_rig, random_views
-from test_time_offset import motion
-from test_wrench import readings
 
 from calibration.arm.time_offset import calibrate_time_offset
 from calibration.arm.wrench import calibrate_wrench
