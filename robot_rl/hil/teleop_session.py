@@ -106,7 +106,7 @@ class Session(Protocol):
 
 @dataclass(frozen=True)
 class TeleopSession:
-    """What a session needs to run.
+    """The parts of an open session.
 
     Attributes:
         env: The supervised environment with the person as its operator.

@@ -1,4 +1,4 @@
-"""What a training needs of an operator beside it (`Assistance`), and of labels that come later (`LabelSource`)."""
+"""Interfaces of a training: the operator beside it (`Assistance`) and labels that come later (`LabelSource`)."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def _no_records(cameras: Sequence[str]) -> Sequence[CalibrationRecord]:
 
 @dataclass(frozen=True)
 class Deployment:
-    """What differs from place to place; the defaults are a simulation in this process.
+    """The parts of a run that depend on the place; the defaults are a simulation in this process.
 
     Attributes:
         workcell: Makes the workcell of a task.

@@ -1,4 +1,4 @@
-"""What a training writes down and shows: `metrics.jsonl`, the progress line, and the regularity of control."""
+"""The record of a training: `metrics.jsonl`, the progress line, and the regularity of control."""
 
 from __future__ import annotations
 

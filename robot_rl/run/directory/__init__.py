@@ -1,1 +1,1 @@
-"""What a run keeps on disk: its directory, metrics, calibrations and pinned files."""
+"""The files of a run: its directory, metrics, calibrations and pinned files."""

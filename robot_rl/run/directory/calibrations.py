@@ -86,7 +86,7 @@ def read_content(path: Path) -> tuple[dict[str, Any], bytes]:
 
 
 def check_head(path: Path, content: Mapping[str, Any]) -> None:
-    """Nothing, if this is a result of `robot-rl calibrate` that this program reads.
+    """Check that this is a result of `robot-rl calibrate` that this program reads.
 
     Raises:
         CalibrationError: if it is not.

@@ -36,7 +36,7 @@ SOURCE_TREE = Path(__file__).resolve().parents[3]
 
 
 def provenance(argv: Sequence[str] | None = None) -> dict[str, Any]:
-    """Facts about this process, as JSON values.
+    """Return facts about this process, as JSON values.
 
     Args:
         argv: Command line; None takes that of this process.
@@ -54,7 +54,7 @@ def provenance(argv: Sequence[str] | None = None) -> dict[str, Any]:
 
 
 def git_state(tree: Path) -> dict[str, Any]:
-    """Revision of a checkout and whether files differ from it.
+    """Return the revision of a checkout and whether files differ from it.
 
     Returns:
         `revision` and `dirty`, both None with a `note` if `tree` is not the top of a git checkout.
@@ -70,7 +70,7 @@ def git_state(tree: Path) -> dict[str, Any]:
 
 
 def package_versions() -> dict[str, str | None]:
-    """Versions of Python and of `PACKAGES`; None for one that is not installed."""
+    """Return the versions of Python and of `PACKAGES`; None for one that is not installed."""
     versions: dict[str, str | None] = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -81,7 +81,7 @@ def package_versions() -> dict[str, str | None]:
 
 
 def cpu_model() -> str:
-    """Name of the processor, as far as the operating system reports it."""
+    """Return the name of the processor, as far as the operating system reports it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -102,7 +102,7 @@ _LOCK = "lock"
 
 
 def default_run_path(task: str, seed: int, now: datetime.datetime | None = None) -> Path:
-    """`runs/<task>-seed<seed>-<date>-<time>`, below the working directory."""
+    """Return `runs/<task>-seed<seed>-<date>-<time>`, below the working directory."""
     stamp = (now or datetime.datetime.now()).strftime("%Y%m%d-%H%M%S")
     return Path("runs") / f"{task}-seed{seed}-{stamp}"
 
@@ -128,7 +128,7 @@ class RunDirectory:
         argv: Sequence[str] | None = None,
         calibrations: Calibrations | None = None,
     ) -> RunDirectory:
-        """Make the directory of a new run and writes its configuration, calibrations and provenance.
+        """Make the directory of a new run and write its configuration, calibrations and provenance.
 
         Raises:
             RunDirectoryError: if the directory is not empty, in use, or cannot be written.
