@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import av
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from robot_rl.camera.source import Frame
+from robot_rl.camera.source import CaptureFormat, Frame
 from robot_rl.clock import Clock, Rate, WallClock
-from robot_rl.errors import CameraError
+from robot_rl.errors import CameraError, ConfigError
 
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp")
+
+
+def make_file(which: str, wanted: CaptureFormat) -> Callable[[], FileSource]:
+    """Return what opens `file:WHICH`.
+
+    Raises:
+        ConfigError: if no path is given.
+    """
+    if not which:
+        raise ConfigError("no camera is called 'file:'; valid: file:PATH, a video or a folder of pictures")
+    return lambda: FileSource(which, wanted.rate)
 
 
 class FileSource:

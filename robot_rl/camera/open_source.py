@@ -1,36 +1,36 @@
-"""Open a camera by its name: `uvc:DEVICE`, `realsense:SERIAL` or `file:PATH`; `camera.source` explains them."""
+"""Open a camera by its name, `KIND:WHICH`; `camera.source` explains the names.
+
+Kinds are found by their entry points in the group `robot_rl.cameras`, so that other packages can add theirs.
+`docs/add/camera.md` shows how.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 from robot_rl.camera.source import CaptureFormat, FrameSource
+from robot_rl.env.registry import load, names
 from robot_rl.errors import ConfigError
+
+CAMERA_GROUP = "robot_rl.cameras"
+
+MakeOpener = Callable[[str, CaptureFormat], Callable[[], FrameSource]]
+"""What an entry point names: from the text after `KIND:` and the wanted format to a function that opens the camera."""
 
 
 def opener(text: str, wanted: CaptureFormat) -> Callable[[], FrameSource]:
-    """What opens the source of this name, as often as is needed; the camera need not be there yet.
+    """Return what opens the source of this name, as often as is needed; the camera need not be there yet.
 
     Raises:
         ConfigError: if the text names no source.
-        PluginError: if the package that it needs is not installed.
+        PluginError: if a package that it needs is not installed.
     """
     kind, _, which = text.partition(":")
-    if kind == "uvc" and which:
-        from robot_rl.camera.uvc import UvcSource, find_cv2
-
-        find_cv2()
-        return lambda: UvcSource(which, wanted)
-    if kind == "realsense":
-        from robot_rl.camera.realsense import RealSenseSource, find_pyrealsense
-
-        find_pyrealsense()
-        return lambda: RealSenseSource(which, wanted)
-    if kind == "file" and which:
-        from robot_rl.camera.file import FileSource
-
-        return lambda: FileSource(which, wanted.rate)
-    raise ConfigError(
-        f"no camera is called {text!r}; valid: uvc:DEVICE (/dev/video0 or 0), realsense:SERIAL, file:PATH (a video or "
-        "a folder of pictures)"
-    )
+    if kind not in (known := names(CAMERA_GROUP)):
+        raise ConfigError(
+            f"no camera is called {text!r}; valid: uvc:DEVICE (/dev/video0 or 0), realsense:SERIAL, file:PATH (a video "
+            f"or a folder of pictures), or KIND:... of another package; installed kinds: {', '.join(known)}"
+        )
+    make = cast("MakeOpener", load("camera", CAMERA_GROUP, kind))
+    return make(which, wanted)

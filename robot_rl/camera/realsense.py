@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,16 @@ def find_pyrealsense() -> Any:
             f"RealSense cameras need pyrealsense2: pip install 'robot_rl[realsense]' ({error})"
         ) from error
     return pyrealsense2
+
+
+def make_realsense(which: str, wanted: CaptureFormat) -> Callable[[], RealSenseSource]:
+    """Return what opens `realsense:WHICH`; without a serial number, the only one.
+
+    Raises:
+        PluginError: if its library is not installed.
+    """
+    find_pyrealsense()
+    return lambda: RealSenseSource(which, wanted)
 
 
 class RealSenseSource:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from robot_rl.camera.source import CaptureFormat, Frame
 from robot_rl.clock import NS_PER_S, WallClock
-from robot_rl.errors import CameraError, PluginError
+from robot_rl.errors import CameraError, ConfigError, PluginError
 
 MAX_DELAY = NS_PER_S // 2
 """A driver's time of capture counts if it lies no further back than this [ns]; else it is on another clock."""
@@ -26,6 +27,19 @@ def find_cv2() -> Any:
     except ImportError as error:
         raise PluginError(f"USB cameras need OpenCV: pip install 'robot_rl[cameras]' ({error})") from error
     return cv2
+
+
+def make_uvc(which: str, wanted: CaptureFormat) -> Callable[[], UvcSource]:
+    """Return what opens `uvc:WHICH`.
+
+    Raises:
+        ConfigError: if no device is named.
+        PluginError: if OpenCV is not installed.
+    """
+    if not which:
+        raise ConfigError("no camera is called 'uvc:'; valid: uvc:DEVICE, e.g. uvc:/dev/video0 or uvc:0")
+    find_cv2()
+    return lambda: UvcSource(which, wanted)
 
 
 class UvcSource:

@@ -1,11 +1,14 @@
 """Names of cameras; and frames from folders and videos, which everybody has."""
 
+import queue
 import sys
 
 import numpy as np
 import pytest
+from documents import ADD, Example
 from PIL import Image
 
+from robot_rl.camera.feed import CameraFeed
 from robot_rl.camera.file import FileSource
 from robot_rl.camera.open_source import opener
 from robot_rl.camera.source import CaptureFormat
@@ -67,7 +70,7 @@ def test_what_cannot_be_shown_is_named(tmp_path):
 
 @pytest.mark.parametrize("text", ["", "uvc", "uvc:", "file:", "webcam:0", "/dev/video0"])
 def test_other_names_of_cameras_are_refused(text):
-    with pytest.raises(ConfigError, match=r"valid: uvc:DEVICE .*, realsense:SERIAL, file:PATH"):
+    with pytest.raises(ConfigError, match="no camera is called .*; valid: "):
         opener(text, WANTED)
 
 
@@ -90,3 +93,24 @@ def test_a_realsense_that_is_not_there_is_named():
     pytest.importorskip("pyrealsense2", reason="needs pyrealsense2: pip install 'robot_rl[realsense]'")
     with pytest.raises(CameraError, match="RealSense 000 cannot be opened"):
         opener("realsense:000", WANTED)()
+
+
+def test_the_camera_of_the_page_is_found_by_its_kind_and_keeps_a_feed_going(tmp_path, monkeypatch):
+    Example.read(ADD / "camera.md").load("bar_camera", tmp_path, monkeypatch)
+    frames, faults = queue.Queue(), []
+    feed = CameraFeed("wrist", opener("bar:green", CaptureFormat(64, 48, 100.0)), frames.put, faults.append)
+    feed.start()
+    first, second = frames.get(timeout=20), frames.get(timeout=20)
+    feed.close()
+    assert (feed.serial, faults) == ("bar-green", [])
+    assert first.image.shape == (48, 64, 3)
+    assert first.image.dtype == np.uint8
+    assert 0 < second.stamp - first.stamp < 20 * NS_PER_S
+    assert [channel.max() for channel in np.moveaxis(first.image, -1, 0)] == [0, 255, 0]
+    with pytest.raises(CameraError, match="valid: bar:red"):
+        opener("bar:white", WANTED)()
+
+
+def test_kinds_that_are_installed_are_named():
+    with pytest.raises(ConfigError, match="installed kinds: file, realsense, uvc"):
+        opener("webcam:0", WANTED)
