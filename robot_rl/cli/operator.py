@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from robot_rl.cli.command import Reply
 from robot_rl.console.access import TOKEN_VARIABLE
+from robot_rl.env.registry import names
 
 if TYPE_CHECKING:
     from robot_rl.hil.operator_setup import OperatorOptions
 
-KINDS = ("spacemouse", "gamepad", "keyboard")
+DEVICES = "robot_rl.devices"
+"""Entry points of kinds of devices."""
 
 
 def add_operator_flags(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +44,7 @@ def add_operator_flags(parser: argparse.ArgumentParser) -> None:
         "--teleop",
         action="append",
         default=[],
-        choices=KINDS,
+        choices=names(DEVICES),
         help="lead with this device; repeatable, the first to move leads. `robot-rl devices` lists what is there",
     )
     group.add_argument(
@@ -82,7 +84,7 @@ def operator_options(arguments: argparse.Namespace) -> OperatorOptions | None:
 def add_devices_command(add: Any, commands: Any) -> None:
     """Add `robot-rl devices`."""
     devices = add(commands, "devices", _devices, "list input devices, what hinders them, and show one live")
-    devices.add_argument("--test", choices=KINDS, help="show how this one is held, until Ctrl-C")
+    devices.add_argument("--test", choices=names(DEVICES), help="show how this one is held, until Ctrl-C")
     devices.add_argument("--map", type=Path, metavar="FILE", help="test with this map instead of the default")
     devices.add_argument("--seconds", type=float, metavar="S", help="end the test after this time")
 
@@ -115,8 +117,8 @@ def _seconds(text: str) -> float:
 
 def _map(text: str) -> tuple[str, Path]:
     kind, _, path = text.partition("=")
-    if kind not in (*KINDS, "browser") or not path:
+    if kind not in (*names(DEVICES), "browser") or not path:
         raise argparse.ArgumentTypeError(
-            f"must be KIND=FILE with KIND one of {', '.join(KINDS)}, browser; got {text!r}"
+            f"must be KIND=FILE with KIND one of {', '.join(names(DEVICES))}, browser; got {text!r}"
         )
     return kind, Path(path)

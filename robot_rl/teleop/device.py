@@ -1,6 +1,6 @@
-"""The small interface behind which every input device stands: what its axes and buttons are, and how they are now.
+"""The socket for input devices: names of axes and buttons, and their newest reading.
 
-It knows no robot and no task; `mapping.py` says what an axis means.
+`mapping.py` gives them their meaning. Devices of other packages are found by entry points (`listing.py`).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ class DeviceError(RobotRLError):
 
 
 class DeviceLostError(DeviceError):
-    """A device does not answer any more: unplugged, out of range, or its link is broken."""
+    """A device does not respond any more: unplugged, out of range, or its link is broken."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """How a device is held now.
+    """The state of a device.
 
     Attributes:
         stamp: When the newest change came in [ns], on the machine's monotonic clock.
@@ -41,12 +41,12 @@ class Device(Protocol):
 
     @property
     def name(self) -> str:
-        """For people, e.g. `SpaceMouse Compact`."""
+        """Shown to people, e.g. `SpaceMouse Compact`."""
         ...
 
     @property
     def kind(self) -> str:
-        """Which map fits by default: `spacemouse`, `gamepad`, `keyboard`, `browser`, `joy`."""
+        """The map that fits by default: a name in `maps/`, or the path of a YAML file."""
         ...
 
     @property
@@ -60,13 +60,13 @@ class Device(Protocol):
         ...
 
     def read(self) -> Reading:
-        """How it is now; never waits.
+        """Return the newest state; never wait.
 
         Raises:
-            DeviceLostError: if it does not answer. A later call tries again, and works when it is back.
+            DeviceLostError: if it does not respond. A later call tries again, and works when it is back.
         """
         ...
 
     def close(self) -> None:
-        """Gives it back; doing it twice is fine."""
+        """Release it; doing it twice is fine."""
         ...

@@ -1,26 +1,31 @@
-"""What is plugged in, whether it can be used, and if not, how to cure that."""
+"""Input devices: which are connected, which can be used, and how to cure it if not.
+
+Kinds are found by their entry points in the group `robot_rl.devices`, so that other packages can add theirs.
+`docs/add/device.md` shows how.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, cast
 
-from robot_rl.errors import UnknownNameError
+from robot_rl.env.registry import load, names
+from robot_rl.errors import RobotRLError
 from robot_rl.teleop import gamepad, spacemouse
 from robot_rl.teleop.device import Device, DeviceError
-from robot_rl.teleop.keyboard import TerminalKeyboard
 
+DEVICE_GROUP = "robot_rl.devices"
 KINDS = ("spacemouse", "gamepad", "keyboard")
-"""Devices of this machine; the browser's come with the operator console."""
+"""Kinds that come with robot_rl; the browser's devices come with the operator console."""
 
 
 class Listed(NamedTuple):
     """One device, or one kind of which none can be used.
 
     Attributes:
-        kind: Of `KINDS`.
+        kind: Of `device_kinds()`.
         name: What it calls itself.
         ready: Whether it can be used now.
         remark: Why not and what to do about it, or where it is.
@@ -32,12 +37,27 @@ class Listed(NamedTuple):
     remark: str
 
 
+def device_kinds() -> list[str]:
+    """Return the kinds of devices that are installed."""
+    return names(DEVICE_GROUP)
+
+
 def list_devices() -> list[Listed]:
-    """Every device that is there, and for every kind of which there is none, why."""
+    """List every device that is connected, and for every kind without one, the reason."""
     rows = _spacemice() + _gamepads()
     terminal = sys.stdin.isatty()
     rows.append(Listed("keyboard", "terminal", terminal, "ready" if terminal else "standard input is no terminal"))
-    return rows
+    return rows + [_try(kind) for kind in device_kinds() if kind not in KINDS]
+
+
+def _try(kind: str) -> Listed:
+    """Open and close a device of another package."""
+    try:
+        device = _open(kind)
+    except RobotRLError as error:
+        return Listed(kind, "-", False, str(error))
+    device.close()
+    return Listed(kind, device.name, True, "ready")
 
 
 def _spacemice() -> list[Listed]:
@@ -69,7 +89,7 @@ def _gamepads() -> list[Listed]:
 
 
 def open_devices(kinds: Sequence[str]) -> list[Device]:
-    """Opens the first device of each kind.
+    """Open the first device of each kind.
 
     Raises:
         UnknownNameError: if there is no such kind.
@@ -86,16 +106,28 @@ def open_devices(kinds: Sequence[str]) -> list[Device]:
 
 
 def _open(kind: str) -> Device:
-    if kind == "keyboard":
-        return TerminalKeyboard()
-    if kind == "spacemouse":
-        mice = spacemouse.find_spacemice()
-        if not mice:
-            raise DeviceError("no SpaceMouse is plugged in; `robot-rl devices` says what is")
-        return spacemouse.open_spacemouse(mice[0])
-    if kind == "gamepad":
-        pads = [one for one in gamepad.find_gamepads() if one.problem is None]
-        if not pads:
-            raise DeviceError("no gamepad that can be used is plugged in; `robot-rl devices` says why")
-        return gamepad.open_gamepad(pads[0])
-    raise UnknownNameError("device", kind, KINDS)
+    return cast("Callable[[], Device]", load("device", DEVICE_GROUP, kind))()
+
+
+def open_first_spacemouse() -> Device:
+    """Open the first SpaceMouse.
+
+    Raises:
+        DeviceError: if there is none, or it cannot be used.
+    """
+    mice = spacemouse.find_spacemice()
+    if not mice:
+        raise DeviceError("no SpaceMouse is plugged in; `robot-rl devices` lists what is")
+    return spacemouse.open_spacemouse(mice[0])
+
+
+def open_first_gamepad() -> Device:
+    """Open the first gamepad that can be used.
+
+    Raises:
+        DeviceError: if there is none.
+    """
+    pads = [one for one in gamepad.find_gamepads() if one.problem is None]
+    if not pads:
+        raise DeviceError("no gamepad that can be used is plugged in; `robot-rl devices` gives the reason")
+    return gamepad.open_gamepad(pads[0])

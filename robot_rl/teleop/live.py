@@ -40,7 +40,7 @@ def show_live(kind: str, path: Path | None, *, until: float) -> dict[str, Any]:
     """
     (device,) = open_devices([kind])
     try:
-        mapping = default_map(kind) if path is None else load_map(path)
+        mapping = default_map(device.kind) if path is None else load_map(path)
         mapper, clock, rest = CommandMapper(mapping, device, _SPEC), SystemClock(), 0.0
         with Live(console=Console(stderr=True), auto_refresh=False) as live:
             try:

@@ -79,23 +79,23 @@ def load_map(path: Path) -> DeviceMap:
 
 
 def default_map(kind: str) -> DeviceMap:
-    """Read the map for a kind of device.
+    """Read the map for a kind of device: one of `maps/`, or a file where a device names its own.
 
     Raises:
         DeviceError: if there is none for this kind.
     """
-    return load_map(MAPS / f"{kind}.yaml")
+    return find_map(kind)
 
 
 def find_map(name: str) -> DeviceMap:
-    """Read a map by its name in `maps/`, e.g. `joy`, or from a file.
+    """Read a map by its name in `maps/`, e.g. `joy`, or from a YAML file.
 
     Raises:
         DeviceError: if there is no such map.
     """
     path = Path(name).expanduser()
     if name in (known := sorted(path.stem for path in MAPS.glob("*.yaml"))):
-        return default_map(name)
+        return load_map(MAPS / f"{name}.yaml")
     if not path.is_file():
         raise DeviceError(f"no device map is called {name!r}, and there is no such file; valid: {', '.join(known)}")
     return load_map(path)

@@ -14,7 +14,7 @@ from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import TeleopNodeConfig
 from robot_rl.teleop.device import Device
 from robot_rl.teleop.listing import open_devices
-from robot_rl.teleop.mapping import DeviceMap, default_map, find_map
+from robot_rl.teleop.mapping import DeviceMap, find_map
 from ros_nodes.bridge.device_topic import KINDS, DeviceTopic, StampClock
 from ros_nodes.bridge.ros_supervision import RosSupervision
 from ros_nodes.bridge.ros_teleop import RosTeleoperation
@@ -44,7 +44,6 @@ class TeleopNode(RobotNode):
         super().__init__("teleop_node", **options)
         self.config = config = declare(self, TeleopNodeConfig, replaced=REPLACED)
         refuse_changes(self, TeleopNodeConfig)
-        self._map = _map_of(config)
         self._supervision = RosSupervision(self, None, self.problem)
         self._clock = StampClock()
         self._head: TaskHead | None = None
@@ -59,6 +58,7 @@ class TeleopNode(RobotNode):
         else:
             (self._device,) = open_devices([config.device])
             self.timer(1.0 / RATE, self._poll)
+        self._map = _map_of(config, self._device)
 
     def destroy_node(self) -> None:
         """Close the device first."""
@@ -110,8 +110,8 @@ class TeleopNode(RobotNode):
             self._teleoperation = None
 
 
-def _map_of(config: TeleopNodeConfig) -> DeviceMap:
-    mapping = find_map(config.map) if config.map else default_map(config.device)
+def _map_of(config: TeleopNodeConfig, device: Device | None) -> DeviceMap:
+    mapping = find_map(config.map or (config.device if device is None else device.kind))
     return replace(mapping, engage=config.engage) if config.engage else mapping
 
 

@@ -70,7 +70,7 @@ def test_what_cannot_be_shown_is_named(tmp_path):
 
 @pytest.mark.parametrize("text", ["", "uvc", "uvc:", "file:", "webcam:0", "/dev/video0"])
 def test_other_names_of_cameras_are_refused(text):
-    with pytest.raises(ConfigError, match="no camera is called .*; valid: "):
+    with pytest.raises(ConfigError, match=r"no camera is called .*; valid: "):
         opener(text, WANTED)
 
 

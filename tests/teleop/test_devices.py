@@ -3,17 +3,22 @@
 import os
 import pty
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from documents import ADD, Example
+from fakes import SPEC
 from virtual_devices import RANGES, VirtualHid, VirtualPad
 
 from robot_rl.clock import NS_PER_S, FakeClock
 from robot_rl.errors import UnknownNameError
-from robot_rl.teleop.device import DeviceError, DeviceLostError
+from robot_rl.geometry import Pose
+from robot_rl.teleop.device import DeviceError, DeviceLostError, Reading
 from robot_rl.teleop.gamepad import Gamepad, find_gamepads, open_gamepad
 from robot_rl.teleop.keyboard import FIRST, REPEAT, TerminalKeyboard
 from robot_rl.teleop.listing import KINDS, list_devices, open_devices
+from robot_rl.teleop.mapping import CommandMapper, default_map
 from robot_rl.teleop.pushed import PushedDevice
 from robot_rl.teleop.spacemouse import SpaceMouse
 
@@ -184,3 +189,20 @@ def test_what_is_plugged_in_is_listed_and_what_is_not_says_why():
 def test_a_kind_that_is_not_plugged_in_points_to_the_list():
     with pytest.raises(DeviceError, match=r"robot-rl devices|pip install"):
         open_devices(["spacemouse"])
+
+
+def test_the_device_of_the_page_is_listed_opened_and_mapped_by_its_own_map(tmp_path, monkeypatch):
+    Example.read(ADD / "device.md").load("circle_device", tmp_path, monkeypatch)
+    assert ("circle", "Circle", True) in [row[:3] for row in list_devices()]
+    (device,) = open_devices(["circle"])
+    reading = device.read()
+    assert (len(reading.axes), len(reading.buttons)) == (len(device.axes), len(device.buttons))
+    assert abs(float(np.linalg.norm(reading.axes)) - 1.0) < 1e-9
+    mapper = CommandMapper(default_map(device.kind), device, replace(SPEC, gripper=False))
+    mapper.intent(reading, Pose.identity(), reading.stamp)
+    action = mapper.intent(Reading(0, np.array([0.0, 1.0]), (False,)), Pose.identity(), reading.stamp + NS_PER_S).action
+    assert np.argmax(np.abs(action)) == 0
+    device.close()
+    device.close()
+    with pytest.raises(DeviceLostError):
+        device.read()

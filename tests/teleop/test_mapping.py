@@ -68,7 +68,7 @@ def test_dead_zone_and_response_keep_directions_and_never_amplify(axes, dead_zon
     mapping = replace(PLAIN, frame="tool", dead_zone=dead_zone, exponent=exponent)
     action = command(mapping, axes).action.astype(float)
     for part in (slice(0, 3), slice(3, 6)):
-        hand = np.array(axes[part])
+        hand = np.array(axes[part], np.float32).astype(float)  # the precision of readings
         length = float(np.linalg.norm(hand))
         if length <= dead_zone:
             assert not action[part].any()
