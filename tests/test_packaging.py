@@ -28,13 +28,13 @@ def test_package_xml_says_the_same_as_the_project():
 
 def test_every_ros_package_that_is_imported_is_a_dependency():
     imported = set()
-    for path in (ROOT / "ros_nodes").glob("*.py"):
+    for path in (ROOT / "ros_nodes").rglob("*.py"):
         imported |= set(re.findall(r"^(?:from|import) (\w+(?:_msgs|_srvs|_interfaces)|rclpy)", path.read_text(), re.M))
     named = {element.text for element in PACKAGE.iter("exec_depend")}
     assert imported <= named
 
 
-NODES = {path.stem for path in (ROOT / "ros_nodes").glob("*_node.py")}
+NODES = {path.stem for path in (ROOT / "ros_nodes" / "nodes").glob("*_node.py")}
 
 
 def test_every_node_has_a_program_for_ros2_run():
