@@ -52,7 +52,7 @@ def test_commands_flags_and_settings_exist(path):
     for call in robot_rl_calls(path.read_text(encoding="utf-8")):
         if not re.fullmatch(r"[a-z]+", call[0]):
             continue  # `robot-rl --help`, or a list of commands such as `robot-rl tasks | demo`
-        shown = help_of(*call[: 2 if call[0] in ("data", "label", "calibrate", "reward") else 1])
+        shown = help_of(*call[: 2 if call[0] in ("data", "label", "calibrate", "classifier") else 1])
         flags = {word.partition("=")[0] for word in call if word.startswith("--")}
         assert {flag for flag in flags if not re.search(rf"{flag}\b", shown)} == set(), f"robot-rl {' '.join(call)}"
         settings = {
