@@ -1,7 +1,7 @@
 """The contract between an actor and the environment in which it acts.
 
 `RobotEnv` fulfils it for every task with a robot arm; `GymnasiumEnvironment` for environments of others. The last part
-of this file holds what an environment may offer beyond it: interventions of an operator.
+of this file holds what an environment may offer beyond it: interventions of an operator, a clock, filters of outcomes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from robot_rl.clock import Clock, stands_still
 from robot_rl.env.step_info import EpisodeStart, StepInfo
 from robot_rl.spec import ArraySpec
 
@@ -98,6 +99,42 @@ class SupportsInterventions(Protocol):
 
     interventions: bool
     """Whether the operator may take over now."""
+
+
+@runtime_checkable
+class SupportsClock(Protocol):
+    """An environment with a clock, whose time may go on while nobody acts."""
+
+    @property
+    def clock(self) -> Clock:
+        """The clock."""
+        ...
+
+
+@runtime_checkable
+class SupportsJudges(Protocol):
+    """An environment whose outcomes pass filters, e.g. classifiers and operators."""
+
+    @property
+    def judges(self) -> tuple[object, ...]:
+        """The filters."""
+        ...
+
+
+def judges_of(env: Environment) -> tuple[object, ...]:
+    """Return the filters of the environment's outcomes; none where it has none."""
+    return env.judges if isinstance(env, SupportsJudges) else ()
+
+
+def waits_between_steps(env: Environment) -> bool:
+    """Return whether time stands still between two steps, so that an actor may wait there for its learner."""
+    return stands_still(env.clock) if isinstance(env, SupportsClock) else True
+
+
+def disable_interventions(env: Environment) -> None:
+    """Keep the operator from taking over from now on; without effect where none can."""
+    if isinstance(env, SupportsInterventions):
+        env.interventions = False
 
 
 @contextlib.contextmanager

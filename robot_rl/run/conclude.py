@@ -6,7 +6,7 @@ from typing import Any
 
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import config_to_dict
-from robot_rl.env.robot_env import RobotEnv
+from robot_rl.env.environment import Environment
 from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.run.deployment import Deployment
 from robot_rl.run.directory.metrics import read_metrics
@@ -19,7 +19,7 @@ from robot_rl.run.training_loop import Training
 def conclude(
     config: TrainConfig,
     run: RunDirectory,
-    env: RobotEnv,
+    env: Environment,
     learner: LearnerPort,
     training: Training,
     deployment: Deployment,
@@ -45,7 +45,7 @@ def conclude(
         "task": config.task,
         "seed": config.seed,
         "env_steps": training.env_steps,
-        "robot_minutes": training.env_steps * env.spec_task.control_period / 60.0,
+        "robot_minutes": training.env_steps * env.environment_spec.control_period / 60.0,
         "offline_updates": learner.offline_updates,
         "updates": learner.updates,
         "utd": learner.update_to_data,
@@ -78,7 +78,7 @@ def conclude(
     settings = config.evaluation
     filmed = min(settings.video_episodes, settings.episodes)
     if deployment.can_film and filmed:
-        cameras = env.spec_task.cameras
+        cameras = env.environment_spec.cameras
         if film(config, policy, learner.perception, run.video_path, cameras, filmed, settings.seed):
             summary["video"] = run.video_path.name
     summary["wall_s"] = record.wall_time

@@ -11,7 +11,7 @@ from typing import Any
 from robot_rl.data.store.operator_labels import rewarded_episodes
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.data.store.summary import EpisodeSummary
-from robot_rl.env.robot_env import RobotEnv
+from robot_rl.env.environment import Environment
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import DataError, RobotLostError
 from robot_rl.learn.actor import Rollout, StoreRecorder
@@ -67,7 +67,7 @@ def demonstrate(
             may_start=deployment.may_start,
             log=progress.log,
         )
-        facts = demonstration_facts(store.summaries(), env.spec_task.control_period)
+        facts = demonstration_facts(store.summaries(), env.environment_spec.control_period)
     return {"task": task, **facts, "store": str(path)}
 
 
@@ -93,7 +93,7 @@ def demonstration_store(
 
 
 def record_demonstrations(
-    env: RobotEnv,
+    env: Environment,
     store: EpisodeStore,
     *,
     episodes: int,
@@ -159,7 +159,7 @@ def _recorded_calibrations(metadata: Mapping[str, Any], path: Path) -> Iterator[
         yield from _recorded_calibrations(source, Path(source["path"]))
 
 
-def adopt_demonstrations(store: EpisodeStore, path: Path, env: RobotEnv, rewards: str | None = None) -> int:
+def adopt_demonstrations(store: EpisodeStore, path: Path, env: Environment, rewards: str | None = None) -> int:
     """Copy the episodes of another store into a new run, as its demonstrations.
 
     Args:

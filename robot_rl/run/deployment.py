@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from robot_rl.clock import stands_still
 from robot_rl.config.components import RewardConfig, TrainConfig
-from robot_rl.env.registry import make_workcell
+from robot_rl.env.environment import Environment, waits_between_steps
+from robot_rl.env.registry import environment_names, make_environment, make_workcell
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.learn.engine.hardware import check_device
@@ -75,7 +75,7 @@ class Deployment:
     @contextlib.contextmanager
     def environment(
         self, task: str, options: WorkcellOptions, reward: RewardSetup = TASK_REWARD, *, interventions: bool = False
-    ) -> Iterator[RobotEnv]:
+    ) -> Iterator[Environment]:
         """Open the environment of a task; it is closed on exit.
 
         Args:
@@ -84,6 +84,10 @@ class Deployment:
             reward: The reward of its episodes.
             interventions: The operator may take over.
         """
+        if task in environment_names():
+            with contextlib.closing(make_environment(task, options)) as other:
+                yield other
+            return
         cell = reward.workcell(lambda: self.workcell(task, options))
         if self.assistance is None:
             with contextlib.closing(RobotEnv(cell, interventions=interventions, options=options)) as env:
@@ -94,7 +98,7 @@ class Deployment:
             yield env
 
     @contextlib.contextmanager
-    def open_learner(self, config: TrainConfig, env: RobotEnv, potential: Potential | None) -> Iterator[LearnerPort]:
+    def open_learner(self, config: TrainConfig, env: Environment, potential: Potential | None) -> Iterator[LearnerPort]:
         """Open the learner, in this process or in another.
 
         Args:
@@ -106,7 +110,7 @@ class Deployment:
         if config.processes == 1:
             yield LocalLearner(env.environment_spec, perception, config)
             return
-        waits = stands_still(env.clock)
+        waits = waits_between_steps(env)
         peer = self.learner() if self.learner else None
         with RemoteLearner(env.environment_spec, perception, config, wait_between_steps=waits, peer=peer) as learner:
             yield learner

@@ -13,7 +13,7 @@ import torch
 
 from robot_rl.config.components import EvaluationConfig, TrainConfig
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.env.robot_env import RobotEnv
+from robot_rl.env.environment import Environment, disable_interventions
 from robot_rl.errors import RenderError, RunDirectoryError, UnknownNameError
 from robot_rl.learn.actor import EpisodeResult, Observer, Rollout, StoreRecorder
 from robot_rl.learn.engine.hardware import check_device
@@ -76,8 +76,8 @@ def evaluate_run(
         observed = reward.observe(workcell_options(config))
         env = stack.enter_context(deployment.environment(config.task, observed, reward))
         for camera in cameras:
-            if camera not in env.spec_task.cameras:
-                raise UnknownNameError("camera", camera, env.spec_task.cameras)
+            if camera not in env.environment_spec.cameras:
+                raise UnknownNameError("camera", camera, env.environment_spec.cameras)
         perception = make_perception(env.observation_specs, config)
         policy = make_policy(env.environment_spec, perception.spec, config, torch.Generator(config.device))
         parameters = checkpoint["deployed"]["policy"]
@@ -96,14 +96,14 @@ def evaluate_run(
     answer = {"task": config.task, **evaluation.summary(), "video": None, "results": evaluation.rows()}
     if video is not None:
         filmed = min(settings.video_episodes or EvaluationConfig().video_episodes, settings.episodes)
-        if film(config, policy, perception, video, cameras or env.spec_task.cameras, filmed, settings.seed):
+        if film(config, policy, perception, video, cameras or env.environment_spec.cameras, filmed, settings.seed):
             answer["video"] = str(video)
     return answer
 
 
 def evaluate_policy(
     config: TrainConfig,
-    env: RobotEnv,
+    env: Environment,
     policy: Policy,
     perception: Perception,
     deployment: Deployment,
@@ -119,7 +119,7 @@ def evaluate_policy(
         deployment: Where it takes place.
         observers: Observers of every step.
     """
-    env.interventions = False
+    disable_interventions(env)
     rollout = Rollout(env, policy, perception, config.replay.history, observers)
     outcomes: list[bool] = []
     settings = config.evaluation
@@ -169,7 +169,7 @@ def film(
     try:
         with (
             Deployment().environment(config.task, options) as env,
-            FilmRecorder(path, 1.0 / env.spec_task.control_period, cameras) as recorder,
+            FilmRecorder(path, 1.0 / env.environment_spec.control_period, cameras) as recorder,
         ):
             rollout = Rollout(env, policy, perception, config.replay.history, [recorder])
             evaluate(rollout, episodes=episodes, seed=seed)

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from robot_rl.clock import stands_still
 from robot_rl.config.components import RewardConfig
 from robot_rl.data.schema import Episode, Observation, Step
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.data.store.summary import EpisodeSummary
-from robot_rl.env.robot_env import RobotEnv
+from robot_rl.env.environment import Environment, judges_of, waits_between_steps
 from robot_rl.errors import ConfigError
 from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.reward.answer import Answer, Status
@@ -120,7 +119,7 @@ class LabelRewards:
 
 
 @contextlib.contextmanager
-def open_label_rewards(reward: RewardConfig, env: RobotEnv) -> Iterator[LabelRewards | None]:
+def open_label_rewards(reward: RewardConfig, env: Environment) -> Iterator[LabelRewards | None]:
     """Start the labeller beside a training; None if labels do not reward its episodes.
 
     Args:
@@ -132,12 +131,12 @@ def open_label_rewards(reward: RewardConfig, env: RobotEnv) -> Iterator[LabelRew
         ConfigError: if the labeller cannot be used, or is for another task.
         DataError: if there are no labels of that name.
     """
-    judge = next((one for one in env.judges if isinstance(one, LabelReward)), None)
+    judge = next((one for one in judges_of(env) if isinstance(one, LabelReward)), None)
     if judge is None:
         yield None
         return
     labeller = read_labeller(Path(reward.path), reward.labels, allowed=reward.allow_uncalibrated)
-    spec = env.spec_task
+    spec = env.environment_spec
     if labeller.task != spec.instruction and not labeller.config.task:
         raise ConfigError(
             f"reward.path={reward.path}: its labels are about {labeller.task!r}, the task {spec.name} is "
@@ -150,4 +149,4 @@ def open_label_rewards(reward: RewardConfig, env: RobotEnv) -> Iterator[LabelRew
         reward.find_onset,
     )  # fmt: skip
     with LabellerLink(order, logger.warning) as link:
-        yield LabelRewards(labeller, link, judge, waits=stands_still(env.clock))
+        yield LabelRewards(labeller, link, judge, waits=waits_between_steps(env))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from robot_rl.clock import stands_still
 from robot_rl.config.components import RewardConfig
-from robot_rl.env.robot_env import RobotEnv
+from robot_rl.env.environment import Environment, EnvironmentSpec
 from robot_rl.env.task import TaskSpec, Workcell, WorkcellOptions
 from robot_rl.errors import ConfigError, RobotRLError, UnknownNameError
 from robot_rl.reward.classifier.certificate import check_fit
@@ -135,11 +135,11 @@ class RewardSetup:
 
         return replace(cell, judges=(*cell.judges, judge), close=close)
 
-    def labels(self, env: RobotEnv) -> contextlib.AbstractContextManager[LabelRewards | None]:
+    def labels(self, env: Environment) -> contextlib.AbstractContextManager[LabelRewards | None]:
         """Start the labeller of a training; None if labels do not reward it. See `open_label_rewards`."""
         return open_label_rewards(self.config, env)
 
-    def potential(self, spec: TaskSpec) -> ProgressPotential | None:
+    def potential(self, spec: EnvironmentSpec) -> ProgressPotential | None:
         """Return the potential that shapes the rewards of a task; None if they are not shaped.
 
         Raises:

@@ -50,11 +50,11 @@ def train(
         observed, helped = reward.observe(workcell_options(config)), config.intervention.enabled
         env = stack.enter_context(deployment.environment(config.task, observed, reward, interventions=helped))
         labels = stack.enter_context(reward.labels(env))
-        potential = reward.potential(env.spec_task)
+        potential = reward.potential(env.environment_spec)
         learner = stack.enter_context(deployment.open_learner(config, env, potential))
         stack.enter_context(files.begin(reward, env, repeatable=deployment.repeatable, demos=demos, overlay=rewards))
         with Progress(config.env_steps, f"train {config.task}", start=files.env_steps) as progress:
-            record = TrainingRecord(env.spec_task, files.metrics, progress)
+            record = TrainingRecord(env.environment_spec, files.metrics, progress)
             training = Training(
                 config,
                 env=env,

@@ -11,7 +11,7 @@ from typing import Any
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.consistency import check_consistent
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.env.robot_env import RobotEnv
+from robot_rl.env.environment import Environment
 from robot_rl.run.demonstrate import adopt_demonstrations, check_calibrations
 from robot_rl.run.deployment import Deployment
 from robot_rl.run.directory.calibrations import Calibrations
@@ -62,7 +62,7 @@ class TrainingFiles:
 
     @contextlib.contextmanager
     def begin(
-        self, reward: RewardSetup, env: RobotEnv, *, repeatable: bool, demos: Path | None, overlay: str | None
+        self, reward: RewardSetup, env: Environment, *, repeatable: bool, demos: Path | None, overlay: str | None
     ) -> Iterator[None]:
         """Create what is missing, and open store and metrics, which are closed on exit.
 

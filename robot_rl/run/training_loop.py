@@ -13,7 +13,7 @@ from typing import Any
 from robot_rl.config.components import TrainConfig
 from robot_rl.data.schema import Episode
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.env.robot_env import RobotEnv
+from robot_rl.env.environment import Environment, without_interventions
 from robot_rl.errors import CheckpointError, RobotLostError
 from robot_rl.learn.actor import EpisodeResult, Observer, Rollout, StoreRecorder
 from robot_rl.learn.learner_port import LearnerPort
@@ -55,7 +55,7 @@ class Training:
         self,
         config: TrainConfig,
         *,
-        env: RobotEnv,
+        env: Environment,
         checkpoint: Path,
         learner: LearnerPort,
         store: EpisodeStore,
@@ -119,7 +119,7 @@ class Training:
         for number in range(total):
             self._learner.add_demonstration(store.read(demonstration_id(number)))
         if total:
-            facts = demonstration_facts(store.summaries(), self._env.spec_task.control_period)
+            facts = demonstration_facts(store.summaries(), self._env.environment_spec.control_period)
             self.demo_cycle_time = facts["cycle_time_s"]
             self.record.demonstrations(facts)
         self.save()
@@ -284,19 +284,18 @@ class Training:
 
     def _record_curve_point(self) -> None:
         """Record a short evaluation without help, which draws nothing from the learner's random streams."""
-        config, learner, helped = self._config, self._learner, self._env.interventions
-        self._env.interventions = False
+        config, learner = self._config, self._learner
         rollout = Rollout(self._env, self.deployed.policy, learner.perception, config.replay.history)
         settings = config.evaluation
-        point = evaluate(
-            rollout,
-            episodes=settings.curve_episodes,
-            seed=settings.seed,
-            purpose=Purpose.CURVE,
-            retry=self._retry,
-            may_start=self.may_start,
-        ).summary()
-        self._env.interventions = helped
+        with without_interventions(self._env):
+            point = evaluate(
+                rollout,
+                episodes=settings.curve_episodes,
+                seed=settings.seed,
+                purpose=Purpose.CURVE,
+                retry=self._retry,
+                may_start=self.may_start,
+            ).summary()
         self.record.curve(self.env_steps, point)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from robot_rl.data.store.summary import EpisodeSummary
-from robot_rl.env.task import TaskSpec
+from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.learn.actor import EpisodeResult
 from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.reward.labels.process_messages import Labelled
@@ -34,7 +34,7 @@ class TrainingRecord:
         timing: Regularity of control in the episodes since the run was started or resumed; an observer.
     """
 
-    def __init__(self, spec: TaskSpec, metrics: MetricsWriter, progress: Progress) -> None:
+    def __init__(self, spec: EnvironmentSpec, metrics: MetricsWriter, progress: Progress) -> None:
         self.metrics, self.progress = metrics, progress
         self.timing = ControlTiming(spec.control_period)
         self._q_bound = spec.return_range[1]
