@@ -28,12 +28,13 @@ class WatchedJob:
 
     Args:
         node: Its subscriptions are used.
-        arrivals: Rung when the task is known.
         on_episode: Called when an episode starts.
     """
 
-    def __init__(self, node: RobotNode, arrivals: Arrivals, on_episode: Callable[[], None]) -> None:
-        self._node, self._arrivals, self._on_episode = node, arrivals, on_episode
+    def __init__(self, node: RobotNode, on_episode: Callable[[], None]) -> None:
+        self._node, self._on_episode = node, on_episode
+        self.arrivals = Arrivals()
+        """Rung when the task is known."""
         self._head: TaskHead | None = None
         self.waits = False
         """Whether the task waits until the operator has made the scene ready."""
@@ -54,7 +55,7 @@ class WatchedJob:
         Raises:
             GraphError: if no node publishes them within `timeout` [s].
         """
-        if not self._arrivals.wait_for(lambda: self._head is not None, timeout) or not self._head:
+        if not self.arrivals.wait_for(lambda: self._head is not None, timeout) or not self._head:
             raise GraphError(f"no node has published the task on {topics.HEAD.name}; is the robot running?")
         return self._head
 
@@ -86,7 +87,7 @@ class WatchedJob:
 
     def _receive_head(self, message: String) -> None:
         self._head = from_text(TaskHead, message.data)
-        self._arrivals.ring()
+        self.arrivals.ring()
 
     def _receive_estimates(self, message: String) -> None:
         episode = from_text(Estimates, message.data).episode

@@ -25,7 +25,6 @@ from ros_nodes.bridge.recorded_run import RecordedRun
 from ros_nodes.bridge.ros_state import RosReadings
 from ros_nodes.bridge.ros_supervision import RosSupervision
 from ros_nodes.bridge.ros_teleop import RosTeleoperation
-from ros_nodes.bridge.wait import Arrivals
 from ros_nodes.bridge.watched_job import WatchedJob
 from ros_nodes.node.parameters import declare, refuse_changes
 from ros_nodes.node.robot_node_base import RobotNode
@@ -48,9 +47,8 @@ class ConsoleNode(RobotNode):
         refuse_changes(self, ConsoleNodeConfig)
         if bool(config.certificate) != bool(config.key):
             raise ConfigError("TLS needs both certificate and key")
-        self._arrivals = Arrivals()
         self._sent = -1  # stamp of the newest action of the page
-        self._job = WatchedJob(self, self._arrivals, self._begin_episode)
+        self._job = WatchedJob(self, self._begin_episode)
 
     def facts(self) -> Mapping[str, object]:
         """Return who is in control."""
@@ -70,7 +68,7 @@ class ConsoleNode(RobotNode):
         readings = RosReadings(
             self,
             self.wall,
-            self._arrivals,
+            self._job.arrivals,
             cameras=head.cameras,
             freshness=Freshness(old, old, old),
             lockstep=head.lockstep,

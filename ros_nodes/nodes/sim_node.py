@@ -21,7 +21,6 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import SimNodeConfig
-from robot_rl.data.schema import Source
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.state_assembler import Joints, Tool
 from robot_rl.errors import StaleStateError
@@ -91,7 +90,7 @@ class SimNode(RobotNode):
                 self.timer(1.0 / config.camera_rate, self._publish_frames)
         self._begin_episode()
         operator = "none" if self._operator is None else self.cell.operator_source.name.lower()
-        operator = operator if self._person is None else Source.HUMAN.name.lower()
+        operator = operator if self._person is None else "human"
         observed = dict(self._task.observation_specs())
         head = TaskHead(self._spec, observed, operator, config.lockstep, size, config.cameras, mirror.simulation)
         self._head.publish(to_message(head))
