@@ -1,1 +1,1 @@
-"""Arms behind one interface: what drivers measure and are told, and what is done about it for all of them alike."""
+"""Arms behind one interface: the driver, and what is common to all drivers."""

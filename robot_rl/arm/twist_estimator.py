@@ -1,4 +1,4 @@
-"""The twist of the tcp from its poses, for controllers that tell none."""
+"""The twist of the tcp from its poses, for controllers that publish none."""
 
 from __future__ import annotations
 

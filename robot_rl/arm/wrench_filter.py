@@ -1,4 +1,4 @@
-"""From what a wrench sensor says to what touches the tool: tared, low-pass filtered, with the peak of the force."""
+"""The contact wrench on the tool from the readings of a sensor: tared, low-pass filtered, with the peak force."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TARE_WINDOW = NS_PER_S // 2
 class ContactWrench:
     """A first-order low-pass, `y <- y + (1 - exp(-2 pi f dt)) (x - y)`, behind a tare.
 
-    Taring takes off what the sensor says now, e.g. the tool's weight; it holds for the orientation in which it was
+    Taring takes off the present reading, e.g. the tool's weight; it holds for the orientation in which it was
     done.
 
     Args:
@@ -43,7 +43,7 @@ class ContactWrench:
         return self._value
 
     def take_peak(self) -> float:
-        """Largest filtered force since this was asked last [N]."""
+        """Largest filtered force since the last call [N]."""
         peak, self._peak = self._peak, 0.0
         return peak
 

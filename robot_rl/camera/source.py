@@ -1,4 +1,4 @@
-"""What a camera is to the rest: something that is opened, and then says what it saw and when.
+"""The socket for cameras: a source is opened, and then returns stamped frames.
 
 A source is named by a text, `KIND:WHICH`:
 
@@ -18,7 +18,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class CaptureFormat:
-    """What a camera is asked for.
+    """The wanted format of frames.
 
     Attributes:
         width: [px]; 0 leaves width and height to the camera.
@@ -36,7 +36,7 @@ class Frame:
     """What a camera saw.
 
     Attributes:
-        stamp: When [ns since 1970]: the time of capture where the driver tells it, else that of arrival.
+        stamp: When [ns since 1970]: the time of capture where the driver reports it, else that of arrival.
         image: RGB, uint8, shape (height, width, 3).
     """
 

@@ -17,7 +17,7 @@ PATIENCE = 30.0
 
 
 class LockstepClock:
-    """Asks the simulation to advance, and returns when everything that it then measured has arrived.
+    """Requests the simulation to advance, and returns when everything that it then measured has arrived.
 
     Args:
         node: Whose subscription and publisher.
@@ -28,13 +28,13 @@ class LockstepClock:
         self._arrivals = arrivals
         self._at = Advanced(now=0, stamp=-1)
         self.measured: list[Callable[[int], bool]] = []
-        """Each says whether what was measured at a stamp [ns] has arrived."""
+        """Each returns whether what was measured at a stamp [ns] has arrived."""
         self.answered: list[Callable[[int], bool]] = []
-        """Each says whether what follows from it, e.g. the operator's move, has arrived; a reset waits for none."""
+        """Each returns whether what follows from it, e.g. the operator's move, has arrived; a reset waits for none."""
         self.frames = True
         """Whether the cameras take a picture whenever time has advanced."""
         self.last_command: Callable[[], int] = lambda: -1
-        """Says the stamp of the newest command [ns], which has to reach the simulation before time goes on."""
+        """Returns the stamp of the newest command [ns], which has to reach the simulation before time goes on."""
         node.subscribe(topics.ADVANCED, self._take)
         self._advance = node.publisher(topics.ADVANCE)
 

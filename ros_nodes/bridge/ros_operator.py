@@ -1,9 +1,4 @@
-"""Waiting until a person has said that all is ready. It knows the service by which they say so, not what it is for.
-
-A person elsewhere, over topics: what they judge and stop comes in, what they are asked goes out.
-
-It knows the topics; what a word leads to, `RemoteOperator` and `Supervision` know.
-"""
+"""An operator in another process, over topics: judgements and stops come in, questions go out; and waiting for them."""
 
 from __future__ import annotations
 
@@ -20,7 +15,7 @@ from ros_nodes.interface.task_messages import Judgement, from_text
 from ros_nodes.node.robot_node_base import RobotNode
 
 PERIOD = 0.1
-"""Time between two looks at whether there is something to ask, and somebody to be asked [s]."""
+"""Time between two checks for a question, and for a subscriber to it [s]."""
 
 
 class RosOperator:
@@ -45,13 +40,13 @@ class RosOperator:
             self._question.publish(String(data=question))
 
     def _take_judgement(self, message: String) -> None:
-        said = from_text(Judgement, message.data)
-        if said.episode is None:
-            self._person.end_episode(said.success, said.reason)
-        elif said.success is None:
-            raise LinkError(f"a Judgement of {said.episode} without success: it can be cut no more")
+        report = from_text(Judgement, message.data)
+        if report.episode is None:
+            self._person.end_episode(report.success, report.reason)
+        elif report.success is None:
+            raise LinkError(f"a Judgement of {report.episode} without success: it can be cut no more")
         else:
-            self._person.labels.add(said.episode, said.success)
+            self._person.labels.add(report.episode, report.success)
 
     def _take_stopped(self, message: String) -> None:
         self._person.set_stop(message.data if message.data.startswith(LATCHED) else "")
@@ -85,13 +80,13 @@ class OperatorReady:
     async def wait(self) -> bool:
         """Returns when the person is ready: True; or when another waits instead, False."""
         if self._waiting is not None:
-            self._waiting.set_result(False)  # whoever asked before has given up, or was killed
+            self._waiting.set_result(False)  # the earlier caller has given up, or was killed
         waiting: Future[bool] = Future()
         self._waiting = waiting
         return bool(await waiting)
 
-    def say(self) -> str | None:
-        """The person is ready; why that is of no use now, or None."""
+    def confirm(self) -> str | None:
+        """Report that the operator is ready; return why that has no effect now, or None."""
         if self._waiting is None:
             return "no episode waits to begin"
         waiting, self._waiting = self._waiting, None
@@ -100,6 +95,6 @@ class OperatorReady:
 
     def _on_ready(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         del request  # holds nothing
-        reason = self.say()
+        reason = self.confirm()
         response.success, response.message = reason is None, reason or ""
         return response

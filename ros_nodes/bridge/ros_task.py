@@ -1,4 +1,4 @@
-"""`Task` over topics: the scene, its reset and the judgement are another node's; this asks for them."""
+"""`Task` over topics: another node has the scene, its reset and the judgement; this one requests them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RosTask:
 
     Args:
         node: Whose subscriptions and clients.
-        head: What the task said of itself.
+        head: Facts of the task.
         arrivals: Rung at every message.
         server: Name of the node that has the parameter `episode_seed`.
         ready: Waits until the measurements from a stamp [ns] on have arrived.
@@ -57,7 +57,7 @@ class RosTask:
         self._parameters = node.create_client(SetParameters, f"{server}/set_parameters")
 
     def observation_specs(self) -> dict[str, ArraySpec]:
-        """As the task said."""
+        """Return the specs that the task has published."""
         return dict(self._observations)
 
     def reset(self, seed: int) -> None:
