@@ -89,7 +89,7 @@ def test_prune_merge_and_split(store, tmp_path):
 
 def test_export_and_import_come_back_exactly(store, tmp_path):
     pytest.importorskip("pyarrow", reason="LeRobot datasets need pyarrow: pip install 'robot_rl[lerobot]'")
-    assert "say it with --fps" in data("export", store, "--out", tmp_path / "d", code=1).stderr  # stamps 1 ns apart
+    assert "give it with --fps" in data("export", store, "--out", tmp_path / "d", code=1).stderr  # stamps 1 ns apart
     done = data("export", store, "--fps", "10", "--out", tmp_path / "d")
     assert "3 episodes, 19 frames" in done.stdout
     assert "kept beside it, as the format has no place for it: episode ids and metadata" in done.stdout

@@ -266,7 +266,7 @@ def test_inspect_tells_how_far_a_run_is_even_with_a_broken_checkpoint(copy):
         (["peg_insert"], "is a run of task 'reach', not of 'peg_insert'"),
         (["--seed", "5"], "started with other settings of seed"),
         (["--set", "sac.discount=0.5", "--set", "demonstrations=3"], "other settings of demonstrations, sac"),
-        (["--steps", "100"], "has taken 120 env steps already, more than the 100 asked for"),
+        (["--steps", "100"], "has taken 120 env steps already, more than the 100 requested"),
     ],
 )
 def test_a_run_is_not_resumed_as_another(arguments, message, copy):
