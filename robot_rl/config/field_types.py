@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 Positive = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[int, Field(ge=0)]
 Real = Annotated[float, Field(allow_inf_nan=False)]
-PositiveReal = Annotated[float, Field(gt=0)]
+PositiveReal = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegativeReal = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 

@@ -25,6 +25,13 @@ from robot_rl.system.atomic_file import write_atomically
 
 _T = TypeVar("_T")
 
+_MAX_DEPTH = 20
+"""Levels of nesting of a file or an override; settings have four."""
+_MAX_VALUES = 10_000
+"""Values of a file or an override, each counted as often as aliases repeat it."""
+_MAX_SHOWN = 200
+"""Characters of a refused value that a message shows."""
+
 
 def load_config(path: Path | None = None, overrides: Sequence[str] = ()) -> TrainConfig:
     """Load the configuration of a training run: defaults, changed by a file, changed by overrides.
@@ -112,7 +119,7 @@ def _build(config_type: type[_T], tree: Any, prefix: str, problems: list[_Proble
     values: dict[str, Any] = {}
     where = prefix.rstrip(".") or "configuration"
     if not isinstance(tree, Mapping):
-        problems.append(_Problem(where, f"{tree!r} is not a section; valid keys in it: {', '.join(types)}"))
+        problems.append(_Problem(where, f"{_shown(tree)} is not a section; valid keys in it: {', '.join(types)}"))
         return None
     for key, value in tree.items():
         dotted = f"{prefix}{key}"
@@ -126,7 +133,7 @@ def _build(config_type: type[_T], tree: Any, prefix: str, problems: list[_Proble
             section = _build(section_class, {} if value is None else value, f"{dotted}.", problems, root)
             values |= {key: section} if section is not None else {}
         elif refusal := _refusal(value, types[key]):
-            problems.append(_Problem(dotted, f"{value!r} {refusal}; valid: {describe_type(types[key])}"))
+            problems.append(_Problem(dotted, f"{_shown(value)} {refusal}; valid: {describe_type(types[key])}"))
         else:
             values[key] = tuple(value) if isinstance(value, list) else value
     try:
@@ -139,7 +146,7 @@ def _build(config_type: type[_T], tree: Any, prefix: str, problems: list[_Proble
             valid = f"; valid: {describe_type(types[str(name)])}" if name in types else ""
             message = detail["msg"].replace("Input should be", "should be").replace("a valid tuple", "a list")
             key = f"{prefix}{name}{at}".rstrip(".") or where
-            problems.append(_Problem(key, f"{detail['input']!r} {message}{valid}"))
+            problems.append(_Problem(key, f"{_shown(detail['input'])} {message}{valid}"))
         return None
 
 
@@ -171,6 +178,11 @@ def _refusal(value: Any, annotation: Any) -> str:
     if get_origin(annotation) is Literal and type(value) not in {type(choice) for choice in get_args(annotation)}:
         return "has another type"  # to Python, True and 1.0 equal 1
     return ""
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
 def _to_plain(value: Any) -> Any:
@@ -213,7 +225,9 @@ def _read_override(override: str) -> dict[str, Any]:
     names = key.strip().split(".")
     if not equals or not all(names):
         raise ConfigError(f"override {override!r}: expected key=value, e.g. sac.discount=0.98")
-    tree: Any = _parse_yaml(text, f"override {override!r}")
+    if len(names) > _MAX_DEPTH:
+        raise ConfigError(f"override {_shown(override)}: the key is nested deeper than {_MAX_DEPTH} levels")
+    tree: Any = _parse_yaml(text, f"override {_shown(override)}")
     for name in reversed(names):
         tree = {name: tree}
     return dict(tree)
@@ -222,12 +236,40 @@ def _read_override(override: str) -> dict[str, Any]:
 def _parse_yaml(text: str, what: str) -> Any:
     try:
         return yaml.load(text, Loader=_Loader)
+    except (_OversizedYamlError, RecursionError) as error:
+        limits = f"nested deeper than {_MAX_DEPTH} levels, or holds more than {_MAX_VALUES} values"
+        raise ConfigError(f"{what}: is {limits}") from error
     except yaml.YAMLError as error:
         raise ConfigError(f"{what}: is not YAML: {' '.join(str(error).split())}") from error
+    except (ValueError, LookupError, AttributeError) as error:  # of a scalar, e.g. `2001-13-45` or `!!bool maybe`
+        raise ConfigError(f"{what}: holds a malformed number or date: {error!r}") from error
+
+
+class _OversizedYamlError(yaml.YAMLError):
+    """YAML of more levels or values than a configuration may have."""
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.1 with two changes: `3e-4` is a number, as in YAML 1.2, and a key given twice is an error."""
+    """YAML 1.1 with changes: `3e-4` is a number, as in YAML 1.2; a key given twice is an error; the size has limits."""
+
+    def get_single_node(self) -> yaml.Node | None:
+        """Return the root node, before anything is made of it.
+
+        Raises:
+            _OversizedYamlError: if it is nested too deeply or holds too many values, with aliases followed.
+        """
+        root = super().get_single_node()
+        rest, count = [(root, 0)], 0
+        while rest:
+            node, depth = rest.pop()
+            count += 1
+            if depth > _MAX_DEPTH or count > _MAX_VALUES:
+                raise _OversizedYamlError
+            if isinstance(node, yaml.SequenceNode):
+                rest += [(item, depth + 1) for item in node.value]
+            elif isinstance(node, yaml.MappingNode):
+                rest += [(part, depth + 1) for pair in node.value for part in pair]
+        return root
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         """Python dict of a YAML mapping."""
