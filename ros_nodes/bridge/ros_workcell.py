@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import partial
 
 from sensor_msgs.msg import Joy
@@ -12,18 +11,17 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool
 
 from robot_rl.clock import Clock
-from robot_rl.config.components import SimulationConfig
 from robot_rl.config.nodes import ActorNodeConfig
-from robot_rl.config.randomization import RandomizationConfig
 from robot_rl.data.schema import Source
 from robot_rl.env.state_assembler import ARM_PARTS, TOOL, Freshness, camera_part
 from robot_rl.env.task import Workcell, WorkcellOptions
-from robot_rl.errors import GraphError, UnknownNameError
+from robot_rl.errors import GraphError
 from robot_rl.run.directory.calibrations import CalibrationRecord
 from robot_rl.teleop.intervention import Intervention, InterventionOperator
 from ros_nodes.bridge.lockstep_clock import LockstepClock
 from ros_nodes.bridge.ros_robot_io import RosRobotIO
 from ros_nodes.bridge.ros_task import RESET_LIMIT, RosTask
+from ros_nodes.bridge.task_check import check_task
 from ros_nodes.bridge.wait import Arrivals
 from ros_nodes.interface import convert, topics
 from ros_nodes.interface.task_messages import CameraCalibration, TaskHead, from_text
@@ -97,7 +95,7 @@ class RosWorkcell:
             UnknownNameError: if a camera is not published.
         """
         node, head = self._node, self.head
-        self._check(task, options)
+        check_task(head, task, options)
         ahead = math.inf if head.lockstep else Freshness.max_ahead  # in lockstep, time is told after what was measured
         freshness = Freshness(self._config.max_age, self._config.max_camera_age, self._config.max_skew, ahead)
         lockstep = LockstepClock(node, self._arrivals) if head.lockstep else None
@@ -144,29 +142,6 @@ class RosWorkcell:
             close=lambda: None,
             await_frames=io.await_frames,
         )
-
-    def _check(self, task: str, options: WorkcellOptions) -> None:
-        head = self.head
-        if task != head.spec.name:
-            raise GraphError(f"the run is of task {task}, but the task that is running here is {head.spec.name}")
-        if options.simulation != (head.simulation or SimulationConfig()):
-            here = "a real one" if head.simulation is None else _set(head.simulation)
-            raise GraphError(
-                f"the run is for an arm whose `simulation` is {_set(options.simulation)}, the arm here is {here}; give "
-                "sim_node the file (arm:=FILE) and the run its numbers (--config, from `calibrate sim --train-config`)"
-            )
-        if options.randomization != RandomizationConfig():
-            raise GraphError(
-                "randomization is for a simulation in the process of the run; here leave it at its defaults"
-            )
-        for camera in options.cameras:
-            if camera not in head.cameras:
-                raise UnknownNameError("camera", camera, head.cameras)
-        if options.cameras and options.image_size != head.image_size:
-            raise GraphError(
-                f"the policy sees {options.image_size[1]} x {options.image_size[0]} px, but the cameras publish "
-                f"{head.image_size[1]} x {head.image_size[0]} px; set both alike"
-            )
 
     def _wait_for_graph(self, io: RosRobotIO, *, measuring: bool) -> None:
         """Returns when somebody measures, somebody takes commands, and nobody else gives any.
@@ -231,13 +206,6 @@ class RosWorkcell:
     def _take_intervention(self, message: Joy) -> None:
         self._intervention = convert.intervention_of(message)
         self._arrivals.ring()
-
-
-def _set(simulation: SimulationConfig) -> str:
-    """What of it is set, for a message."""
-    return (
-        ", ".join(f"{key} {value:g}" for key, value in asdict(simulation).items() if value is not None) or "the task's"
-    )
 
 
 def _nodes(node: RobotNode) -> set[str]:
