@@ -13,7 +13,7 @@ TABLE = yaml.safe_load((CONFIG / "bringups.yaml").read_text())
 
 
 def filled(value: object, args: dict[str, str]) -> object:
-    """A parameter with the arguments in their places; an empty list is one empty text, as in `robot-rl up`."""
+    """Return a parameter with the arguments in their places; an empty list is one empty text, as in `robot-rl up`."""
     if isinstance(value, list):
         return [p for i in value for q in [filled(i, args)] for p in (q if isinstance(q, list) else [q]) if p] or [""]
     text = value.format(**args) if isinstance(value, str) else value
@@ -21,7 +21,7 @@ def filled(value: object, args: dict[str, str]) -> object:
 
 
 def nodes(context: LaunchContext) -> list[Node]:
-    """The nodes of the bringup that was asked for."""
+    """Return the nodes of the requested bringup."""
     args, made = dict(context.launch_configurations), {}
     args |= {n: str(d["given" if args[d["of"]] else "otherwise"]) for n, d in TABLE["derived"].items()}
     for name, entry in ((n, TABLE["nodes"][n]) for n in filled(TABLE["bringups"][args["bringup"]]["nodes"], args)):
@@ -33,7 +33,7 @@ def nodes(context: LaunchContext) -> list[Node]:
 
 
 def generate_launch_description() -> LaunchDescription:
-    """What `ros2 launch` asks for."""
+    """Return the description that `ros2 launch` runs."""
     about = {**TABLE["arguments"], "bringup": {"default": "sim", "help": "one of " + ", ".join(TABLE["bringups"])}}
     profile = SetEnvironmentVariable("FASTRTPS_DEFAULT_PROFILES_FILE", str(CONFIG / "fastdds.xml"))
     made = (DeclareLaunchArgument(n, default_value=str(a["default"]), description=a["help"]) for n, a in about.items())

@@ -1,4 +1,4 @@
-"""`ros2 launch robot_rl robot.launch.py`; `--show-args` says what can be set."""
+"""`ros2 launch robot_rl robot.launch.py`; `--show-args` lists the arguments."""
 
 from pathlib import Path
 
@@ -8,6 +8,6 @@ from launch.launch_description_sources import PythonLaunchDescriptionSource
 
 
 def generate_launch_description() -> LaunchDescription:
-    """What `ros2 launch` asks for."""
+    """Return the description that `ros2 launch` runs."""
     source = PythonLaunchDescriptionSource(str(Path(__file__).parent / "bringup.launch.py"))
     return LaunchDescription([IncludeLaunchDescription(source, launch_arguments={"bringup": "robot"}.items())])

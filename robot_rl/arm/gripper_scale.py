@@ -33,10 +33,10 @@ class GripperScale:
             )
 
     def value_of(self, width: float) -> float:
-        """The controller's value for a width [m], which is brought into the range that there is."""
+        """Return the controller's value for a width [m], clamped to the range of the gripper."""
         share = min(max(width / self.width, 0.0), 1.0)
         return self.closed + share * (self.opened - self.closed)
 
     def width_of(self, value: float) -> float:
-        """The width [m] at a value of the controller."""
+        """Return the width [m] at a value of the controller."""
         return (value - self.closed) / (self.opened - self.closed) * self.width

@@ -25,7 +25,7 @@ class TwistFromPoses:
         self._poses: deque[tuple[int, Pose]] = deque()
 
     def add(self, stamp: int, pose: Pose) -> np.ndarray:
-        """Takes the pose of a time [ns] in; the twist then, in the axes of the poses. Shape (6,), [m/s, rad/s].
+        """Add the pose of a time [ns] and return the twist, in the axes of the poses. Shape (6,), [m/s, rad/s].
 
         While there is but one pose, the arm counts as at rest.
         """

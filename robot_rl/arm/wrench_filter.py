@@ -31,7 +31,7 @@ class ContactWrench:
         self._peak = 0.0
 
     def add(self, stamp: int, wrench: np.ndarray) -> np.ndarray:
-        """Takes a raw wrench of a time [ns] in; the contact wrench then. Shape (6,)."""
+        """Add a raw wrench of a time [ns] and return the contact wrench. Shape (6,)."""
         loaded = wrench - self._offset
         if self._value is None or not self._cutoff:
             self._value = loaded
@@ -48,7 +48,7 @@ class ContactWrench:
         return peak
 
     def tare(self) -> bool:
-        """Takes off the mean of the last half second; whether there was one. The tool must touch nothing."""
+        """Subtract the mean of the last half second; return whether there is one. The tool must touch nothing."""
         if not self._raw:
             return False
         newest = self._raw[-1][0]

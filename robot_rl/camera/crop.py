@@ -1,4 +1,4 @@
-"""What is shown of a frame: a rectangle of it, brought to a size."""
+"""Return the visible part of a frame: a rectangle of it, brought to a size."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Crop:
     size: tuple[int, int]
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        """What is shown of a frame, uint8 (height, width, 3). Each pixel is a mean over those that it covers.
+        """Return the visible part of a frame, uint8 (height, width, 3). Each pixel is a mean over those that it covers.
 
         The edges of the rectangle are the edges of the result: column u of the frame is column
         `(u + 0.5 - left) * scale - 0.5` of the result, as in `CameraIntrinsics.viewed`.
@@ -36,7 +36,7 @@ class Crop:
 
 
 def make_crop(captured: tuple[int, int], size: int, crop: tuple[int, int, int, int] | None = None) -> Crop:
-    """A view of frames of a size.
+    """Return a view of frames of a size.
 
     Args:
         captured: Width and height of the frames [px].

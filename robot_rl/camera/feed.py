@@ -97,11 +97,11 @@ class CameraFeed:
         self._thread = threading.Thread(target=self._run, name=f"camera {name}", daemon=True)
 
     def start(self) -> None:
-        """Starts the thread."""
+        """Start the thread."""
         self._thread.start()
 
     def close(self) -> None:
-        """Ends the thread and lets the camera go; waits no longer than a driver that hangs deserves."""
+        """End the thread and let the camera go; waits no longer than a driver that hangs deserves."""
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join(2.0)

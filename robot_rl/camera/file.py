@@ -47,7 +47,7 @@ class FileSource:
         self._images = self._decode()
 
     def read(self) -> Frame:
-        """The next frame, when it is due."""
+        """Return the next frame, when it is due."""
         image = next(self._images, None)
         if image is None:  # once through
             self._images = self._decode()

@@ -72,7 +72,7 @@ class RealSenseSource:
         self.serial = profile.get_device().get_info(rs.camera_info.serial_number)
 
     def read(self) -> Frame:
-        """The next frame."""
+        """Return the next frame."""
         try:
             color = self._pipeline.wait_for_frames(PATIENCE).get_color_frame()
         except RuntimeError as error:
@@ -82,13 +82,13 @@ class RealSenseSource:
         return Frame(self._stamp(color), np.array(color.get_data()))
 
     def close(self) -> None:
-        """Stops the stream."""
+        """Stop the stream."""
         if self._pipeline is not None:
             self._pipeline.stop()
             self._pipeline = None
 
     def _stamp(self, frame: Any) -> int:
-        """The camera's own time counts if it is kept with this machine's (its `global time`), else that of arrival."""
+        """Return the camera's time if it is synchronised to this machine (`global time`), else the time of arrival."""
         now = self._wall.now()
         if frame.get_frame_timestamp_domain() == self._rs.timestamp_domain.hardware_clock:
             return now

@@ -53,7 +53,7 @@ class FrameSource(Protocol):
         ...
 
     def read(self) -> Frame:
-        """The next frame; waits for it.
+        """Return the next frame; waits for it.
 
         Raises:
             CameraError: if there will be none: unplugged, or the driver has given up.

@@ -79,7 +79,7 @@ class UvcSource:
             )
 
     def read(self) -> Frame:
-        """The next frame."""
+        """Return the next frame."""
         if not self._capture.grab():
             raise CameraError(f"camera {self._device} gives no more frames; check its cable and its USB hub{_there()}")
         stamp = self._stamp()

@@ -48,7 +48,7 @@ class EventStream(Protocol):
     """An open input device, as the package evdev gives it."""
 
     def read(self) -> Iterable[InputEvent]:
-        """What changed; raises `BlockingIOError` if nothing did, and `OSError` when it is unplugged."""
+        """Return what changed; raises `BlockingIOError` if nothing did, and `OSError` when it is unplugged."""
         ...
 
     def absinfo(self, axis_num: int) -> Any:
@@ -56,7 +56,7 @@ class EventStream(Protocol):
         ...
 
     def close(self) -> None:
-        """Closes it."""
+        """Close it."""
         ...
 
 
@@ -137,7 +137,7 @@ def find_gamepads(folder: Path = Path("/dev/input")) -> list[FoundGamepad]:
 
 
 def open_gamepad(found: FoundGamepad) -> Gamepad:
-    """Opens one.
+    """Open one.
 
     Raises:
         DeviceError: if it cannot be opened.

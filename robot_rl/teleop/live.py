@@ -25,7 +25,7 @@ _SPEC = TaskSpec("test", "", 1, 0.1, Workspace((-1.0,) * 3, (1.0,) * 3, 1.0, 1.0
 
 
 def show_live(kind: str, path: Path | None, *, until: float) -> dict[str, Any]:
-    """Shows the first device of a kind until Ctrl-C.
+    """Show the first device of a kind until Ctrl-C.
 
     Args:
         kind: Of the device.

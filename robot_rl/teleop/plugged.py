@@ -16,7 +16,7 @@ class DeviceStream(Protocol):
     """What is read from; raises `OSError` when it is unplugged."""
 
     def close(self) -> None:
-        """Closes it."""
+        """Close it."""
         ...
 
 
@@ -60,7 +60,7 @@ class PluggedDevice(ABC, Generic[S]):
         return self._reading()
 
     def close(self) -> None:
-        """Gives it back."""
+        """Give it back."""
         if self._stream is not None:
             self._stream.close()
             self._stream = None
@@ -77,7 +77,7 @@ class PluggedDevice(ABC, Generic[S]):
 
     @abstractmethod
     def _drain(self, stream: S) -> None:
-        """Takes all that changed; never waits."""
+        """Take all that changed; never waits."""
 
     @abstractmethod
     def _reading(self) -> Reading:

@@ -41,7 +41,7 @@ class PushedDevice:
         self._at_rest = Reading(0, np.zeros(len(self.axes)), (False,) * len(self.buttons))
 
     def push(self, axes: Sequence[float], buttons: Sequence[bool]) -> None:
-        """Takes a reading. Called by the thread that receives them.
+        """Take a reading. Called by the thread that receives them.
 
         Raises:
             DeviceError: if it has another number of axes or buttons, or an axis is not a number in [-1, 1].
@@ -64,7 +64,7 @@ class PushedDevice:
             self._reading = None
 
     def read(self) -> Reading:
-        """The newest reading, at rest before the first.
+        """Return the newest reading, at rest before the first.
 
         Raises:
             DeviceLostError: if it is too old.
@@ -79,4 +79,4 @@ class PushedDevice:
         return reading
 
     def close(self) -> None:
-        """Holds nothing that would have to be given back."""
+        """Hold nothing that would have to be given back."""

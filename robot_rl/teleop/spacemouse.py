@@ -33,11 +33,11 @@ class HidStream(Protocol):
     """An open HID device that does not block."""
 
     def read(self, max_length: int) -> Sequence[int]:
-        """The next report, nothing if there is none; raises `OSError` when it is unplugged."""
+        """Return the next report, nothing if there is none; raises `OSError` when it is unplugged."""
         ...
 
     def close(self) -> None:
-        """Closes it."""
+        """Close it."""
         ...
 
 
@@ -103,7 +103,7 @@ def find_spacemice() -> list[FoundSpaceMouse]:
 
 
 def open_spacemouse(found: FoundSpaceMouse) -> SpaceMouse:
-    """Opens one.
+    """Open one.
 
     Raises:
         DeviceError: if it cannot be opened.

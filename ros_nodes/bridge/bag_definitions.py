@@ -18,7 +18,7 @@ _PRIMITIVES = {"boolean": "bool", "float": "float32", "double": "float64", "octe
 
 
 def load_type(name: str) -> type[Any]:
-    """The Python type of messages called `package/msg/Type`.
+    """Return the Python type of messages called `package/msg/Type`.
 
     Raises:
         PluginError: if the package is not installed here.
@@ -45,7 +45,7 @@ def message_type(name: str) -> MessageType:
 
 
 def _describe(kind: str, texts: dict[str, str]) -> None:
-    """Adds the definition of `package/Type`, and of what it needs, to `texts`."""
+    """Add the definition of `package/Type`, and of what it needs, to `texts`."""
     package, _, short = kind.partition("/")
     fields = load_type(f"{package}/msg/{short}").get_fields_and_field_types()
     texts[kind] = ""
@@ -59,7 +59,7 @@ def _describe(kind: str, texts: dict[str, str]) -> None:
 
 
 def _written(idl: str) -> tuple[str, str]:
-    """A field's type as `.msg` files write it, and the type of its elements."""
+    """Return a field's type as `.msg` files write it, and the type of its elements."""
     if match := re.fullmatch(r"sequence<(.+?)(?:, (\d+))?>", idl):
         written, base = _written(match[1])
         return f"{written}[{'<=' + match[2] if match[2] else ''}]", base

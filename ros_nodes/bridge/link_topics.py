@@ -55,7 +55,7 @@ class TopicStream:
         self._thread.start()
 
     def post(self, message: Message) -> None:
-        """Returns at once; the message will be sent.
+        """Return at once; the message will be sent.
 
         Raises:
             LinkError: if it may not cross.
@@ -64,14 +64,14 @@ class TopicStream:
         self._due.set()
 
     def flush(self, timeout: float) -> bool:
-        """Waits until all that was posted has arrived; whether it has within `timeout` [s]."""
+        """Wait until all posted messages have arrived; return whether they have within `timeout` [s]."""
         end = time.monotonic() + timeout
         while self.stream.waiting and time.monotonic() < end:
             time.sleep(TICK)
         return self.stream.waiting == 0
 
     def close(self) -> None:
-        """Ends the thread; doing it twice is fine."""
+        """End the thread; doing it twice is fine."""
         self._ended.set()
         self._due.set()
         self._thread.join()
@@ -109,7 +109,7 @@ class LearnerOverTopics:
         on_error: Callable[[RobotRLError], None],
         on_restart: Callable[[], None],
     ) -> None:
-        """Starts to carry; a learner that is not there yet will be told everything when it is."""
+        """Start to carry; a learner that is not there yet receives everything when it is."""
 
         def deliver(content: bytes) -> bool:
             try:
@@ -127,7 +127,7 @@ class LearnerOverTopics:
         self._link = TopicStream(self._node, topics.TO_LEARNER, topics.TO_ACTOR, deliver, meet, forget=False)
 
     def post(self, message: Message) -> None:
-        """Puts the message down, on the disk, until the learner has it."""
+        """Put the message down, on the disk, until the learner has it."""
         self._open_link.post(message)
 
     def restart_from(self, messages: Callable[[], Iterable[Message]]) -> None:
@@ -138,7 +138,7 @@ class LearnerOverTopics:
                 self._open_link.stream.restart_from(contents)
 
     def describe_end(self) -> str:
-        """It never ends for good."""
+        """Do nothing: the link never ends for good."""
         return "the learner node is gone"
 
     @property
@@ -180,16 +180,16 @@ class ActorOverTopics:
         return self._queue.qsize()
 
     def next_actor(self) -> None:
-        """Returns when there is an actor that was not served yet."""
+        """Wait until there is an actor that was not served yet."""
         while self._get() is not None:
             pass
 
     def send(self, message: Message) -> None:
-        """Returns at once; the message will be sent to the present actor."""
+        """Return at once; the message will be sent to the present actor."""
         self._link.post(message)
 
     def receive(self) -> Message:
-        """The next message of the present actor, however long it takes.
+        """Return the next message of the present actor, however long it takes.
 
         Raises:
             PeerGoneError: if another actor has taken its place.
@@ -202,7 +202,7 @@ class ActorOverTopics:
         return decode(content)
 
     def close(self) -> None:
-        """Ends the link."""
+        """End the link."""
         self._link.close()
 
     def _get(self) -> bytes | None:

@@ -39,7 +39,7 @@ class LockstepClock:
         self._advance = node.publisher(topics.ADVANCE)
 
     def now(self) -> int:
-        """Simulated time [ns]."""
+        """Return the simulated time [ns]."""
         return self._at.now
 
     def sleep_until(self, stamp: int) -> None:
@@ -54,7 +54,7 @@ class LockstepClock:
         self._wait(lambda: self._at.now >= stamp, [*self.measured, *self.answered])
 
     def wait_for_stamp(self, stamp: int) -> None:
-        """Returns when the newest measurement is of `stamp` [ns] and has arrived as a whole.
+        """Wait until the newest measurement is of `stamp` [ns] and has arrived as a whole.
 
         Raises:
             GraphError: if that does not happen.

@@ -57,7 +57,7 @@ FACT = "waits_for_person"
 
 
 def to_make_ready(spec: TaskSpec) -> str:
-    """What a person does before an episode of a real arm."""
+    """Describe what a person does before an episode of a real arm."""
     return "make the scene ready" if spec.start else "make the scene ready and bring the arm to its start pose"
 
 
@@ -78,7 +78,7 @@ class OperatorReady:
         return self._waiting is not None
 
     async def wait(self) -> bool:
-        """Returns when the person is ready: True; or when another waits instead, False."""
+        """Wait until the person is ready: True; or when another waits instead, False."""
         if self._waiting is not None:
             self._waiting.set_result(False)  # the earlier caller has given up, or was killed
         waiting: Future[bool] = Future()

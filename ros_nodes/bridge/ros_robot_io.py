@@ -36,7 +36,7 @@ class RosRobotIO(RosReadings):
         self._commands = node.publisher(topics.COMMAND)
 
     def command(self, command: Command) -> None:
-        """Sends a command.
+        """Send a command.
 
         On the wire stamps rise: where one with a later stamp was sent before, it counts from then, and that much
         shorter.
@@ -50,7 +50,7 @@ class RosRobotIO(RosReadings):
             self.last_stamp, self._idle = stamp, False
 
     def stop(self) -> None:
-        """Sends a stop, unless the last message was one."""
+        """Send a stop, unless the last message was one."""
         with self._lock:
             if self._idle:
                 return

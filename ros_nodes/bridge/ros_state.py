@@ -60,11 +60,11 @@ class RosReadings:
             node.subscribe(topics.IMAGE, self._taker(camera_part(camera), convert.image_of), profile, camera=camera)
 
     def read(self) -> RobotState:
-        """The newest state; its `peak_force` is of all samples since the previous `read`."""
+        """Return the newest state; its `peak_force` is of all samples since the previous `read`."""
         return self.parts.read(self._clock.now())
 
     def await_frames(self) -> None:
-        """Returns a moment after the newest frames; where none come, the next `read` says what is missing."""
+        """Wait until a moment after the newest frames; where none come, the next `read` reports what is missing."""
         if self._frames:
             before = {part: self.parts.stamp(part) for part in self._frames}
             self._arrivals.wait_for(

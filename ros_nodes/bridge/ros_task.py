@@ -81,7 +81,7 @@ class RosTask:
         self._ready(started.stamp)
 
     def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
-        """What the task estimated for that state.
+        """Return what the task estimated for that state.
 
         Raises:
             StaleStateError: if its newest estimate is too old.
@@ -96,7 +96,7 @@ class RosTask:
         return {key: np.array(values) for key, values in nearest.values.items()}
 
     def evaluate(self, state: RobotState) -> Outcome:
-        """The newest verdict on this episode; success and failure stay until the next reset.
+        """Return the newest verdict on this episode; success and failure stay until the next reset.
 
         A step in which the safety node let nothing through counts as held: what was commanded was not done.
         """

@@ -39,7 +39,7 @@ def check_task(head: TaskHead, task: str, options: WorkcellOptions) -> None:
 
 
 def _set(simulation: SimulationConfig) -> str:
-    """What of it is set, for a message."""
+    """List the settings that are set, for a message."""
     return (
         ", ".join(f"{key} {value:g}" for key, value in asdict(simulation).items() if value is not None) or "the task's"
     )

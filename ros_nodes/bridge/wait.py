@@ -27,7 +27,7 @@ class Arrivals:
             self._condition.notify_all()
 
     def wait_for(self, done: Callable[[], bool], timeout: float) -> bool:
-        """Waits until `done()`; False if it is not within `timeout` [s]."""
+        """Wait until `done()`; False if it is not within `timeout` [s]."""
         end = time.monotonic() + timeout
         with self._condition:
             while not done():
@@ -38,7 +38,7 @@ class Arrivals:
         return True
 
     def call(self, client: Client[Any, Any], request: Any, timeout: float) -> Any:
-        """The answer of a service.
+        """Return the answer of a service.
 
         Raises:
             GraphError: if it does not exist or does not answer in time.

@@ -46,7 +46,7 @@ class WatchedJob:
         node.subscribe(topics.ESTIMATES, self._receive_estimates)
         node.subscribe(topics.INTERVENTION, self._receive_intervention)
         node.subscribe(topics.COMMAND, self._receive_command)
-        node.subscribe(topics.DIAGNOSTICS, self._receive_diagnostics)
+        node.subscribe(topics.DIAGNOSTICS, self.receive_diagnostics)
         node.subscribe(topics.ADVANCED, self._receive_advanced)
 
     def wait_for_head(self, timeout: float) -> TaskHead:
@@ -105,7 +105,8 @@ class WatchedJob:
     def _receive_advanced(self, message: String) -> None:
         self.advanced = from_text(Advanced, message.data).stamp
 
-    def _receive_diagnostics(self, message: DiagnosticArray) -> None:
+    def receive_diagnostics(self, message: DiagnosticArray) -> None:
+        """Note whether the task of this robot waits; reports of other robots in the domain do not count."""
         ours = [status for status in message.status if is_neighbour(self._node, status.name)]
         facts = {pair.key: pair.value for status in ours for pair in status.values}
         if FACT in facts:

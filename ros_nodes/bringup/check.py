@@ -30,7 +30,7 @@ SETTLE = 3.0
 
 
 def check(specs: Sequence[NodeSpec], namespace: str, environment: dict[str, str]) -> int:
-    """Starts the nodes, says line by line what is wrong, and ends them; returns the exit code."""
+    """Start the nodes, report line by line what is wrong, and end them; return the exit code."""
     others = [spec for spec in specs if not spec.main]
     supervisor = Supervisor(others, namespace, environment)
     os.environ.update(environment)
@@ -55,12 +55,12 @@ def check(specs: Sequence[NodeSpec], namespace: str, environment: dict[str, str]
 
 
 def type_name(topic: Topic) -> str:
-    """The type of a topic's messages, as ROS writes it."""
+    """Return the type of a topic's messages, as ROS writes it."""
     return f"{topic.type.__module__.split('.')[0]}/msg/{topic.type.__name__}"
 
 
 def topic_problems(node: Node) -> list[str]:
-    """What is wrong with the topics of our table in the graph that a node sees, one sentence each."""
+    """List what is wrong with the topics of our table in the graph that a node sees, one sentence each."""
     known = {node.resolve_topic_name(topic.name): topic for topic in TOPICS if "{" not in topic.name}
     problems = []
     for name, types in node.get_topic_names_and_types():
@@ -81,7 +81,7 @@ def topic_problems(node: Node) -> list[str]:
 
 
 def _wait_for(node: Node, names: set[str], supervisor: Supervisor) -> set[str]:
-    """Waits for nodes of these names; those that are missing in the end."""
+    """Wait for nodes of these names; return those that are missing in the end."""
     deadline = time.monotonic() + PATIENCE
     missing = names
     while missing and time.monotonic() < deadline:
@@ -103,7 +103,7 @@ class _Diagnosed:
         node.create_subscription(topic.type, topic.name, self._take, topic.qos)
 
     def problems(self) -> list[str]:
-        """What is wrong with them, one sentence each: what they said twice, since a start is never in order."""
+        """List their problems, one sentence each: those reported twice, since a start is never in order."""
         wrong = (
             said for said in self._newest.values() if all(status.level == DiagnosticStatus.ERROR for status in said)
         )

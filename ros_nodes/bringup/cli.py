@@ -16,7 +16,7 @@ from ros_nodes.bringup.table import node_specs, read_table
 
 
 def add_command(commands: Any, add: MakeParser) -> None:
-    """Adds the command."""
+    """Add the command."""
     del add  # its nodes speak for themselves
     parser = add_parser(commands, "up", "start ROS 2 nodes together: a simulated arm, or a whole training")
     parser.set_defaults(command=_up, parser=parser)

@@ -39,7 +39,7 @@ class NodeSpec:
     main: bool = False
 
     def command(self, namespace: str) -> list[str]:
-        """What to run: the same arguments as `ros2 launch` gives."""
+        """Return what to run: the same arguments as `ros2 launch` gives."""
         command = [sys.executable, "-m", f"ros_nodes.nodes.{self.executable}", "--ros-args"]
         if namespace:
             command += ["-r", f"__ns:=/{namespace.strip('/')}"]
@@ -64,13 +64,13 @@ def table_folder() -> Path:
 
 
 def read_table() -> dict[str, Any]:
-    """The table, as it is written."""
+    """Return the table, as it is written."""
     table: dict[str, Any] = yaml.safe_load((table_folder() / "bringups.yaml").read_text(encoding="utf-8"))
     return table
 
 
 def node_specs(table: Mapping[str, Any], bringup: str, arguments: Mapping[str, Any]) -> list[NodeSpec]:
-    """The nodes of a bringup with these arguments; those left out have their default.
+    """Return the nodes of a bringup with these arguments; those left out have their default.
 
     Raises:
         UnknownNameError: if there is no such bringup, argument, or node in `only`.
@@ -96,7 +96,7 @@ def node_specs(table: Mapping[str, Any], bringup: str, arguments: Mapping[str, A
 
 
 def _filled(value: Any, values: Mapping[str, Any]) -> Any:
-    """The value with arguments in their places; a place that is all of it takes the argument's type."""
+    """Return the value with arguments in their places; a place that is all of it takes the argument's type."""
     if isinstance(value, str) and value.startswith("{") and value.endswith("}") and value[1:-1] in values:
         return values[value[1:-1]]
     if isinstance(value, str):
@@ -111,7 +111,7 @@ def _filled(value: Any, values: Mapping[str, Any]) -> Any:
 
 
 def _flow(value: Any) -> str:
-    """A parameter's value as `-p` takes it. ROS cannot tell the type of an empty list: one empty text stands for it."""
+    """Return a parameter's value as `-p` takes it. An empty list becomes one empty text: ROS cannot infer its type."""
     value = [""] if value == [] else value
     if isinstance(value, str):
         return yaml.safe_dump(value, default_style='"', width=10**6).strip()

@@ -33,13 +33,13 @@ _CHANNELS = {"rgb8": (3, (0, 1, 2)), "bgr8": (3, (2, 1, 0)), "rgba8": (4, (0, 1,
 
 
 def time_message(stamp: int) -> Time:
-    """A time [ns]."""
+    """Return a time [ns]."""
     seconds, nanoseconds = divmod(stamp, NS_PER_S)
     return Time(sec=seconds, nanosec=nanoseconds)
 
 
 def stamp_of(time: Time) -> int:
-    """A time [ns]."""
+    """Return a time [ns]."""
     return int(time.sec) * NS_PER_S + int(time.nanosec)
 
 
@@ -49,20 +49,20 @@ def header(stamp: int, frame: str) -> Header:
 
 
 def pose_message(stamp: int, pose: Pose, frame: str = BASE_FRAME) -> PoseStamped:
-    """A pose in a frame."""
+    """Return a pose in a frame."""
     message = PoseStamped(header=header(stamp, frame))
     _fill_pose(message.pose, pose)
     return message
 
 
 def pose_of(message: PoseMessage) -> Pose:
-    """A pose; its quaternion is of unit length."""
+    """Return a pose; its quaternion is of unit length."""
     p, q = message.position, message.orientation
     return Pose(np.array((p.x, p.y, p.z)), checked_quaternion(np.array((q.w, q.x, q.y, q.z))))
 
 
 def twist_message(stamp: int, twist: np.ndarray, frame: str = BASE_FRAME) -> TwistStamped:
-    """A twist (linear, angular), shape (6,)."""
+    """Return a twist (linear, angular), shape (6,)."""
     message = TwistStamped(header=header(stamp, frame))
     linear, angular = message.twist.linear, message.twist.angular
     linear.x, linear.y, linear.z, angular.x, angular.y, angular.z = twist.tolist()
@@ -76,7 +76,7 @@ def twist_of(message: TwistStamped) -> np.ndarray:
 
 
 def wrench_message(stamp: int, wrench: np.ndarray, frame: str = TCP_FRAME) -> WrenchStamped:
-    """A wrench (force, torque), shape (6,)."""
+    """Return a wrench (force, torque), shape (6,)."""
     message = WrenchStamped(header=header(stamp, frame))
     force, torque = message.wrench.force, message.wrench.torque
     force.x, force.y, force.z, torque.x, torque.y, torque.z = wrench.tolist()
@@ -142,7 +142,7 @@ def tool_of(message: JointState) -> Tool:
 
 
 def image_message(stamp: int, image: np.ndarray, frame: str) -> Image:
-    """An RGB frame, uint8, shape (height, width, 3)."""
+    """Return an RGB frame, uint8, shape (height, width, 3)."""
     height, width, channels = image.shape
     # array.array is the fast way to fill a sequence on every ROS distribution; numpy arrays take 1000 times as long.
     data = array("B", image.tobytes())
@@ -152,7 +152,7 @@ def image_message(stamp: int, image: np.ndarray, frame: str) -> Image:
 
 
 def image_of(message: Image) -> np.ndarray:
-    """An RGB frame, uint8, shape (height, width, 3); a view of the message where it is rgb8."""
+    """Return an RGB frame, uint8, shape (height, width, 3); a view of the message where it is rgb8."""
     known = _CHANNELS.get(message.encoding)
     if known is None:
         raise SpecError(f"image encoding {message.encoding!r} is not known; valid: {', '.join(_CHANNELS)}")
@@ -192,14 +192,14 @@ def camera_info_message(
 
 
 def lens_message(stamp: int, size: tuple[int, int], lens: CameraIntrinsics | None, frame: str) -> CameraInfo:
-    """What is known of the lens behind an image of this height and width [px]; None: that it is not calibrated."""
+    """Return what is known of the lens behind an image of this height and width [px]; None: not calibrated."""
     if lens is None:
         return camera_info_message(stamp, size, np.zeros((3, 3)), frame, "", ())
     return camera_info_message(stamp, size, lens.matrix, frame, lens.model, lens.distortion)
 
 
 def command_message(command: Command) -> MultiDOFJointTrajectory:
-    """A command: where the tcp, and the gripper if it is named, shall be, and for how long that counts."""
+    """Return a command: where the tcp, and the gripper if it is named, shall be, and for how long that counts."""
     point = MultiDOFJointTrajectoryPoint(time_from_start=_duration(command.ttl))
     transform = Transform()
     translation, rotation = transform.translation, transform.rotation
@@ -216,12 +216,12 @@ def command_message(command: Command) -> MultiDOFJointTrajectory:
 
 
 def stop_message(stamp: int) -> MultiDOFJointTrajectory:
-    """A stop: as in ROS's own controllers, a trajectory without points."""
+    """Return a stop: as in ROS's own controllers, a trajectory without points."""
     return MultiDOFJointTrajectory(header=header(stamp, BASE_FRAME))
 
 
 def command_of(message: MultiDOFJointTrajectory) -> Command | None:
-    """The command; None for a stop."""
+    """Return the command; None for a stop."""
     if not message.points:
         return None
     names, point = list(message.joint_names), message.points[0]
@@ -246,14 +246,14 @@ def joy_message(stamp: int, axes: np.ndarray, buttons: tuple[int, ...]) -> Joy:
 
 
 def intervention_message(intervention: Intervention) -> Joy:
-    """An intervention: x, y, z, roll, pitch, yaw as axes; take over, close, open as buttons."""
+    """Return an intervention: x, y, z, roll, pitch, yaw as axes; take over, close, open as buttons."""
     gripper = intervention.gripper
     buttons = (int(intervention.active), int(gripper < 0), int(gripper > 0))
     return joy_message(intervention.stamp, intervention.motion, buttons)
 
 
 def intervention_of(message: Joy) -> Intervention:
-    """An intervention."""
+    """Return an intervention."""
     if len(message.axes) != 6 or len(message.buttons) != 3:
         raise SpecError(
             f"an intervention has 6 axes and 3 buttons, this one {len(message.axes)} and {len(message.buttons)}"

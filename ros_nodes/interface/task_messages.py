@@ -132,17 +132,17 @@ Kind = TypeVar(
 
 
 def to_text(content: Content) -> str:
-    """The text of a message."""
+    """Return the text of a message."""
     return json.dumps({"version": VERSION, **dataclasses.asdict(content)})
 
 
 def to_message(content: Content) -> String:
-    """The message."""
+    """Return the message."""
     return String(data=to_text(content))
 
 
 def from_text(kind: type[Kind], text: str) -> Kind:
-    """What `to_text` made this text of.
+    """Return what `to_text` made this text of.
 
     Raises:
         LinkError: if it is too long, malformed, or of another version.

@@ -21,7 +21,7 @@ from robot_rl.errors import ConfigError, UnknownNameError
 
 
 def named_values(parameter: str, entries: Sequence[str], names: Collection[str] | None = None) -> dict[str, str]:
-    """The values by name.
+    """Return the values by name.
 
     Args:
         parameter: What the parameter is called.
@@ -117,7 +117,7 @@ def _build(config_type: type[_T], values: dict[str, Any]) -> _T:
 
 
 def _set_range(descriptor: ParameterDescriptor, annotation: Any) -> None:
-    """The closed range of a number, where its type has one."""
+    """Return the closed range of a number, where its type has one."""
     if annotation not in (int, float) and get_args(annotation)[:1] not in ((int,), (float,)):
         return
     number = get_args(annotation)[0] if get_args(annotation) else annotation

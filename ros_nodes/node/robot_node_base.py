@@ -44,13 +44,13 @@ class RobotNode(Node):
         self.timer(1.0, self._diagnose)
 
     def publisher(self, topic: Topic, **names: str) -> Publisher:
-        """A publisher of a topic, as the table says."""
+        """Return a publisher of a topic of the table."""
         return self.create_publisher(topic.type, topic.name.format(**names), topic.qos)
 
     def subscribe(
         self, topic: Topic, callback: Callable[[Any], None], profile: Any | None = None, **names: str
     ) -> Subscription:
-        """A subscription; what the callback refuses with a `RobotRLError` is logged and counted.
+        """Return a subscription; what the callback refuses with a `RobotRLError` is logged and counted.
 
         Args:
             topic: Which.
@@ -68,11 +68,11 @@ class RobotNode(Node):
         return self.create_subscription(topic.type, topic.name.format(**names), guarded, profile or topic.qos)
 
     def timer(self, period: float, callback: Callable[[], None]) -> Timer:
-        """Calls back every `period` [s] of real time, whatever the simulated time does."""
+        """Call back every `period` [s] of real time, whatever the simulated time does."""
         return self.create_timer(period, callback, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def problem(self, text: str) -> None:
-        """Counts something that was refused or went wrong, and says so, at most once a second for each text."""
+        """Count something that was refused or went wrong, and report it, at most once a second for each text."""
         if self.problems[text] == 0 or len(self.problems) < 100:
             self.problems[text] += 1
         self.get_logger().warning(text, throttle_duration_sec=1.0)

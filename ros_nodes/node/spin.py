@@ -26,7 +26,7 @@ _WOULD_COME_AGAIN = (CalibrationError, ConfigError, DeviceError, UnknownNameErro
 
 
 def run(make: Callable[[], Node], argv: Sequence[str] | None = None) -> int:
-    """Runs a node until Ctrl-C or SIGTERM; returns the exit code.
+    """Run a node until Ctrl-C or SIGTERM; return the exit code.
 
     Args:
         make: Makes the node, once the context is there.
@@ -62,7 +62,7 @@ def run_job(
     *,
     interrupted: int = 130,
 ) -> int:
-    """Does a job in the main thread while a thread beside it serves the node's callbacks; returns the exit code.
+    """Do a job in the main thread while a thread beside it serves the node's callbacks; return the exit code.
 
     The node's own threads end before ROS does, not after it.
 
@@ -118,7 +118,7 @@ def own_signals(argv: Sequence[str] | None = None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def spinning(node: Node, context: Context | None = None) -> Iterator[threading.Event]:
-    """Serves a node's callbacks in a thread beside the caller, and ends both the thread and the node.
+    """Serve a node's callbacks in a thread beside the caller, and end both the thread and the node.
 
     What it gives is set when the thread ends by itself, which only an error makes it do. (A `join` of the thread that
     Ctrl-C interrupts would have Python 3.11 take the thread for ended.)

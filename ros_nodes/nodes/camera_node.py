@@ -51,7 +51,7 @@ class CameraNode(RobotNode):
         super().destroy_node()
 
     def health(self) -> tuple[bytes, str]:
-        """What is wrong with the cameras, and the cure."""
+        """Return what is wrong with the cameras, and the cure."""
         faults = [fault for camera in self.cameras if (fault := camera.feed.state().fault) is not None]
         if faults:
             return DiagnosticStatus.ERROR, "; ".join(faults)
@@ -113,7 +113,7 @@ class _Camera:
         self._delay = (self._wall.now() - frame.stamp) / NS_PER_S
 
     def _view_of(self, captured: tuple[int, int]) -> Crop:
-        """What is shown of frames of this size.
+        """Return what is shown of frames of this size.
 
         Raises:
             ConfigError: if the crop is not inside them.
@@ -142,7 +142,7 @@ def _crop_of(name: str, text: str) -> tuple[int, int, int, int]:
 
 
 def main() -> int:
-    """Runs the node."""
+    """Run the node."""
     return run_with_threads(CameraNode)
 
 

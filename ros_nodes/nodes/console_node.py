@@ -48,7 +48,7 @@ class ConsoleNode(RobotNode):
         if bool(config.certificate) != bool(config.key):
             raise ConfigError("TLS needs both certificate and key")
         self._sent = -1  # stamp of the newest action of the page
-        self._job = WatchedJob(self, self._begin_episode)
+        self.job = WatchedJob(self, self._begin_episode)
 
     def facts(self) -> Mapping[str, object]:
         """Return who is in control."""
@@ -63,12 +63,12 @@ class ConsoleNode(RobotNode):
             ConsoleError: if it cannot be served.
             DeviceError: if the map does not fit the page, or aiohttp is not installed.
         """
-        config, head = self.config, self._job.wait_for_head(self.config.graph_timeout)
+        config, head = self.config, self.job.wait_for_head(self.config.graph_timeout)
         old = AGES if head.lockstep else config.max_age
         readings = RosReadings(
             self,
             self.wall,
-            self._job.arrivals,
+            self.job.arrivals,
             cameras=head.cameras,
             freshness=Freshness(old, old, old),
             lockstep=head.lockstep,
@@ -104,8 +104,8 @@ class ConsoleNode(RobotNode):
     def _tick(self) -> None:
         """Send what the page's device wants, and show the job."""
         self.supervision.insist()
-        self._job.show(self.board, stopped=self.supervision.stopped, judged=self.supervision.judges)
-        advanced = self._job.advanced
+        self.job.show(self.board, stopped=self.supervision.stopped, judged=self.supervision.judges)
+        advanced = self.job.advanced
         action, stamp = None, advanced
         try:
             state = self.supervision.io.read()
@@ -125,7 +125,7 @@ class ConsoleNode(RobotNode):
         """
         if name == "start":
             self.supervision.ready()
-            self._job.waits = False
+            self.job.waits = False
         elif name == "reset":
             self.supervision.cut("reset by the operator")
         else:

@@ -82,7 +82,7 @@ class LabellerNode(RobotNode):
         return 1  # by itself it ends only by an error, which was printed
 
     def _begin(self) -> LabelWatching | None:
-        """What watches the run; None if the actor has not begun to record it yet."""
+        """Return what watches the run; None if the actor has not begun to record it yet."""
         if self._watching is None:
             try:
                 find_store(self._run)
@@ -98,7 +98,7 @@ class LabellerNode(RobotNode):
 
 
 def main() -> int:
-    """Runs the node."""
+    """Run the node."""
     return run_job(LabellerNode, lambda node, ended: node.serve(ended), interrupted=0)
 
 

@@ -36,12 +36,12 @@ class LearnerNode(RobotNode):
         return {**waiting, **self._server.facts()} if self._server else {**waiting, "actor": "none"}
 
     def destroy_node(self) -> None:
-        """Ends the link first, which sends by itself."""
+        """End the link first, which sends by itself."""
         self._actor.close()
         super().destroy_node()
 
     def serve(self) -> NoReturn:
-        """Serves one actor after another, for ever."""
+        """Serve one actor after another, for ever."""
         torch.set_num_threads(self.config.threads)
         make_way(LEARNING)
         while True:
@@ -62,7 +62,7 @@ class LearnerNode(RobotNode):
 
 
 def main() -> int:
-    """Runs the node."""
+    """Run the node."""
     return run_job(LearnerNode, lambda node, _: node.serve(), interrupted=0)
 
 

@@ -102,7 +102,7 @@ class RecorderNode(RobotNode):
         return text
 
     def _look(self) -> None:
-        """Listens to what is new in the graph."""
+        """Listen to what is new in the graph."""
         if self._bag is None:
             return
         wanted = {self.resolve_topic_name(name) for name in self.config.topics}
@@ -130,7 +130,7 @@ class RecorderNode(RobotNode):
         return self.create_subscription(python, name, take, self._profile(name), raw=True)
 
     def _profile(self, name: str) -> QoSProfile:
-        """What every publisher of a topic can serve; what was said before counts, where they keep it."""
+        """Return what every publisher of a topic can serve; earlier messages count, where they keep them."""
         offered = [info.qos_profile for info in self.get_publishers_info_by_topic(name)]
         reliable = all(profile.reliability == ReliabilityPolicy.RELIABLE for profile in offered)
         latched = all(profile.durability == DurabilityPolicy.TRANSIENT_LOCAL for profile in offered)
@@ -143,7 +143,7 @@ class RecorderNode(RobotNode):
 
 
 def main() -> int:
-    """Runs the node."""
+    """Run the node."""
     return run(RecorderNode)
 
 

@@ -109,7 +109,7 @@ class SafetyNode(RobotNode):
     # What it does.
 
     def _watch(self) -> None:
-        """Stops the arm when something is missing, rather than with the next command."""
+        """Stop the arm when something is missing, rather than with the next command."""
         before, self._silent = self._silent, self._unheard()
         if self._silent is not None and before is None:
             return  # once more: if this process was held up, their heartbeats are waiting to be read
@@ -178,12 +178,12 @@ class SafetyNode(RobotNode):
 
 
 def _kind(reason: str | None) -> str | None:
-    """A reason without its figures, which change all the time."""
+    """Return a reason without its figures, which change all the time."""
     return None if reason is None else re.sub(r"[\d.]+", "", reason)
 
 
 def main() -> int:
-    """Runs the node."""
+    """Run the node."""
     return run(SafetyNode)
 
 

@@ -35,7 +35,7 @@ class Mirror(NamedTuple):
 
 
 def make_mirror(config: SimNodeConfig) -> Mirror:
-    """The simulated workcell that the parameters ask for.
+    """Return the simulated workcell that the parameters ask for.
 
     Raises:
         CalibrationError: if a file is no such calibration, or of another camera, resolution or robot.

@@ -171,7 +171,7 @@ class SimNode(RobotNode):
     # ---------------------------------------------------------------- sensing
 
     def _measure(self, *, images: bool) -> RobotState | None:
-        """The newest state; None while the sensors are dead. Then nothing is published, but the arm goes on."""
+        """Return the newest state; None while the sensors are dead. Then nothing is published, but the arm goes on."""
         try:
             state: RobotState = self._io.read(images=images)
         except StaleStateError as error:
@@ -205,7 +205,7 @@ class SimNode(RobotNode):
             self._infos[name].publish(self._info(stamp + self._offset, name, image.shape[:2], frame))
 
     def _info(self, stamp: int, name: str, size: tuple[int, int], frame: str) -> CameraInfo:
-        """What is said of a camera's lens: what its calibration found, or what the renderer knows."""
+        """Return the facts of a camera's lens: what its calibration found, or what the renderer knows."""
         lens = self._lenses.get(name)
         if lens is None:
             return convert.camera_info_message(stamp, size, self._io.camera_matrix(name), frame)
@@ -294,7 +294,7 @@ class SimNode(RobotNode):
 
 
 def main() -> int:
-    """Runs the node."""
+    """Run the node."""
     return run(SimNode)
 
 

@@ -90,7 +90,7 @@ class TaskNode(RobotNode):
         return response
 
     def _judge(self, success: bool) -> str | None:
-        """The episode is decided; why that is of no use now, or None."""
+        """Decide the episode; return why that is of no use now, or None."""
         if self._judged:
             return "no episode is running that is not judged yet"
         self._judged = True
@@ -105,7 +105,7 @@ class TaskNode(RobotNode):
 
 
 def load_task(path: Path, name: str) -> TaskSpec:
-    """The facts of a task, but for its name, from a YAML file with the fields of `TaskSpec`.
+    """Return the facts of a task, but for its name, from a YAML file with the fields of `TaskSpec`.
 
     Raises:
         ConfigError: naming the file, and what is wrong in it.
@@ -138,7 +138,7 @@ def _answering(say: Callable[[], str | None]) -> Callable[[Trigger.Request, Trig
 
 
 def main() -> int:
-    """Runs the node."""
+    """Run the node."""
     return run(TaskNode)
 
 

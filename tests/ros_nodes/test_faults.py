@@ -128,7 +128,7 @@ class Link:
         return {name: value.numpy().copy() for name, value in self.actor.policy.policy_state().items()}
 
     def close(self):
-        self.actor._peer.close(None)
+        self.actor.peer.close(None)
         self.served.close()
 
 

@@ -57,7 +57,7 @@ def test_the_check_says_what_is_missing_in_the_cell_and_how_to_cure_it(flags, tm
     variables = environment(ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST")
     done = robot_rl("up", "robot", *flags, "--check", "--domain", DOMAIN, env=variables)
     assert done.returncode == 1
-    assert "/cell/robot_node: nobody says on /current_pose where the arm is; is its controller active?" in done.stderr
+    assert "/cell/robot_node: no pose of the arm comes on /current_pose; is its controller active?" in done.stderr
     assert "no controller listens to /target_pose" in done.stderr
     assert "/cell/camera_node: " in done.stderr
     assert "no such video or folder; check the path" in done.stderr

@@ -34,11 +34,11 @@ def test_what_one_is_told_and_does_the_other_does_not_hear(graph):
 def test_a_console_shows_the_wait_for_a_person_of_its_own_robot_only(graph):
     console = graph.add(namespaced("left")(ConsoleNode))
 
-    def say(node):
+    def waits_after(node):
         values = [KeyValue(key=FACT, value="True")]
-        console._take_diagnostics(DiagnosticArray(status=[DiagnosticStatus(name=node, values=values)]))
-        return console._waits
+        console.job.receive_diagnostics(DiagnosticArray(status=[DiagnosticStatus(name=node, values=values)]))
+        return console.job.waits
 
-    assert not say("/right/sim_node")
-    assert not say("/sim_node")
-    assert say("/left/sim_node")
+    assert not waits_after("/right/sim_node")
+    assert not waits_after("/sim_node")
+    assert waits_after("/left/sim_node")
