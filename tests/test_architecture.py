@@ -218,13 +218,9 @@ TREE_RULES = {
     "the words of the field": (speech_complaints, PACKAGES),
     "public members in tests": (private_read_complaints, ("tests",)),
 }
-BEING_REBUILT = pytest.mark.xfail(strict=False, reason="being rebuilt")
-NOT_YET = {"few imports"}
 
 
-@pytest.mark.parametrize(
-    "rule", [pytest.param(rule, marks=BEING_REBUILT) if rule in NOT_YET else rule for rule in TREE_RULES]
-)
+@pytest.mark.parametrize("rule", TREE_RULES)
 def test_rule_of_the_tree(rule):
     complaints_of, folders = TREE_RULES[rule]
     complaints = list(complaints_of(sources(*folders)))

@@ -19,7 +19,8 @@ from calibration.hand_eye.planner import SafetyBox, initial_poses, plan_poses
 from calibration.hand_eye.problem import Guess, Sighting
 from calibration.report.camera_reports import hand_eye_report, intrinsics_report
 from calibration.report.report import write_result_and_report
-from calibration.result import CameraIntrinsics, write_camera_info
+from calibration.result import CameraIntrinsics, load_intrinsics, write_camera_info
+from calibration.result.lens import LENS_MODELS
 from robot_rl.errors import CalibrationError
 from robot_rl.geometry import Pose
 
@@ -43,6 +44,24 @@ class SessionSetup:
     robot: str
     model: str = "rational_polynomial"
     lens: CameraIntrinsics | None = None
+
+    @classmethod
+    def parse(cls, board: str, camera: str, mounting: str, robot: str, lens: str, intrinsics: str) -> SessionSetup:
+        """Return the setup of settings as a user writes them.
+
+        Args:
+            board: See `Board.parse`.
+            camera: Name or serial number of the camera.
+            mounting: `eye_in_hand` or `eye_to_hand`.
+            robot: Name of the arm and tool.
+            lens: Kind of lens; a key of `calibration.result.lens.LENS_MODELS`.
+            intrinsics: File of the calibrated lens; an empty text calibrates it, too.
+
+        Raises:
+            CalibrationError: if the board is none, or the file is of another camera or cannot be read.
+        """
+        known = load_intrinsics(Path(intrinsics).expanduser(), camera=camera) if intrinsics else None
+        return cls(Board.parse(board), camera, mounting, robot, LENS_MODELS[lens], known)
 
 
 class CameraSession:

@@ -6,24 +6,21 @@ import math
 from collections.abc import Sequence
 from functools import partial
 
-from sensor_msgs.msg import Joy
 from std_msgs.msg import String
-from std_srvs.srv import SetBool
 
 from robot_rl.clock import Clock
 from robot_rl.config.nodes import ActorNodeConfig
-from robot_rl.data.schema import Source
 from robot_rl.env.state_assembler import ARM_PARTS, TOOL, Freshness, camera_part
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import GraphError
 from robot_rl.run.directory.calibrations import CalibrationRecord
-from robot_rl.teleop.intervention import Intervention, InterventionOperator
 from ros_nodes.bridge.lockstep_clock import LockstepClock
+from ros_nodes.bridge.ros_intervention import RosIntervention
 from ros_nodes.bridge.ros_robot_io import RosRobotIO
-from ros_nodes.bridge.ros_task import RESET_LIMIT, RosTask
+from ros_nodes.bridge.ros_task import RosTask
 from ros_nodes.bridge.task_check import check_task
 from ros_nodes.bridge.wait import Arrivals
-from ros_nodes.interface import convert, topics
+from ros_nodes.interface import topics
 from ros_nodes.interface.task_messages import CameraCalibration, TaskHead, from_text
 from ros_nodes.node.robot_node_base import RobotNode
 
@@ -31,7 +28,7 @@ MEASURED = (topics.POSE, topics.TWIST, topics.WRENCH, topics.JOINTS)
 
 
 class RosWorkcell:
-    """Finds the other nodes, and makes robot, clock, task and operator of their topics.
+    """The other nodes as robot, clock, task and operator.
 
     Args:
         node: Whose publishers, subscriptions and clients; it is being spun in another thread.
@@ -45,50 +42,48 @@ class RosWorkcell:
         self._node, self._config = node, config
         self._arrivals = Arrivals()
         self._head: TaskHead | None = None
-        self._intervention: Intervention | None = None
-        node.subscribe(topics.HEAD, self._take_head)
-        node.subscribe(topics.INTERVENTION, self._take_intervention)
-        self._operator_reset = node.create_client(SetBool, topics.OPERATOR_RESET[0])
+        node.subscribe(topics.HEAD, self._receive_head)
+        self._intervention = RosIntervention(node, self._arrivals)
         if not self._arrivals.wait_for(lambda: self._head is not None, config.graph_timeout):
             raise GraphError(
-                f"no node has said on {topics.HEAD.name} which task is to be done, within {config.graph_timeout:g} s; "
+                f"no node has published the task on {topics.HEAD.name} within {config.graph_timeout:g} s; "
                 f"is sim_node or task_node running in this namespace and ROS domain?{self._seen()}"
             )
 
     @property
     def head(self) -> TaskHead:
-        """What the task says of itself."""
+        """The facts of the task, as its node publishes them."""
         if self._head is None:
             raise GraphError("the task is not known yet")
         return self._head
 
     def calibrations(self, cameras: Sequence[str]) -> list[CalibrationRecord]:
-        """The calibrations that these cameras are told by; other drivers than ours do not say.
+        """Return the calibrations that these cameras publish; drivers other than ours publish none.
 
         Raises:
-            GraphError: if a camera of ours does not say.
+            GraphError: if a camera of ours announces one and does not send it.
         """
-        told: dict[str, CameraCalibration] = {}
+        received: dict[str, CameraCalibration] = {}
         node, limit = self._node, self._config.graph_timeout
 
-        def take(camera: str, message: String) -> None:
-            told[camera] = from_text(CameraCalibration, message.data)
+        def receive(camera: str, message: String) -> None:
+            received[camera] = from_text(CameraCalibration, message.data)
             self._arrivals.ring()
 
         names = {c: node.resolve_topic_name(topics.CALIBRATION.name.format(camera=c)) for c in cameras}
         for camera in cameras:
-            node.subscribe(topics.CALIBRATION, partial(take, camera), camera=camera)
+            node.subscribe(topics.CALIBRATION, partial(receive, camera), camera=camera)
         images = [node.resolve_topic_name(topics.IMAGE.name.format(camera=c)) for c in cameras]
         self._arrivals.wait_for(lambda: all(node.count_publishers(name) for name in images), limit)
         if not self._arrivals.wait_for(
-            lambda: all(c in told or not node.count_publishers(name) for c, name in names.items()), limit
+            lambda: all(c in received or not node.count_publishers(name) for c, name in names.items()), limit
         ):
-            silent = ", ".join(names[c] for c in cameras if c not in told)
+            silent = ", ".join(names[c] for c in cameras if c not in received)
             raise GraphError(f"nothing has come on {silent} within {limit:g} s, although it is published")
-        return [message.record for message in told.values() if message.record is not None]
+        return [message.record for message in received.values() if message.record is not None]
 
     def make(self, task: str, options: WorkcellOptions) -> Workcell:
-        """The workcell, once every node that is needed is there.
+        """Return the workcell, once every node that is needed is there.
 
         Raises:
             GraphError: if the task is another, or a node is missing.
@@ -96,7 +91,7 @@ class RosWorkcell:
         """
         node, head = self._node, self.head
         check_task(head, task, options)
-        ahead = math.inf if head.lockstep else Freshness.max_ahead  # in lockstep, time is told after what was measured
+        ahead = math.inf if head.lockstep else Freshness.max_ahead  # in lockstep the time comes after the measurements
         freshness = Freshness(self._config.max_age, self._config.max_camera_age, self._config.max_skew, ahead)
         lockstep = LockstepClock(node, self._arrivals) if head.lockstep else None
         clock: Clock = lockstep or node.wall
@@ -105,7 +100,7 @@ class RosWorkcell:
         )
 
         def ready(stamp: int) -> None:
-            """Waits for what was measured from `stamp` [ns] on."""
+            """Wait for measurements from `stamp` [ns] on."""
             if lockstep is not None:
                 lockstep.wait_for_stamp(stamp)
                 return
@@ -118,11 +113,7 @@ class RosWorkcell:
                 raise GraphError(f"nothing has been measured since the reset; newest: {ages}")
 
         task_ = RosTask(node, head, self._arrivals, server=self._task_server(), ready=ready)
-        operator = None
-        if head.operator != "none":
-            operator = InterventionOperator(
-                head.spec, lambda: self._intervention, clock, self._config.operator_timeout, self._reset_operator
-            )
+        operator = self._intervention.make_operator(head, clock, self._config.operator_timeout)
         if lockstep is not None:
             lockstep.last_command = lambda: io.last_stamp
             lockstep.measured += [io.parts.complete_at, task_.estimated]
@@ -130,21 +121,20 @@ class RosWorkcell:
             lockstep.measured.append(lambda stamp: all(io.parts.stamp(part) >= stamp for part in frames))
             lockstep.answered.append(task_.judged)
             if operator is not None:
-                lockstep.answered.append(self._operator_was_asked)
+                lockstep.answered.append(self._intervention.answered)
         self._wait_for_graph(io, measuring=lockstep is None)
-        source = Source.SCRIPT if head.operator == "script" else Source.HUMAN
         return Workcell(
             io=io,
             clock=clock,
             task=task_,
             operator=operator,
-            operator_source=source,
+            operator_source=self._intervention.source_of(head),
             close=lambda: None,
             await_frames=io.await_frames,
         )
 
     def _wait_for_graph(self, io: RosRobotIO, *, measuring: bool) -> None:
-        """Returns when somebody measures, somebody takes commands, and nobody else gives any.
+        """Wait until somebody measures, somebody receives commands, and nobody else gives any.
 
         With `measuring`, every part of the arm's state has come, too; in lockstep that is not before the first reset.
         """
@@ -167,11 +157,11 @@ class RosWorkcell:
             raise GraphError(f"after {self._config.graph_timeout:g} s: {'; '.join(wrong())}")
 
     def _task_server(self) -> str:
-        """The node that says which task it is."""
+        """Return the node that publishes the task."""
         topic = self._node.resolve_topic_name(topics.HEAD.name)
 
         def alone() -> bool:
-            """Of a publisher that has just been discovered, DDS does not know the node for a moment."""
+            """Return whether there is one; DDS does not know the node of a new publisher for a moment."""
             names = _publishers(self._node, topic)
             return len(names) == 1 and names[0] in _nodes(self._node)
 
@@ -185,35 +175,17 @@ class RosWorkcell:
         names = sorted(set(self._node.get_node_names()) - {self._node.get_name()})
         return f" Nodes seen: {', '.join(names)}." if names else " No other node is seen."
 
-    def _operator_was_asked(self, stamp: int) -> bool:
-        return self._intervention is not None and self._intervention.stamp >= stamp
-
-    def _reset_operator(self, seed: int, demonstrate: bool) -> None:
-        del seed  # who acts by a script has it from the task
-        patience = 10.0 if self.head.operator == "script" else RESET_LIMIT
-        answer = self._arrivals.call(self._operator_reset, SetBool.Request(data=demonstrate), patience)
-        if not answer.success:
-            raise GraphError(f"the operator cannot be told of a new episode: {answer.message}")
-        if self.head.operator != "script":
-            return  # a person has said that they are ready
-        if not self._arrivals.wait_for(lambda: self._operator_was_asked(int(answer.message)), 10.0):
-            raise GraphError(f"nothing has come from the operator on {topics.INTERVENTION.name}; is sim_node running?")
-
-    def _take_head(self, message: String) -> None:
+    def _receive_head(self, message: String) -> None:
         self._head = from_text(TaskHead, message.data)
-        self._arrivals.ring()
-
-    def _take_intervention(self, message: Joy) -> None:
-        self._intervention = convert.intervention_of(message)
         self._arrivals.ring()
 
 
 def _nodes(node: RobotNode) -> set[str]:
-    """Full names of all nodes."""
+    """Return the full names of all nodes."""
     return {f"{where.rstrip('/')}/{name}" for name, where in node.get_node_names_and_namespaces()}
 
 
 def _publishers(node: RobotNode, topic: str) -> list[str]:
-    """Full names of the nodes that publish on a topic; also of those that were killed and not yet forgotten."""
+    """Return the full names of the nodes that publish on a topic; even if they were just killed."""
     infos = node.get_publishers_info_by_topic(topic)
     return sorted(f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in infos)

@@ -1,0 +1,98 @@
+"""The jobs of `actor_node`: a training, demonstrations, or an evaluation, with the robot behind topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from robot_rl.cli.summary_text import summary_lines
+from robot_rl.config.components import TrainConfig
+from robot_rl.config.load import load_config, load_run_config
+from robot_rl.config.nodes import ActorNodeConfig
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.errors import ConfigError
+from robot_rl.run.demonstrate import demonstrate
+from robot_rl.run.deployment import Deployment, workcell_options
+from robot_rl.run.directory.calibrations import Calibrations
+from robot_rl.run.directory.run_directory import RunDirectory, default_run_path
+from robot_rl.run.evaluate_run import evaluate_run
+from robot_rl.run.make_reward import RewardSetup
+from robot_rl.run.train import train
+
+
+class ActorJobs:
+    """Does the job that the node's parameters name.
+
+    Args:
+        config: The parameters.
+        deploy: Connects to robot and learner; returns them, and whether the simulated time waits for the actor.
+        log: Receives notes, one sentence each.
+    """
+
+    def __init__(
+        self, config: ActorNodeConfig, deploy: Callable[[], tuple[Deployment, bool]], log: Callable[[str], object]
+    ) -> None:
+        self._config, self._deploy, self._log = config, deploy, log
+
+    def run(self) -> list[str]:
+        """Do the job, or continue it, and return its result, line by line.
+
+        Raises:
+            ConfigError: if a parameter that the job needs is missing.
+            RobotRLError: for whatever a user can cause or cure.
+        """
+        jobs = {"train": self._train, "demo": self._demonstrate, "eval": self._evaluate}
+        return jobs[self._config.job]()
+
+    def _train(self) -> list[str]:
+        config, path, resume = self._run_config()
+        demos = Path(self._config.demos) if self._config.demos and not resume else None
+        if demos is not None:
+            with EpisodeStore.open(demos) as store:
+                config = replace(config, demonstrations=len(store))
+        deployment, lockstep = self._deploy()
+        config = replace(config, processes=2, realtime=not lockstep)
+        summary = train(config, path, resume=resume, demos=demos, deployment=deployment)
+        return [*summary_lines(summary), f"run directory: {path}"]
+
+    def _demonstrate(self) -> list[str]:
+        if not self._config.out:
+            raise ConfigError("job:=demo needs out:=DIRECTORY, of the store for the demonstrations")
+        config = load_config(Path(self._config.config) if self._config.config else None, list(self._config.settings))
+        count, path = self._config.episodes or config.demonstrations, Path(self._config.out)
+        deployment, _ = self._deploy()
+        observed = RewardSetup.from_config(config.reward).observe(workcell_options(config))
+        calibrations = Calibrations.of(config, deployment.calibrations(observed.cameras))
+        facts = demonstrate(
+            config.task,
+            path,
+            episodes=count,
+            seed=config.seed,
+            observed=observed,
+            deployment=deployment,
+            resume=True,
+            calibrations=calibrations,
+        )
+        return [f"{facts['episodes']} demonstrations, {facts['success_rate']:.0%} successful: {path}"]
+
+    def _evaluate(self) -> list[str]:
+        if not self._config.run:
+            raise ConfigError("job:=eval needs run:=DIRECTORY, of the run whose policy is to be evaluated")
+        record = Path(self._config.out) if self._config.out else None
+        deployment, _ = self._deploy()
+        episodes = self._config.episodes or None
+        # An actor computes on the CPU, as in a training: the GPU may be on the machine of the learner only.
+        run = Path(self._config.run)
+        return summary_lines(evaluate_run(run, episodes=episodes, record=record, deployment=deployment, device="cpu"))
+
+    def _run_config(self) -> tuple[TrainConfig, Path, bool]:
+        """Return the configuration, the run directory, and whether to continue the run in it."""
+        settings = list(self._config.settings)
+        path = Path(self._config.out) if self._config.out else None
+        if path is not None and (path / "provenance.json").is_file():
+            RunDirectory.read_config(path)  # raises if it is damaged
+            self._log(f"continues the run in {path}")
+            return load_run_config(path / "config.yaml", settings), path, True
+        config = load_config(Path(self._config.config) if self._config.config else None, settings)
+        return config, path or default_run_path(config.task, config.seed), False
