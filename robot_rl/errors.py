@@ -6,6 +6,7 @@ itself: what was wrong, what is valid, and how to cure it.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 
 LABELS_CURE = "`robot-rl label report` shows the quality of these labels, and --allow-uncalibrated takes the risk"
@@ -26,7 +27,9 @@ class UnknownNameError(RobotRLError):
 
     def __init__(self, kind: str, name: str, valid: Iterable[str]) -> None:
         self.kind, self.name, self.valid = kind, name, tuple(sorted(valid))
-        super().__init__(f"unknown {kind} {name!r}; valid: {', '.join(self.valid) or '(none)'}")
+        near = difflib.get_close_matches(name, self.valid, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        super().__init__(f"unknown {kind} {name!r}; valid: {', '.join(self.valid) or '(none)'}{hint}")
 
 
 class ConfigError(RobotRLError):

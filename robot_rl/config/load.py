@@ -8,8 +8,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
-import re
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
@@ -20,15 +19,12 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.config.describe import describe_type, list_keys
 from robot_rl.config.field_types import annotations_of, bare_type, section_type
 from robot_rl.config.renamed import renamed_setting, with_new_names
+from robot_rl.config.yaml_file import MAX_DEPTH, parse_yaml, read_yaml
 from robot_rl.errors import ConfigError
 from robot_rl.system.atomic_file import write_atomically
 
 _T = TypeVar("_T")
 
-_MAX_DEPTH = 20
-"""Levels of nesting of a file or an override; settings have four."""
-_MAX_VALUES = 10_000
-"""Values of a file or an override, each counted as often as aliases repeat it."""
 _MAX_SHOWN = 200
 """Characters of a refused value that a message shows."""
 
@@ -208,11 +204,7 @@ def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 
 
 def _read_file(path: Path) -> dict[str, Any]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read configuration file {path}: {error}") from error
-    tree = _parse_yaml(text, f"configuration file {path}")
+    tree = read_yaml(path, "configuration file")
     if tree is None:
         return {}
     if not isinstance(tree, dict):
@@ -225,64 +217,9 @@ def _read_override(override: str) -> dict[str, Any]:
     names = key.strip().split(".")
     if not equals or not all(names):
         raise ConfigError(f"override {override!r}: expected key=value, e.g. sac.discount=0.98")
-    if len(names) > _MAX_DEPTH:
-        raise ConfigError(f"override {_shown(override)}: the key is nested deeper than {_MAX_DEPTH} levels")
-    tree: Any = _parse_yaml(text, f"override {_shown(override)}")
+    if len(names) > MAX_DEPTH:
+        raise ConfigError(f"override {_shown(override)}: the key is nested deeper than {MAX_DEPTH} levels")
+    tree: Any = parse_yaml(text, f"override {_shown(override)}")
     for name in reversed(names):
         tree = {name: tree}
     return dict(tree)
-
-
-def _parse_yaml(text: str, what: str) -> Any:
-    try:
-        return yaml.load(text, Loader=_Loader)
-    except (_OversizedYamlError, RecursionError) as error:
-        limits = f"nested deeper than {_MAX_DEPTH} levels, or holds more than {_MAX_VALUES} values"
-        raise ConfigError(f"{what}: is {limits}") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{what}: is not YAML: {' '.join(str(error).split())}") from error
-    except (ValueError, LookupError, AttributeError) as error:  # of a scalar, e.g. `2001-13-45` or `!!bool maybe`
-        raise ConfigError(f"{what}: holds a malformed number or date: {error!r}") from error
-
-
-class _OversizedYamlError(yaml.YAMLError):
-    """YAML of more levels or values than a configuration may have."""
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML 1.1 with changes: `3e-4` is a number, as in YAML 1.2; a key given twice is an error; the size has limits."""
-
-    def get_single_node(self) -> yaml.Node | None:
-        """Return the root node, before anything is made of it.
-
-        Raises:
-            _OversizedYamlError: if it is nested too deeply or holds too many values, with aliases followed.
-        """
-        root = super().get_single_node()
-        rest, count = [(root, 0)], 0
-        while rest:
-            node, depth = rest.pop()
-            count += 1
-            if depth > _MAX_DEPTH or count > _MAX_VALUES:
-                raise _OversizedYamlError
-            if isinstance(node, yaml.SequenceNode):
-                rest += [(item, depth + 1) for item in node.value]
-            elif isinstance(node, yaml.MappingNode):
-                rest += [(part, depth + 1) for pair in node.value for part in pair]
-        return root
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """Python dict of a YAML mapping."""
-        keys = [key_node.value for key_node, _ in node.value if isinstance(key_node, yaml.ScalarNode)]
-        if twice := {key for key in keys if keys.count(key) > 1}:
-            raise yaml.constructor.ConstructorError(
-                None, None, f"given twice: {', '.join(sorted(twice))}", node.start_mark
-            )
-        return super().construct_mapping(node, deep)
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9_]+)[eE][-+]?[0-9]+$"),
-    list("-+0123456789."),
-)

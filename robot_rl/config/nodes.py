@@ -5,6 +5,7 @@ An empty entry of a list counts as none: ROS cannot infer the type of an empty l
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -264,3 +265,36 @@ class ConsoleNodeConfig:
     """Oldest state that is shown [s]."""
     graph_timeout: PositiveReal = 60.0
     """How long to wait for the task at the start [s]."""
+
+
+NODE_CONFIGS: Mapping[str, type] = {
+    "sim_node": SimNodeConfig,
+    "safety_node": SafetyNodeConfig,
+    "teleop_node": TeleopNodeConfig,
+    "camera_node": CameraNodeConfig,
+    "robot_node": RobotNodeConfig,
+    "task_node": TaskNodeConfig,
+    "calibrate_node": CalibrateNodeConfig,
+    "actor_node": ActorNodeConfig,
+    "recorder_node": RecorderNodeConfig,
+    "learner_node": LearnerNodeConfig,
+    "labeller_node": LabellerNodeConfig,
+    "console_node": ConsoleNodeConfig,
+}
+"""The settings of each node, by its name."""
+
+REPLACED_PARAMETERS: Mapping[type, Mapping[str, str]] = {
+    TeleopNodeConfig: {
+        "axes": "map",
+        "scale": "map",
+        "deadband": "map (its dead_zone)",
+        "take_over_button": "map (its button `take`) and engage:=hold",
+        "close_button": "map (its button `close`)",
+        "open_button": "map (its button `open`)",
+    },
+    TaskNodeConfig: {
+        "success_button": "the button `start` or `success` in the map of teleop_node",
+        "failure_button": "the button `failure` in the map of teleop_node",
+    },
+}
+"""Parameters of earlier versions by the settings that they were part of, and what replaces each."""

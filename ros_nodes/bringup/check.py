@@ -21,7 +21,7 @@ from ros_nodes.bringup.supervisor import Supervisor
 from ros_nodes.bringup.table import NodeSpec
 from ros_nodes.interface import topics
 from ros_nodes.interface.topics import TOPICS, Topic
-from ros_nodes.node.robot_node_base import is_neighbour
+from ros_nodes.node.robot_node_base import LIMIT, is_neighbour
 
 PATIENCE = 60.0
 """How long nodes may take to show up [s]."""
@@ -47,6 +47,8 @@ def check(specs: Sequence[NodeSpec], namespace: str, environment: dict[str, str]
         supervisor.end()
         node.destroy_node()
         rclpy.try_shutdown()
+    for name, limits in diagnosed.limits():
+        print(f"limits of {name}: {limits}")
     for problem in problems:
         print(f"robot-rl: {problem}", file=sys.stderr)
     if not problems:
@@ -108,6 +110,18 @@ class _Diagnosed:
             said for said in self._newest.values() if all(status.level == DiagnosticStatus.ERROR for status in said)
         )
         return [f"{said[-1].name}: {said[-1].message}" for said in wrong]
+
+    def limits(self) -> list[tuple[str, str]]:
+        """List the nodes that limit commands, each with the limits in force."""
+        newest = (reported[-1] for reported in self._newest.values())
+        listed = [
+            (
+                status.name,
+                [f"{one.key.removeprefix(LIMIT)} {one.value}" for one in status.values if one.key.startswith(LIMIT)],
+            )
+            for status in newest
+        ]
+        return [(name, ", ".join(limits)) for name, limits in listed if limits]
 
     def _take(self, message: DiagnosticArray) -> None:
         for status in filter(self._is_ours, message.status):

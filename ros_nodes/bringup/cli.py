@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import yaml
 
 from robot_rl.cli.command import MakeParser, add_parser
 from robot_rl.errors import ConfigError, PluginError
-from ros_nodes.bringup.table import node_specs, read_table
+from ros_nodes.bringup.table import NodeSpec, node_specs, read_table
+from ros_nodes.node.parameter_file import check_names, check_namespace, read_sections
 
 
 def add_command(commands: Any, add: MakeParser) -> None:
@@ -56,6 +58,7 @@ def _up(arguments: argparse.Namespace) -> int:
     if (params := given.get("params")) and not Path(params).is_file():
         raise ConfigError(f"--params {params}: there is no such file; launch/config/robot.yaml is an example")
     specs = node_specs(table, arguments.bringup, given)
+    _check_parameters(specs, str(given.get("namespace", "")))
     environment = {} if arguments.domain is None else {"ROS_DOMAIN_ID": str(arguments.domain)}
     namespace = str(given.get("namespace", ""))
     if arguments.check:
@@ -66,6 +69,15 @@ def _up(arguments: argparse.Namespace) -> int:
     from ros_nodes.bringup.supervisor import Supervisor
 
     return Supervisor(specs, namespace, environment).run()
+
+
+def _check_parameters(specs: Sequence[NodeSpec], namespace: str) -> None:
+    """Refuse a parameter file with an unknown node or parameter, before any node is started."""
+    for path in {spec.params for spec in specs if spec.params}:
+        sections = read_sections(Path(path))
+        check_names(sections)
+        for spec in specs:
+            check_namespace(sections, f"/{namespace.strip('/')}/{spec.executable}".replace("//", "/"))
 
 
 def _domain(text: str) -> int:

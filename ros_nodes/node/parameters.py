@@ -6,6 +6,7 @@ Parameters that say something of several things: a list of texts `NAME=VALUE`.
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar, get_args
 
@@ -17,7 +18,10 @@ from rclpy.parameter import Parameter
 
 from robot_rl.config.describe import list_keys
 from robot_rl.config.field_types import annotations_of
+from robot_rl.config.nodes import REPLACED_PARAMETERS
 from robot_rl.errors import ConfigError, UnknownNameError
+from ros_nodes.node.parameter_file import Section, check_namespace, parameter_files, read_sections
+from ros_nodes.node.robot_node_base import RobotNode
 
 
 def named_values(parameter: str, entries: Sequence[str], names: Collection[str] | None = None) -> dict[str, str]:
@@ -49,11 +53,7 @@ _T = TypeVar("_T")
 
 
 def declare(
-    node: Node,
-    config_type: type[_T],
-    defaults: Mapping[str, Any] | None = None,
-    *,
-    replaced: Mapping[str, str] | None = None,
+    node: RobotNode, config_type: type[_T], defaults: Mapping[str, Any] | None = None, *, more: bool = False
 ) -> _T:
     """Declare a parameter for every field and return the configuration that they make.
 
@@ -61,11 +61,13 @@ def declare(
         node: The node.
         config_type: A configuration dataclass.
         defaults: Defaults other than the dataclass's own.
-        replaced: Names of parameters of earlier versions, and what replaces each; they are refused.
+        more: Whether other parameters are declared afterwards, so that unknown ones cannot be refused yet.
 
     Raises:
-        ConfigError: naming each parameter of a wrong type or out of range, and what is valid.
+        ConfigError: naming each parameter of a wrong type, out of range, unknown, or of an earlier version.
     """
+    files = [section for file in parameter_files(sys.argv) for section in read_sections(file)]
+    check_namespace(files, node.get_fully_qualified_name())
     problems, values = [], {}
     for key in list_keys(config_type):
         default = _to_ros((defaults or {}).get(key.key, key.default))
@@ -75,10 +77,9 @@ def declare(
             values[key.key] = _of_ros(node.declare_parameter(key.key, default, descriptor).value)
         except (InvalidParameterTypeException, InvalidParameterValueException) as error:
             problems.append(f"{key.key}: {error}; valid: {key.type}")
-    for name, new in (replaced or {}).items():
-        if node.declare_parameter(name, None, ParameterDescriptor(dynamic_typing=True)).value is not None:
-            problems.append(f"{name}: no parameter of {node.get_name()} any more; set {new} instead")
-        node.undeclare_parameter(name)
+    if not more:
+        problems += _unknown(node, config_type, files)
+        _report_overridden(node, files)
     if problems:
         raise ConfigError("\n".join(problems))
     return _build(config_type, values)
@@ -102,6 +103,30 @@ def refuse_changes(node: Node, config_type: type, live: Mapping[str, Callable[[A
         return SetParametersResult(successful=True)
 
     node.add_on_set_parameters_callback(on_set)
+
+
+def _unknown(node: RobotNode, config_type: type, files: Sequence[Section]) -> list[str]:
+    """List the given parameters that the node has not; sections for all nodes may name those of others."""
+    shared = {name for section in files if section.node is None for name in section.parameters}
+    replaced = REPLACED_PARAMETERS.get(config_type, {})
+    problems = []
+    for name in node.given_parameters().keys() - shared:
+        if name in replaced:
+            problems.append(f"{name}: no parameter of {node.get_name()} any more; set {replaced[name]} instead")
+        elif not node.has_parameter(name):
+            known = [parameter for parameter in node.list_parameters([], depth=0).result.names]
+            problems.append(str(UnknownNameError(f"parameter of {node.get_name()}", name, known)))
+    return sorted(problems)
+
+
+def _report_overridden(node: RobotNode, files: Sequence[Section]) -> None:
+    """Log the values in parameter files that do not count, because the launch gives others."""
+    for section in files:
+        for name, value in section.parameters.items():
+            if not section.fits(node.get_fully_qualified_name()) or not node.has_parameter(name):
+                continue
+            if (counts := _of_ros(node.get_parameter(name).value)) != _of_ros(value):
+                node.get_logger().info(f"{name}: {counts} counts, not {value} of {section.path}")
 
 
 def _build(config_type: type[_T], values: dict[str, Any]) -> _T:

@@ -21,6 +21,8 @@ from ros_nodes.interface.topics import Topic
 
 HEARTBEAT_RATE = 20.0
 """[Hz]"""
+LIMIT = "limit "
+"""Beginning of the names of facts that are limits in force."""
 
 
 class RobotNode(Node):
@@ -76,6 +78,10 @@ class RobotNode(Node):
         if self.problems[text] == 0 or len(self.problems) < 100:
             self.problems[text] += 1
         self.get_logger().warning(text, throttle_duration_sec=1.0)
+
+    def given_parameters(self) -> dict[str, Any]:
+        """Return the parameters that files, arguments or the constructor set, by name, declared or not."""
+        return {name: parameter.value for name, parameter in self._parameter_overrides.items()}
 
     def health(self) -> tuple[bytes, str]:
         """Level (`DiagnosticStatus.OK` and so on) and a sentence."""

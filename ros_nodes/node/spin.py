@@ -18,6 +18,7 @@ from rclpy.signals import SignalHandlerOptions
 
 from robot_rl.errors import CalibrationError, ConfigError, InterruptedRunError, RobotRLError, UnknownNameError
 from robot_rl.teleop.device import DeviceError
+from ros_nodes.node.parameter_file import check_names, parameter_files, read_sections
 
 N = TypeVar("N", bound=Node)
 SWITCH_INTERVAL = 0.0005
@@ -32,9 +33,10 @@ def run(make: Callable[[], Node], argv: Sequence[str] | None = None) -> int:
         make: Makes the node, once the context is there.
         argv: Arguments, those after `--ros-args` among them; None takes the process's own.
     """
-    rclpy.init(args=list(argv) if argv is not None else sys.argv)
     node = None
     try:
+        _check_parameter_files(sys.argv if argv is None else argv)
+        rclpy.init(args=list(argv) if argv is not None else sys.argv)
         node = make()
         executor = SingleThreadedExecutor()
         executor.add_node(node)
@@ -74,18 +76,19 @@ def run_job(
         interrupted: The exit code after Ctrl-C or SIGTERM; 0 is for a node that ends in no other way.
     """
     sys.setswitchinterval(SWITCH_INTERVAL)
-    with own_signals(argv):
-        name = "robot_rl"
-        try:
+    name = "robot_rl"
+    try:
+        _check_parameter_files(sys.argv if argv is None else argv)
+        with own_signals(argv):
             node = make()
             name = node.get_name()
             with spinning(node) as ended:
                 return job(node, ended)
-        except KeyboardInterrupt:
-            return interrupted
-        except RobotRLError as error:
-            print(f"{name}: {error}", file=sys.stderr)
-            return interrupted if isinstance(error, InterruptedRunError) else exit_code(error)
+    except KeyboardInterrupt:
+        return interrupted
+    except RobotRLError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return interrupted if isinstance(error, InterruptedRunError) else exit_code(error)
 
 
 def run_with_threads(make: Callable[[], Node], argv: Sequence[str] | None = None) -> int:
@@ -97,6 +100,13 @@ def run_with_threads(make: Callable[[], Node], argv: Sequence[str] | None = None
         return 1  # by itself it ends only by an error, which was printed
 
     return run_job(make, wait, argv, interrupted=0)
+
+
+def _check_parameter_files(argv: Sequence[str]) -> None:
+    """Check the files before ROS reads them: it ends in a traceback where one is malformed."""
+    renamed = [argument.partition(":=")[2] for argument in argv if argument.startswith(("__node:=", "__name:="))]
+    for path in parameter_files(argv):
+        check_names(read_sections(path), renamed[-1] if renamed else None)
 
 
 def exit_code(error: RobotRLError) -> int:

@@ -35,7 +35,7 @@ class ArmNode(RobotNode):
 
     def __init__(self, **options: Any) -> None:
         super().__init__("robot_node", **options)
-        self.config = config = declare(self, RobotNodeConfig)
+        self.config = config = declare(self, RobotNodeConfig, more=True)
         refuse_changes(self, RobotNodeConfig)
         self.max_age = config.max_age
         self._driver = self._make_driver()

@@ -10,6 +10,7 @@ import re
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -18,12 +19,13 @@ from std_msgs.msg import Bool, Header, String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
+from robot_rl.config.command_limits import CommandLimits
 from robot_rl.config.nodes import SafetyNodeConfig
 from robot_rl.env.command_limits import LATCHED, CommandGuard, unheard
 from robot_rl.errors import CommandRefusedError, RobotRLError
 from ros_nodes.interface import convert, qos, topics
 from ros_nodes.node.parameters import declare, refuse_changes
-from ros_nodes.node.robot_node_base import RobotNode
+from ros_nodes.node.robot_node_base import LIMIT, RobotNode
 from ros_nodes.node.spin import run
 
 WATCH_RATE = 50.0
@@ -62,8 +64,9 @@ class SafetyNode(RobotNode):
         return (DiagnosticStatus.ERROR, self._stopped) if self._stopped else (DiagnosticStatus.OK, "the arm may move")
 
     def facts(self) -> Mapping[str, object]:
-        """Commands by what became of them."""
-        return {"passed": self._passed, "limited": self._limited, "refused": self._refused}
+        """Return the number of commands by their result, and the limits in force."""
+        limits = {f"{LIMIT}{field.name}": getattr(self.config, field.name) for field in fields(CommandLimits)}
+        return {"passed": self._passed, "limited": self._limited, "refused": self._refused} | limits
 
     # What it hears.
 

@@ -29,11 +29,6 @@ from ros_nodes.node.spin import run
 
 ESTIMATE_RATE = 20.0
 """How often it says that it estimates nothing [Hz]: who reads an observation waits for that."""
-REPLACED = {
-    "success_button": "the button `start` or `success` in the map of teleop_node",
-    "failure_button": "the button `failure` in the map of teleop_node",
-}
-"""Parameters of earlier versions, and what replaces them."""
 
 
 class TaskNode(RobotNode):
@@ -41,7 +36,7 @@ class TaskNode(RobotNode):
 
     def __init__(self, **options: Any) -> None:
         super().__init__("task_node", **options)
-        self.config = config = declare(self, TaskNodeConfig, replaced=REPLACED)
+        self.config = config = declare(self, TaskNodeConfig)
         refuse_changes(self, TaskNodeConfig, {"episode_seed": lambda _: None})
         self.spec = load_task(Path(config.file).expanduser(), config.task)
         self._episode = 0

@@ -26,15 +26,6 @@ from ros_nodes.node.spin import run
 
 RATE = 100.0
 """How often a device of this machine is read [Hz]."""
-REPLACED = {
-    "axes": "map",
-    "scale": "map",
-    "deadband": "map (its dead_zone)",
-    "take_over_button": "map (its button `take`) and engage:=hold",
-    "close_button": "map (its button `close`)",
-    "open_button": "map (its button `open`)",
-}
-"""Parameters of earlier versions, and what replaces them."""
 
 
 class TeleopNode(RobotNode):
@@ -42,7 +33,7 @@ class TeleopNode(RobotNode):
 
     def __init__(self, **options: Any) -> None:
         super().__init__("teleop_node", **options)
-        self.config = config = declare(self, TeleopNodeConfig, replaced=REPLACED)
+        self.config = config = declare(self, TeleopNodeConfig)
         refuse_changes(self, TeleopNodeConfig)
         self._supervision = RosSupervision(self, None, self.problem)
         self._clock = StampClock()

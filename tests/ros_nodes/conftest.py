@@ -14,7 +14,7 @@ from bringup_process import Bringup
 from ros_nodes_graph import Graph
 
 RERUNS = 2
-WITHOUT_GRAPH = ("interface", "bringup")
+WITHOUT_GRAPH = ("interface", "bringup", "node")
 """Folders whose tests start no nodes; all others are slow."""
 
 

@@ -7,38 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from robot_rl.config.nodes import (
-    ActorNodeConfig,
-    CalibrateNodeConfig,
-    CameraNodeConfig,
-    ConsoleNodeConfig,
-    LabellerNodeConfig,
-    LearnerNodeConfig,
-    RecorderNodeConfig,
-    RobotNodeConfig,
-    SafetyNodeConfig,
-    SimNodeConfig,
-    TaskNodeConfig,
-    TeleopNodeConfig,
-)
+from robot_rl.config.nodes import NODE_CONFIGS
 from robot_rl.errors import UnknownNameError
 from ros_nodes.bringup.table import node_specs, read_table, table_folder
 
 LAUNCH = Path(__file__).parents[3] / "launch"
-CONFIGS = {
-    "sim_node": SimNodeConfig,
-    "safety_node": SafetyNodeConfig,
-    "teleop_node": TeleopNodeConfig,
-    "learner_node": LearnerNodeConfig,
-    "actor_node": ActorNodeConfig,
-    "calibrate_node": CalibrateNodeConfig,
-    "camera_node": CameraNodeConfig,
-    "recorder_node": RecorderNodeConfig,
-    "robot_node": RobotNodeConfig,
-    "task_node": TaskNodeConfig,
-    "console_node": ConsoleNodeConfig,
-    "labeller_node": LabellerNodeConfig,
-}
 TABLE = read_table()
 
 
@@ -46,7 +19,7 @@ def test_every_node_of_the_table_exists_and_declares_the_parameters_that_it_is_g
     for name, entry in TABLE["nodes"].items():
         module = importlib.import_module(f"ros_nodes.nodes.{entry['executable']}")
         assert callable(module.main), name
-        declared = {*CONFIGS[entry["executable"]].__dataclass_fields__, "use_sim_time"}
+        declared = {*NODE_CONFIGS[entry["executable"]].__dataclass_fields__, "use_sim_time"}
         assert set(entry.get("parameters", {})) <= declared, name
 
 
