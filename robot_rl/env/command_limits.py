@@ -42,7 +42,8 @@ class CommandGuard:
 
     The set-point leads the measured pose by at most `max_speed * reaction_time`, and the lead changes by at most
     `max_acceleration * reaction_time` per second, so that the force of the arm's controller, and with it speed and
-    acceleration, stay bounded however commands come. Then the set-point is put into the box.
+    acceleration, stay bounded however commands come. Then the set-point is put into the box. Where the measured pose is
+    outside the box, the set-point leads it by the same bound, straight towards the box.
 
     Args:
         config: The limits.
@@ -174,6 +175,12 @@ class CommandGuard:
         inside = np.minimum(np.maximum(position, self._low), self._high)
         if (inside != position).any():
             limited.append("box")
+            # Outside the box, its border may be far away: the way back in has the bound of every other lead.
+            nearer, is_nearer = _shorten(inside - pose.position, np.zeros(3), self._leads[0][0])
+            if is_nearer:
+                inside = pose.position + nearer
+                leads[0] = nearer
+                self._lead = (leads[0], leads[1])
         turned = {"turn rate", "turn acceleration"} & set(limited)
         quaternion = quat_multiply(pose.quaternion, quat_from_rotvec(leads[1])) if turned else target.quaternion
         return Pose(inside, quaternion), tuple(limited)

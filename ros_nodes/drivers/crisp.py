@@ -92,6 +92,7 @@ class CartesianTopics:
         self._frame = ""  # of the poses: some controllers refuse set-points in another
         self._twist = TwistFromPoses()
         self._target = self._publisher(PoseStamped, config.target_topic)
+        self._sole = host.sole_writer(self._target.topic_name)
         self._grip = self._publisher(Float64MultiArray, config.gripper_topic) if config.gripper_topic else None
         self._listen(PoseStamped, config.pose_topic, self._receive_pose)
         if config.twist_topic:
@@ -146,9 +147,8 @@ class CartesianTopics:
             faults.append(f"the arm's newest pose is {age:.2f} s old; is its controller still active?")
         if not self._target.get_subscription_count():
             faults.append(f"no controller listens to {topic}; is it active, and in this ROS domain?")
-        writers = sorted(info.node_name for info in self._node.get_publishers_info_by_topic(topic))
-        if len(writers) > 1:
-            faults.append(f"{len(writers)} nodes publish on {topic}: {', '.join(writers)}; only one may")
+        if (conflict := self._sole.conflict()) is not None:
+            faults.append(conflict)
         return faults
 
     # What the controller publishes.

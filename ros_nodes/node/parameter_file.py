@@ -26,7 +26,7 @@ OPEN = "robot_node"
 
 
 @dataclass(frozen=True)
-class Section:
+class ParameterSection:
     """Parameters for the nodes that fit a pattern.
 
     Attributes:
@@ -54,7 +54,7 @@ class Section:
         return re.fullmatch("".join(parts), full_name) is not None
 
 
-def read_sections(path: Path) -> list[Section]:
+def read_sections(path: Path) -> list[ParameterSection]:
     """Return the sections of a parameter file, in their order.
 
     Raises:
@@ -68,7 +68,7 @@ def read_sections(path: Path) -> list[Section]:
     return list(_sections(path, tree, ""))
 
 
-def check_names(sections: Sequence[Section], own_name: str | None = None) -> None:
+def check_names(sections: Sequence[ParameterSection], own_name: str | None = None) -> None:
     """Check that every section is for one of our nodes and names only parameters that it has.
 
     Args:
@@ -100,7 +100,7 @@ def check_names(sections: Sequence[Section], own_name: str | None = None) -> Non
         raise ConfigError("\n".join(problems))
 
 
-def check_namespace(sections: Sequence[Section], full_name: str) -> None:
+def check_namespace(sections: Sequence[ParameterSection], full_name: str) -> None:
     """Check that sections for a node fit its namespace as well.
 
     Raises:
@@ -120,10 +120,10 @@ def parameter_files(argv: Sequence[str]) -> list[Path]:
     return [Path(value) for flag, value in itertools.pairwise(argv) if flag == "--params-file"]
 
 
-def _sections(path: Path, tree: Mapping[Any, Any], pattern: str) -> Iterator[Section]:
+def _sections(path: Path, tree: Mapping[Any, Any], pattern: str) -> Iterator[ParameterSection]:
     for key, value in tree.items():
         if key == PARAMETERS and pattern and isinstance(value, dict | None):
-            yield Section(path, pattern, dict(_flat(value or {}, "")))
+            yield ParameterSection(path, pattern, dict(_flat(value or {}, "")))
         elif isinstance(value, dict) and key != PARAMETERS:
             yield from _sections(path, value, f"{pattern}/{str(key).strip('/')}")
         else:

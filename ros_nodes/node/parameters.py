@@ -20,7 +20,7 @@ from robot_rl.config.describe import list_keys
 from robot_rl.config.field_types import annotations_of
 from robot_rl.config.nodes import REPLACED_PARAMETERS
 from robot_rl.errors import ConfigError, UnknownNameError
-from ros_nodes.node.parameter_file import Section, check_namespace, parameter_files, read_sections
+from ros_nodes.node.parameter_file import ParameterSection, check_namespace, parameter_files, read_sections
 from ros_nodes.node.robot_node_base import RobotNode
 
 
@@ -105,21 +105,21 @@ def refuse_changes(node: Node, config_type: type, live: Mapping[str, Callable[[A
     node.add_on_set_parameters_callback(on_set)
 
 
-def _unknown(node: RobotNode, config_type: type, files: Sequence[Section]) -> list[str]:
+def _unknown(node: RobotNode, config_type: type, files: Sequence[ParameterSection]) -> list[str]:
     """List the given parameters that the node has not; sections for all nodes may name those of others."""
     shared = {name for section in files if section.node is None for name in section.parameters}
     replaced = REPLACED_PARAMETERS.get(config_type, {})
     problems = []
-    for name in node.given_parameters().keys() - shared:
+    for name in (name for name in node.given_parameters() if name not in shared):
         if name in replaced:
             problems.append(f"{name}: no parameter of {node.get_name()} any more; set {replaced[name]} instead")
         elif not node.has_parameter(name):
-            known = [parameter for parameter in node.list_parameters([], depth=0).result.names]
+            known = node.list_parameters([], depth=0).names
             problems.append(str(UnknownNameError(f"parameter of {node.get_name()}", name, known)))
-    return sorted(problems)
+    return problems
 
 
-def _report_overridden(node: RobotNode, files: Sequence[Section]) -> None:
+def _report_overridden(node: RobotNode, files: Sequence[ParameterSection]) -> None:
     """Log the values in parameter files that do not count, because the launch gives others."""
     for section in files:
         for name, value in section.parameters.items():

@@ -18,6 +18,7 @@ from robot_rl.errors import RobotRLError
 from ros_nodes.interface import topics
 from ros_nodes.interface.convert import header, time_message
 from ros_nodes.interface.topics import Topic
+from ros_nodes.node.sole_writer import SoleWriter
 
 HEARTBEAT_RATE = 20.0
 """[Hz]"""
@@ -48,6 +49,10 @@ class RobotNode(Node):
     def publisher(self, topic: Topic, **names: str) -> Publisher:
         """Return a publisher of a topic of the table."""
         return self.create_publisher(topic.type, topic.name.format(**names), topic.qos)
+
+    def sole_writer(self, topic: Topic | str) -> SoleWriter:
+        """Watch that at most one node writes a topic, of the table or by its name."""
+        return SoleWriter(self, topic if isinstance(topic, str) else topic.name)
 
     def subscribe(
         self, topic: Topic, callback: Callable[[Any], None], profile: Any | None = None, **names: str

@@ -20,7 +20,7 @@ from robot_rl.arm.wrench_filter import ContactWrench
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import RobotNodeConfig
 from robot_rl.env.state_assembler import Freshness, StateAssembler, Tool
-from robot_rl.errors import ConfigError, RobotRLError
+from robot_rl.errors import CommandRefusedError, ConfigError, RobotRLError
 from ros_nodes.interface import convert, topics
 from ros_nodes.node.parameters import declare, refuse_changes
 from ros_nodes.node.robot_node_base import RobotNode
@@ -52,9 +52,10 @@ class ArmNode(RobotNode):
         self._follower = CommandFollower(self._driver, config.max_age)
         self._followed = self._refused = 0
         self._driver.start(self._receive)
+        self._commander = self.sole_writer(topics.SAFE_COMMAND)
         self.subscribe(topics.SAFE_COMMAND, self._follow)
         self.create_service(Trigger, topics.TARE_SERVICE[0], self._on_tare)
-        self.timer(1.0 / WATCH_RATE, lambda: self._follower.check(self.wall.now(), self._age()))
+        self.timer(1.0 / WATCH_RATE, self._watch)
         if not self._driver.measures_wrench:
             self.get_logger().warning(
                 "the wrench is not measured (crisp: wrench_topic): no limit on forces is in effect"
@@ -68,7 +69,7 @@ class ArmNode(RobotNode):
 
     def health(self) -> tuple[bytes, str]:
         """Return whether the arm would obey."""
-        if faults := self._driver.faults():
+        if faults := self._faults():
             return DiagnosticStatus.ERROR, "; ".join(faults)
         doing = f"the arm holds: {self._follower.holds}" if self._follower.holds else "the arm follows commands"
         if not self._driver.measures_wrench:
@@ -94,12 +95,25 @@ class ArmNode(RobotNode):
         refuse_changes(self, kind.Config)
         return kind(settings, self)
 
+    def _watch(self) -> None:
+        """Hold when the command has expired, the arm is not measured, or would not obey."""
+        if self._follower.holds is None and (faults := self._faults()):
+            self._follower.stop("; ".join(faults))
+        self._follower.check(self.wall.now(), self._age())
+
+    def _faults(self) -> list[str]:
+        """Return why the arm would not obey now: faults of its driver, or several nodes that command it."""
+        return [*self._driver.faults(), *filter(None, [self._commander.conflict()])]
+
     def _follow(self, message: MultiDOFJointTrajectory) -> None:
         try:
             command = convert.command_of(message)
             if command is None:
                 self._follower.stop("a stop was requested")
                 return
+            if faults := self._faults():
+                self._follower.stop("; ".join(faults))
+                raise CommandRefusedError("; ".join(faults))
             self._follower.command(command, self.wall.now(), self._age())
         except RobotRLError:
             self._refused += 1

@@ -1,7 +1,7 @@
 """Between whoever commands and the arm, in a process of its own: `CommandGuard` over topics.
 
 Every message on `command` leads to exactly one on `safe_command`: the command within its limits, or a stop. Without
-heartbeats of the required nodes, with two nodes that command, or after an emergency stop, only stops go out.
+heartbeats of the required nodes, with two nodes that command or measure, or after an emergency stop, only stops go out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 from robot_rl.config.command_limits import CommandLimits
 from robot_rl.config.nodes import SafetyNodeConfig
 from robot_rl.env.command_limits import LATCHED, CommandGuard, unheard
-from robot_rl.errors import CommandRefusedError, RobotRLError
+from robot_rl.errors import RobotRLError
 from ros_nodes.interface import convert, qos, topics
 from ros_nodes.node.parameters import declare, refuse_changes
 from ros_nodes.node.robot_node_base import LIMIT, RobotNode
@@ -30,6 +30,10 @@ from ros_nodes.node.spin import run
 
 WATCH_RATE = 50.0
 """How often it looks for what is missing [Hz]."""
+SOLE = (topics.COMMAND, topics.SAFE_COMMAND, topics.POSE, topics.WRENCH, topics.JOINTS)
+"""Topics with one writer: two sources of commands or of a measurement contradict each other."""
+REFUSAL_SHOWN = 0.5
+"""How long after a refused command `safety/stopped` holds the reason [s], unless one passes before."""
 
 
 class SafetyNode(RobotNode):
@@ -43,6 +47,7 @@ class SafetyNode(RobotNode):
         self._beats: dict[str, float] = {}
         self._silent: str | None = None  # who was silent when it last looked
         self._stopped: str | None = None
+        self._refusal: tuple[float, str] | None = None  # when and why the newest command was refused
         self._passed = self._limited = self._refused = 0
         self._simulated = bool(self.get_parameter("use_sim_time").value)
         # What is measured comes before what is commanded, also where both wait for the executor.
@@ -52,7 +57,8 @@ class SafetyNode(RobotNode):
         self.subscribe(topics.ESTOP, self._take_estop)
         self._safe = self.publisher(topics.SAFE_COMMAND)
         self._state = self.publisher(topics.STOPPED)
-        self._command_topic = self.subscribe(topics.COMMAND, self._take_command).topic_name
+        self.subscribe(topics.COMMAND, self._take_command)
+        self._sole = [self.sole_writer(topic) for topic in SOLE]
         self.create_service(Trigger, topics.STOP_SERVICE[0], self._on_stop)
         self.create_service(Trigger, topics.RELEASE_SERVICE[0], self._on_release)
         self.timer(1.0 / WATCH_RATE, self._watch)
@@ -89,25 +95,33 @@ class SafetyNode(RobotNode):
 
     def _take_command(self, message: MultiDOFJointTrajectory) -> None:
         stamp = convert.stamp_of(message.header.stamp)
+        if (reason := self._reason(stamp)) is not None:
+            self._announce(reason)
+            self._refuse(stamp, reason)
+            return
         try:
-            if (reason := self._reason(stamp)) is not None:
-                self._announce(reason)
-                raise CommandRefusedError(reason)
             command = convert.command_of(message)
             if command is None:
-                self._stop(stamp)
+                self._stop(self._not_ahead(stamp))
                 return
             guarded = self.guard.check(command, self._now(stamp))
         except RobotRLError as error:
-            self._refused += 1
-            self._stop(stamp)
-            self.problem(f"command refused: {error}")
+            self._refusal = (time.monotonic(), f"command refused: {error}")
+            self._announce(None)
+            self._refuse(stamp, str(error))
             return
+        self._refusal = None
+        self._announce(None)
         self._passed += 1
         self._limited += bool(guarded.limited)
         if guarded.limited:
             self.get_logger().warning(f"command limited: {', '.join(guarded.limited)}", throttle_duration_sec=1.0)
         self._safe.publish(convert.command_message(guarded.command))
+
+    def _refuse(self, stamp: int, reason: str) -> None:
+        self._refused += 1
+        self._stop(self._not_ahead(stamp))
+        self.problem(f"command refused: {reason}")
 
     # What it does.
 
@@ -122,7 +136,9 @@ class SafetyNode(RobotNode):
         self._announce(reason)
 
     def _announce(self, reason: str | None) -> None:
-        """Says why the arm may not move, or that it may, when that changes."""
+        """Publish why the arm may not move, or that it may, when that changes."""
+        if reason is None and self._refusal is not None and time.monotonic() - self._refusal[0] < REFUSAL_SHOWN:
+            reason = self._refusal[1]
         if _kind(reason) != _kind(self._stopped):
             self._say(reason or "")
             if reason is not None:
@@ -133,10 +149,9 @@ class SafetyNode(RobotNode):
         """Why the arm may not move now; None if it may."""
         if self.guard.tripped is not None:
             return f"{LATCHED}{self.guard.tripped}; release it by hand"
-        writers = self.count_publishers(self._command_topic)
-        if writers > 1:
-            names = sorted(i.node_name for i in self.get_publishers_info_by_topic(self._command_topic))
-            return f"{writers} nodes publish commands: {', '.join(names)}; only one may"
+        for topic in self._sole:
+            if (conflict := topic.conflict()) is not None:
+                return conflict
         if self._simulated and stamp is None:
             return None  # time waits for whoever is late
         return self._silent or self.guard.stale(self._now(stamp))
@@ -149,6 +164,10 @@ class SafetyNode(RobotNode):
     def _now(self, stamp: int | None) -> int:
         """Time [ns]. Simulated time is known from the newest command: it waits for nobody else."""
         return stamp if self._simulated and stamp is not None else self.wall.now()
+
+    def _not_ahead(self, stamp: int) -> int:
+        """Return the stamp [ns], or now if it is of the future: a stop with such a stamp would refuse all commands."""
+        return min(stamp, self._now(stamp))
 
     def _machine_time(self) -> int | None:
         """Time [ns], with which stamps can be compared; None where time is simulated."""

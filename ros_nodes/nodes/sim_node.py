@@ -23,7 +23,7 @@ from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import SimNodeConfig
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.state_assembler import Joints, Tool
-from robot_rl.errors import StaleStateError
+from robot_rl.errors import CommandRefusedError, StaleStateError
 from robot_rl.run.directory.calibrations import read_record
 from robot_rl.teleop.intervention import Intervention
 from ros_nodes.bridge.ros_operator import FACT, OperatorReady
@@ -117,6 +117,7 @@ class SimNode(RobotNode):
             self._time_out, self._advanced = self.publisher(topics.CLOCK), self.publisher(topics.ADVANCED)
 
     def _make_subscriptions(self) -> None:
+        self._commander = self.sole_writer(topics.SAFE_COMMAND)
         self.subscribe(topics.SAFE_COMMAND, self._follow)
         self.create_service(Trigger, topics.RESET[0], self._on_reset)
         group = ReentrantCallbackGroup()  # of its own: while it waits for a person, everything else goes on
@@ -222,6 +223,9 @@ class SimNode(RobotNode):
         if command is None:
             self._io.stop()
             return
+        if (conflict := self._commander.conflict()) is not None:
+            self._io.stop()
+            raise CommandRefusedError(conflict)
         sent = stamp - self._offset
         self._io.command(type(command)(sent, command.ttl, command.T_base_target, command.gripper_width))
         if not self.config.lockstep:

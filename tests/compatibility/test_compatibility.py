@@ -5,6 +5,8 @@
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -29,12 +31,17 @@ RUNS = {"run": 60, "offline": 20, "labels": 12}
 
 @pytest.fixture
 def folder(tmp_path):
-    """A copy of the artefacts, with the empty folders of a store, which git does not keep."""
+    """A copy of the artefacts, with the empty folders of a store, which git does not keep, and paths into the copy."""
     copied = tmp_path / "artefacts"
     shutil.copytree(ARTEFACTS, copied)
     shutil.copy(copied / "progress_head.pt", copied / "labels")
     for store in ("store", "labelled", *(f"{run}/episodes" for run in RUNS)):
         (copied / store / "partial").mkdir(exist_ok=True)
+    for file in copied.rglob("labels.sqlite"):
+        with closing(sqlite3.connect(file)) as labels, labels:
+            labels.execute(
+                "UPDATE labeller SET settings = json_set(settings, '$.head', ?)", [f"{copied}/success_head.pt"]
+            )
     return copied
 
 

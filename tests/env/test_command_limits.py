@@ -2,6 +2,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.command_limits import CommandLimits
@@ -66,6 +68,23 @@ def test_the_set_point_stays_in_the_box():
     guarded = guard(pose=edge).check(command, NOW)
     assert guarded.limited == ("box",)
     assert guarded.command.T_base_target.position.tolist() == [0.7, 0.0, 0.0]
+
+
+@given(pose=st.tuples(*[st.floats(-1.0, 1.5)] * 3), target=st.tuples(*[st.floats(-1.0, 1.5)] * 3), paused=st.booleans())
+def test_wherever_the_arm_is_the_set_point_leads_it_by_no_more_than_the_bound_and_never_away_from_the_box(
+    pose, target, paused
+):
+    here = Pose(np.array(pose), DOWN)
+    made = guard(pose=here)
+    if not paused:
+        made.check(Command(NOW - NS_PER_S // 10, 0.3, here), NOW)
+    position = made.check(Command(NOW, 0.3, Pose(np.array(target), DOWN)), NOW).command.T_base_target.position
+
+    def outside(point):
+        return np.linalg.norm(point - np.clip(point, LIMITS.box_low, LIMITS.box_high))
+
+    assert np.linalg.norm(position - here.position) <= LIMITS.max_speed * LIMITS.reaction_time + 1e-12
+    assert outside(position) <= max(0.0, outside(here.position)) + 1e-12
 
 
 def test_a_long_life_is_cut():

@@ -61,6 +61,6 @@ def test_up_refuses_the_file_before_anything_starts(file):
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=60, env=environment(ROS_DOMAIN_ID=str(DOMAIN))
     )
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert "did you mean 'max_speed'" in done.stderr
     assert "started" not in done.stderr

@@ -14,6 +14,7 @@ from robot_io_contract import RobotIOContract, RobotUnderTest
 from ros_nodes_graph import DOMAIN, Graph
 from running import environment
 from std_srvs.srv import Trigger
+from trajectory_msgs.msg import MultiDOFJointTrajectory
 from waiting import PATIENCE, eventually
 
 from robot_rl.env.robot_io import Command
@@ -172,7 +173,7 @@ def test_without_measurements_the_arm_is_not_moved_and_it_is_said(rig):
     assert rig.says("is its controller still active?", DiagnosticStatus.ERROR)
     count = len(rig.controller.targets)
     rig.actor.go(rig.controller.position)
-    assert eventually(lambda: any("pose of the arm is" in text for text in rig.node.problems))
+    assert eventually(lambda: any("newest pose is" in text for text in rig.node.problems))
     assert len(rig.controller.targets) == count
     rig.controller.measures = True
     assert eventually(lambda: rig.node.health()[0] == DiagnosticStatus.OK)
@@ -257,6 +258,34 @@ def test_somebody_else_who_sets_the_target_is_named(rig):
     other = rig.graph.add(lambda **options: RobotNode("crisp_py_demo", **options))
     other.create_publisher(PoseStamped, "/target_pose", 1)
     assert rig.says("2 nodes publish on /target_pose: crisp_py_demo, robot_node; only one may", DiagnosticStatus.ERROR)
+
+
+@pytest.mark.parametrize("topic", ["/cell/safe_command", "/target_pose"])
+def test_the_arm_follows_nobody_while_two_nodes_command_it(rig, topic):
+    rig.start()
+    start = rig.controller.position
+    rogue = rig.graph.add(lambda **options: RobotNode("rogue", **options))
+    message = MultiDOFJointTrajectory if "safe" in topic else PoseStamped
+    rogue.create_publisher(message, topic, 1)
+    assert rig.says(f"2 nodes publish on {topic}: ", DiagnosticStatus.ERROR)
+    count = len(rig.controller.targets)
+    rig.actor.go(start + AHEAD)
+    assert eventually(lambda: any("only one may" in text for text in rig.node.problems)), rig.node.problems
+    assert len(rig.controller.targets) == count
+    rig.graph.remove(rogue)
+    assert rig.says("", DiagnosticStatus.OK)
+    rig.actor.go(start + AHEAD)
+    assert eventually(lambda: len(rig.controller.targets) > count)
+
+
+def test_a_second_commander_stops_a_motion_that_has_begun(rig):
+    rig.start()
+    rig.actor.go(rig.controller.position + AHEAD, ttl=60.0)
+    assert eventually(lambda: len(rig.controller.targets) == 1)
+    rogue = rig.graph.add(lambda **options: RobotNode("rogue", **options))
+    rogue.create_publisher(MultiDOFJointTrajectory, "/cell/safe_command", 1)
+    assert eventually(lambda: len(rig.controller.targets) == 2)
+    assert "rogue" in rig.node.health()[1]
 
 
 def test_a_controller_that_is_not_there_is_named(rig):

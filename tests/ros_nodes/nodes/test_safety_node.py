@@ -9,6 +9,7 @@ from std_msgs.msg import Bool, String
 from std_srvs.srv import Trigger
 from waiting import PATIENCE, eventually
 
+from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import SafetyNodeConfig
 from robot_rl.env.robot_io import Command
 from robot_rl.geometry import Pose
@@ -52,7 +53,9 @@ class Hand(RobotNode):
         self.estop_client = self.create_client(Trigger, topics.STOP_SERVICE[0])
 
     def go(self, offset=0.01):
-        command = Command(self.wall.now(), 0.3, Pose(HERE.position + np.array([offset, 0, 0]), DOWN))
+        self.send(Command(self.wall.now(), 0.3, Pose(HERE.position + np.array([offset, 0, 0]), DOWN)))
+
+    def send(self, command):
         self._c.publish(convert.command_message(command))
 
     def estop(self):
@@ -155,13 +158,34 @@ def test_the_emergency_stop_stays_until_it_is_released_by_hand(rig, by):
 
 def test_two_nodes_that_command_are_both_refused_and_named(rig):
     other = rig.graph.add(lambda **options: Hand(name="intruder", **options))
-    assert rig.holds("2 nodes publish commands: hand, intruder; only one may")
+    assert rig.holds("2 nodes publish on /command: hand, intruder; only one may")
     count = len(rig.arm.received)
     other.go()
     assert eventually(lambda: len(rig.arm.received) > count)
     assert all(command is None for _, command in rig.arm.received[count:])
     rig.graph.remove(other)
     assert eventually(rig.moves)
+
+
+@pytest.mark.parametrize("topic", [topics.SAFE_COMMAND, topics.POSE, topics.WRENCH, topics.JOINTS])
+def test_a_second_source_of_what_the_arm_obeys_or_measures_is_named_and_the_arm_holds(rig, topic):
+    first = rig.graph.add(lambda **options: RobotNode("first", **options))
+    if topic is topics.JOINTS:
+        first.publisher(topic)  # the arm of this test publishes none
+    rogue = rig.graph.add(lambda **options: RobotNode("rogue", **options))
+    rogue.publisher(topic)
+    assert rig.holds(f"2 nodes publish on /{topic.name}: ")
+    assert "rogue" in rig.arm.stopped[-1]
+    rig.graph.remove(rogue)
+    assert eventually(rig.moves)
+
+
+def test_a_command_of_the_future_is_refused_for_all_to_see_and_those_after_it_pass(rig):
+    far = Command(rig.hand.wall.now() + 60 * NS_PER_S, 0.3, HERE)
+    rig.hand.send(far)
+    assert eventually(lambda: rig.arm.stopped and "in the future" in rig.arm.stopped[-1])
+    assert eventually(rig.moves)
+    assert eventually(lambda: rig.arm.stopped[-1] == "")
 
 
 def test_somebody_who_comes_later_sees_why_the_arm_holds(rig):
