@@ -30,6 +30,7 @@ def calibrate(*arguments):
     return main(["calibrate", *map(str, arguments)])
 
 
+@pytest.mark.slow
 def test_pictures_become_intrinsics_and_hand_eye(session, tmp_path, capsys):
     folder, truth = session
     intrinsics, hand_eye, info = tmp_path / "wrist.yaml", tmp_path / "hand_eye.yaml", tmp_path / "info.yaml"
@@ -115,6 +116,7 @@ def bad_tables(good):
     }
 
 
+@pytest.mark.slow
 def test_a_bad_table_of_poses_is_refused(session, tmp_path, capsys):
     folder, _ = session
     save = tmp_path / "info.yaml"

@@ -97,6 +97,7 @@ WRONG = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("line", "code", "message"), WRONG)
 def test_wrong_usage_says_what_is_valid_and_leaves_nothing_behind(line, code, message, tmp_path):
     done = robot_rl(*line.split(), cwd=tmp_path)
@@ -173,6 +174,7 @@ def test_a_run_leaves_its_files_and_answers_in_json_alone(finished):
     assert names >= expected | {"tensorboard", "provenance.json"}
 
 
+@pytest.mark.slow
 def test_eval_repeats_the_result_of_the_run_and_does_not_touch_it(finished):
     path, trained = finished
     before = snapshot(path)
@@ -185,6 +187,7 @@ def test_eval_repeats_the_result_of_the_run_and_does_not_touch_it(finished):
     assert snapshot(path) == before
 
 
+@pytest.mark.slow
 def test_eval_keeps_its_episodes_if_asked(finished, tmp_path):
     path, _ = finished
     done = robot_rl("eval", path, "--episodes", 2, "--record", tmp_path / "episodes", "--json")
@@ -197,6 +200,7 @@ def test_eval_keeps_its_episodes_if_asked(finished, tmp_path):
     assert (again.returncode, "already holds an episode store" in again.stderr) == (1, True)
 
 
+@pytest.mark.slow
 def test_eval_below_the_rate_asked_for_exits_with_1(finished):
     path, _ = finished
     done = robot_rl("eval", path, "--episodes", 1, "--min-success", 1)
@@ -205,6 +209,7 @@ def test_eval_below_the_rate_asked_for_exits_with_1(finished):
     assert "success 0.000 is below --min-success 1" in done.stderr
 
 
+@pytest.mark.slow
 def test_eval_films_from_the_cameras_asked_for(finished, tmp_path):
     path, _ = finished
     film = tmp_path / "films" / "front.mp4"
@@ -224,6 +229,7 @@ def test_eval_films_from_the_cameras_asked_for(finished, tmp_path):
     assert "unknown camera 'side'; valid: front, wrist" in wrong.stderr
 
 
+@pytest.mark.slow
 def test_where_nothing_can_be_rendered_results_are_not_lost(copy, tmp_path):
     blind = environment(MUJOCO_GL="disable")
     film = tmp_path / "film.mp4"
@@ -243,6 +249,7 @@ def test_where_nothing_can_be_rendered_results_are_not_lost(copy, tmp_path):
     assert not (copy / "evaluation.mp4").exists()
 
 
+@pytest.mark.slow
 def test_inspect_tells_how_far_a_run_is_even_with_a_broken_checkpoint(copy):
     facts = json.loads(robot_rl("inspect", copy, "--json").stdout)
     assert (facts["kind"], facts["task"], facts["finished"], facts["env_steps"]) == ("run", "reach", True, 120)
@@ -260,6 +267,7 @@ def test_inspect_tells_how_far_a_run_is_even_with_a_broken_checkpoint(copy):
 # --------------------------------------------------------------- run directories
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -277,6 +285,7 @@ def test_a_run_is_not_resumed_as_another(arguments, message, copy):
     assert {key: value for key, value in snapshot(copy).items() if key in before} == before
 
 
+@pytest.mark.slow
 def test_a_run_of_another_schema_is_not_resumed(copy):
     facts = json.loads((copy / "provenance.json").read_text())
     (copy / "provenance.json").write_text(json.dumps({**facts, "schema_version": 99}))
@@ -300,6 +309,7 @@ def test_a_directory_that_is_not_free_is_refused(copy, tmp_path):
     assert snapshot(tmp_path / "thesis") == {"chapter.tex": b"years of work"}
 
 
+@pytest.mark.slow
 def test_a_run_in_use_by_another_process_is_refused(copy):
     with RunDirectory.resume(copy):
         done = robot_rl("train", "--resume", "--out", copy)
@@ -307,6 +317,7 @@ def test_a_run_in_use_by_another_process_is_refused(copy):
         assert re.search(r"is in use by process \d+; wait until it ends, stop it", done.stderr)
 
 
+@pytest.mark.slow
 def test_a_finished_run_can_be_extended_and_keeps_the_extension(copy):
     done = robot_rl("train", "--resume", "--out", copy, "--steps", 150, "--json")
     summary = json.loads(done.stdout)
@@ -314,6 +325,7 @@ def test_a_finished_run_can_be_extended_and_keeps_the_extension(copy):
     assert RunDirectory.read_config(copy).env_steps == 150
 
 
+@pytest.mark.slow
 def test_a_checkpoint_cut_short_names_the_one_before_it_which_leads_to_the_same_result(finished, copy):
     path, _ = finished
     checkpoint = copy / "checkpoint.pt"

@@ -132,6 +132,7 @@ def test_a_thousand_messages_a_second_end_the_connection_and_hold(rig):
     run(test)
 
 
+@pytest.mark.slow
 def test_a_slow_reader_is_sent_away_and_nobody_waits_for_it(rig):
     """A page that takes nothing: its buffers are small here, so that they are full soon."""
 

@@ -228,6 +228,7 @@ for step in itertools.count():
 """
 
 
+@pytest.mark.slow
 def test_kill_at_any_moment_leaves_a_whole_checkpoint(tmp_path):
     path, rng = tmp_path / "a.pt", random.Random(0)
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}

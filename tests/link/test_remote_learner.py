@@ -170,6 +170,7 @@ def test_it_learns_what_a_learner_in_this_process_does_from_the_same_steps_bit_f
     assert_same(trained["state"], local.state_dict())
 
 
+@pytest.mark.slow
 def test_potentials_arrive_and_both_learn_the_same_of_them(trained, one_thread):
     with start(potential=Numbered()) as remote:
         local = LocalLearner(TASK, Perception(SPECS, potential=Numbered()), CONFIG)
@@ -183,6 +184,7 @@ def test_potentials_arrive_and_both_learn_the_same_of_them(trained, one_thread):
     assert state["updates"] == 3 * (27 - CONFIG.warmup_steps)
 
 
+@pytest.mark.slow
 def test_offline_it_learns_the_same_too_also_from_a_state_in_the_middle(one_thread):
     local = LocalLearner(TASK, Perception(SPECS), CONFIG)
     with start() as remote, start() as other:
@@ -260,6 +262,7 @@ def test_a_simulated_clock_stands_still_and_a_robots_does_not():
     assert not stands_still(SystemClock())
 
 
+@pytest.mark.slow
 def test_on_a_robot_it_waits_only_between_episodes():
     busy = dataclasses.replace(CONFIG, update_to_data=400, warmup_steps=0, max_lead_steps=0)
     with start(busy, wait_between_steps=False) as learner:
@@ -321,6 +324,7 @@ def test_the_learner_follows_the_actor_and_not_signals():
         learner.catch_up()
 
 
+@pytest.mark.slow
 def test_a_learner_that_hangs_does_not_keep_the_actor():
     with start() as learner:
         os.kill(pid_of(learner), signal.SIGSTOP)

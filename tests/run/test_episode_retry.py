@@ -66,6 +66,7 @@ def compare(run):
     return episodes
 
 
+@pytest.mark.slow
 def test_an_episode_is_lost_and_the_run_goes_on(tmp_path):
     # While demonstrating, in an episode, at the start of one, twice in a row, and while evaluating.
     faults = dict.fromkeys((5, 60, 75, 100, 101, 102, 300), stale())
@@ -92,6 +93,7 @@ def test_by_default_none_may_be_lost(tmp_path):
         train(CONFIG, tmp_path / "run", resume=False, deployment=Deployment(Broken({80: stale()})))
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_learns_from_what_was_recorded_after_its_checkpoint(tmp_path):
     run = tmp_path / "run"
     faults = {70: stale(), 90: stale(), 91: stale(), 130: KeyboardInterrupt()}  # the last stands for a kill

@@ -137,6 +137,7 @@ def labels(path):
         return list(store.labels("success"))
 
 
+@pytest.mark.slow
 def test_labels_say_what_episodes_were_worth_and_nobody_else_does(plain):
     run, summary, asked = plain
     episodes, records = online(run), read_metrics(run / "metrics.jsonl", "label")
@@ -164,6 +165,7 @@ def test_labels_say_what_episodes_were_worth_and_nobody_else_does(plain):
     assert "demonstration-0000" not in str([label.subject for label in labels(run)])
 
 
+@pytest.mark.slow
 def test_episodes_to_be_labelled_last_as_long_as_is_set(labeller, tmp_path):
     _, config = labeller
     short = replace(config, env_steps=40, reward=replace(config.reward, episode_steps=8))
@@ -174,6 +176,7 @@ def test_episodes_to_be_labelled_last_as_long_as_is_set(labeller, tmp_path):
     assert summary["labels"]["labelled"] == 5
 
 
+@pytest.mark.slow
 def test_a_success_counts_from_when_it_was_one(labeller, tmp_path):
     server, config = labeller
     run = tmp_path / "run"
@@ -232,6 +235,7 @@ def test_killed_it_is_started_again_loses_nothing_asks_nothing_twice_and_the_run
     assert not children()
 
 
+@pytest.mark.slow
 def test_a_training_in_real_time_never_waits_and_what_comes_late_is_learned_when_it_goes_on(labeller, tmp_path):
     server, config = labeller
     free = threading.Event()
@@ -254,6 +258,7 @@ def test_a_training_in_real_time_never_waits_and_what_comes_late_is_learned_when
     assert memory["terminated"][last_rows(memory)].tolist() == truth
 
 
+@pytest.mark.slow
 def test_what_cannot_be_read_or_paid_is_no_reward(labeller, tmp_path):
     server, config = labeller
     server.answer = lambda request: reply("It went well, I think.")
@@ -266,6 +271,7 @@ def test_what_cannot_be_read_or_paid_is_no_reward(labeller, tmp_path):
     assert not memory["reward"].any()
 
 
+@pytest.mark.slow
 def test_a_labeller_that_is_pleased_by_failures_raises_an_alarm(labeller, tmp_path):
     server, config = labeller
     server.answer = lambda request: reply(json.dumps({"seen": "", "verdict": "success", "confidence": 95}))
@@ -276,6 +282,7 @@ def test_a_labeller_that_is_pleased_by_failures_raises_an_alarm(labeller, tmp_pa
     assert read_metrics(tmp_path / "run" / "metrics.jsonl", "label")[-1]["alarms"] == 1
 
 
+@pytest.mark.slow
 def test_labels_without_a_passed_gate_or_by_another_labeller_are_refused_before_there_is_a_run(labeller, tmp_path):
     server, config = labeller
 

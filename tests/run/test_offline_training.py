@@ -55,6 +55,7 @@ def run(demos, tmp_path_factory):
     return path, train(CONFIG, path, resume=False, demos=demos)
 
 
+@pytest.mark.slow
 def test_it_learns_without_playing_and_repeats(run, demos, tmp_path):
     path, summary = run
     assert (summary["env_steps"], summary["updates"], summary["offline_updates"]) == (0, 0, 500)
@@ -71,11 +72,13 @@ def test_it_learns_without_playing_and_repeats(run, demos, tmp_path):
     assert evaluate_run(path, episodes=2)["episodes"] == 2
 
 
+@pytest.mark.slow
 def test_another_process_learns_the_same(run, demos, tmp_path):
     train(replace(CONFIG, processes=2), tmp_path / "two", resume=False, demos=demos)
     assert same(learned(tmp_path / "two"), learned(run[0]))
 
 
+@pytest.mark.slow
 def test_the_same_networks_go_on_online(run, demos, tmp_path):
     longer = replace(CONFIG, env_steps=90, warmup_steps=20)
     summary = train(longer, tmp_path / "both", resume=False, demos=demos)
@@ -88,6 +91,7 @@ def test_the_same_networks_go_on_online(run, demos, tmp_path):
     assert [row["offline_updates"] for row in rows] == [200, 400, 500], "what was learned is not learned again"
 
 
+@pytest.mark.slow
 def test_rewards_of_another_judge_are_learned_from(demos, tmp_path):
     flags = ("--demos", demos, "--rewards", "judged", "--steps", "0", "--set", "offline.steps=20", "--episodes", "1")
     small = (

@@ -99,6 +99,7 @@ def whole(head, tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_replay_has_the_potential_of_every_observation_and_the_store_the_true_rewards(whole, head):
     kept = json.loads((whole / "provenance.json").read_text())["progress_head"]
     assert kept["path"] == str(head)
@@ -123,6 +124,7 @@ def test_it_learns_something_else_than_without(whole, tmp_path):
     assert not same(learned(whole), learned(tmp_path / "plain"))
 
 
+@pytest.mark.slow
 def test_stopped_and_resumed_it_goes_on_with_its_own_copy(whole, head, tmp_path, monkeypatch, caplog):
     caplog.set_level("INFO")
     mine = tmp_path / "mine.pt"

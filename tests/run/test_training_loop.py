@@ -62,6 +62,7 @@ def online_episodes(path):
         return [episode for episode in store.episodes() if not episode.metadata["demonstration"]]
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_run_and_another_seed_another(run, tmp_path):
     path, summary = run
     again = train(CONFIG, tmp_path / "again", resume=False)
@@ -92,6 +93,7 @@ def test_the_summary_says_what_was_done_and_with_what(run):
     assert summary["video"] is None
 
 
+@pytest.mark.slow
 def test_steps_never_exceed_the_budget_and_each_is_worth_its_updates(run):
     path, _ = run
     lengths = [len(episode) for episode in online_episodes(path)]
@@ -224,6 +226,7 @@ def test_reach_is_learned_from_demonstrations_corrections_and_rewards(tmp_path):
     assert summary["intervention_rate"]["last_tenth"] < summary["intervention_rate"]["first_tenth"]
 
 
+@pytest.mark.slow
 def test_reach_is_not_for_free():
     config = TrainConfig(task="reach")
     env = RobotEnv(make_workcell("reach"))

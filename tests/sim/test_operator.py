@@ -50,6 +50,7 @@ def test_bursts_have_all_lengths_of_the_habit_and_no_other():
     assert all(length >= habit.rest for key, length in groups if not key)
 
 
+@pytest.mark.slow
 def test_help_makes_a_difference():
     helped, _ = stage("peg_insert", interventions=True)
     alone, _ = stage("peg_insert")

@@ -66,6 +66,7 @@ def test_learning_curve_shows_helped_and_unhelped_apart_and_the_evaluation(tmp_p
     assert pixels_of(path, GREEN) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metrics", [[], make_run()[:1], make_run()[-1:]])
 def test_a_run_that_has_hardly_begun_can_be_drawn(tmp_path, metrics):
     learning_curve(metrics, tmp_path / "curve.png", title="short")
@@ -81,6 +82,7 @@ def test_compare_draws_every_group_and_seed(tmp_path):
     assert pixels_of(tmp_path / "b.png", ORANGE) == 0
 
 
+@pytest.mark.slow
 def test_the_same_run_gives_the_same_picture_and_no_pyplot(tmp_path):
     for name in ("a", "b"):
         learning_curve(make_run(), tmp_path / name, title="same")

@@ -84,6 +84,7 @@ def test_progress_never_goes_back_and_enough_means_good(pictures):
     assert flow.fit.result.fx == pytest.approx(FLAT.fx, rel=3e-3)
 
 
+@pytest.mark.slow
 def test_finish_is_the_calibration_of_the_accepted_views(pictures):
     flow = IntrinsicsFlow(BOARD, "wrist", MODEL)
     with pytest.raises(CalibrationError, match="0 usable views"):
@@ -171,6 +172,7 @@ def on_a_rig(pictures, seed=0):
     return [(image, Y @ T.inverse() @ X.inverse()) for image, T in pictures], X
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lens", [None, FLAT], ids=["lens unknown", "lens known"])
 def test_a_session_finds_the_camera_and_writes_what_it_found(pictures, lens, tmp_path):
     taken, X = on_a_rig(pictures[:11])

@@ -194,6 +194,7 @@ def test_poses_that_do_not_belong_to_the_pictures_are_refused():
         calibrate_hand_eye(PINHOLE, mixed, "eye_in_hand", "fr3")
 
 
+@pytest.mark.slow
 @given(T=poses)
 @settings(max_examples=4, deadline=None)
 def test_another_base_frame_changes_nothing_but_the_frame(T):

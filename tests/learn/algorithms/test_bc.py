@@ -41,6 +41,7 @@ def test_it_fits_and_generalises():
     assert np.isfinite(info.validation_loss)
 
 
+@pytest.mark.slow
 def test_stopping_early_generalises_better_than_training_to_the_end():
     observation, action, episode = data()
     noise = torch.randn(action.shape, generator=torch.Generator().manual_seed(2))

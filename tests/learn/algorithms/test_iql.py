@@ -58,6 +58,7 @@ def test_it_finds_the_better_of_the_recorded_actions_and_never_leaves_them():
     assert all(torch.isfinite(figure) for figure in logs.values())
 
 
+@pytest.mark.slow
 def test_what_follows_is_bootstrapped_by_the_state_value():
     """Two steps: state 0 -> state 1 -> end with reward 1. V(0) tends to gamma."""
     learner = sac()

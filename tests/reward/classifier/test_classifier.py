@@ -71,6 +71,7 @@ def test_the_threshold_keeps_to_the_false_positives_that_are_allowed(folder):
     assert facts["held_out_recall"] < 0.8  # what they cost
 
 
+@pytest.mark.slow
 def test_a_spoiled_classifier_is_caught(folder):
     with EpisodeStore.create(folder / "flipped") as store:
         for number in range(24):
@@ -82,6 +83,7 @@ def test_a_spoiled_classifier_is_caught(folder):
     assert "contradicts these labels" in gate.causes[0]
 
 
+@pytest.mark.slow
 def test_a_success_that_is_seen_in_the_first_frame_is_one_without_delay(classifier, folder):
     episodes, _ = evaluate_episodes(classifier, LabelledStore(folder / "test").episodes(0))
     at_once = [replace(one, shows=np.ones_like(one.shows), fired=0) if one.success else one for one in episodes]

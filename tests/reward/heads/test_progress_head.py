@@ -67,6 +67,7 @@ def asked(file, distances, seed):
     return np.array(backend.answer(query).values)
 
 
+@pytest.mark.slow
 def test_it_follows_what_is_done_and_what_is_undone_again(pushed):
     _, file, _ = pushed
     back_and_forth = np.concatenate([np.linspace(1, 0.1, 6), np.linspace(0.2, 0.9, 5), np.linspace(0.8, 0, 6)])
@@ -84,6 +85,7 @@ def test_a_failure_ends_below_a_success(pushed):
     assert stopped[-1] < FAILURE_AT_MOST + 0.1
 
 
+@pytest.mark.slow
 def test_to_wait_where_it_arrived_is_no_progress(tmp_path):
     _, file, _ = trained(pushed_store(tmp_path / "s", waits=STEPS - 4))
     progress = asked(file, np.concatenate([np.linspace(1, 0, 5), np.zeros(STEPS - 4)]), 1003)
@@ -110,6 +112,7 @@ def test_training_draws_from_its_seed_alone():
     assert not torch.equal(one, other)
 
 
+@pytest.mark.slow
 def test_it_comes_back_from_its_file_as_it_was_and_is_for_progress_alone(pushed):
     _, file, head = pushed
     again = read_head(file)

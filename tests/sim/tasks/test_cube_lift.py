@@ -33,6 +33,7 @@ def bodies_touching_the_cube(model, data):
     return names
 
 
+@pytest.mark.slow
 def test_every_success_is_a_cube_held_in_the_air_by_both_fingers():
     env, cell = stage("cube_lift", interventions=True)
     successes = 0
@@ -48,6 +49,7 @@ def test_every_success_is_a_cube_held_in_the_air_by_both_fingers():
     assert successes >= 8
 
 
+@pytest.mark.slow
 def test_the_operator_succeeds_and_its_demonstrations_differ(cube):
     env, _ = cube
     demos = [play(env, seed, demonstrate=True) for seed in range(20)]
@@ -68,6 +70,7 @@ def cheats(env):
     yield "push forward and down", always(env, 1.0, 0.0, 1.0, 0.0, keep)
 
 
+@pytest.mark.slow
 def test_what_does_not_lift_the_cube_scores_zero(cube):
     env, _ = cube
     for name, policy in cheats(env):

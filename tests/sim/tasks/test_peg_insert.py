@@ -59,6 +59,7 @@ def test_the_peg_fits_and_the_clearance_is_as_small_as_promised():
     assert P.estimate_error > P.clearance + P.chamfer, "straight to the estimate and down must not do"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["nothing", "down"])
 def test_doing_nothing_and_pushing_down_score_zero(peg, name):
     env, _ = peg
@@ -80,6 +81,7 @@ def test_driving_into_a_corner_of_the_box_and_down_scores_zero_and_meets_the_blo
             assert max(info["step"].force_peak for info in infos) > 10.0
 
 
+@pytest.mark.slow
 def test_every_success_lies_in_the_hole():
     """Random and scripted policies, and both in turn: whatever is called a success is one, at that step and before."""
     env, cell = stage("peg_insert", interventions=True)
@@ -164,6 +166,7 @@ def test_the_operator_succeeds_and_its_demonstrations_differ(peg):
     assert max(demo.force for demo in demos) < SPEC.force_limit
 
 
+@pytest.mark.slow
 def test_contact_forces_stay_near_the_controllers_static_bound(peg):
     env, _ = peg
     static = 20.0

@@ -32,6 +32,7 @@ def test_the_operator_succeeds(reach):
     assert sum(play(env, seed, demonstrate=True).success for seed in range(20)) >= 18
 
 
+@pytest.mark.slow
 def test_doing_nothing_and_running_into_a_corner_seldom_succeed(reach):
     env, _ = reach
     for policy in (always(env), always(env, 1.0, 1.0, 1.0)):
