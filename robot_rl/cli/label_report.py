@@ -90,6 +90,7 @@ def _calibrate(arguments: argparse.Namespace) -> Reply:
     from robot_rl.data.store.store import EpisodeStore
     from robot_rl.reward.label_store import LabelStore
     from robot_rl.reward.query import QueryKind
+    from robot_rl.reward.validation.current_labels import current_labels
     from robot_rl.reward.validation.ground_truth import read_truth
     from robot_rl.reward.validation.probability_calibration import calibrate
     from robot_rl.reward.validation.report import success_columns
@@ -99,7 +100,8 @@ def _calibrate(arguments: argparse.Namespace) -> Reply:
         if (kind := labels.kind(name)) is not QueryKind.SUCCESS:
             raise ConfigError(f"labels {name!r} are of kind {kind}; only those of success are calibrated")
         truth = read_truth(store, outcomes=arguments.truth)
-        columns = success_columns(list(labels.labels(name)), truth, labels.trained_on(name))
+        current = current_labels(store, labels.labels(name))
+        columns = success_columns(current.labels, truth, labels.trained_on(name))
         known = np.flatnonzero(np.isfinite(columns.probability))
         drawn = np.random.default_rng(arguments.seed).permutation(known)
         chosen = np.sort(drawn[: max(1, round(arguments.share * len(drawn)))])
@@ -119,17 +121,19 @@ def _calibrate(arguments: argparse.Namespace) -> Reply:
         f"p' = sigmoid({found.slope:.3f} logit p {found.offset:+.3f}), a success from {found.threshold:.3f}",
         f"kept in {out}; `robot-rl label report` takes the other {len(known) - len(chosen)} episodes",
     ]
+    lines += [f"note: {note}" for note in current.notes]
     if found.slope <= 0:
         lines.append("the model answers the opposite of the truth, or nothing; inspect its answers before you go on")
     return Reply(answer, lines)
 
 
 def _report(arguments: argparse.Namespace) -> Reply:
-    from dataclasses import asdict
+    from dataclasses import asdict, replace
 
     from robot_rl.data.store.layout import find_store
     from robot_rl.data.store.store import EpisodeStore
     from robot_rl.reward.label_store import LabelStore
+    from robot_rl.reward.validation.current_labels import current_labels, served_by_several
     from robot_rl.reward.validation.ground_truth import read_truth
     from robot_rl.reward.validation.probability_calibration import read_calibration
     from robot_rl.reward.validation.report import make_report
@@ -141,13 +145,15 @@ def _report(arguments: argparse.Namespace) -> Reply:
             arguments.parser.error(f"--name is one of {', '.join(names) or '(there are no labels)'}")
         name = arguments.name or names[0]
         kind, file = labels.kind(name), labels.calibration_path(name)
+        current = current_labels(store, labels.labels(name))
         found = make_report(
             kind,
-            list(labels.labels(name)),
+            current.labels,
             read_truth(store, outcomes=arguments.truth, progress=arguments.progress),
             read_calibration(file) if file.exists() else None,
             labels.trained_on(name),
         )
+    found = replace(found, notes=[*found.notes, *current.notes, *served_by_several(current.labels)])
     read = ", ".join(f"{count} {status}" for status, count in found.statuses.items())
     lines = [f"{found.labels} {kind} labels {name!r} ({read}); {found.compared} are compared with the truth"]
     lines += [figure_line(key, figure) for key, figure in found.figures.items() if key != "calibrated"]
@@ -173,6 +179,7 @@ def _compare(arguments: argparse.Namespace) -> Reply:
     from robot_rl.reward.label_store import LabelStore
     from robot_rl.reward.query import QueryKind
     from robot_rl.reward.validation.comparison import compare_success
+    from robot_rl.reward.validation.current_labels import current_labels
     from robot_rl.reward.validation.ground_truth import read_truth
     from robot_rl.reward.validation.probability_calibration import read_calibration
 
@@ -181,8 +188,9 @@ def _compare(arguments: argparse.Namespace) -> Reply:
         if odd := [name for name in arguments.name if labels.kind(name) is not QueryKind.SUCCESS]:
             raise ConfigError(f"labels {', '.join(odd)} are not of success; only those can be compared")
         files = {name: labels.calibration_path(name) for name in arguments.name}
+        rows = {name: current_labels(store, labels.labels(name)) for name in arguments.name}
         found = compare_success(
-            {name: list(labels.labels(name)) for name in arguments.name},
+            {name: current.labels for name, current in rows.items()},
             read_truth(store, outcomes=arguments.truth),
             {name: read_calibration(file) for name, file in files.items() if file.exists()},
             [episode for name in arguments.name for episode in labels.trained_on(name)],
@@ -192,6 +200,7 @@ def _compare(arguments: argparse.Namespace) -> Reply:
     lines += [figure_line(f"{name}: ROC-AUC", figure) for name, figure in found.auc.items()]
     for name, figure in found.difference.items():
         lines.append(figure_line(f"{name} - {first}", figure) + f"   kappa {found.kappa[name]:.3f}")
+    lines += [f"note: {name}: {note}" for name, current in rows.items() for note in current.notes]
     answer = {
         "episodes": found.episodes,
         "auc": {name: figure._asdict() for name, figure in found.auc.items()},
@@ -211,6 +220,7 @@ def _apply(arguments: argparse.Namespace) -> Reply:
     from robot_rl.reward.labels.apply import apply_labels, check_certified
     from robot_rl.reward.preference.rewards import apply_preferences
     from robot_rl.reward.query import QueryKind
+    from robot_rl.reward.validation.current_labels import current_labels
     from robot_rl.reward.validation.ground_truth import read_truth
     from robot_rl.reward.validation.probability_calibration import read_calibration
     from robot_rl.reward.validation.report import make_report
@@ -218,7 +228,8 @@ def _apply(arguments: argparse.Namespace) -> Reply:
 
     path, name = find_store(arguments.store), arguments.name
     with EpisodeStore.open(path) as store, LabelStore(path) as labels:
-        kind, file, rows = labels.kind(name), labels.calibration_path(name), list(labels.labels(name))
+        kind, file = labels.kind(name), labels.calibration_path(name)
+        rows = current_labels(store, labels.labels(name)).labels
         calibration = read_calibration(file) if file.exists() else None
         truth = read_truth(store, outcomes=arguments.truth, progress=arguments.progress)
         try:

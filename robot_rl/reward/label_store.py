@@ -22,12 +22,12 @@ from typing import Any, Self
 from robot_rl.data.store.reward_overlays import check_overlay_name
 from robot_rl.errors import DataError, RunDirectoryError, UnknownNameError
 from robot_rl.reward.answer import Answer, Status
+from robot_rl.reward.label_migration import VERSION, add_server_url
 from robot_rl.reward.query import QueryKind, canonical
 from robot_rl.system.atomic_file import writing
 from robot_rl.system.directory_lock import Lock
 
 LABELS, DATABASE = "labels", "labels.sqlite"
-VERSION = 1
 _TABLES = """
 CREATE TABLE labeller (name TEXT PRIMARY KEY, kind TEXT NOT NULL, identity TEXT NOT NULL, settings TEXT NOT NULL);
 CREATE TABLE answer (
@@ -90,6 +90,8 @@ class LabelStore:
                     for statement in _TABLES.split(";")[:-1]:
                         self._db.execute(statement)
                     self._db.execute(f"PRAGMA user_version={VERSION}")
+                elif version == 1:
+                    add_server_url(self._db)
                 elif version != VERSION:
                     raise DataError(f"{self._path}: is version {version}, this program reads {VERSION}")
 

@@ -1,5 +1,6 @@
 import sqlite3
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -86,7 +87,7 @@ def test_bad_names_and_missing_or_damaged_labels(tmp_path):
         LabelStore(tmp_path)
     path.unlink()
     sqlite3.connect(path).execute("PRAGMA user_version=9")
-    with pytest.raises(DataError, match="is version 9, this program reads 1"):
+    with pytest.raises(DataError, match="is version 9, this program reads 2"):
         LabelStore(tmp_path)
 
 
@@ -95,3 +96,20 @@ def test_an_answer_without_a_reading_has_no_values():
         Answer(Status.UNPARSABLE, (0.5,))
     with pytest.raises(ValueError, match="ok with values"):
         Answer(Status.OK)
+
+
+def test_labels_of_version_1_open_and_their_server_belongs_to_them(tmp_path):
+    (tmp_path / "labels").mkdir()
+    db = sqlite3.connect(tmp_path / "labels" / "labels.sqlite")
+    db.executescript((Path(__file__).parent / "labels_version_1.sql").read_text())
+    db.close()
+    for _ in range(2):  # migrated once, read again
+        with LabelStore(tmp_path) as store:
+            (label,) = store.labels("success")
+            assert (label.key, label.answer.values, label.answer.raw) == ("k0", (0.75,), "yes")
+            who = store.identity("success")
+            assert who["url"] == "http://127.0.0.1:8000/v1"
+            assert store.identity("head") == {"backend": "head", "model": "h"}
+            store.begin("success", QueryKind.SUCCESS, who, {})
+            with pytest.raises(DataError, match=r"url was 'http://127.0.0.1:8000/v1', is 'http://other/v1'"):
+                store.begin("success", QueryKind.SUCCESS, {**who, "url": "http://other/v1"}, {})

@@ -19,6 +19,7 @@ from robot_rl.errors import ConfigError, DataError
 from robot_rl.reward.label_store import LabelStore
 from robot_rl.reward.labels.apply import check_certified
 from robot_rl.reward.query import QueryKind
+from robot_rl.reward.validation.current_labels import current_labels
 from robot_rl.reward.validation.ground_truth import read_truth
 from robot_rl.reward.validation.probability_calibration import Calibration, read_calibration
 from robot_rl.reward.validation.report import make_report
@@ -75,7 +76,7 @@ def read_labeller(path: Path, name: str, *, allowed: bool) -> Labeller:
             raise ConfigError(f"labels {name!r} are of kind {kind}; a training can be rewarded by labels of success")
         file = labels.calibration_path(name)
         calibration = read_calibration(file) if file.exists() else None
-        rows, trained_on = list(labels.labels(name)), labels.trained_on(name)
+        rows, trained_on = current_labels(store, labels.labels(name)).labels, labels.trained_on(name)
         try:
             gates = make_report(kind, rows, read_truth(store), calibration, trained_on).gates
         except DataError:  # nothing to compare with

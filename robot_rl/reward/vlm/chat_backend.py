@@ -131,11 +131,15 @@ def _answer(done: Completion, parsed: ParsedAnswer) -> Answer:
         status, values, details = Status.REFUSED, (), {}
     elif status is Status.UNPARSABLE and done.cut:
         details = {"why": "it was cut off; raise endpoint.max_reply_tokens"}
+    if done.first_token:
+        details = {**details, "first_token": [list(t) for t in done.first_token]}
+    if done.served_by:
+        details = {**details, "served_by": dict(done.served_by)}
     return Answer(
         status=status,
         values=values,
         raw=done.text,
-        details=details if not done.first_token else {**details, "first_token": [list(t) for t in done.first_token]},
+        details=details,
         prompt_tokens=done.prompt_tokens,
         reply_tokens=done.reply_tokens,
         cost=done.cost,

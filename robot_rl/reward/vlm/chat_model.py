@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -41,6 +41,7 @@ class Completion:
         cost: By the configured prices.
         latency: From the first attempt to the answer [s].
         attempts: Requests that it took.
+        served_by: Model and system fingerprint as the reply names them; empty if it does not.
     """
 
     text: str
@@ -52,6 +53,7 @@ class Completion:
     cost: float = 0.0
     latency: float = 0.0
     attempts: int = 1
+    served_by: Mapping[str, str] = field(default_factory=dict)
 
 
 class ChatModel(Protocol):

@@ -65,10 +65,11 @@ class Endpoint:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The model and the settings of its requests. Not the URL: the same model elsewhere gives the same answers."""
+        """Server, model and settings of the requests: a model of the same name elsewhere may be another one."""
         config = self._config
         return {
             "backend": "openai",
+            "url": self._url,
             "model": self.model,
             "revision": config.revision,
             "structured": config.structured,

@@ -149,6 +149,8 @@ class _Usage(_Lenient):
 class _Reply(_Lenient):
     choices: list[_Choice]
     usage: _Usage | None = None
+    model: str | None = None
+    system_fingerprint: str | None = None
 
 
 class _ListedModel(_Lenient):
@@ -206,4 +208,10 @@ def read_completion(body: bytes, wants_logprobs: bool) -> Completion | None:
         first_token=tuple((c.token, c.logprob) for c in tokens[0].top_logprobs) if tokens else (),
         prompt_tokens=usage.prompt_tokens,
         reply_tokens=usage.completion_tokens,
+        served_by=_served_by(reply),
     )
+
+
+def _served_by(reply: _Reply) -> dict[str, str]:
+    told = {"model": reply.model, "system_fingerprint": reply.system_fingerprint}
+    return {key: value for key, value in told.items() if value}

@@ -275,3 +275,12 @@ def test_closing_ends_a_wait():
         one.close()
         thread.join(30)
         assert failed
+
+
+def test_another_server_of_the_same_model_name_is_another_labeller():
+    told = {**reply("fine"), "system_fingerprint": "fp_7"}
+    with ModelServer(lambda _: told) as server, ModelServer(fine) as other:
+        assert endpoint(server).identity["url"] == server.url
+        assert endpoint(server).identity != endpoint(other).identity
+        assert endpoint(server).complete(TURN).served_by == {"model": MODEL, "system_fingerprint": "fp_7"}
+        assert endpoint(other).complete(TURN).served_by == {"model": MODEL}
