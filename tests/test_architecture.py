@@ -254,10 +254,13 @@ def test_every_package_is_declared_and_every_declared_package_exists():
 
 
 def test_no_path_of_somebodys_machine():
-    pattern = re.compile(r"(?<![\w.])/(?:" + "|".join(("work", "root", "home")) + r")/")
+    folders = ("work", "root", "home")
+    pattern = re.compile(r"(?<![\w.])/(?:" + "|".join(folders) + r")/")
     complaints = []
     for name in project_files():
         text = (ROOT / name).read_bytes().decode("utf-8", errors="replace")
+        if not any(f"/{folder}/" in text for folder in folders):
+            continue  # a hundred times as fast as the pattern
         complaints += [f"{name}:{n}: {line}" for n, line in enumerate(text.splitlines(), 1) if pattern.search(line)]
     assert not complaints, "\n" + "\n".join(complaints)
 

@@ -14,7 +14,6 @@ import yaml
 from robot_rl.cli.command import MakeParser, add_parser
 from robot_rl.errors import ConfigError, PluginError
 from ros_nodes.bringup.table import NodeSpec, node_specs, read_table
-from ros_nodes.node.parameter_file import check_names, check_namespace, read_sections
 
 
 def add_command(commands: Any, add: MakeParser) -> None:
@@ -73,6 +72,8 @@ def _up(arguments: argparse.Namespace) -> int:
 
 def _check_parameters(specs: Sequence[NodeSpec], namespace: str) -> None:
     """Refuse a parameter file with an unknown node or parameter, before any node is started."""
+    from ros_nodes.node.parameter_file import check_names, check_namespace, read_sections  # other commands start faster
+
     for path in {spec.params for spec in specs if spec.params}:
         sections = read_sections(Path(path))
         check_names(sections)
