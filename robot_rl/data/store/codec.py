@@ -36,11 +36,22 @@ from zarr.codecs import BloscCodec
 from zarr.storage import MemoryStore
 
 from robot_rl.data.schema import IMAGE_PREFIX, STATE_PREFIX, STEP_COLUMNS, Episode
+from robot_rl.data.store.array_layout import GROUP_FILE, check_facts, check_layout
 from robot_rl.errors import DataError
 
 _LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature, ..., lengths of the name and of the extra field
 _SIGNATURE = b"PK\3\4"
-_DAMAGE = (zipfile.BadZipFile, struct.error, OSError, EOFError, KeyError, TypeError, ValueError, RuntimeError)
+_DAMAGE = (
+    zipfile.BadZipFile,
+    struct.error,
+    OSError,
+    EOFError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+    RuntimeError,
+)
 
 
 @contextmanager
@@ -85,7 +96,6 @@ def members(content: bytes, archive: zipfile.ZipFile) -> dict[str, memoryview]:
     return found
 
 
-_ATTRIBUTES_FILE = "zarr.json"
 _FRAMES_PER_CHUNK = 10
 _FACTS = ("schema_version", "episode_id", "length", "reward_source", "metadata")
 _CODEC = BloscCodec(cname="lz4", clevel=5, shuffle="bitshuffle")
@@ -152,7 +162,8 @@ def read_attributes(file: IO[bytes]) -> dict[str, Any]:
         DataError: if the file is damaged or is not an episode.
     """
     with opened(file, "an episode") as archive:
-        attributes: dict[str, Any] = json.loads(archive.read(_ATTRIBUTES_FILE))["attributes"]
+        attributes: dict[str, Any] = json.loads(archive.read(GROUP_FILE))["attributes"]
+        check_facts(attributes)
         return {name: attributes[name] for name in _FACTS}
 
 
@@ -163,15 +174,14 @@ def decode(content: bytes) -> Episode:
         DataError: if the file is damaged or is not an episode.
     """
     with opened(io.BytesIO(content), "an episode") as archive:
-        files: dict[str, Buffer] = {
-            name: CpuBuffer.from_bytes(data) for name, data in members(content, archive).items()
-        }
-        return _decode(MemoryStore(files, read_only=True))
+        files = members(content, archive)
+        attributes = check_layout(files)
+        buffers: dict[str, Buffer] = {name: CpuBuffer.from_bytes(data) for name, data in files.items()}
+        return _decode(MemoryStore(buffers, read_only=True), attributes)
 
 
-def _decode(store: MemoryStore) -> Episode:
-    group = zarr.open_group(store, mode="r")
-    attributes: dict[str, Any] = dict(group.attrs)
+def _decode(store: MemoryStore, attributes: dict[str, Any]) -> Episode:
+    group = zarr.open_group(store, mode="r", zarr_format=3)
     columns: dict[str, dict[str, Any]] = attributes["columns"]
     tables = {name: _read(group, name) for name in {column["table"] for column in columns.values()}}
     values: dict[str, np.ndarray] = {}
