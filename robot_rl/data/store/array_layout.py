@@ -69,7 +69,7 @@ def check_facts(attributes: Mapping[str, Any]) -> None:
     Raises:
         KeyError, TypeError, ValueError: if they are not those of an episode.
     """
-    length, episode_id, metadata = (attributes[name] for name in ("length", "episode_id", "metadata"))
+    length, episode_id, metadata = attributes["length"], attributes["episode_id"], attributes["metadata"]
     if type(length) is not int or length < 0:
         raise ValueError(f"length must be a number of steps, not {length!r:.50}")
     if not isinstance(episode_id, str) or not 0 < len(episode_id) <= 200 or not episode_id.isprintable():
