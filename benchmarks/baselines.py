@@ -69,7 +69,8 @@ def cloned(env: RobotEnv, perception: Perception, config: TrainConfig) -> Policy
         for episode in store.episodes():
             learner.add_demonstration(episode)
     demos, everything = learner.demos, np.arange(len(learner.demos))
-    rows = demos.gather(everything, np.random.default_rng(0), n_step=1, discount=config.sac.discount, history=history)
+    steps = {"n_step": 1, "discount": learner.algorithm.discount, "history": history}
+    rows = demos.gather(everything, np.random.default_rng(0), **steps)
     images = demos.images_of(everything)
     policy = make_policy(env.environment_spec, perception.spec, config, torch.Generator().manual_seed(seed))
     info = clone(

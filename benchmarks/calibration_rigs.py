@@ -7,7 +7,7 @@ Each rig has a lens, a camera pose and a board pose of its own. The planner prop
 by a centimetre and two degrees. Pictures are rendered with distortion, blur, noise, pixel rounding and partly hidden
 boards. The arm reports its poses with 0.2 mm and 0.05 deg of noise per axis. Intrinsics are calibrated from these
 pictures, and the hand-eye pose with those intrinsics; no true value is used. OpenCV's solvers get the same poses of the
-board.
+board. The test for a slip gets the same pictures, and again with the arm as if the camera had slipped half way.
 """
 
 from __future__ import annotations
@@ -25,13 +25,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "calibrat
 
 import numpy as np
 import rigs
+import slips
 from synthetic import BOARD, PINHOLE, apart, shaken
 
 from calibration.camera.intrinsics import calibrate_intrinsics
 from calibration.camera.view import BadViewError, BoardDetector
 from calibration.hand_eye.hand_eye import calibrate_hand_eye
-from calibration.hand_eye.problem import Sighting
+from calibration.hand_eye.problem import Guess, Sighting
+from calibration.hand_eye.slip import FALSE_ALARMS
 from calibration.result import MOUNTINGS, CameraIntrinsics
+from robot_rl.errors import CalibrationError
 from sim.calibration.rig import PictureFaults
 
 POSES = 15
@@ -90,8 +93,21 @@ def one_rig(seed: int, mounting: str) -> dict[str, Any]:
         "opencv_mm": {name: 1e3 * apart(X, other)[0] for name, other in fit.closed_forms.items()},
         "opencv_deg": {name: float(np.degrees(apart(X, other)[1])) for name, other in fit.closed_forms.items()},
         "good": fit.quality.good and camera.quality.good,
+        "slip_p": fit.slip.change.p if fit.slip is not None else 1.0,
+        "names_slip_of_mm": {mm: names_slip(camera.result, sightings, truth, seed, mm) for mm in (0.5, 1.0, 3.0)},
         "seconds": time.monotonic() - started,
     }
+
+
+def names_slip(camera: CameraIntrinsics, sightings: list[Sighting], truth: Guess, seed: int, mm: float) -> bool:
+    """Return whether a slip by so many millimetres before the middle view is named."""
+    path = slips.steps(mm, len(sightings) // 2, len(sightings))
+    moved = slips.moving(sightings, truth, seed, path)
+    try:
+        fit = calibrate_hand_eye(camera, moved, truth.mounting, "fr3")
+    except CalibrationError as error:
+        return "the camera moved by" in str(error)
+    return fit.slip is not None and fit.slip.found
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -133,6 +149,10 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
             "within_0.5mm_and_0.1deg": float(
                 np.mean([r["position_mm"] <= 0.5 and r["rotation_deg"] <= 0.1 for r in mine])
             ),
+            "slip_named_without_one": sum(row["slip_p"] <= FALSE_ALARMS for row in mine),
+            "slip_named_of_mm": {
+                mm: sum(row["names_slip_of_mm"][mm] for row in mine) for mm in mine[0]["names_slip_of_mm"]
+            },
             "2_sigma_holds_per_axis": float((np.abs(normalised) <= 2).mean()),
             "2_sigma_holds_all_six": float(
                 np.mean([row["mahalanobis"] <= 12.85 for row in mine])

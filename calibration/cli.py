@@ -11,15 +11,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
-from calibration.result.lens import LENS_MODELS
 from robot_rl.cli.command import MakeParser, Reply, add_group
 from robot_rl.errors import CalibrationError, DataError
-from robot_rl.system.atomic_file import write_atomically
 
 if TYPE_CHECKING:
-    from calibration.guided.flow import Advice
+    from calibration.guided.flow import Advice, HandEyeFlow
+    from calibration.hand_eye.hand_eye import HandEyeFit
     from calibration.report.report import CalibrationReport
     from calibration.result import Calibration, Quality
 
@@ -27,18 +24,35 @@ _BOARD_HELP = (
     "the printed board: charuco:COLUMNSxROWS:SQUAREmm:MARKERmm or apriltag:COLUMNSxROWS:TAGmm:GAPmm, "
     "e.g. charuco:11x8:20mm:15mm or apriltag:7x5:24mm:8mm"
 )
+_LENSES = ("pinhole", "fisheye")
+"""The keys of `calibration.result.lens.LENS_MODELS`, whose import takes time."""
 
 
 def add_calibrate_commands(commands: Any, add: MakeParser) -> None:
     """Add `robot-rl calibrate` and its commands."""
-    commands = add_group(commands, "calibrate", "measure cameras and robot; write result files with uncertainties")
-    board = add(commands, "board", _board, "write a PDF of a calibration board, to scale")
+    commands = add_group(
+        commands,
+        "calibrate",
+        "measure cameras and robot; write result files with uncertainties",
+        page="docs/calibration.md",
+    )
+    board = add(
+        commands,
+        "board",
+        _board,
+        "write a PDF of a calibration board, to scale",
+        example="robot-rl calibrate board --out board.pdf",
+    )
     board.add_argument("--board", default="charuco:11x8:20mm:15mm", metavar="SPEC", help=_BOARD_HELP)
     board.add_argument("--page", choices=("a4", "a3", "letter"), default="a4", help="size of the paper (default: a4)")
     board.add_argument("--out", type=Path, required=True, metavar="FILE", help="PDF file to write")
 
     intrinsics = add(
-        commands, "intrinsics", _intrinsics, "calibrate focal length, principal point [px] and distortion of a camera"
+        commands,
+        "intrinsics",
+        _intrinsics,
+        "calibrate focal length, principal point [px] and distortion of a camera",
+        example="robot-rl calibrate intrinsics pictures --board charuco:11x8:20mm:15mm --camera front --out lens.yaml",
     )
     intrinsics.add_argument(
         "pictures",
@@ -53,7 +67,7 @@ def add_calibrate_commands(commands: Any, add: MakeParser) -> None:
     )
     intrinsics.add_argument(
         "--model",
-        choices=tuple(LENS_MODELS),
+        choices=_LENSES,
         default="pinhole",
         help="kind of lens (default: pinhole; fisheye for more than 120 deg)",
     )
@@ -61,7 +75,14 @@ def add_calibrate_commands(commands: Any, add: MakeParser) -> None:
         "--camera-info", type=Path, metavar="FILE", help="also write a camera_info YAML file for ROS drivers"
     )
 
-    hand_eye = add(commands, "hand-eye", _hand_eye, "calibrate the pose [m, rad] of a camera on the arm or beside it")
+    hand_eye = add(
+        commands,
+        "hand-eye",
+        _hand_eye,
+        "calibrate the pose [m, rad] of a camera on the arm or beside it",
+        example="robot-rl calibrate hand-eye pictures --board charuco:11x8:20mm:15mm --intrinsics lens.yaml "
+        "--mounting eye-in-hand --robot fr3 --out pose.yaml",
+    )
     hand_eye.add_argument(
         "pictures", type=Path, metavar="FOLDER", help="folder of pictures of the board, taken with the arm at rest"
     )
@@ -69,7 +90,14 @@ def add_calibrate_commands(commands: Any, add: MakeParser) -> None:
         "--poses",
         type=Path,
         metavar="FILE",
-        help="table image,x,y,z,qw,qx,qy,qz: tcp in the base frame, x y z in m (default: poses.csv in the folder)",
+        help="table image,x,y,z,qw,qx,qy,qz in order of time, and stamp [ns] if known: tcp in the base frame, x y z in "
+        "m (default: poses.csv in the folder)",
+    )
+    hand_eye.add_argument(
+        "--split",
+        metavar="IMAGE",
+        help="first picture after the camera or the board moved: fit both parts; the later one is the result, the "
+        "earlier one is written beside it with `_before` in its name",
     )
     _common(hand_eye, board=True)
     hand_eye.add_argument("--intrinsics", type=Path, required=True, metavar="FILE", help="result or camera_info file")
@@ -86,6 +114,8 @@ def add_calibrate_commands(commands: Any, add: MakeParser) -> None:
         "time-offset",
         _time_offset,
         "calibrate the delay [s] of a camera, from a short motion in front of a board",
+        example="robot-rl calibrate time-offset motion --board charuco:11x8:20mm:15mm "
+        "--hand-eye pose.yaml --out delay.yaml",
     )
     offset.add_argument(
         "recording",
@@ -102,21 +132,30 @@ def add_calibrate_commands(commands: Any, add: MakeParser) -> None:
         "wrench",
         _wrench,
         "calibrate bias [N, Nm], mass [kg] and centre of mass [m] of the tool, from poses at rest",
+        example="robot-rl calibrate wrench poses.csv --robot fr3 --out tool.yaml",
     )
     wrench.add_argument(
         "table",
         type=Path,
         metavar="TABLE",
-        help="table qw,qx,qy,qz (sensor in the base frame), fx,fy,fz [N], tx,ty,tz [Nm] (reading in its own frame)",
+        help="table qw,qx,qy,qz (sensor in the base frame), fx,fy,fz [N], tx,ty,tz [Nm] (reading in its own frame), in "
+        "order of time",
     )
     _common(wrench)
     wrench.add_argument("--robot", required=True, metavar="NAME", help="name of the arm and tool")
+    wrench.add_argument(
+        "--mass",
+        type=float,
+        metavar="KG",
+        help="mass of the tool beyond the sensor, by a scale [kg]: reveals a wrong gain, which looks like a mass",
+    )
 
     sim = add(
         commands,
         "sim",
         _sim,
         "identify friction [Nm], stiffness [N/m, Nm/rad] and delay [s] of the simulated arm, from recorded episodes",
+        example="robot-rl calibrate sim runs/real/episodes --task peg_insert --robot fr3 --out arm.yaml",
     )
     sim.add_argument(
         "store",
@@ -162,6 +201,7 @@ def _intrinsics(arguments: argparse.Namespace) -> Reply:
     from calibration.guided.recording import picture_files, read_picture
     from calibration.report.camera_reports import intrinsics_report
     from calibration.result import write_camera_info
+    from calibration.result.lens import LENS_MODELS
 
     flow = IntrinsicsFlow(Board.parse(arguments.board), arguments.camera, LENS_MODELS[arguments.model])
     files = picture_files(arguments.pictures)
@@ -179,22 +219,47 @@ def _hand_eye(arguments: argparse.Namespace) -> Reply:
     _check_opencv()
     from calibration.camera.board import Board
     from calibration.guided.flow import HandEyeFlow
-    from calibration.guided.recording import picture_files, read_picture, read_poses
+    from calibration.guided.recording import picture_files, read_picture, read_pose_stamps, read_poses, split_at
     from calibration.report.camera_reports import hand_eye_report
     from calibration.result import load_intrinsics
 
     board, intrinsics = Board.parse(arguments.board), load_intrinsics(arguments.intrinsics)
     table = arguments.poses or arguments.pictures / "poses.csv"
-    poses = read_poses(table)
-    files = picture_files([arguments.pictures])
-    names = {file.name for file in files}
-    if missing := sorted(names ^ poses.keys()):
+    poses, stamps = read_poses(table), read_pose_stamps(table)
+    files = {file.name: file for file in picture_files([arguments.pictures])}
+    if missing := sorted(files.keys() ^ poses.keys()):
         raise DataError(f"{table} and {arguments.pictures} do not match; only in one of them: {', '.join(missing[:5])}")
-    flow = HandEyeFlow(board, intrinsics, arguments.mounting.replace("-", "_"), arguments.robot)
-    for number, file in enumerate(files, 1):
-        _print_advice(number, len(files), file.name, flow.add(read_picture(file), file.name, poses[file.name]))
-    fit = flow.finish()
-    return _finish(arguments, fit.result, fit.quality, hand_eye_report(fit))
+    names = sorted(poses, key=stamps.__getitem__) if stamps else list(poses)
+    parts = split_at(names, arguments.split) if arguments.split else [names]
+    flows = []
+    for part in parts:
+        flow = HandEyeFlow(board, intrinsics, arguments.mounting.replace("-", "_"), arguments.robot)
+        for number, name in enumerate(part, 1):
+            picture = read_picture(files[name])
+            _print_advice(number, len(part), name, flow.add(picture, name, poses[name], stamps.get(name)))
+        flows.append(flow)
+    fit = flows[-1].finish()
+    reply = _finish(arguments, fit.result, fit.quality, hand_eye_report(fit))
+    return _with_earlier_part(arguments, reply, flows[0], fit) if arguments.split else reply
+
+
+def _with_earlier_part(arguments: argparse.Namespace, reply: Reply, flow: HandEyeFlow, later: HandEyeFit) -> Reply:
+    """Fit the pictures before `--split`, too, and add the outcome to the reply about the later ones."""
+    import numpy as np
+
+    from calibration.report.camera_reports import hand_eye_report
+
+    what = f"the pictures before {arguments.split}"
+    try:
+        fit = flow.finish()
+    except CalibrationError as error:
+        return Reply({**reply.answer, "before": None}, [*reply.lines, f"{what}: {error}"], reply.code)
+    files = argparse.Namespace(out=arguments.out.with_stem(f"{arguments.out.stem}_before"), report=None)
+    before = _finish(files, fit.result, fit.quality, hand_eye_report(fit))
+    change = (fit.result.T_parent_camera.inverse() @ later.result.T_parent_camera).vector()
+    moved = f"{1e3 * np.linalg.norm(change[:3]):.2f} mm and {np.degrees(np.linalg.norm(change[3:])):.2f} deg"
+    lines = [*reply.lines, f"{what}: {before.lines[0]}", *before.lines[1:], f"the camera moved by {moved} in between"]
+    return Reply({**reply.answer, "before": before.answer}, lines, reply.code)
 
 
 def _time_offset(arguments: argparse.Namespace) -> Reply:
@@ -229,7 +294,7 @@ def _wrench(arguments: argparse.Namespace) -> Reply:
 
     rotations, wrenches = read_wrenches(arguments.table)
     names = [f"row {i}" for i in range(1, len(wrenches) + 1)]
-    fit = calibrate_wrench(rotations, wrenches, arguments.robot, names=names)
+    fit = calibrate_wrench(rotations, wrenches, arguments.robot, names=names, weighed=arguments.mass)
     return _finish(arguments, fit.result, fit.quality, wrench_report(fit))
 
 
@@ -257,6 +322,10 @@ def _sim(arguments: argparse.Namespace) -> Reply:
         cell.close()
     reply = _finish(arguments, fit.result, fit.quality, simulated_arm_report(fit))
     if arguments.train_config is not None and not reply.code:
+        import yaml
+
+        from robot_rl.system.atomic_file import write_atomically
+
         text = yaml.safe_dump({"simulation": asdict(fit.result.settings)}, sort_keys=False)
         write_atomically(arguments.train_config, text)
         reply.lines.append(f"use it: robot-rl train {arguments.task} --config {arguments.train_config}")

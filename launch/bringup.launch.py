@@ -5,10 +5,10 @@ from pathlib import Path
 
 import yaml
 from launch import LaunchContext, LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction, SetEnvironmentVariable, Shutdown
+from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
 from launch_ros.actions import Node
 
-CONFIG = Path(__file__).parent / "config"
+CONFIG, END = Path(__file__).parent / "config", ((2,), (0, 2, 130, -2))  # exit codes after which all ends, if main
 TABLE = yaml.safe_load((CONFIG / "bringups.yaml").read_text())
 
 
@@ -22,19 +22,19 @@ def filled(value: object, args: dict[str, str]) -> object:
 
 def nodes(context: LaunchContext) -> list[Node]:
     """Return the nodes of the requested bringup."""
-    args, made = dict(context.launch_configurations), {}
-    args |= {n: str(d["given" if args[d["of"]] else "otherwise"]) for n, d in TABLE["derived"].items()}
-    for name, entry in ((n, TABLE["nodes"][n]) for n in filled(TABLE["bringups"][args["bringup"]]["nodes"], args)):
-        table = {key: filled(value, args) for key, value in entry.get("parameters", {}).items()}
-        end = {"on_exit": Shutdown()} if entry.get("main") else {"respawn": entry.get("respawn", False)}
-        run = {"executable": sys.executable, "arguments": ["-m", f"ros_nodes.nodes.{entry['executable']}"], **end}
-        made[name] = Node(**run, output="screen", namespace=args["namespace"], parameters=[args["params"] or {}, table])
-    return [made[name] for name in yaml.safe_load(args["only"]) or made]
+    context.environment.setdefault("FASTRTPS_DEFAULT_PROFILES_FILE", str(CONFIG / "fastdds.xml"))
+    arg, made = dict(context.launch_configurations), {}
+    arg |= {n: str(d["given" if arg[d["of"]] else "otherwise"]) for n, d in TABLE["derived"].items()}
+    for name, n in ((k, TABLE["nodes"][k]) for k in filled(TABLE["bringups"][arg["bringup"]]["nodes"], arg)):
+        kw = {"executable": sys.executable, "arguments": ["-m", f"ros_nodes.nodes.{n['executable']}"], "output": "both"}
+        kw |= {"parameters": [arg["params"] or {}, {k: filled(v, arg) for k, v in n.get("parameters", {}).items()}]}
+        kw["on_exit"] = lambda e, _, n=n: Shutdown() if "respawn" not in n or e.returncode in END["main" in n] else None
+        made[name] = Node(exec_name=name, namespace=arg["namespace"], respawn="respawn" in n, respawn_delay=1.0, **kw)
+    return [made[name] for name in yaml.safe_load(arg["only"]) or made]
 
 
 def generate_launch_description() -> LaunchDescription:
     """Return the description that `ros2 launch` runs."""
     about = {**TABLE["arguments"], "bringup": {"default": "sim", "help": "one of " + ", ".join(TABLE["bringups"])}}
-    profile = SetEnvironmentVariable("FASTRTPS_DEFAULT_PROFILES_FILE", str(CONFIG / "fastdds.xml"))
     made = (DeclareLaunchArgument(n, default_value=str(a["default"]), description=a["help"]) for n, a in about.items())
-    return LaunchDescription([*made, profile, OpaqueFunction(function=nodes)])
+    return LaunchDescription([*made, OpaqueFunction(function=nodes)])

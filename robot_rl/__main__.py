@@ -4,4 +4,5 @@ import sys
 
 from robot_rl.cli.main import main
 
-sys.exit(main())
+if __name__ == "__main__":  # processes of a pool import this again
+    sys.exit(main())

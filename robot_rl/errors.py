@@ -72,6 +72,10 @@ class StaleStateError(RobotLostError):
         super().__init__(f"{state}; {hint or 'check that the driver still publishes'}")
 
 
+class EnvironmentFailedError(RobotRLError):
+    """An environment of others cannot be made, raised an error, or its process is gone."""
+
+
 class CameraError(RobotRLError):
     """A camera cannot be opened, gives no frames, or always the same one."""
 
@@ -122,6 +126,14 @@ class BudgetSpentError(RobotRLError):
 
 class UnansweredError(RobotRLError):
     """A model server did not answer one query, after all attempts; the query may be repeated later."""
+
+
+class ServerBusyError(UnansweredError):
+    """A model server requests a longer wait than is allowed; until then it answers no query."""
+
+
+class ValuelessAnswersError(RobotRLError):
+    """A labeller's answers have no values, one after another, and more of them would only cost."""
 
 
 class UncertifiedError(RobotRLError):

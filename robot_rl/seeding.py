@@ -13,13 +13,14 @@ import numpy as np
 
 
 class Purpose(IntEnum):
-    """What an episode is for."""
+    """What an episode is for; `WARMUP` numbers steps instead, whose actions are drawn."""
 
     DEMONSTRATION = 0
     TRAINING = 1
     EVALUATION = 2
     CURVE = 3
     FRAMES = 4
+    WARMUP = 5
 
 
 def episode_seed(purpose: Purpose, seed: int, number: int) -> int:

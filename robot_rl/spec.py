@@ -24,6 +24,7 @@ class ArraySpec:
         low: Smallest value allowed.
         high: Largest value allowed.
         scale: Typical magnitude per element, or one for all; networks see `value / scale`. The stored value stays SI.
+            None: not known; networks see values standardised by mean and deviation of all that was seen.
     """
 
     shape: tuple[int, ...]
@@ -31,7 +32,7 @@ class ArraySpec:
     unit: str = ""
     low: float = -np.inf
     high: float = np.inf
-    scale: float | tuple[float, ...] = 1.0
+    scale: float | tuple[float, ...] | None = 1.0
 
     @property
     def size(self) -> int:

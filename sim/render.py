@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import mujoco
 import numpy as np
 
 from robot_rl.config.randomization import LooksConfig
+from robot_rl.env.camera_mount import CameraMount
 from robot_rl.errors import RenderError, UnknownNameError
+from robot_rl.geometry import Pose, quat_from_matrix
 from sim import GL_FAILURE, GL_PLATFORM
 from sim.randomize import VisualRandomizer
 
@@ -89,6 +91,25 @@ class MujocoCameras:
     def close(self) -> None:
         """Release the OpenGL context."""
         self._renderer.close()
+
+
+def camera_mounts(model: mujoco.MjModel, names: Sequence[str]) -> dict[str, CameraMount]:
+    """Return where cameras of a scene are fixed; those on a link of the arm, or on an object, are left out."""
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    tcp = model.site("tcp")
+    T_base_tcp = Pose(data.site(tcp.id).xpos.copy(), quat_from_matrix(data.site(tcp.id).xmat.reshape(3, 3)))
+    mounts = {}
+    for name in names:
+        camera, welded = data.camera(name), model.body_weldid[model.camera(name).bodyid[0]]
+        # MuJoCo's cameras look along -z, with y up.
+        attitude = quat_from_matrix(camera.xmat.reshape(3, 3) @ np.diag([1.0, -1.0, -1.0]))
+        pose = Pose(camera.xpos.copy(), attitude)
+        if welded == 0:
+            mounts[name] = CameraMount.of("base", pose)
+        elif welded == model.body_weldid[tcp.bodyid[0]]:
+            mounts[name] = CameraMount.of("tcp", T_base_tcp.inverse() @ pose)
+    return mounts
 
 
 def open_renderer(model: mujoco.MjModel, size: tuple[int, int]) -> mujoco.Renderer:

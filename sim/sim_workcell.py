@@ -7,7 +7,7 @@ from robot_rl.env.task import Operator, Task, Workcell, WorkcellOptions
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.playback import MujocoPlayback
 from sim.real_time import RealTimeRobotIO
-from sim.render import MujocoCameras
+from sim.render import MujocoCameras, camera_mounts
 
 
 def simulated_workcell(io: MujocoRobotIO, task: Task, operator: Operator, options: WorkcellOptions) -> Workcell:
@@ -29,7 +29,8 @@ def simulated_workcell(io: MujocoRobotIO, task: Task, operator: Operator, option
         task.reset(seed=0)  # its time starts now, and a new simulation is not at the start pose
         arm = RealTimeRobotIO(io)
     playback = MujocoPlayback(io.model, io.gains)
-    return Workcell(arm, arm, task, operator, Source.SCRIPT, close, playback)
+    mounts = camera_mounts(io.model, options.cameras)
+    return Workcell(arm, arm, task, operator, Source.SCRIPT, close, playback, mounts=mounts)
 
 
 def _nothing_to_close() -> None:

@@ -71,3 +71,22 @@ def test_colcon_builds_a_workspace_that_has_all_that_is_launched(tmp_path):
     used = subprocess.run(["sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True)
     assert used.stdout.splitlines()[-1].startswith(str(installed)), used.stderr
     assert "peg_insert" in used.stdout
+
+
+def test_without_the_simulator_the_error_names_the_extra(tmp_path):
+    """And everything that needs no simulated arm works."""
+    (tmp_path / "mujoco.py").write_text("raise ModuleNotFoundError(\"No module named 'mujoco'\", name='mujoco')\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+
+    def robot_rl(*arguments):
+        command = [sys.executable, "-m", "robot_rl", *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+
+    refused = robot_rl("demo", "reach", "--out", str(tmp_path / "demos"))
+    assert refused.returncode == 1
+    assert "install it: pip install 'robot_rl[sim]'" in refused.stderr
+    assert not (tmp_path / "demos").exists()
+    assert robot_rl("train", "--list-settings").returncode == 0
+    listed = robot_rl("tasks")
+    assert (listed.returncode, listed.stdout.count("any environment of")) == (0, 3)
+    assert listed.stderr.count("pip install 'robot_rl[sim]'") == 3

@@ -16,9 +16,10 @@ from scipy.optimize import minimize
 
 from calibration.arm.trajectory import Trajectory
 from calibration.camera.board_pose import board_pose, step
-from calibration.camera.view import BadViewError, BoardView, reasons
+from calibration.camera.view import BadViewError, BoardView
 from calibration.hand_eye.problem import Guess, Row, Solution, make_row, solve
 from calibration.result import CameraIntrinsics, HandEye, Quality, TimeOffset
+from calibration.result.reasons import reasons
 from robot_rl.clock import NS_PER_S
 from robot_rl.errors import CalibrationError
 from robot_rl.geometry import Pose, quat_from_matrix
@@ -138,7 +139,8 @@ def _board_poses(
         covariances.append(np.linalg.inv(terms.H))
     if len(kept) < MIN_FRAMES:
         raise CalibrationError(
-            f"{len(kept)} usable frames, needed are {MIN_FRAMES}" + (f": {reasons(rejected)}" if rejected else "")
+            f"{len(kept)} usable frames, needed are {MIN_FRAMES}"
+            + (f": {'; '.join(reasons(rejected))}" if rejected else "")
         )
     return kept, boards, covariances
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibration.camera.board_pose import ViewTerms, board_pose, step, view_terms, weighted_product
-from calibration.camera.view import MIN_CORNERS, BadViewError, BoardView, reasons
+from calibration.camera.view import MIN_CORNERS, BadViewError, BoardView
 from calibration.result import CameraIntrinsics, Quality
 from calibration.result.lens import COEFFICIENTS, by_coefficients, distort
+from calibration.result.reasons import reasons
 from robot_rl.errors import CalibrationError
 from robot_rl.geometry import Pose
 
@@ -95,7 +96,7 @@ def calibrate_intrinsics(
     if len(views) < MIN_VIEWS:
         raise CalibrationError(
             f"{len(views)} usable views, needed are {MIN_VIEWS}, better 25"
-            + (f"; rejected: {reasons(left_out)}" if left_out else "")
+            + (f"; rejected: {'; '.join(reasons(left_out))}" if left_out else "")
         )
     total = len(views)
     noise = 0.5  # [px]; the initial value
@@ -111,7 +112,7 @@ def calibrate_intrinsics(
         kept, boards, changed = _leave_out(kept, boards, terms, left_out)
         if len(kept) < max(MIN_VIEWS, (1.0 - MAX_REJECTED) * total):
             raise CalibrationError(
-                f"only {len(kept)} of {total} views fit one camera and one board: {reasons(left_out)}"
+                f"only {len(kept)} of {total} views fit one camera and one board: {'; '.join(reasons(left_out))}"
             )
         if not changed:
             break

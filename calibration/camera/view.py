@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import cv2
 import numpy as np
 
+from calibration.camera.blur import corner_blur, picture_blur
 from calibration.camera.board import Board
 from calibration.camera.corner_refinement import refine_corners
 from robot_rl.errors import CalibrationError
 
 MIN_CORNERS = 8
 """Least corners of a view: a pose has six unknowns, and the redundancy is needed to detect outliers."""
-MAX_EDGE_WIDTH = 6.0
-"""Width of an edge above which a picture is blurred: corners are no longer accurate to a tenth of a pixel [px]."""
 
 
 class BadViewError(CalibrationError):
@@ -83,16 +81,13 @@ class BoardDetector:
         if len(ids) < MIN_CORNERS:
             if len(self._find(np.ascontiguousarray(grey[:, ::-1]))[0]) >= MIN_CORNERS:
                 raise BadViewError("is mirrored: its mirror image shows the board; switch off the flip of the camera")
-            if (width := _sharpest(grey)) > MAX_EDGE_WIDTH:
-                raise BadViewError(
-                    f"is blurred: its sharpest edges are {width:.1f} px wide; hold still, focus, add light"
-                )
+            if blur := picture_blur(grey):
+                raise BadViewError(blur)
             if len(ids) == 0:
                 raise BadViewError(f"shows no board {self.board}")
             raise BadViewError(f"shows {len(ids)} corners of the board, needed are {MIN_CORNERS}")
-        width = edge_width(grey, pixels)
-        if width > MAX_EDGE_WIDTH:
-            raise BadViewError(f"is blurred: edges are {width:.1f} px wide; hold still, focus, add light")
+        if blur := corner_blur(grey, pixels):
+            raise BadViewError(blur)
         return BoardView(name, (grey.shape[1], grey.shape[0]), ids, pixels, self.board.corners[ids])
 
     def _find(self, grey: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -121,32 +116,3 @@ class BoardDetector:
         inside &= ~np.isin(ids, unique[counts > 1])
         order = np.argsort(ids[inside])
         return ids[inside][order], pixels[inside][order]
-
-
-def edge_width(grey: np.ndarray, pixels: np.ndarray, reach: int = 6) -> float:
-    """Return the median width of the edges at corners [px]: the contrast there over the steepest slope."""
-    slope = _slope(grey)
-    widths = []
-    for x, y in np.rint(pixels).astype(int):
-        window = np.s_[max(y - reach, 0) : y + reach + 1, max(x - reach, 0) : x + reach + 1]
-        low, high = np.percentile(grey[window], (5, 95))
-        steepest = float(np.percentile(slope[window], 95))
-        if high > low:
-            widths.append((high - low) / max(steepest, 1e-3))
-    return float(np.median(widths)) if widths else np.inf
-
-
-def _sharpest(grey: np.ndarray) -> float:
-    """Return the width of the sharpest edges of a picture [px]."""
-    low, high = np.percentile(grey, (1, 99))
-    return float((high - low) / max(float(np.percentile(_slope(grey), 99.8)), 1e-3))
-
-
-def _slope(grey: np.ndarray) -> np.ndarray:
-    """Return the steepness of the brightness [1/px], shape (height, width)."""
-    return np.hypot(cv2.Sobel(grey, cv2.CV_32F, 1, 0, scale=1 / 8), cv2.Sobel(grey, cv2.CV_32F, 0, 1, scale=1 / 8))
-
-
-def reasons(rejected: Mapping[str, str]) -> str:
-    """Return one line with the names of what was left out, and why."""
-    return "; ".join(f"{name}: {reason}" for name, reason in rejected.items())

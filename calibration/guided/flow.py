@@ -186,8 +186,14 @@ class HandEyeFlow(_Flow[HandEyeFit]):
         self._intrinsics, self._mounting, self._robot = intrinsics, mounting, robot
         self.sightings: list[Sighting] = []
 
-    def add(self, image: np.ndarray, name: str, T_base_tcp: Pose) -> Advice:
-        """Process a frame; `T_base_tcp` is the pose of the resting arm at that time.
+    def add(self, image: np.ndarray, name: str, T_base_tcp: Pose, stamp: int | None = None) -> Advice:
+        """Process a frame, in order of time.
+
+        Args:
+            image: RGB, uint8, shape (height, width, 3).
+            name: Name of the frame.
+            T_base_tcp: Pose of the resting arm at that time.
+            stamp: The time [ns], if it is known.
 
         Raises:
             CalibrationError: if the size of the picture differs from that of the intrinsics.
@@ -198,7 +204,7 @@ class HandEyeFlow(_Flow[HandEyeFit]):
             board_pose(self._intrinsics, view)
         except BadViewError as error:
             return self._reject(name, str(error))
-        return self.add_sighting(Sighting(view, T_base_tcp))
+        return self.add_sighting(Sighting(view, T_base_tcp, stamp))
 
     def add_sighting(self, sighting: Sighting) -> Advice:
         """Accept a view that was detected before, e.g. for the intrinsics."""
@@ -229,6 +235,8 @@ class HandEyeFlow(_Flow[HandEyeFit]):
             return "turn and tilt the tool by 20 to 40 deg about all of its axes, the board in view"
         if self._problem:
             return self._problem
+        if self._fit is not None and self._fit.slip is not None and self._fit.slip.found:
+            return self._fit.slip.summary()
         if len(self.sightings) < _ENOUGH_VIEWS:
             return f"{_ENOUGH_VIEWS - len(self.sightings)} more poses, turned and tilted by 20 to 40 deg"
         return "more poses with larger tilts"

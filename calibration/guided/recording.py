@@ -59,8 +59,10 @@ def read_picture(path: Path) -> np.ndarray:
     return np.ascontiguousarray(picture[:, :, ::-1])
 
 
-def read_table(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the rows of a table with their line numbers.
+def read_table(
+    path: Path, columns: Sequence[str], optional: Sequence[str] = ()
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the rows of a table with their line numbers; a row has those of the `optional` columns that the table has.
 
     Raises:
         DataError: if it cannot be read or lacks a column.
@@ -73,8 +75,9 @@ def read_table(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[s
                     f"{path}: lacks the columns {', '.join(missing)}; its first line must name at least "
                     f"{','.join(columns)}"
                 )
+            present = [*columns, *(name for name in optional if name in (rows.fieldnames or ()))]
             for row in rows:
-                yield rows.line_num, {key: (row[key] or "").strip() for key in columns}
+                yield rows.line_num, {key: (row[key] or "").strip() for key in present}
     except FileNotFoundError as error:
         raise DataError(f"{path}: no such file; it must have the columns {','.join(columns)}") from error
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -95,6 +98,38 @@ def read_poses(path: Path) -> dict[str, Pose]:
         numbers = np.array([_number(path, line, key, text) for key, text in row.items()])
         poses[name] = pose_of(numbers, f"{path}, line {line}")
     return poses
+
+
+def read_pose_stamps(path: Path) -> dict[str, int]:
+    """Read the stamps [ns] of the poses of `read_poses` by the name of the picture; empty without a column `stamp`.
+
+    Raises:
+        DataError: if a row is wrong, or two pictures have the same stamp.
+    """
+    stamps: dict[str, int] = {}
+    for line, row in read_table(path, ("image",), ("stamp",)):
+        if "stamp" not in row:
+            return {}
+        stamp = _stamp(path, line, row["stamp"])
+        if stamp in stamps.values():
+            raise DataError(f"{path}, line {line}: stamp {stamp} appears twice; pictures are taken one after the other")
+        stamps[row["image"]] = stamp
+    return stamps
+
+
+def split_at(names: Sequence[str], first: str) -> list[list[str]]:
+    """Divide pictures into those before one of them, and those from it on.
+
+    Raises:
+        DataError: if it is none of them, or the first.
+    """
+    if first not in names[1:]:
+        raise DataError(
+            f"--split is {first!r}, must be a picture of the recording and not the first; these are "
+            f"{', '.join(names[:3])} ... {names[-1]}"
+        )
+    place = names.index(first)
+    return [list(names[:place]), list(names[place:])]
 
 
 class SightingRecorder:

@@ -1,7 +1,7 @@
 """Hand-eye calibration: pose of a camera on the arm or beside it, its uncertainty, and the views that contradict it.
 
 A consensus of closed forms gives the start. A joint refinement over reprojection errors, the arm's errors and the lens
-gives the result.
+gives the result. A test over the order of the views names a camera or a board that moved meanwhile.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ import numpy as np
 
 from calibration.camera.board_pose import board_pose
 from calibration.camera.lens_prior import LensPrior
-from calibration.camera.view import BadViewError, reasons
+from calibration.camera.view import BadViewError
 from calibration.hand_eye.closed_form import METHODS, closed_form, consensus
 from calibration.hand_eye.problem import Guess, Sighting, resized
 from calibration.hand_eye.refinement import HandEyeRefinement
 from calibration.hand_eye.rotation_spread import check_rotations
-from calibration.result import CameraIntrinsics, HandEye, Quality
+from calibration.hand_eye.slip import Slip, find_slip
+from calibration.result import MOUNTINGS, CameraIntrinsics, HandEye, Quality
+from calibration.result.reasons import reasons
 from robot_rl.errors import CalibrationError
 from robot_rl.geometry import Pose
 
@@ -34,6 +36,11 @@ MAX_POSITION_NOISE, MAX_ROTATION_NOISE = 3e-3, np.radians(0.6)
 """Noise of the arm's poses above which something is wrong with the arm, its stamps or the board [m, rad]."""
 _SCALE_TOLERANCE = 0.004
 """Largest accepted relative error of the board's size: 0.1 mm on a square of 25 mm."""
+_WHERE = {
+    "eye_in_hand": "eye in hand (the camera on the tool)",
+    "eye_to_hand": "eye to hand (the camera beside the arm)",
+}
+"""Words for the mountings."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +58,7 @@ class HandEyeFit:
         leave_one_out: Change of X without each view [m, rad], shape (n, 6), in axes of its parent.
         closed_forms: X by OpenCV's solvers on the same views.
         scale: Size of the board by the arm's motion, over the stated one, and its standard deviation.
+        slip: The test whether camera or board moved; None if there are too few views for it.
     """
 
     result: HandEye
@@ -63,6 +71,7 @@ class HandEyeFit:
     leave_one_out: np.ndarray
     closed_forms: dict[str, Pose]
     scale: tuple[float, float]
+    slip: Slip | None
 
 
 def calibrate_hand_eye(
@@ -80,7 +89,8 @@ def calibrate_hand_eye(
         intrinsics: Camera and lens. With a covariance, the lens is corrected within it, and the corrected lens is
             part of the result; without one, the lens is fixed.
         sightings: Pictures of one board that stays where it is (on the table for `eye_in_hand`, in the gripper for
-            `eye_to_hand`), and the poses of the arm.
+            `eye_to_hand`), and the poses of the arm, in order of time. If all have stamps, a drift is one in time,
+            else one over the order.
         mounting: `eye_in_hand` or `eye_to_hand`.
         robot: Name of the arm and tool.
         rejected: Pictures that were rejected before, and why; they are recorded.
@@ -88,12 +98,38 @@ def calibrate_hand_eye(
 
     Raises:
         CalibrationError: if there are too few views or too little rotation or motion, the size of the board differs
-            from the stated one, or the poses contradict each other.
+            from the stated one, or the poses contradict each other; if a slip or the other mounting explains that, the
+            message names it.
     """
     left_out = dict(rejected or {})
     sightings, boards, noise = _board_poses(intrinsics, sightings, left_out)
     check_rotations([sighting.T_base_tcp for sighting in sightings])
     _check_travel([sighting.T_base_tcp for sighting in sightings])
+    try:
+        fit = _fit_and_test(intrinsics, sightings, boards, noise, mounting, robot, left_out, seed)
+    except CalibrationError as error:
+        _check_mounting(intrinsics, sightings, boards, noise, mounting, seed, error)
+        raise
+    if _is_noisy(fit.result.robot_position_noise, fit.result.robot_rotation_noise):
+        _check_mounting(intrinsics, sightings, boards, noise, mounting, seed)
+    return fit
+
+
+def _fit_and_test(
+    intrinsics: CameraIntrinsics,
+    sightings: list[Sighting],
+    boards: list[Pose],
+    noise: float,
+    mounting: str,
+    robot: str,
+    left_out: dict[str, str],
+    seed: int,
+) -> HandEyeFit:
+    """Fit the views, and record in `left_out` which contradict the rest.
+
+    Raises:
+        CalibrationError: see `calibrate_hand_eye`.
+    """
     start = consensus(mounting, sightings, boards, np.random.default_rng(seed))
     if start is None:
         raise CalibrationError("no hand-eye pose fits these views; check that the poses belong to the pictures")
@@ -101,26 +137,88 @@ def calibrate_hand_eye(
     larger = [resized(sighting, factor) for sighting in sightings]
     lens = LensPrior.from_intrinsics(intrinsics)
     free = HandEyeRefinement(lens, larger, guess, noise, scale=True).run()
-    scale = factor * free.scale, factor * free.scale_sigma
-    _check_scale(scale)
-    fixed = Guess(mounting, free.guess.X, free.guess.Y, tuple(boards))
-    fit = HandEyeRefinement(lens, sightings, fixed, noise, scale=False, keep=free.keep).run()
-    keep = np.flatnonzero(fit.keep)
-    for i in np.flatnonzero(~fit.keep):
-        error = (sightings[i].T_base_tcp.inverse() @ fit.guess.predict_tcp(boards[i])).vector()
-        left_out[sightings[i].view.name] = (
-            f"the arm's pose is off by {1e3 * np.linalg.norm(error[:3]):.1f} mm and "
-            f"{np.degrees(np.linalg.norm(error[3:])):.2f} deg; did it move, or is the stamp late?"
-        )
-    total = len(sightings)
-    if len(keep) < max(MIN_VIEWS, (1.0 - MAX_REJECTED) * total):
-        raise CalibrationError(
-            f"{total - len(keep)} of {total} views contradict the rest: {reasons(left_out)}; check that the poses "
-            "belong to the pictures, that the board did not move, and that the arm stood still"
-        )
+    slip = find_slip(free, [sighting.view.name for sighting in sightings], _times(sightings))
+    try:
+        scale = factor * free.scale, factor * free.scale_sigma
+        _check_scale(scale)
+        fixed = Guess(mounting, free.guess.X, free.guess.Y, tuple(boards))
+        fit = HandEyeRefinement(lens, sightings, fixed, noise, scale=False, keep=free.keep).run()
+        for i in np.flatnonzero(~fit.keep):
+            left_out[sightings[i].view.name] = _contradiction(fit.guess, sightings[i], boards[i])
+        _check_share(int(fit.keep.sum()), len(sightings), left_out)
+        keep = np.flatnonzero(fit.keep)
+        check_rotations([sightings[i].T_base_tcp for i in keep])
+    except CalibrationError as error:
+        if slip is not None and slip.found:  # it is the reason for the rest
+            raise CalibrationError(slip.summary()) from error
+        raise
     kept = [sightings[i] for i in keep]
-    check_rotations([sighting.T_base_tcp for sighting in kept])
-    return _conclude(intrinsics, kept, [boards[i] for i in keep], fit, robot, left_out, scale)
+    return _conclude(intrinsics, kept, [boards[i] for i in keep], fit, robot, left_out, scale, slip)
+
+
+def _check_mounting(
+    intrinsics: CameraIntrinsics,
+    sightings: Sequence[Sighting],
+    boards: Sequence[Pose],
+    noise: float,
+    mounting: str,
+    seed: int,
+    cause: CalibrationError | None = None,
+) -> None:
+    """Raise `CalibrationError` if views that contradict the stated mounting fit the other one."""
+    other = next(name for name in MOUNTINGS if name != mounting)
+    start = consensus(other, sightings, boards, np.random.default_rng(seed))
+    if start is None:
+        return
+    larger = [resized(sighting, start[1]) for sighting in sightings]
+    try:
+        fit = HandEyeRefinement(LensPrior.from_intrinsics(intrinsics), larger, start[0], noise, scale=True).run()
+    except CalibrationError:
+        return
+    if _is_enough(int(fit.keep.sum()), len(sightings)) and not _is_noisy(fit.position_noise, fit.rotation_noise):
+        raise CalibrationError(
+            f"the views contradict the mounting {_WHERE[mounting]} and fit {_WHERE[other]}; give the "
+            "mounting of the rig"
+        ) from cause
+
+
+def _is_noisy(position_noise: float, rotation_noise: float) -> bool:
+    """Return whether arm and pictures contradict each other too much [m, rad]."""
+    return position_noise > MAX_POSITION_NOISE or rotation_noise > MAX_ROTATION_NOISE
+
+
+def _is_enough(kept: int, total: int) -> bool:
+    """Return whether so many views agree that the others may be left out."""
+    return kept >= max(MIN_VIEWS, (1.0 - MAX_REJECTED) * total)
+
+
+def _times(sightings: Sequence[Sighting]) -> np.ndarray:
+    """Return the times of the views, shape (n,): their stamps [ns] if all have one, else their numbers."""
+    stamps = [sighting.stamp for sighting in sightings if sighting.stamp is not None]
+    if len(stamps) < len(sightings):
+        return np.arange(len(sightings), dtype=float)
+    passed = np.array([stamp - stamps[0] for stamp in stamps], dtype=float)
+    if (np.diff(passed) <= 0).any():
+        raise CalibrationError("the stamps of the views do not rise; give the views in order of time")
+    return passed
+
+
+def _contradiction(guess: Guess, sighting: Sighting, T_camera_board: Pose) -> str:
+    """Return why a view was left out that contradicts the rest."""
+    error = (sighting.T_base_tcp.inverse() @ guess.predict_tcp(T_camera_board)).vector()
+    return (
+        f"the arm's pose is off by {1e3 * np.linalg.norm(error[:3]):.1f} mm and "
+        f"{np.degrees(np.linalg.norm(error[3:])):.2f} deg; did it move, or is the stamp late?"
+    )
+
+
+def _check_share(kept: int, total: int, left_out: Mapping[str, str]) -> None:
+    """Raise `CalibrationError` if too many views contradict the rest."""
+    if not _is_enough(kept, total):
+        raise CalibrationError(
+            f"{total - kept} of {total} views contradict the rest: {'; '.join(reasons(left_out))}; check that the "
+            "poses belong to the pictures, that the board did not move, and that the arm stood still"
+        )
 
 
 def _board_poses(
@@ -147,7 +245,7 @@ def _board_poses(
     if len(kept) < MIN_VIEWS:
         raise CalibrationError(
             f"{len(kept)} usable views, needed are {MIN_VIEWS}, better 15"
-            + (f": {reasons(rejected)}" if rejected else "")
+            + (f": {'; '.join(reasons(rejected))}" if rejected else "")
         )
     return kept, boards, max(float(np.sqrt(squares / freedom)), 0.02)
 
@@ -180,6 +278,7 @@ def _conclude(
     robot: str,
     rejected: dict[str, str],
     scale: tuple[float, float],
+    slip: Slip | None,
 ) -> HandEyeFit:
     guess, solution = fit.guess, fit.solution
     R = np.kron(np.eye(2), guess.X.matrix)  # from axes of the camera to those of its parent
@@ -206,7 +305,7 @@ def _conclude(
     )
     return HandEyeFit(
         result=result,
-        quality=_assess_quality(result, len(sightings), rejected, apart, fit.deviations, scale),
+        quality=_assess_quality(result, len(sightings), rejected, apart, fit.deviations, scale, slip),
         given=intrinsics,
         T_parent_board=guess.Y,
         used=tuple(sighting.view.name for sighting in sightings),
@@ -215,6 +314,7 @@ def _conclude(
         leave_one_out=apart,
         closed_forms={name: X for name, X in forms.items() if X is not None},
         scale=scale,
+        slip=slip,
     )
 
 
@@ -231,6 +331,7 @@ def _assess_quality(
     apart: np.ndarray,
     deviations: np.ndarray,
     scale: tuple[float, float],
+    slip: Slip | None,
 ) -> Quality:
     sigma = result.sigma
     position, rotation = float(sigma[:3].max()), float(sigma[3:].max())
@@ -248,13 +349,15 @@ def _assess_quality(
         "board_scale": scale[0],
         "board_scale_sigma": scale[1],
     }
-    problems = []
+    if slip is not None:
+        figures["slip_p"] = slip.change.p
+    problems = [slip.summary()] if slip is not None and slip.found else []
     if position > MAX_POSITION_SIGMA or rotation > MAX_ROTATION_SIGMA:
         problems.append(
             f"uncertain by {2e3 * position:.2f} mm and {np.degrees(2 * rotation):.2f} deg (2 sigma); add views, with "
             "larger tilts about several axes"
         )
-    if result.robot_position_noise > MAX_POSITION_NOISE or result.robot_rotation_noise > MAX_ROTATION_NOISE:
+    if _is_noisy(result.robot_position_noise, result.robot_rotation_noise):
         problems.append(
             f"the arm's poses and the pictures contradict each other by {1e3 * result.robot_position_noise:.1f} mm and "
             f"{np.degrees(result.robot_rotation_noise):.2f} deg; is the board fixed, do the poses belong to "

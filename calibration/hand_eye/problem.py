@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.optimize import minimize
 
 from calibration.camera.board_pose import adjoint, step, view_terms, weighted_product
 from calibration.camera.intrinsics import parameter_derivative
@@ -31,10 +32,11 @@ from robot_rl.geometry import Pose
 
 @dataclass(frozen=True, eq=False)
 class Sighting:
-    """A view of the board, and the pose of the arm that was measured at that time."""
+    """A view of the board, the pose of the arm that was measured at that time, and the time [ns], if it is known."""
 
     view: BoardView
     T_base_tcp: Pose
+    stamp: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,6 +197,8 @@ def solve(
     normal[lens, lens] += np.eye(len(deviations))
     slope[lens] += deviations
     # Metres and radians differ by orders of magnitude; scaling makes the inversion well conditioned.
+    if not (np.diag(normal) > 0).all():
+        raise np.linalg.LinAlgError("the least squares problem has no finite solution")
     unit = 1.0 / np.sqrt(np.diag(normal))
     covariance = np.linalg.inv(normal * np.outer(unit, unit)) * np.outer(unit, unit)
     z = -covariance @ slope
@@ -204,6 +208,37 @@ def solve(
     misfit = float((left[:, None] @ weights @ left[:, :, None]).sum() + ((deviations + z[lens]) ** 2).sum())
     likelihood = misfit + np.linalg.slogdet(S)[1].sum() - np.linalg.slogdet(covariance)[1]
     return Solution(z, covariance, left, weights, float(likelihood))
+
+
+def estimate_noise(
+    rows: Sequence[Row], start: tuple[float, float], deviations: np.ndarray = _NOTHING
+) -> tuple[float, float]:
+    """Estimate the noise of the arm by restricted maximum likelihood (Patterson and Thompson 1971).
+
+    Args:
+        rows: The views.
+        start: First guess of position and rotation noise per axis [m, rad].
+        deviations: See `solve`.
+
+    Returns:
+        Position and rotation noise per axis [m, rad].
+
+    Raises:
+        numpy.linalg.LinAlgError: if the views do not determine X and Y.
+    """
+
+    def noise(logarithms: np.ndarray) -> tuple[float, float]:
+        position, rotation = np.exp(np.clip(logarithms, np.log(1e-6), np.log(1e-1))).tolist()
+        return position, rotation
+
+    def cost(logarithms: np.ndarray) -> float:
+        try:
+            return solve(rows, *noise(logarithms), deviations).likelihood
+        except np.linalg.LinAlgError:
+            return 1e300  # finite, so that differences are
+
+    options = {"xatol": 1e-3, "fatol": 1e-4, "maxiter": 200}
+    return noise(minimize(cost, np.log(start), method="Nelder-Mead", options=options).x)
 
 
 def scaled(T_camera_board: Pose, factor: float) -> Pose:

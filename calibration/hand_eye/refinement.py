@@ -1,7 +1,7 @@
 """Joint refinement of a hand-eye calibration: reprojection errors, the arm's errors and the lens in one problem.
 
-The noise of the arm is estimated from the data by restricted maximum likelihood (Patterson and Thompson 1971), so that
-the stated uncertainty is correct. Views that contradict the rest are left out, the worst first.
+The noise of the arm is estimated from the data, so that the stated uncertainty is correct. Views that contradict the
+rest are left out, the worst first.
 """
 
 from __future__ import annotations
@@ -10,11 +10,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.stats import chi2
 
 from calibration.camera.lens_prior import LensPrior
-from calibration.hand_eye.problem import Guess, Row, Sighting, Solution, linearise, resized, scaled, solve
+from calibration.hand_eye.problem import (
+    Guess,
+    Row,
+    Sighting,
+    Solution,
+    estimate_noise,
+    linearise,
+    resized,
+    scaled,
+    solve,
+)
 from calibration.result import CameraIntrinsics
 from robot_rl.errors import CalibrationError
 
@@ -39,6 +48,7 @@ class HandEyeRefinement:
         deviations: Correction of the lens along each of its directions in standard deviations, shape (m,).
         solution: Solution of the linear model around the result, for the views in use.
         rows: Rows of these views.
+        all_rows: Rows of all views, also of those that are left out.
         position_noise: Estimated noise of the arm's poses, per axis [m].
         rotation_noise: The same, per axis [rad].
         scale: Estimated size of the board over the stated size.
@@ -97,7 +107,8 @@ class HandEyeRefinement:
             self.keep = keep
         if self._with_scale:
             self.scale_sigma = self.scale * float(np.sqrt(solution.covariance[12, 12]))
-        self.solution, self.rows = solution, [rows[i] for i in np.flatnonzero(self.keep)]
+        self.solution, self.all_rows = solution, rows
+        self.rows = [rows[i] for i in np.flatnonzero(self.keep)]
         return self
 
     def _agreeing(self) -> np.ndarray:
@@ -163,18 +174,9 @@ class HandEyeRefinement:
         return np.diag(np.repeat([self.position_noise**2, self.rotation_noise**2], 3))
 
     def _estimate(self, rows: Sequence[Row]) -> Solution:
-        """Estimate the arm's noise by restricted maximum likelihood, and return the solution with it."""
-
-        def cost(logarithms: np.ndarray) -> float:
-            position, rotation = np.exp(np.clip(logarithms, np.log(1e-6), np.log(1e-1)))
-            try:
-                return solve(rows, position, rotation, self.deviations).likelihood
-            except np.linalg.LinAlgError:
-                return np.inf
-
-        start = np.log([self.position_noise, self.rotation_noise])
-        found = minimize(cost, start, method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-4, "maxiter": 200})
-        self.position_noise, self.rotation_noise = np.exp(np.clip(found.x, np.log(1e-6), np.log(1e-1))).tolist()
+        """Estimate the arm's noise, and return the solution with it."""
+        start = self.position_noise, self.rotation_noise
+        self.position_noise, self.rotation_noise = estimate_noise(rows, start, self.deviations)
         return self.solve(rows)
 
     def _distances(self, rows: Sequence[Row], solution: Solution) -> np.ndarray:

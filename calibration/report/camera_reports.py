@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from calibration.camera.intrinsics import IntrinsicsFit, coverage
 from calibration.hand_eye.hand_eye import HandEyeFit
+from calibration.report.change_figure import change_figure, change_heading
 from calibration.report.report import CalibrationReport, bars, new_figure
 from calibration.result.camera import PARAMETERS
 from robot_rl.viz.learning_curve import BLUE, ORANGE
@@ -50,7 +51,12 @@ def _errors_over_picture(fit: IntrinsicsFit) -> Figure:
     gain = 0.03 * width / max(float(np.percentile(np.linalg.norm(errors, axis=1), 90)), 1e-6)
     arrows.quiver(*pixels.T, *errors.T, angles="xy", scale_units="xy", scale=1 / gain, color=ORANGE, width=0.0015)
     arrows.set(
-        xlim=extent[:2], ylim=extent[2:], title=f"errors, {gain:.0f} times as long", xlabel="x [px]", aspect="equal"
+        xlim=extent[:2],
+        ylim=extent[2:],
+        title=f"errors, {gain:.0f} times as long",
+        xlabel="x [px]",
+        ylabel="y [px]",
+        aspect="equal",
     )
     return figure
 
@@ -91,7 +97,11 @@ def hand_eye_report(fit: HandEyeFit) -> CalibrationReport:
             "The lens that belongs to it": _lens(fit),
             "OpenCV's closed forms on the same views": forms,
         },
-        {"Errors of the arm's poses": _arm_errors(fit), "If a view is left out; errors of the corners": _left_out(fit)},
+        {
+            "Errors of the arm's poses": _arm_errors(fit),
+            "If a view is left out; errors of the corners": _left_out(fit),
+            **({change_heading(fit.slip.change): change_figure(fit.slip.names, fit.slip.change)} if fit.slip else {}),
+        },
     )
 
 
@@ -123,6 +133,8 @@ def _left_out(fit: HandEyeFit) -> Figure:
 def _scatter(axes: Axes, errors: np.ndarray) -> None:
     axes.plot(*errors.T, ".", color=BLUE, markersize=2, alpha=0.5)
     limit = 1.1 * float(np.abs(errors).max())
-    axes.set(xlim=(-limit, limit), ylim=(limit, -limit), xlabel="error in x [px]", ylabel="in y [px]", aspect="equal")
+    axes.set(
+        xlim=(-limit, limit), ylim=(limit, -limit), xlabel="error in x [px]", ylabel="error in y [px]", aspect="equal"
+    )
     axes.axhline(0, color="#999", linewidth=0.6)
     axes.axvline(0, color="#999", linewidth=0.6)

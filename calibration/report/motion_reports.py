@@ -7,6 +7,7 @@ import numpy as np
 from calibration.arm.arm_identification import PARAMETERS, UNITS, ArmFit
 from calibration.arm.time_offset import TimeOffsetFit
 from calibration.arm.wrench import WrenchFit
+from calibration.report.change_figure import change_figure, change_heading
 from calibration.report.report import CalibrationReport, bars, new_figure
 from robot_rl.viz.learning_curve import BLUE, GREEN, ORANGE
 
@@ -16,10 +17,11 @@ def time_offset_report(fit: TimeOffsetFit) -> CalibrationReport:
     figure = new_figure(11, 3.8)
     search, errors = figure.subplots(1, 2, width_ratios=(1, 1.6))
     search.plot(1e3 * fit.search[:, 0], 1e3 * fit.search[:, 1], color=BLUE)
-    search.axvline(1e3 * fit.result.delay, color=GREEN, linestyle="--")
+    search.axvline(1e3 * fit.result.delay, color=GREEN, linestyle="--", label="the delay")
+    search.legend()
     search.set(xlabel="delay [ms]", ylabel="spread of the board's position [mm]", ylim=(0, None))
     seconds = (fit.stamps - fit.stamps[0]) / 1e9
-    for values, colour, label in ((fit.errors_before, ORANGE, "without delay"), (fit.errors, BLUE, "with it")):
+    for values, colour, label in ((fit.errors_before, ORANGE, "without delay"), (fit.errors, BLUE, "with the delay")):
         errors.plot(
             seconds, 1e3 * np.linalg.norm(values[:, :3], axis=1), ".-", color=colour, label=label, linewidth=0.8
         )
@@ -48,13 +50,20 @@ def wrench_report(fit: WrenchFit) -> CalibrationReport:
     figure = new_figure(11, 3.6)
     force, torque = figure.subplots(1, 2)
     poses = [str(i + 1) for i in np.flatnonzero(fit.used)]
-    bars(force, poses, np.linalg.norm(fit.held_out[:, :3], axis=1), "force residual [N]")
-    bars(torque, poses, np.linalg.norm(fit.held_out[:, 3:], axis=1), "torque residual [Nm]")
+    bars(force, poses, np.linalg.norm(fit.held_out[:, :3], axis=1), "force residual [N]", of="row of the table")
+    bars(torque, poses, np.linalg.norm(fit.held_out[:, 3:], axis=1), "torque residual [Nm]", of="row of the table")
     return CalibrationReport(
         f"Wrench sensor and tool of robot {result.robot}",
         fit.quality,
         {"Sensor and tool": rows},
-        {"Each pose, predicted from the others": figure},
+        {
+            "Each pose, predicted from the others": figure,
+            **(
+                {change_heading(fit.fault.change): change_figure(fit.fault.names, fit.fault.change)}
+                if fit.fault
+                else {}
+            ),
+        },
     )
 
 

@@ -18,6 +18,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from calibration.result import Calibration, Quality, save_result
+from calibration.result.reasons import reasons
 from robot_rl.system.atomic_file import write_atomically
 from robot_rl.viz.learning_curve import BLUE, GREEN
 
@@ -83,12 +84,30 @@ def bars(
     values: np.ndarray | list[float],
     label: str,
     line: float | None = None,
+    *,
+    of: str = "picture",
 ) -> None:
-    """Draw bars with as many names below as there is room for, and a dashed line at `line` if that is given."""
+    """Draw bars with as many names below as there is room for, and a dashed line at `line` if that is given.
+
+    Args:
+        axes: Where.
+        names: Of the bars.
+        values: Their heights.
+        label: What the heights are, with the unit.
+        line: The value of all together.
+        of: What each bar is of.
+    """
     axes.bar(range(len(names)), values, color=BLUE)
     axes.set_ylabel(label)
     if line is not None:
-        axes.axhline(line, color=GREEN, linestyle="--")
+        axes.axhline(line, color=GREEN, linestyle="--", label=f"all together: {line:.3g}")
+        axes.legend()
+    axes.set_xlabel(of)
+    name_ticks(axes, names)
+
+
+def name_ticks(axes: Axes, names: Sequence[str]) -> None:
+    """Write as many names below the places 0, 1, ... as there is room for."""
     every = max(1, len(names) // 25)
     axes.set_xticks(
         range(0, len(names), every),
@@ -146,7 +165,7 @@ def write_result_and_report(
     report.write(page)
     lines = [
         quality.verdict,
-        *(f"left out: {name}: {why}" for name, why in quality.rejected.items()),
+        *(f"left out: {line}" for line in reasons(quality.rejected)),
         f"report: {page}",
     ]
     if quality.good:

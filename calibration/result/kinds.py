@@ -12,6 +12,7 @@ from pydantic.dataclasses import dataclass
 from calibration.result.camera import CameraIntrinsics
 from calibration.result.covariance import Matrix, check_size
 from robot_rl.config.components import SimulationConfig
+from robot_rl.env.camera_mount import CameraMount
 from robot_rl.errors import CalibrationError
 from robot_rl.geometry import Pose
 
@@ -77,6 +78,11 @@ class HandEye:
     def T_parent_camera(self) -> Pose:
         """Pose of the optical frame in `parent`."""
         return Pose(np.array(self.position), np.array(self.quaternion))
+
+    @property
+    def mount(self) -> CameraMount:
+        """Where the camera is."""
+        return CameraMount.of("tcp" if self.mounting == "eye_in_hand" else "base", self.T_parent_camera)
 
     @property
     def sigma(self) -> np.ndarray:

@@ -14,7 +14,13 @@ from robot_rl.system.process import one_thread
 
 def add_classifier_commands(commands: Any, add: MakeParser) -> None:
     """Add the sub-commands of `robot-rl classifier`."""
-    record = add(commands, "record", _record, "record frames with success and without, by a person or by the script")
+    record = add(
+        commands,
+        "record",
+        _record,
+        "record frames with success and without, by a person or by the script",
+        example="robot-rl classifier record peg_insert --out frames",
+    )
     record.add_argument("task", metavar="TASK", help="name of the task; `robot-rl tasks` lists them")
     record.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the new episode store")
     record.add_argument(
@@ -30,7 +36,13 @@ def add_classifier_commands(commands: Any, add: MakeParser) -> None:
     record.add_argument("--size", type=positive, default=128, metavar="PX", help="of the frames (default: 128)")
     add_operator_flags(record)
 
-    train = add(commands, "train", _train, "train a classifier on labelled episodes")
+    train = add(
+        commands,
+        "train",
+        _train,
+        "train a classifier on labelled episodes",
+        example="robot-rl classifier train frames --out classifier.pt",
+    )
     train.add_argument(
         "stores",
         type=Path,
@@ -62,9 +74,8 @@ def add_classifier_commands(commands: Any, add: MakeParser) -> None:
     train.add_argument(
         "--max-false-positives",
         type=share_below_one,
-        default=0.01,
         metavar="X",
-        help="share of the failing episodes that may count as a success (default: 0.01)",
+        help="share of the failing episodes that may count as a success (default: 0.001)",
     )
     train.add_argument(
         "--consecutive", type=positive, default=3, metavar="K", help="frames that have to agree (default: 3)"
@@ -78,7 +89,13 @@ def add_classifier_commands(commands: Any, add: MakeParser) -> None:
     )
     train.add_argument("--seed", type=natural, default=0, metavar="N", help="of frames, looks and parts (default: 0)")
 
-    report = add(commands, "report", _report, "report how far a classifier can be trusted, on episodes it has not seen")
+    report = add(
+        commands,
+        "report",
+        _report,
+        "report how far a classifier can be trusted, on episodes it has not seen",
+        example="robot-rl classifier report classifier.pt other_frames",
+    )
     report.add_argument("classifier", type=Path, metavar="FILE", help="of `classifier train`")
     report.add_argument("stores", type=Path, nargs="+", metavar="STORE", help="other labelled episodes")
     report.add_argument("--rewards", metavar="NAME", help="overlay with the labels, instead of the recorded rewards")
@@ -117,13 +134,14 @@ def _record(arguments: argparse.Namespace) -> Reply:
 
 def _cameras(task: str, named: list[str]) -> tuple[str, ...]:
     """Return the cameras named, or all of the scene."""
+    from robot_rl.env.environment import all_cameras
     from robot_rl.env.registry import make_workcell
 
     if named:
         return tuple(dict.fromkeys(named))
     cell = make_workcell(task)
     cell.close()
-    return cell.task.spec.cameras
+    return all_cameras(cell.task.spec.environment)
 
 
 def _train(arguments: argparse.Namespace) -> Reply:
@@ -135,8 +153,10 @@ def _train(arguments: argparse.Namespace) -> Reply:
     one_thread()
     from robot_rl.reward.classifier.frames import LabelledStore
     from robot_rl.reward.classifier.train import ClassifierSettings, train_classifier
+    from robot_rl.reward.validation.threshold import MAX_FALSE_POSITIVES
     from robot_rl.system.progress import Progress
 
+    allowed = MAX_FALSE_POSITIVES if arguments.max_false_positives is None else arguments.max_false_positives
     settings = ClassifierSettings(
         cameras=tuple(dict.fromkeys(arguments.camera)),
         encoder=arguments.encoder,
@@ -145,7 +165,7 @@ def _train(arguments: argparse.Namespace) -> Reply:
         negatives=arguments.negatives,
         margin=arguments.margin,
         copies=arguments.looks,
-        false_positive_rate=arguments.max_false_positives,
+        false_positive_rate=allowed,
         consecutive=arguments.consecutive,
         gates=gates,
         seed=arguments.seed,

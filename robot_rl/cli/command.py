@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from functools import partial
+from typing import Any, NamedTuple, Protocol, cast
 
+from robot_rl.cli.parser import CommandParser
 from robot_rl.env import registry
 
 COMMAND_GROUP = "robot_rl.commands"
@@ -62,33 +64,72 @@ class Reply(NamedTuple):
     code: int = 0
 
 
-MakeParser = Callable[[Any, str, Callable[[argparse.Namespace], Reply], str], argparse.ArgumentParser]
-"""Adds the parser of one command: where, its name, its function, and a sentence about it."""
+class MakeParser(Protocol):
+    """Adds the parser of one command."""
+
+    def __call__(
+        self,
+        commands: Any,
+        name: str,
+        run: Callable[[argparse.Namespace], Reply],
+        text: str,
+        /,
+        *,
+        example: str = "",
+        page: str = "",
+    ) -> argparse.ArgumentParser:
+        """Add it; see `add_parser`.
+
+        Args:
+            commands: Where it is added.
+            name: Of the command.
+            run: Its function.
+            text: A sentence about it.
+            example: A call of it.
+            page: The page of the documentation about it, e.g. `docs/data.md`; that of its group if it is empty.
+        """
+        ...
 
 
-def add_parser(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
-    """Add the parser of a command to `commands`, with a sentence about it."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False
+def add_parser(commands: Any, name: str, text: str, *, example: str = "", page: str = "") -> CommandParser:
+    """Add the parser of a command to `commands`, with a sentence about it; see `MakeParser`."""
+    own_page = {"page": page} if page else {}
+    parser: CommandParser = commands.add_parser(
+        name, help=text, description=f"{text[0].upper()}{text[1:]}.", example=example, **own_page
     )
     return parser
 
 
-def add_group(commands: Any, name: str, text: str) -> Any:
-    """Add a group of commands, such as `data`, and return where its commands are added."""
-    return add_parser(commands, name, text).add_subparsers(required=True, metavar="COMMAND")
+def add_group(commands: Any, name: str, text: str, *, page: str = "") -> Any:
+    """Add a group of commands, such as `data`, and return where its commands are added.
+
+    Args:
+        commands: Where the group is added.
+        name: Of the group.
+        text: A sentence about it.
+        page: The page of the documentation about its commands.
+    """
+    example = f"robot-rl {name} --help"
+    group = add_parser(commands, name, text, example=example, page=page)
+    return group.add_subparsers(
+        required=True, metavar="COMMAND", parser_class=cast("type[CommandParser]", partial(CommandParser, page=page))
+    )
 
 
-def add_renamed(commands: Any, old: str, new: str) -> None:
-    """Make the old name of a group of commands fail with the new one; it is not listed."""
-    parser: argparse.ArgumentParser = commands.add_parser(old, add_help=False, allow_abbrev=False)
-    parser.add_argument("rest", nargs=argparse.REMAINDER)
+def add_renamed(parser: CommandParser, commands: Any, old: str, new: str) -> None:
+    """Make the old name of a group of commands of `parser` fail with the new one; it is not listed."""
+    text = f"Renamed: `robot-rl {old}` is `robot-rl {new}` now."
+    renamed: CommandParser = commands.add_parser(
+        old, description=text, example=f"robot-rl {new} --help", page="docs/migration.md"
+    )
+    renamed.add_argument("rest", nargs=argparse.REMAINDER, help="what followed the old name")
+    parser.renamed.add(old)
 
     def refuse(arguments: argparse.Namespace) -> int:
         first = " ".join(["", *arguments.rest[:1]])
-        parser.error(f"`robot-rl {old}{first}` is `robot-rl {new}{first}` now")
+        renamed.error(f"`robot-rl {old}{first}` is `robot-rl {new}{first}` now")
 
-    parser.set_defaults(command=refuse, parser=parser)
+    renamed.set_defaults(command=refuse, parser=renamed)
 
 
 def add_commands(commands: Any, make: MakeParser) -> None:
@@ -110,8 +151,33 @@ def flat_lines(answer: dict[str, Any], prefix: str = "") -> list[str]:
     """Return an answer for a person, with a line for each value and its dotted name."""
     lines = []
     for key, value in answer.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and value:
             lines += flat_lines(value, f"{prefix}{key}.")
         else:
-            lines.append(f"{prefix}{key}: {value:.4g}" if isinstance(value, float) else f"{prefix}{key}: {value}")
+            lines.append(f"{prefix}{key}: {in_words(value)}")
     return lines
+
+
+def in_words(value: Any) -> str:
+    """Return a value for a person: no `None`, `True`, `nan` or brackets; numbers with four digits that count."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "not known"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {in_words(entry)}" for key, entry in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(in_words, value)) or "none"
+    return str(value)
+
+
+def in_bytes(count: int) -> str:
+    """Return a size as text."""
+    size, unit = float(count), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if size < 1000.0:
+            break
+        size, unit = size / 1000.0, larger
+    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

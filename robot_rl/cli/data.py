@@ -8,28 +8,44 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from robot_rl.cli.command import MakeParser, Reply, flat_lines
+from robot_rl.cli.command import MakeParser, Reply, flat_lines, in_bytes, positive
 from robot_rl.errors import DataError
 
 
 def add_data_commands(commands: Any, add: MakeParser) -> None:
     """Add the sub-commands of `robot-rl data`."""
-    ls = add(commands, "ls", _ls, "list the episodes of a store")
+    ls = add(commands, "ls", _ls, "list the episodes of a store", example="robot-rl data ls runs/one")
     _store(ls)
 
-    info = add(commands, "info", _info, "show what is in a store, in numbers")
+    info = add(commands, "info", _info, "show what is in a store, in numbers", example="robot-rl data info demos")
     _store(info)
 
-    verify = add(commands, "verify", _verify, "read and check all of a store; exit with 1 if anything is wrong")
+    verify = add(
+        commands,
+        "verify",
+        _verify,
+        "read and check all of a store; exit with 1 if anything is wrong",
+        example="robot-rl data verify demos --repair",
+    )
     _store(verify)
     verify.add_argument("--repair", action="store_true", help="move what is wrong aside, recover what was interrupted")
+    verify.add_argument(
+        "--jobs", type=positive, default=min(4, os.cpu_count() or 1), metavar="N", help="processes that decode episodes"
+    )
 
-    view = add(commands, "view", _view, "show episodes: in Rerun, or as a file without a screen")
+    view = add(
+        commands,
+        "view",
+        _view,
+        "show episodes: in Rerun, or as a file without a screen",
+        example="robot-rl data view runs/one --out sheet.png",
+    )
     _store(view)
     view.add_argument(
         "--episode", action="append", default=[], metavar="ID", help="this one; repeatable (default: all)"
@@ -37,7 +53,13 @@ def add_data_commands(commands: Any, add: MakeParser) -> None:
     view.add_argument("--out", type=Path, metavar="FILE", help="contact sheet (.png), film (.mp4) or Rerun file (.rrd)")
     view.add_argument("--rewards", metavar="NAME", help="rewards of this labeller (default: those recorded)")
 
-    export = add(commands, "export", _export, "write a store in another format")
+    export = add(
+        commands,
+        "export",
+        _export,
+        "write a store in another format",
+        example="robot-rl data export runs/one --out dataset",
+    )
     _store(export)
     export.add_argument("--format", choices=("lerobot",), default="lerobot", help="which (default: lerobot, v3.0)")
     export.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the new dataset")
@@ -47,7 +69,13 @@ def add_data_commands(commands: Any, add: MakeParser) -> None:
     export.add_argument("--fps", type=_number, metavar="RATE", help="frames per second (default: that of the stamps)")
     export.add_argument("--task", metavar="TEXT", help="the instruction of the robot (default: the store's task)")
 
-    take = add(commands, "import", _import, "make a store of a LeRobot dataset or of a ROS 2 bag (MCAP)")
+    take = add(
+        commands,
+        "import",
+        _import,
+        "make a store of a LeRobot dataset or of a ROS 2 bag (MCAP)",
+        example="robot-rl data import dataset --out demos",
+    )
     take.add_argument("source", type=Path, metavar="SOURCE", help="directory of a dataset or a bag, or an .mcap file")
     take.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the new store")
     take.add_argument("--mapping", type=Path, metavar="FILE", help="what in a bag is what in an episode (YAML)")
@@ -58,12 +86,24 @@ def add_data_commands(commands: Any, add: MakeParser) -> None:
         "--actor", choices=("human", "policy", "script"), help="who acted in a dataset of others (default: human)"
     )
 
-    merge = add(commands, "merge", _merge, "make one new store of several")
+    merge = add(
+        commands,
+        "merge",
+        _merge,
+        "make one new store of several",
+        example="robot-rl data merge demos more --rename --out all",
+    )
     merge.add_argument("stores", type=Path, nargs="+", metavar="STORE", help="directories of stores, or of runs")
     merge.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the new store")
     merge.add_argument("--rename", action="store_true", help="give episodes whose id is taken a new one")
 
-    split = add(commands, "split", _split, "share the episodes of a store out at random among new stores")
+    split = add(
+        commands,
+        "split",
+        _split,
+        "share the episodes of a store out at random among new stores",
+        example="robot-rl data split demos --into train=0.8 --into test=0.2 --out parts",
+    )
     _store(split)
     split.add_argument(
         "--into", action="append", required=True, type=_part, metavar="NAME=SHARE", help="a new store; repeatable"
@@ -71,7 +111,13 @@ def add_data_commands(commands: Any, add: MakeParser) -> None:
     split.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory to make the new stores in")
     split.add_argument("--seed", type=int, default=0, metavar="N", help="the draw follows from it (default: 0)")
 
-    prune = add(commands, "prune", _prune, "take episodes out of a store; they are moved to its folder `aside`")
+    prune = add(
+        commands,
+        "prune",
+        _prune,
+        "take episodes out of a store; they are moved to its folder `aside`",
+        example="robot-rl data prune demos --failed",
+    )
     _store(prune)
     prune.add_argument("--episode", action="append", default=[], metavar="ID", help="this one; repeatable")
     prune.add_argument("--failed", action="store_true", help="those without success")
@@ -117,9 +163,17 @@ def _info(arguments: argparse.Namespace) -> Reply:
 def _verify(arguments: argparse.Namespace) -> Reply:
     from robot_rl.data.store.layout import find_store
     from robot_rl.data.store.verify import repair, verify
+    from robot_rl.system.progress import Progress
 
     path = find_store(arguments.store)
-    verdict = repair(path) if arguments.repair else verify(path)
+    with Progress(None, "verify", unit="episodes") as progress:
+
+        def show(done: int, total: int) -> None:
+            progress.total = total
+            progress.update(done)
+
+        check = repair if arguments.repair else verify
+        verdict = check(path, jobs=arguments.jobs, on_episode=show)
     lines = [
         f"{v.file}, {'episode ' + v.episode_id if v.episode_id else 'no episode'}, {v.field}: {v.problem}"
         for v in verdict.violations
@@ -182,7 +236,7 @@ def _export(arguments: argparse.Namespace) -> Reply:
 
 def _import(arguments: argparse.Namespace) -> Reply:
     from robot_rl.data.schema import Source
-    from robot_rl.data.store.store import EpisodeStore
+    from robot_rl.data.store.edit import whole_store
     from robot_rl.system.progress import Progress
 
     if (arguments.source / "meta" / "info.json").is_file():
@@ -192,7 +246,8 @@ def _import(arguments: argparse.Namespace) -> Reply:
             arguments.parser.error("--mapping is for bags; a LeRobot dataset describes itself")
         scale, actor = arguments.action_scale or 1.0, Source[(arguments.actor or "human").upper()]
         reader = LeRobotReader(arguments.source, action_scale=scale, source=actor)
-        episodes, metadata, total = reader.episodes(), reader.metadata, len(reader)
+        episodes, metadata = reader.episodes(), reader.metadata
+        total: int | None = len(reader)
     else:
         from robot_rl.data.formats.rosbag_import import bag_files, read_bag
         from robot_rl.data.formats.rosbag_mapping import load_mapping
@@ -203,10 +258,10 @@ def _import(arguments: argparse.Namespace) -> Reply:
         if arguments.action_scale is not None or arguments.actor is not None:
             arguments.parser.error("for a bag, the mapping file sets the source and the scale of the actions")
         mapping = load_mapping(arguments.mapping)
-        episodes, total = read_bag(arguments.source, mapping), 0
+        episodes, total = read_bag(arguments.source, mapping), None
         metadata = {"task": mapping.task, "imported_from": arguments.source.name}
     with (
-        EpisodeStore.create(arguments.out, metadata) as store,
+        whole_store(arguments.out, metadata) as store,
         Progress(total, "import", unit="episodes") as progress,
     ):
         for episode in episodes:
@@ -258,16 +313,6 @@ def _prune(arguments: argparse.Namespace) -> Reply:
 
 
 # ---------------------------------------------------------------------- helpers
-
-
-def in_bytes(count: int) -> str:
-    """Return a size as text."""
-    size, unit = float(count), "B"
-    for larger in ("kB", "MB", "GB", "TB"):
-        if size < 1000.0:
-            break
-        size, unit = size / 1000.0, larger
-    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
 
 
 def _counted(update: Callable[[int], object]) -> Callable[[], object]:

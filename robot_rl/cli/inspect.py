@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
+from robot_rl.cli.command import flat_lines, in_bytes
 from robot_rl.data.store.info import store_facts
 from robot_rl.data.store.layout import STORE_HEAD
 from robot_rl.errors import CheckpointError, RunDirectoryError
 from robot_rl.learn.checkpoint import describe_checkpoint
 from robot_rl.run.directory.run_directory import RunDirectory
+from robot_rl.system.checked_json import parse_json
+from robot_rl.system.regular_file import read_regular
 
 RESULTS = ("env_steps", "success_rate", "success_ci95", "episodes", "cycle_time_s", "wall_s")
 """What is shown of a run's summary."""
@@ -41,9 +43,9 @@ def _run(path: Path) -> dict[str, Any]:
     }
     if summary.exists():
         try:
-            result = json.loads(summary.read_text(encoding="utf-8"))
+            result = parse_json(read_regular(summary))
             facts |= {"finished": result["env_steps"] >= config.env_steps} | {key: result[key] for key in RESULTS}
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise RunDirectoryError(
                 f"{summary} cannot be used: {error}; `robot-rl train --resume` makes it anew"
             ) from error
@@ -53,3 +55,13 @@ def _run(path: Path) -> dict[str, Any]:
         facts["checkpoint"] = {"error": str(error)}
     facts["store"] = store_facts(store) if (store / STORE_HEAD).exists() else None
     return facts
+
+
+def inspect_lines(facts: dict[str, Any]) -> list[str]:
+    """Return the facts for a person."""
+    store = facts.get("store", {}) if facts["kind"] == "run" else facts
+    sizes = {key: in_bytes(value) for key, value in (store or {}).items() if key.startswith("bytes")}
+    shown = facts | ({"store": store | sizes} if facts["kind"] == "run" and store else sizes)
+    return flat_lines(
+        {key: "none yet" if value is None and key in ("checkpoint", "store") else value for key, value in shown.items()}
+    )

@@ -19,21 +19,35 @@ logger = logging.getLogger(__name__)
 def add_label_commands(commands: Any, add: MakeParser) -> None:
     """Add the sub-commands of `robot-rl label`."""
     run = add(
-        commands, "run", _run, "have a vision-language model label the episodes of a store, beside what is recorded"
+        commands,
+        "run",
+        _run,
+        "have a vision-language model label the episodes of a store, beside what is recorded",
+        example="robot-rl label run runs/one --url http://localhost:8000/v1",
     )
     run.add_argument("store", type=Path, nargs="?", metavar="STORE", help="directory of a store, or of a run")
     _settings(run)
     run.add_argument("--name", metavar="NAME", help="of the labels (default: their kind)")
 
     watch = add(
-        commands, "watch", _watch, "label episodes as a training records them until Ctrl-C; alarm if labels go wrong"
+        commands,
+        "watch",
+        _watch,
+        "label episodes as a training records them until Ctrl-C; alarm if labels go wrong",
+        example="robot-rl label watch runs/one --url http://localhost:8000/v1",
     )
     watch.add_argument("store", type=Path, nargs="?", metavar="STORE", help="directory of a store, or of a run")
     _settings(watch)
     watch.add_argument("--name", metavar="NAME", help="of the labels (default: their kind)")
     watch.add_argument("--pause", type=float, default=2.0, metavar="S", help="between looks at the store (default: 2)")
 
-    train = add(commands, "train", _train, "train a head on your own episodes, which then labels without a server")
+    train = add(
+        commands,
+        "train",
+        _train,
+        "train a head on your own episodes, which then labels without a server",
+        example="robot-rl label train demos --out head.pt",
+    )
     train.add_argument("store", type=Path, metavar="STORE", help="directory of a store, or of a run")
     train.add_argument("--out", type=Path, required=True, metavar="FILE", help="file of the new head")
     train.add_argument(
@@ -57,7 +71,11 @@ def add_label_commands(commands: Any, add: MakeParser) -> None:
     add_judgement_commands(commands, add)
 
     doctor = add(
-        commands, "doctor", _doctor, "try what a labeller needs, before it costs anything; exit with 1 if it fails"
+        commands,
+        "doctor",
+        _doctor,
+        "try what a labeller needs, before it costs anything; exit with 1 if it fails",
+        example="robot-rl label doctor --url http://localhost:8000/v1",
     )
     _settings(doctor)
 
@@ -104,6 +122,7 @@ def _run(arguments: argparse.Namespace) -> Reply:
     config = _config(arguments)
     from robot_rl.config.load import config_to_dict
     from robot_rl.data.store.layout import find_store
+    from robot_rl.data.store.reward_overlays import check_overlay_name
     from robot_rl.data.store.store import EpisodeStore
     from robot_rl.reward.budget import Budget
     from robot_rl.reward.label_store import LabelStore
@@ -111,18 +130,24 @@ def _run(arguments: argparse.Namespace) -> Reply:
     from robot_rl.reward.labels.annotate_new import query_identity
     from robot_rl.reward.labels.units import Units
     from robot_rl.reward.labels.watch_store import instruction_of
+    from robot_rl.reward.validation.evidence_needed import describe_needed
+    from robot_rl.reward.validation.ground_truth import read_truth
     from robot_rl.reward.vlm.make_backend import make_backend
     from robot_rl.system.progress import Progress
 
     path = find_store(arguments.store)
     name = arguments.name or config.kind
+    check_overlay_name(name)
     with EpisodeStore.open(path) as store:
         task = config.task or instruction_of(store.metadata.get("task"))
         units = Units(store, config, task)
+        if config.kind == "success":
+            logger.info(describe_needed(read_truth(store).values()))
         backend = make_backend(config, Budget(config.budget))
         with LabelStore(path, create=True) as labels, Progress(len(units), f"label {name}", unit="questions") as shown:
             identity = query_identity(backend, config, task, units.camera)
-            remembered = replace(config, head=_absolute(config.head), prompt=_absolute(config.prompt))
+            cascade = replace(config.cascade, head=_absolute(config.cascade.head))
+            remembered = replace(config, head=_absolute(config.head), prompt=_absolute(config.prompt), cascade=cascade)
             labels.begin(name, units.kind, identity, config_to_dict(remembered))
             work = Labelling(labels, name, backend)
             try:
@@ -133,8 +158,12 @@ def _run(arguments: argparse.Namespace) -> Reply:
                 ) from error
             finally:
                 backend.close()
-    summary = {"store": path, "name": name, "kind": config.kind, "model": backend.identity["model"], **done.summary()}
-    return Reply(summary, _in_words(summary, len(units)), int(bool(done.stopped or done.unanswered)))
+            values = sum(bool(label.answer.values) for label in labels.labels(name))
+    summary = {
+        "store": path, "name": name, "kind": config.kind, "model": backend.identity["model"], **done.summary(),
+        "with_value": values,
+    }  # fmt: skip
+    return Reply(summary, _in_words(summary, len(units)), int(bool(done.stopped or done.unanswered or not values)))
 
 
 def _watch(arguments: argparse.Namespace) -> Reply:
@@ -187,6 +216,11 @@ def _in_words(summary: dict[str, Any], total: int) -> list[str]:
             f"{summary['labels_per_s']:.2f} labels/s, latency {summary['latency_p50_s']:.2f} s "
             f"(p95 {summary['latency_p95_s']:.2f} s)"
         )
+    if summary["spared"]:
+        lines.append(f"{summary['spared']} by the head of the cascade alone, which was sure")
+    lines += [f"without a value: {count} because {reason}" for reason, count in list(summary["reasons"].items())[:5]]
+    if not summary["with_value"]:
+        lines.append(f"NO LABEL {summary['name']!r} HAS A VALUE, so nothing can be learned from them")
     if summary["unanswered"]:
         lines.append(f"{summary['unanswered']} were not answered; the same command queries them again")
     if summary["stopped"]:

@@ -13,7 +13,11 @@ from robot_rl.errors import ConfigError
 def add_judgement_commands(commands: Any, add: MakeParser) -> None:
     """Add these sub-commands of `robot-rl label`."""
     calibrate = add(
-        commands, "calibrate", _calibrate, "fit probability and threshold of success to episodes whose outcome is known"
+        commands,
+        "calibrate",
+        _calibrate,
+        "fit probability and threshold of success to episodes whose outcome is known",
+        example="robot-rl label calibrate runs/one",
     )
     _labelled(calibrate)
     calibrate.add_argument("--name", default="success", metavar="NAME", help="of the labels (default: success)")
@@ -27,19 +31,28 @@ def add_judgement_commands(commands: Any, add: MakeParser) -> None:
     calibrate.add_argument(
         "--max-false-positives",
         type=share_below_one,
-        default=0.01,
         metavar="X",
-        help="of the failures, that may count as a success (default: 0.01)",
+        help="of the failures, that may count as a success where the threshold is chosen (default: 0.001)",
     )
     calibrate.add_argument("--seed", type=int, default=0, metavar="N", help="which episodes are fitted to (default: 0)")
 
-    report = add(commands, "report", _report, "report how far labels can be trusted, and for what")
+    report = add(
+        commands,
+        "report",
+        _report,
+        "report how far labels can be trusted, and for what",
+        example="robot-rl label report runs/one",
+    )
     _labelled(report)
     report.add_argument("--name", metavar="NAME", help="of the labels (default: the only ones)")
     report.add_argument("--progress", default="", metavar="NAME", help="overlay whose rewards are the true progress")
 
     compare = add(
-        commands, "compare", _compare, "put labellers of success side by side, on the episodes of all of them"
+        commands,
+        "compare",
+        _compare,
+        "put labellers of success side by side, on the episodes of all of them",
+        example="robot-rl label compare runs/one --name clip --name head",
     )
     _labelled(compare)
     compare.add_argument(
@@ -51,7 +64,11 @@ def add_judgement_commands(commands: Any, add: MakeParser) -> None:
     )
 
     apply = add(
-        commands, "apply", _apply, "make rewards of labels, beside the recorded ones, if they are good for that"
+        commands,
+        "apply",
+        _apply,
+        "make rewards of labels, beside the recorded ones, if they are good for that",
+        example="robot-rl label apply runs/one --rewards judged",
     )
     _labelled(apply)
     apply.add_argument("--name", default="success", metavar="NAME", help="of the labels (default: success)")
@@ -90,11 +107,14 @@ def _calibrate(arguments: argparse.Namespace) -> Reply:
     from robot_rl.data.store.store import EpisodeStore
     from robot_rl.reward.label_store import LabelStore
     from robot_rl.reward.query import QueryKind
+    from robot_rl.reward.validation.calibration_plot import draw_calibration
     from robot_rl.reward.validation.current_labels import current_labels
     from robot_rl.reward.validation.ground_truth import read_truth
     from robot_rl.reward.validation.probability_calibration import calibrate
     from robot_rl.reward.validation.report import success_columns
+    from robot_rl.reward.validation.threshold import DRAWN_AT, MAX_FALSE_POSITIVES, threshold_curve
 
+    allowed = MAX_FALSE_POSITIVES if arguments.max_false_positives is None else arguments.max_false_positives
     path, name = find_store(arguments.store), arguments.name
     with EpisodeStore.open(path) as store, LabelStore(path) as labels:
         if (kind := labels.kind(name)) is not QueryKind.SUCCESS:
@@ -110,21 +130,42 @@ def _calibrate(arguments: argparse.Namespace) -> Reply:
             tuple(columns.episodes[index] for index in chosen),
             columns.truth[chosen],
             columns.probability[chosen],
-            max_false_positives=arguments.max_false_positives,
+            max_false_positives=allowed,
         )
         out = labels.calibration_path(name)
         found.write(out)
+    happened, probability = columns.truth[chosen], columns.probability[chosen]
+    draw_calibration(found, happened, probability, picture := out.with_suffix(".png"))
+    curve = threshold_curve(found(probability), happened, [*DRAWN_AT, found.threshold])
     facts = {"slope": found.slope, "offset": found.offset, "threshold": found.threshold}
-    answer = {"name": name, **facts, "episodes": len(chosen), "successes": found.successes, "file": out}
+    answer = {
+        "name": name,
+        **facts,
+        "episodes": len(chosen),
+        "successes": found.successes,
+        "curve": [point._asdict() for point in curve],
+        "file": out,
+        "picture": picture,
+    }
     lines = [
         f"fitted to {len(chosen)} episodes, {found.successes} of them successes: "
         f"p' = sigmoid({found.slope:.3f} logit p {found.offset:+.3f}), a success from {found.threshold:.3f}",
-        f"kept in {out}; `robot-rl label report` takes the other {len(known) - len(chosen)} episodes",
+        *(_curve_line(point, chosen=point.threshold == found.threshold) for point in curve),
+        f"kept in {out}, drawn in {picture.name}; `robot-rl label report` takes the other "
+        f"{len(known) - len(chosen)} episodes",
     ]
     lines += [f"note: {note}" for note in current.notes]
     if found.slope <= 0:
         lines.append("the model answers the opposite of the truth, or nothing; inspect its answers before you go on")
     return Reply(answer, lines)
+
+
+def _curve_line(point: Any, *, chosen: bool) -> str:
+    """Return what a threshold gives, for people."""
+    return (
+        f"  from {point.threshold:.3f}: {point.found} of {point.successes} successes found, "
+        f"{point.false_positives} of {point.failures} failures called one" + ("   <- chosen" if chosen else "")
+    )
 
 
 def _report(arguments: argparse.Namespace) -> Reply:
@@ -157,13 +198,19 @@ def _report(arguments: argparse.Namespace) -> Reply:
     read = ", ".join(f"{count} {status}" for status, count in found.statuses.items())
     lines = [f"{found.labels} {kind} labels {name!r} ({read}); {found.compared} are compared with the truth"]
     lines += [figure_line(key, figure) for key, figure in found.figures.items() if key != "calibrated"]
-    for verdict in found.gates:
-        lines.append(f"{'GOOD FOR' if verdict.passed else 'not good for'} {verdict.use}")
+    for verdict in (*found.gates, *([found.sequential] if found.sequential else [])):
+        lines.append(str(verdict))
         lines += [f"    {reason}" for reason in verdict.shortcomings]
     lines += [f"note: {note}" for note in found.notes]
     figures = {key: figure._asdict() for key, figure in found.figures.items()}
-    gates = [{"use": g.use, "fitness": g.fitness, "passed": g.passed, "reasons": g.reasons} for g in found.gates]
-    return Reply({"name": name, **asdict(found), "figures": figures, "gates": gates}, lines)
+    gates = [_as_dict(gate) for gate in found.gates]
+    sequential = _as_dict(found.sequential) if found.sequential else None
+    answer = {"name": name, **asdict(found), "figures": figures, "gates": gates, "sequential": sequential}
+    return Reply(answer, lines)
+
+
+def _as_dict(gate: Any) -> dict[str, Any]:
+    return {"use": gate.use, "fitness": gate.fitness, "passed": gate.passed, "reasons": gate.reasons}
 
 
 def figure_line(name: str, figure: Any) -> str:
@@ -229,7 +276,8 @@ def _apply(arguments: argparse.Namespace) -> Reply:
     path, name = find_store(arguments.store), arguments.name
     with EpisodeStore.open(path) as store, LabelStore(path) as labels:
         kind, file = labels.kind(name), labels.calibration_path(name)
-        rows = current_labels(store, labels.labels(name)).labels
+        current = current_labels(store, labels.labels(name))
+        rows = current.labels
         calibration = read_calibration(file) if file.exists() else None
         truth = read_truth(store, outcomes=arguments.truth, progress=arguments.progress)
         try:
@@ -246,7 +294,11 @@ def _apply(arguments: argparse.Namespace) -> Reply:
             "certified": certified,
             "reasons": list(verdict.reasons) if verdict else ["not known: no outcomes to compare with"],
         }
-        answer: dict[str, Any] = {"rewards": arguments.rewards, "certified": certified}
+        answer: dict[str, Any] = {
+            "rewards": arguments.rewards,
+            "certified": certified,
+            "outdated": current.outdated,
+        }
         if kind is QueryKind.PREFERENCE:
             one_thread()
             fit = apply_preferences(store, arguments.rewards, rows, provenance, of=arguments.features)
@@ -273,6 +325,7 @@ def _apply(arguments: argparse.Namespace) -> Reply:
             ]
             if done.positive is not None:
                 lines.append(f"{done.positive} of them are rewarded as a success")
+    lines += [f"note: {note}" for note in current.notes]
     if not certified:
         lines.append("WITHOUT A PASSED GATE: what is learned from these rewards may be how to deceive the labeller")
     return Reply(answer, lines)

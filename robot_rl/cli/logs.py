@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import sys
 
+from robot_rl.system.printable import printable
+
 PACKAGES = ("robot_rl", "sim", "calibration", "ros_nodes")
 _LABELS = ((logging.ERROR, "error"), (logging.WARNING, "warning"), (logging.INFO, "note"))
 
@@ -15,7 +17,7 @@ class PlainHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Write one record to the standard error of the moment."""
         label = next((label for level, label in _LABELS if record.levelno >= level), "debug")
-        print(f"{label}: {record.getMessage()}", file=sys.stderr, flush=True)
+        print(f"{label}: {printable(record.getMessage())}", file=sys.stderr, flush=True)
 
 
 def show_logs() -> None:

@@ -7,6 +7,8 @@ Answers go to standard output (as JSON with `--json`), progress and errors to st
 from __future__ import annotations
 
 import argparse
+import errno
+import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -15,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl import __version__
+from robot_rl.cli.bench import add_bench_commands
 from robot_rl.cli.classifier import add_classifier_commands
 from robot_rl.cli.command import (
     Reply,
@@ -27,34 +30,37 @@ from robot_rl.cli.command import (
     positive,
     share,
 )
+from robot_rl.cli.completion import SHELLS, completion
 from robot_rl.cli.data import add_data_commands
 from robot_rl.cli.label import add_label_commands
 from robot_rl.cli.logs import show_logs
 from robot_rl.cli.operator import add_devices_command, add_operator_flags, operator_options
+from robot_rl.cli.parser import CommandParser
 from robot_rl.cli.summary_text import summary_lines
-from robot_rl.config.describe import list_keys
-from robot_rl.config.load import load_config, load_run_config
-from robot_rl.env.registry import benchmark_names, check_task
-from robot_rl.errors import InterruptedRunError, RobotRLError
-from robot_rl.run.directory.calibrations import Calibrations, read_record, whole_path
-from robot_rl.system.atomic_file import to_json
+from robot_rl.env.registry import check_task, environment_names, family_names, task_names
+from robot_rl.errors import InterruptedRunError, PluginError, RobotRLError
+from robot_rl.system.printable import one_line, printable, printable_error, printable_json
 from robot_rl.system.process import one_thread
+
+logger = logging.getLogger(__name__)
+_NAMES = (errno.ENAMETOOLONG, errno.ELOOP)
+"""What the operating system finds wrong with a path as such."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `robot-rl`; returns the exit code."""
     show_logs()
-    arguments, unknown = _parser().parse_known_args(argv)
+    arguments, unknown = command_line().parse_known_args(argv)
     if unknown:
-        arguments.parser.error(f"unknown argument {' '.join(unknown)}; the valid ones are above")
+        arguments.parser.refuse_unknown(unknown)
     try:
         code: int = arguments.command(arguments)
         sys.stdout.flush()
     except InterruptedRunError as error:
-        print(f"robot-rl: {error}", file=sys.stderr)
+        print(f"robot-rl: {printable_error(str(error))}", file=sys.stderr)
         return 130
     except RobotRLError as error:
-        print(f"robot-rl: {error}", file=sys.stderr)
+        print(f"robot-rl: {printable_error(str(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("robot-rl: stopped", file=sys.stderr)
@@ -62,21 +68,44 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of the answer, e.g. `head`, has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except OSError as error:
+        if error.errno not in _NAMES:
+            raise
+        print(f"robot-rl: {one_line(str(error.filename))}: {error.strerror}; check the path", file=sys.stderr)
+        return 1
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="robot-rl", description="Teach a robot arm a manipulation skill.", allow_abbrev=False
+def command_line() -> CommandParser:
+    """Return the parser of all commands, those of other packages too."""
+    parser = CommandParser(
+        prog="robot-rl",
+        description="Teach a robot arm a manipulation skill.",
+        example="robot-rl train reach --out runs/first",
+        page="README.md",
     )
     parser.add_argument("--version", action="version", version=f"robot-rl {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    _command(commands, "tasks", _tasks, "list the tasks that are installed")
+    _command(
+        commands,
+        "tasks",
+        _tasks,
+        "list the tasks that are installed",
+        example="robot-rl tasks",
+        page="docs/environments.md",
+    )
 
     add_devices_command(_reply_command, commands)
 
-    demo = _command(commands, "demo", _demo, "record demonstrations, by a person or by the task's scripted operator")
+    demo = _command(
+        commands,
+        "demo",
+        _demo,
+        "record demonstrations, by a person or by the task's scripted operator",
+        example="robot-rl demo cube_lift --episodes 20 --out demos",
+        page="docs/operator.md",
+    )
     demo.add_argument("task", metavar="TASK", help="name of the task; `robot-rl tasks` lists them")
     demo.add_argument("--episodes", type=positive, default=20, metavar="N", help="how many (default: 20)")
     demo.add_argument(
@@ -94,7 +123,14 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the new episode store")
     add_operator_flags(demo)
 
-    train = _command(commands, "train", _train, "the main job: demonstrate, learn with interventions, evaluate")
+    train = _command(
+        commands,
+        "train",
+        _train,
+        "the main job: demonstrate, learn with interventions, evaluate",
+        example="robot-rl train peg_insert --seed 1 --out runs/one",
+        page="README.md",
+    )
     train.add_argument("task", nargs="?", metavar="TASK", help="name of the task (default: peg_insert)")
     train.add_argument("--obs", choices=("state", "pixels"), help="what the policy learns from (default: state)")
     train.add_argument(
@@ -123,7 +159,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_operator_flags(train)
 
-    evaluate = _command(commands, "eval", _eval, "evaluate a trained policy on held-out resets")
+    evaluate = _command(
+        commands,
+        "eval",
+        _eval,
+        "evaluate a trained policy on held-out resets",
+        example="robot-rl eval runs/one --episodes 300 --video one.mp4",
+        page="docs/benchmarks.md",
+    )
     evaluate.add_argument("run", type=Path, metavar="RUN", help="run directory")
     evaluate.add_argument(
         "--episodes", type=positive, metavar="N", help="how many (default: as the run was configured)"
@@ -139,44 +182,76 @@ def _parser() -> argparse.ArgumentParser:
         "--min-success", type=share, default=0.0, metavar="RATE", help="exit with 1 if the success rate is below this"
     )
 
-    inspect = _command(commands, "inspect", _inspect, "show what is in a run directory or an episode store")
+    inspect = _command(
+        commands,
+        "inspect",
+        _inspect,
+        "show what is in a run directory or an episode store",
+        example="robot-rl inspect runs/one",
+        page="docs/data.md",
+    )
     inspect.add_argument("path", type=Path, metavar="PATH", help="run directory, or directory of an episode store")
 
-    data = add_group(commands, "data", "look at, check, exchange and rearrange recorded episodes")
+    data = add_group(commands, "data", "look at, check, exchange and rearrange recorded episodes", page="docs/data.md")
     add_data_commands(data, _reply_command)
 
     text = "have a vision-language model label recorded episodes, and find out how far to trust it"
-    add_label_commands(add_group(commands, "label", text), _reply_command)
+    add_label_commands(add_group(commands, "label", text, page="docs/rewards.md"), _reply_command)
 
     text = "a classifier that detects in frames whether the task is done: record, train, and report how far to trust it"
-    add_classifier_commands(add_group(commands, "classifier", text), _reply_command)
-    add_renamed(commands, "reward", "classifier")
+    add_classifier_commands(add_group(commands, "classifier", text, page="docs/classifier.md"), _reply_command)
+    add_renamed(parser, commands, "reward", "classifier")
 
-    bench = _command(commands, "bench", _bench, "time a part against what this machine can do")
-    bench.add_argument("what", metavar="WHAT", help=f"one of: {', '.join(benchmark_names())}")
+    text = "time a part against what this machine can do, or train on a suite of tasks"
+    add_bench_commands(add_group(commands, "bench", text, page="docs/benchmarks.md"), _reply_command)
+
+    text = "print the script with which a shell completes commands, options and names of tasks"
+    shell = _command(
+        commands,
+        "completion",
+        _completion,
+        text,
+        example='eval "$(robot-rl completion bash)"',
+        page="README.md",
+    )
+    shell.add_argument("shell", metavar="SHELL", choices=SHELLS, help=f"one of: {', '.join(SHELLS)}")
 
     add_commands(commands, _reply_command)
     return parser
 
 
 def _command(
-    commands: Any, name: str, command: Callable[[argparse.Namespace], int], text: str
-) -> argparse.ArgumentParser:
-    parser = add_parser(commands, name, text)
+    commands: Any,
+    name: str,
+    command: Callable[[argparse.Namespace], int],
+    text: str,
+    /,
+    *,
+    example: str = "",
+    page: str = "",
+) -> CommandParser:
+    parser = add_parser(commands, name, text, example=example, page=page)
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")
     parser.set_defaults(command=command, parser=parser)
     return parser
 
 
 def _reply_command(
-    commands: Any, name: str, run: Callable[[argparse.Namespace], Reply], text: str
-) -> argparse.ArgumentParser:
+    commands: Any,
+    name: str,
+    run: Callable[[argparse.Namespace], Reply],
+    text: str,
+    /,
+    *,
+    example: str = "",
+    page: str = "",
+) -> CommandParser:
     def command(arguments: argparse.Namespace) -> int:
         reply = run(arguments)
         _answer(arguments, reply.answer, reply.lines)
         return reply.code
 
-    return _command(commands, name, command, text)
+    return _command(commands, name, command, text, example=example, page=page)
 
 
 def _calibration_flag(parser: argparse.ArgumentParser) -> None:
@@ -193,24 +268,32 @@ def _calibration_flag(parser: argparse.ArgumentParser) -> None:
 
 
 def _tasks(arguments: argparse.Namespace) -> int:
-    from robot_rl.env.registry import environment_names, make_environment, task_names
+    from robot_rl.env.registry import make_environment
 
     rows = []
     for name in (*task_names(), *environment_names()):
-        env = make_environment(name)
+        try:
+            env = make_environment(name)
+        except PluginError as error:  # the others can be done all the same
+            logger.warning("%s", error)
+            continue
         spec = env.environment_spec
         env.close()
         rows.append(
             {"name": name, "instruction": spec.instruction, "max_steps": spec.max_steps, "cameras": spec.cameras}
         )
-    _answer(arguments, rows, [f"{row['name']:<12} {row['instruction']}" for row in rows])
+    lines = [f"{row['name']:<12} {row['instruction']}" for row in rows]
+    lines += [f"{family + ':...':<12} any environment of {family}: docs/environments.md" for family in family_names()]
+    _answer(arguments, rows, lines)
     return 0
 
 
 def _demo(arguments: argparse.Namespace) -> int:
     check_task(arguments.task)
     operator, shared = operator_options(arguments), {"episodes": arguments.episodes, "seed": arguments.seed}
+    from robot_rl.config.load import load_config
     from robot_rl.run.deployment import workcell_options
+    from robot_rl.run.directory.calibrations import Calibrations, read_record
 
     observed = workcell_options(load_config(None, [f"task={arguments.task}", f"observations={arguments.obs}"]))
     observed = replace(observed, cameras=tuple(dict.fromkeys((*observed.cameras, *arguments.camera))))
@@ -232,10 +315,15 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 def _train(arguments: argparse.Namespace) -> int:
     if arguments.list_settings:
+        from robot_rl.config.describe import list_keys
+
         keys = list_keys()
         _answer(arguments, [key.row() for key in keys], [key.text() for key in keys])
         return 0
+    from robot_rl.config.load import load_config, load_run_config
+    from robot_rl.run.directory.calibrations import whole_path
     from robot_rl.run.directory.run_directory import RunDirectory, default_run_path
+    from robot_rl.system.atomic_file import to_json
 
     flags = {
         "task": "task",
@@ -308,19 +396,18 @@ def _eval(arguments: argparse.Namespace) -> int:
 
 
 def _inspect(arguments: argparse.Namespace) -> int:
-    from robot_rl.cli.inspect import inspect
+    from robot_rl.cli.inspect import inspect, inspect_lines
 
     answer = inspect(arguments.path)
-    _answer(arguments, answer, flat_lines(answer))
+    _answer(arguments, answer, inspect_lines(answer))
     return 0
 
 
-def _bench(arguments: argparse.Namespace) -> int:
-    one_thread()
-    from robot_rl.env.registry import run_benchmark
-
-    answer = run_benchmark(arguments.what)
-    _answer(arguments, answer, flat_lines(answer))
+def _completion(arguments: argparse.Namespace) -> int:
+    families = (f"{family}:" for family in family_names())
+    names = {"TASK": (*task_names(), *environment_names(), *families)}
+    script = completion(arguments.shell, command_line(), names)
+    _answer(arguments, script, [script.rstrip()])
     return 0
 
 
@@ -329,13 +416,19 @@ def _bench(arguments: argparse.Namespace) -> int:
 
 def _answer(arguments: argparse.Namespace, answer: Any, lines: Sequence[str]) -> None:
     """Print the answer, for a program or for a person."""
-    text = to_json(answer) if arguments.json else "\n".join(lines)
+    if arguments.json:
+        from robot_rl.system.atomic_file import to_json  # it knows numpy's arrays, and other commands start faster
+
+        text = printable_json(to_json(answer))
+    else:
+        text = printable("\n".join(lines))
     print(text, end="\n" if text else "")
 
 
-def _exit_code(rate: float, wanted: float) -> int:
-    """Return the exit code for a success rate."""
-    if rate >= wanted:
+def _exit_code(rate: float | None, wanted: float) -> int:
+    """Return the exit code for a success rate; None where no episode can succeed."""
+    if (rate or 0.0) >= wanted:
         return 0
-    print(f"robot-rl: success {rate:.3f} is below --min-success {wanted:g}", file=sys.stderr)
+    found = "there is no success in this environment, so it" if rate is None else f"success {rate:.3f}"
+    print(f"robot-rl: {found} is below --min-success {wanted:g}", file=sys.stderr)
     return 1

@@ -31,7 +31,12 @@ def add_operator_flags(parser: argparse.ArgumentParser) -> None:
         f"token, made up or taken from {TOKEN_VARIABLE}",
     )
     group.add_argument(
-        "--tls", nargs=2, type=Path, metavar=("CERT", "KEY"), help="serve the console over TLS with these PEM files"
+        "--tls",
+        nargs="*",
+        action=_TlsAction,
+        metavar=("CERT", "KEY"),
+        help="serve the console over TLS: with a certificate that is made and kept, and whose fingerprint is printed, "
+        "or with these two PEM files",
     )
     group.add_argument(
         "--heartbeat",
@@ -76,14 +81,21 @@ def operator_options(arguments: argparse.Namespace) -> OperatorOptions | None:
         engage=arguments.engage,
         console=None if arguments.console is None else Address(arguments.console),
         token=os.environ.get(TOKEN_VARIABLE),
-        certificate=tuple(arguments.tls) if arguments.tls else None,
+        certificate=arguments.tls,
         **({} if arguments.heartbeat is None else {"heartbeat": arguments.heartbeat}),
     )
 
 
 def add_devices_command(add: Any, commands: Any) -> None:
     """Add `robot-rl devices`."""
-    devices = add(commands, "devices", _devices, "list input devices, what hinders them, and show one live")
+    devices = add(
+        commands,
+        "devices",
+        _devices,
+        "list input devices, what hinders them, and show one live",
+        example="robot-rl devices --test spacemouse",
+        page="docs/operator.md",
+    )
     devices.add_argument("--test", choices=names(DEVICES), help="show how this one is held, until Ctrl-C")
     devices.add_argument("--map", type=Path, metavar="FILE", help="test with this map instead of the default")
     devices.add_argument("--seconds", type=float, metavar="S", help="end the test after this time")
@@ -103,6 +115,22 @@ def _devices(arguments: argparse.Namespace) -> Reply:
     seconds = float("inf") if arguments.seconds is None else arguments.seconds
     facts = show_live(arguments.test, arguments.map, until=time.monotonic() + seconds)
     return Reply(facts, [f"largest deflection at rest {facts['rest']:.3f}; the dead zone is {facts['dead_zone']:g}"])
+
+
+class _TlsAction(argparse.Action):
+    """`--tls` alone means a certificate of the console's own, with two files the user's."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *rest: Any) -> None:
+        """Keep `own` or the two files.
+
+        Raises:
+            ArgumentError: if there is one file, or more than two.
+        """
+        if len(values) not in (0, 2):
+            raise argparse.ArgumentError(
+                self, f"takes no file, or a certificate and its key, got {' '.join(values)!r}; write it after the task"
+            )
+        setattr(namespace, self.dest, tuple(map(Path, values)) or "own")
 
 
 def _seconds(text: str) -> float:

@@ -7,10 +7,12 @@ from typing import Any
 
 def summary_lines(summary: dict[str, Any]) -> list[str]:
     """Return the lines of the summary of a run, or of an evaluation."""
-    low, high = summary["success_ci95"]
+    kind, value = ("success", "success_rate") if summary["success_rate"] is not None else ("return", "return_mean")
+    low, high = summary[f"{kind}_ci95"]
+    digits = ".3f" if kind == "success" else ".5g"
     lines = [
-        f"success {summary['success_rate']:.3f} on {summary['episodes']} held-out resets of {summary['task']} "
-        f"(95 % interval {low:.3f} to {high:.3f})"
+        f"{kind} {summary[value]:{digits}} on {summary['episodes']} held-out resets of {summary['task']} "
+        f"(95 % interval {low:{digits}} to {high:{digits}})"
     ]
     if summary["cycle_time_s"] is not None:
         demo = summary.get("demo_cycle_time_s")

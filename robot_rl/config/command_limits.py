@@ -15,6 +15,8 @@ class CommandLimits:
     """Least x, y, z of the set-point in the base frame [m]."""
     box_high: tuple[Real, ...] = (0.7, 0.3, 0.5)
     """Largest x, y, z of the set-point in the base frame [m]."""
+    box_tolerance: PositiveReal = 0.005
+    """How far the tcp may be outside the box before that latches a stop [m]."""
     max_speed: PositiveReal = 0.3
     """Of the tcp [m/s]: the set-point leads the measured pose by at most the way at this speed in `reaction_time`."""
     max_turn_rate: PositiveReal = 1.5
@@ -31,3 +33,23 @@ class CommandLimits:
     """Contact force that latches the emergency stop [N]."""
     max_age: PositiveReal = 0.2
     """Oldest pose and wrench with which commands are let through [s]."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class ArmCap:
+    """Last cap on what an arm is commanded, where it is driven; the limits of the safety node have to be within it."""
+
+    commander: str = "safety_node"
+    """Node in the same namespace that alone may command the arm."""
+    cap_box_low: tuple[Real, ...] = (0.3, -0.3, 0.0)
+    """Least x, y, z of a set-point in the base frame [m]; one that is further out than the tcp is refused."""
+    cap_box_high: tuple[Real, ...] = (0.7, 0.3, 0.5)
+    """Largest x, y, z of a set-point in the base frame [m]."""
+    cap_lead: PositiveReal = 0.04
+    """By how much a set-point may lead the tcp [m]; one further away is brought nearer."""
+    cap_turn: PositiveReal = 0.2
+    """The same for its orientation [rad]."""
+    cap_speed: PositiveReal = 0.5
+    """Of the tcp, as measured [m/s]; at a higher one the arm holds."""
+    cap_turn_rate: PositiveReal = 2.5
+    """Of the tcp, as measured [rad/s]."""

@@ -2,7 +2,7 @@
 
 pydantic checks types and ranges when an object is made; an unknown key is an error. `load.py` reads files and overrides
 of the command line into these. Marks on the fields (`field_types.py`) name what a resumed run may change, and defaults
-that differ with `observations=pixels`; these hold however a configuration is made.
+that differ under a condition, e.g. `observations=pixels`; these hold however a configuration is made.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 from pydantic_core import ArgsKwargs
 
+from robot_rl.config.conditional_defaults import Section, with_conditional_defaults
+from robot_rl.config.environment import EnvironmentConfig
 from robot_rl.config.field_types import (
     RESUMABLE,
     STRICT,
@@ -22,14 +24,14 @@ from robot_rl.config.field_types import (
     Positive,
     PositiveReal,
     Resumable,
+    WithGuest,
     WithPixels,
 )
-from robot_rl.config.pixel_defaults import Section, with_pixel_defaults
 from robot_rl.config.randomization import RandomizationConfig
 
 
 @dataclass(frozen=True, config=STRICT)
-class SACConfig:
+class SACConfig(Section):
     """RLPD-style soft actor-critic (Haarnoja 2018; Ball 2023)."""
 
     hidden_sizes: tuple[Positive, ...] = (256, 256)
@@ -38,9 +40,9 @@ class SACConfig:
     """Number of independent critics."""
     target_subset: Positive = 2
     """Critics drawn at random for each target; the target is their minimum (REDQ)."""
-    discount: Annotated[float, Field(gt=0, lt=1)] = 0.96
-    """Discount per control step."""
-    n_step: Positive = 3
+    discount: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Discount per control step. null: 1 - 4 / (steps of the longest episode), within [0.96, 0.995]."""
+    n_step: Annotated[Positive, WithGuest(1)] = 3
     """Steps summed before the bootstrap. A window ends early where the episode ends or control changes hands."""
     target_rate: Fraction = 0.005
     """Polyak rate of the target critics, per critic update."""
@@ -54,7 +56,7 @@ class SACConfig:
     """`squared`: critics estimate the return. `hl_gauss`: they estimate a histogram of it over the range that the task
     declares, by cross-entropy (Farebrother 2024); those of the gripper keep the squared error."""
     clamp_targets: bool = True
-    """Clamp critic targets to the return range that the task declares."""
+    """Clamp critic targets to the return range that the task or environment declares."""
     goal_weight: Annotated[float, Field(ge=0)] = 0.1
     """With pixels: weight of a second loss for what sees, which learns from the frames of successful episodes how far
     the tcp was from where they ended. 0 leaves it out."""
@@ -94,13 +96,13 @@ class IQLConfig:
 class ReplayConfig(Section):
     """Memory of past steps, and how it is sampled."""
 
-    capacity: Annotated[Positive, WithPixels(30_000)] = 100_000
+    capacity: Annotated[Positive, WithPixels(30_000), WithGuest(300_000)] = 100_000
     """Steps kept online; the oldest episodes go first. Demonstrations are never dropped."""
     batch_size: Annotated[Positive, WithPixels(256)] = 128
     """Transitions in each critic update."""
     demo_fraction: Fraction = 0.5
     """Share of each batch drawn from demonstrations and interventions."""
-    history: tuple[NonNegative, ...] = (0, 1)
+    history: Annotated[tuple[NonNegative, ...], WithGuest((0,))] = (0, 1)
     """Ages [steps] of the observations stacked for the networks; before the first one, the first is repeated."""
 
 
@@ -176,16 +178,16 @@ class RewardConfig:
 
 
 @dataclass(frozen=True, config=STRICT)
-class EvaluationConfig:
+class EvaluationConfig(Section):
     """Evaluation of the finished policy, on seeds apart from training."""
 
-    episodes: Positive = 100
+    episodes: Annotated[Positive, WithGuest(50)] = 100
     """Held-out resets."""
     seed: NonNegative = 1_000_000
     """Which held-out resets; the same for runs of all seeds, and never those of training."""
-    curve_interval: NonNegative = 1_000
+    curve_interval: Annotated[NonNegative, WithGuest(5_000)] = 1_000
     """Env steps between the points of the learning curve, each a short evaluation without help; 0 makes none."""
-    curve_episodes: Positive = 20
+    curve_episodes: Annotated[Positive, WithGuest(10)] = 20
     """Resets for each point of the learning curve; the same for every point, and apart from the final ones."""
     video_episodes: NonNegative = 4
     """Episodes shown in `evaluation.mp4`; 0 writes none."""
@@ -254,7 +256,7 @@ class TrainConfig:
     """One training run, from demonstrations to evaluation."""
 
     task: str = "peg_insert"
-    """Name of the task; `robot-rl tasks` lists them."""
+    """Name of the task, or of an environment of others, e.g. `gym:Pendulum-v1`; `robot-rl tasks` lists them."""
     observations: Literal["state", "pixels"] = "state"
     """`state`: proprioception and the task's estimate of where things are. `pixels`: proprioception and cameras."""
     seed: NonNegative = 0
@@ -266,13 +268,16 @@ class TrainConfig:
     calibrations: Annotated[tuple[str, ...], Resumable("to the same content in other files")] = ()
     """Files of `robot-rl calibrate` that hold in this run: copied into it, and it is not resumed with others. NAME=FILE
     for a camera that the file calls by its serial number."""
-    demonstrations: NonNegative = 20
+    demonstrations: Annotated[NonNegative, WithGuest(0)] = 20
     """Episodes that the operator demonstrates before learning starts."""
-    env_steps: Annotated[NonNegative, RESUMABLE, WithPixels(8_000)] = 12_000
+    env_steps: Annotated[NonNegative, RESUMABLE, WithPixels(8_000), WithGuest(50_000)] = 12_000
     """Online steps, interventions included, demonstrations not; 0 with `offline.steps` set: nothing is played."""
-    warmup_steps: NonNegative = 100
+    warmup_steps: Annotated[NonNegative, WithGuest(1_000)] = 100
     """Online steps before the first update."""
-    update_to_data: Annotated[Positive, WithPixels(4)] = 8
+    warmup: Annotated[Literal["policy", "uniform"], WithGuest("uniform")] = "policy"
+    """Actions of these steps. `policy`: of the untrained policy, which is gentle with an arm. `uniform`: drawn
+    uniformly, which explores more where nobody demonstrates."""
+    update_to_data: Annotated[Positive, WithPixels(4), WithGuest(4)] = 8
     """Critic updates per env step; actor and temperature are updated once per env step."""
     policy_average: Annotated[float, Field(ge=0, le=1)] = 0.1
     """The policy that is evaluated and deployed is the mean over this newest share of the steps, which evens out what
@@ -287,7 +292,7 @@ class TrainConfig:
     max_lead_steps: Annotated[NonNegative, RESUMABLE] = 10
     """Steps that an actor with a process of its own may be ahead of the learner. On a simulated clock it then waits
     between steps; on a robot, whose control must not pause, after the episode."""
-    checkpoint_interval: Annotated[Positive, RESUMABLE] = 1_000
+    checkpoint_interval: Annotated[Positive, RESUMABLE, WithGuest(5_000)] = 1_000
     """Env steps between checkpoints."""
     algorithm: AlgorithmConfig = Field(default_factory=AlgorithmConfig)
     offline: IQLConfig = Field(default_factory=IQLConfig)
@@ -300,8 +305,9 @@ class TrainConfig:
     evaluation: Annotated[EvaluationConfig, RESUMABLE] = Field(default_factory=EvaluationConfig)
     simulation: SimulationConfig = Field(default_factory=SimulationConfig)
     randomization: RandomizationConfig = Field(default_factory=RandomizationConfig)
+    environment: EnvironmentConfig = Field(default_factory=EnvironmentConfig)
 
     @model_validator(mode="before")
     @classmethod
-    def _apply_pixel_defaults(cls, value: Any) -> Any:
-        return with_pixel_defaults(cls, value) if isinstance(value, ArgsKwargs) else value
+    def _apply_conditional_defaults(cls, value: Any) -> Any:
+        return with_conditional_defaults(cls, value) if isinstance(value, ArgsKwargs) else value

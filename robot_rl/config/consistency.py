@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from robot_rl.config.components import TrainConfig
+from robot_rl.config.environment import EnvironmentConfig
+from robot_rl.config.family_mark import FAMILY_MARK
 from robot_rl.errors import ConfigError
 
 
@@ -14,5 +16,10 @@ def check_consistent(config: TrainConfig) -> None:
     """
     if config.realtime and config.processes == 1:
         raise ConfigError("realtime=true with processes=1: learning would hold up control; set processes=2")
+    if FAMILY_MARK not in config.task and config.environment != EnvironmentConfig():
+        raise ConfigError(
+            f"settings of the section `environment` with task={config.task}: they are for environments of others, e.g. "
+            "task=gym:Pendulum-v1; leave them out"
+        )
     if config.env_steps == 0 and config.offline.steps == 0:
         raise ConfigError("env_steps=0 and offline.steps=0: nothing would be learned; set one of them")

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import inspect
 import itertools
+import json
 import textwrap
 import types
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from robot_rl.config.components import TrainConfig
-from robot_rl.config.field_types import Resumable, WithPixels, annotations_of, mark_of, section_type
+from robot_rl.config.field_types import Resumable, WithGuest, WithPixels, annotations_of, mark_of, section_type
 
 _BOUNDS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
 
@@ -30,7 +31,7 @@ class KeyDescription:
         type: Its valid values, e.g. `float > 0 and < 1`.
         default: Value if it is not set.
         doc: Its meaning, from the docstring below the field.
-        notes: Its marks: another default with pixels, and whether a resumed run may change it.
+        notes: Its marks: other defaults under a condition, and whether a resumed run may change it.
     """
 
     key: str
@@ -42,7 +43,7 @@ class KeyDescription:
     def text(self) -> str:
         """Return the description for a terminal."""
         marks = f" [{'; '.join(self.notes)}]" if self.notes else ""
-        return f"{self.key} = {self.default}  ({self.type}){marks}\n    {self.doc}"
+        return f"{self.key} = {as_typed(self.default)}  ({self.type}){marks}\n    {self.doc}"
 
     def row(self) -> dict[str, Any]:
         """Return the description as plain values."""
@@ -52,6 +53,11 @@ class KeyDescription:
 def list_keys(config_type: type = TrainConfig) -> list[KeyDescription]:
     """Return every setting, in the order in which it is declared."""
     return list(_walk(config_type, "", None))
+
+
+def as_typed(value: Any) -> str:
+    """Return a value as it is typed after `--set KEY=` or in a YAML file."""
+    return value if isinstance(value, str) and value else json.dumps(value)
 
 
 def describe_type(annotation: Any) -> str:
@@ -87,9 +93,9 @@ def _walk(config_type: type, prefix: str, resumable: Resumable | None) -> Iterat
         if (section := section_type(annotation)) is not None:
             yield from _walk(section, f"{key}.", mark)
             continue
-        notes = []
-        if (pixels := mark_of(annotation, WithPixels)) is not None:
-            notes.append(f"with pixels: {pixels.default}")
+        notes: list[str] = []
+        others = (mark_of(annotation, kind) for kind in (WithPixels, WithGuest))
+        notes += [f"{other.condition}: {as_typed(other.default)}" for other in others if other is not None]
         if mark is not None:
             notes.append(f"a resumed run may change it {mark.note}".rstrip())
         default = getattr(defaults, name)

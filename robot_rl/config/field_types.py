@@ -1,7 +1,8 @@
 """Types of settings, and marks on a field: whether a resumed run may change it, and its default with pixels.
 
 A mark stands in the annotation of the field, e.g. `env_steps: Annotated[NonNegative, RESUMABLE, WithPixels(8_000)]`, so
-that each fact about a setting is written once. `describe.py` shows marks, `resuming.py` and `components.py` apply them.
+that each fact about a setting is written once. `describe.py` shows marks, `resuming.py` and `conditional_defaults.py`
+apply them.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import ConfigDict, Field
 
@@ -43,14 +44,28 @@ RESUMABLE = Resumable()
 
 
 @dataclass(frozen=True)
-class WithPixels:
-    """Mark of a setting whose default differs with `observations=pixels`.
+class OtherDefault:
+    """Mark of a setting whose default differs under a condition.
 
     Attributes:
         default: The default then.
     """
 
+    condition: ClassVar[str]
+    """For people."""
     default: object
+
+
+class WithPixels(OtherDefault):
+    """Mark of a setting whose default differs with `observations=pixels`."""
+
+    condition = "with pixels"
+
+
+class WithGuest(OtherDefault):
+    """Mark of a setting whose default differs for an environment of others, e.g. `task=gym:Pendulum-v1`."""
+
+    condition = "in an environment of others"
 
 
 def annotations_of(config_type: type) -> dict[str, Any]:

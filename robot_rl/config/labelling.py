@@ -35,6 +35,8 @@ class EndpointConfig:
     """Tries for one query before it is left for the next run; waits grow, or follow the server's Retry-After."""
     backoff_s: PositiveReal = 1.0
     """Longest wait before the second try [s]; doubles with each further one, and is drawn at random below that."""
+    longest_wait_s: PositiveReal = 300.0
+    """Longest wait that a server may request [s]; if it requests more, the run stops, and says so."""
     concurrency: Positive = 4
     """Questions under way at the same time."""
     price_prompt: NonNegativeReal = 0.0
@@ -80,6 +82,17 @@ class ScoreConfig:
 
 
 @dataclass(frozen=True, config=STRICT)
+class CascadeConfig:
+    """For `kind=success`: a head that answers first, so that the backend is queried only where the head is unsure."""
+
+    head: str = ""
+    """File of the head, see `robot-rl label train`; empty queries the backend about every episode."""
+    sure: Annotated[float, Field(gt=0.5, le=1)] = 0.99
+    """Probability of success, or of failure, from which on the head's answer stands. Heads are too sure of themselves:
+    lower it only with a report at hand."""
+
+
+@dataclass(frozen=True, config=STRICT)
 class FramesConfig:
     """Frames of an episode that are shown to the model."""
 
@@ -109,6 +122,8 @@ class LabelConfig:
     """File of a head, for `backend=head`."""
     prompt: str = ""
     """A YAML file with a prompt of your own; empty takes the built-in one."""
+    prompt_version: NonNegative = 0
+    """Version of the built-in prompt; 0 takes the newest. A training keeps the one of its labels."""
     task: str = ""
     """Instruction of the robot, in a sentence; empty takes the instruction of the store's task."""
     pairs: Positive = 200
@@ -121,5 +136,6 @@ class LabelConfig:
     endpoint: EndpointConfig = Field(default_factory=EndpointConfig)
     local: LocalConfig = Field(default_factory=LocalConfig)
     score: ScoreConfig = Field(default_factory=ScoreConfig)
+    cascade: CascadeConfig = Field(default_factory=CascadeConfig)
     frames: FramesConfig = Field(default_factory=FramesConfig)
     budget: BudgetConfig = Field(default_factory=BudgetConfig)

@@ -12,14 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
-import yaml
 from pydantic import ValidationError
 
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.describe import describe_type, list_keys
 from robot_rl.config.field_types import annotations_of, bare_type, section_type
 from robot_rl.config.renamed import renamed_setting, with_new_names
-from robot_rl.config.yaml_file import MAX_DEPTH, parse_yaml, read_yaml
+from robot_rl.config.yaml_file import MAX_DEPTH, dump_yaml, parse_yaml, read_yaml
 from robot_rl.errors import ConfigError
 from robot_rl.system.atomic_file import write_atomically
 
@@ -92,7 +91,7 @@ def dump_config(config: TrainConfig, path: Path) -> None:
     Raises:
         RunDirectoryError: if the file cannot be written.
     """
-    write_atomically(path, yaml.safe_dump(config_to_dict(config), sort_keys=False, allow_unicode=True))
+    write_atomically(path, dump_yaml(config_to_dict(config)))
 
 
 class _Problem(NamedTuple):

@@ -11,12 +11,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from robot_rl.config.command_limits import CommandLimits
+from robot_rl.config.command_limits import ArmCap, CommandLimits
 from robot_rl.config.field_types import STRICT, NonNegative, Positive, PositiveReal, Real
 
 
 @dataclass(frozen=True, config=STRICT)
-class SimNodeConfig:
+class SimNodeConfig(ArmCap):
     """The simulated arm behind the robot's topics."""
 
     task: str = "peg_insert"
@@ -51,10 +51,14 @@ class SimNodeConfig:
 class SafetyNodeConfig(CommandLimits):
     """The limits of `safety_node`, and the nodes that it watches."""
 
+    lockstep: bool = False
+    """The arm is simulated, and its time stands still until whoever commands has moved it on."""
     required_nodes: tuple[str, ...] = ()
-    """Nodes whose heartbeats have to come, or the arm holds; not in lockstep, where time waits for them."""
-    heartbeat_timeout: PositiveReal = 0.2
-    """Longest time between two heartbeats of a required node [s]."""
+    """Nodes that have to live and to work, or the arm holds; not in lockstep, where time waits for them."""
+    liveliness_lease: Annotated[float, Field(ge=0.1, le=10.0)] = 0.25
+    """Time without a sign of life of a required node's process after which the arm holds [s]."""
+    heartbeat_timeout: PositiveReal = 1.0
+    """Longest time between two heartbeats of a required node whose process lives [s]."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -103,7 +107,7 @@ class CameraNodeConfig:
 
 
 @dataclass(frozen=True, config=STRICT)
-class RobotNodeConfig:
+class RobotNodeConfig(ArmCap):
     """An arm behind our topics; the parameters of its driver are parameters of the node, too."""
 
     driver: str = "crisp"
@@ -164,6 +168,8 @@ class CalibrateNodeConfig:
     """Largest rate at which it turns [rad/s]."""
     max_age: PositiveReal = 0.2
     """Oldest state of the arm that is acted on [s]; an older one stops it."""
+    lockstep: bool = False
+    """The arm is simulated, and its time stands still until this node moves it on."""
     graph_timeout: PositiveReal = 60.0
     """How long to wait for the other nodes at the start [s]."""
     seed: NonNegative = 0
@@ -249,6 +255,8 @@ class ConsoleNodeConfig:
     address: str = ""
     """Where it is served: HOST, :PORT or HOST:PORT; none: 127.0.0.1:8480. On an address that others can reach it
     demands a token, made up or taken from ROBOT_RL_CONSOLE_TOKEN."""
+    tls: bool = False
+    """Serve over TLS, with a certificate of its own whose fingerprint is printed; `certificate` names another."""
     certificate: str = ""
     """PEM file of a certificate, to serve over TLS; needs `key`."""
     key: str = ""

@@ -55,6 +55,12 @@ def parse_yaml(text: str, what: str) -> Any:
         raise ConfigError(f"{what}: holds a malformed number or date: {error!r}") from error
 
 
+def dump_yaml(value: Any) -> str:
+    """Return plain values as YAML that `parse_yaml` reads as the same values, keys in their order."""
+    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+    return text
+
+
 class _OversizedYamlError(yaml.YAMLError):
     """YAML of more levels or values than a configuration may have."""
 
@@ -90,9 +96,19 @@ class _Loader(yaml.SafeLoader):
             )
         return super().construct_mapping(node, deep)
 
+    def construct_tuple(self, node: yaml.SequenceNode) -> list[Any]:
+        """Python list of a YAML sequence with Python's tag of a tuple: `ros2 launch` writes lists in this way."""
+        return self.construct_sequence(node, deep=True)
 
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9_]+)[eE][-+]?[0-9]+$"),
-    list("-+0123456789."),
-)
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes each text that `_Loader` would read as something else, e.g. `3e4`."""
+
+
+for _kind in (_Loader, _Dumper):
+    _kind.add_implicit_resolver(
+        "tag:yaml.org,2002:float",
+        re.compile(r"^[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9_]+)[eE][-+]?[0-9]+$"),
+        list("-+0123456789."),
+    )
+_Loader.add_constructor("tag:yaml.org,2002:python/tuple", _Loader.construct_tuple)

@@ -11,16 +11,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from robot_rl.console.camera_views import CameraViews
 from robot_rl.console.control_lease import Lease
 from robot_rl.console.job_state import JobState
 from robot_rl.env.supervision import E_STOP, PAUSE, Supervised
-from robot_rl.errors import UnknownNameError
+from robot_rl.errors import RobotRLError, UnknownNameError
 from robot_rl.system.atomic_file import to_json, writing
 from robot_rl.teleop.pushed import PushedDevice
 
 LOST = "operator"
 """Name of the hold when the page in control is gone."""
 FOR_EVERYBODY = ("e-stop", "pause")
+
+
+class StoppedError(RobotRLError):
+    """What was requested has to wait until the emergency stop is released."""
 
 
 class PageActions:
@@ -31,6 +36,7 @@ class PageActions:
         job: State of the job, which lists its requests.
         lease: Who holds control.
         device: Receives the page's keys, pads and gamepad.
+        views: How the cameras see the robot.
         request: Passes a request to the job.
         on_label: Receives an episode's id and whether it was a success, when a person labels a recorded episode.
         log: File for the record of actions and notes of operators, one JSON object a line.
@@ -42,11 +48,13 @@ class PageActions:
         job: JobState,
         lease: Lease,
         device: PushedDevice,
+        views: CameraViews,
         request: Callable[[str], None],
         on_label: Callable[[str, bool], None],
         log: Path | None = None,
     ) -> None:
         self._supervision, self._job, self._lease, self._device = supervision, job, lease, device
+        self._views = views
         self._request, self._on_label, self.log = request, on_label, log
 
     def do(self, page: int, name: str, what: str) -> None:
@@ -55,6 +63,7 @@ class PageActions:
         Raises:
             LeaseError: if it is only for the page in control, and the page is not.
             UnknownNameError: if there is no such button now.
+            StoppedError: if it would resume under an emergency stop.
         """
         if what not in FOR_EVERYBODY:
             self._lease.check(page)
@@ -77,14 +86,15 @@ class PageActions:
             raise UnknownNameError("button", what, {*actions, *of_job})
         self.write(name, "do", what=what)
 
-    def lead(self, page: int, axes: list[float], buttons: list[bool]) -> None:
-        """Pass on the input of the page in control.
+    def lead(self, page: int, axes: list[float], buttons: list[bool], camera: str = "") -> None:
+        """Pass on the input of the page in control; its axes are meant as that camera sees them, or the base's.
 
         Raises:
             LeaseError: if the page does not hold it.
+            BadMessageError: if the pose of the camera is not known.
         """
         self._lease.beat(page)
-        self._device.push(axes, buttons)
+        self._device.push(self._views.along_base(axes, camera), buttons)
 
     def lost(self, name: str, why: str) -> None:
         """Hold the arm at once, because the page in control is gone."""
@@ -130,6 +140,8 @@ class PageActions:
         self._job.remark(f"emergency stop by {name}")
 
     def _resume(self) -> None:
+        if any(hold.name == E_STOP for hold in self._supervision.holds):  # or its release would move the arm
+            raise StoppedError("the emergency stop is still on; release it first, then resume")
         for name in (PAUSE, LOST):
             self._supervision.release(name)
 

@@ -11,18 +11,21 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from robot_rl.data.schema import Episode, Observation, Source, Step
-from robot_rl.env.task import TaskSpec
+from robot_rl.env.task import Outcome, TaskSpec
 from robot_rl.learn.actor import EpisodeResult
+from robot_rl.reward.classifier.reward_source import PROBABILITY
 
 CURVE_POINTS = 300
 """Points of a curve that a page gets; older ones are thinned out."""
-EPISODE_FIELDS = ("success", "assisted", "intervention_rate", "cycle_time_s", "return")
+EPISODE_FIELDS = ("success", "assisted", "intervention_rate", "cycle_time_s", "return", PROBABILITY)
 UPDATE_FIELDS = ("q_mean", "critic_loss", "updates_per_s", "utd")
 
 
 class JobState:
-    """The state of a job; an observer of its rollouts.
+    """The state of a job; an observer of its rollouts, and a judge that only looks at what the judges before measured.
 
     Args:
         job: `demo`, `training`, or `robot`, whose buttons are those that its phase names.
@@ -49,7 +52,8 @@ class JobState:
         self._kept = {"count": 0, "wanted": 0}
         self._remarks: deque[dict[str, Any]] = deque(maxlen=8)
         self._ended: deque[dict[str, Any]] = deque(maxlen=30)
-        self._curves: dict[str, list[dict[str, Any]]] = {"episode": [], "update": [], "curve": []}
+        self._curves: dict[str, list[dict[str, Any]]] = {"episode": [], "update": [], "curve": [], "label": []}
+        self._measures: dict[str, float] = {}
         self._health: dict[str, Any] = {}
         self._counted = 0
         self.curves_version = 0
@@ -79,7 +83,12 @@ class JobState:
             self._health |= {"env_step": env_step}
             if kind == "update":
                 self._health |= {name: values[name] for name in UPDATE_FIELDS if name in values}
-            fields = {"episode": EPISODE_FIELDS, "update": ("q_mean",), "curve": ("success_rate",)}.get(kind)
+            fields = {
+                "episode": EPISODE_FIELDS,
+                "update": ("q_mean",),
+                "curve": ("success_rate",),
+                "label": ("value",),
+            }.get(kind)
             if fields is None:
                 return
             rows = self._curves[kind]
@@ -87,6 +96,25 @@ class JobState:
             if len(rows) > 2 * CURVE_POINTS and kind != "episode":
                 del rows[:-CURVE_POINTS:2]
             self.curves_version += 1
+
+    def measure(self, name: str, value: float) -> None:
+        """Set a measure of the running episode's newest step."""
+        with self._lock:
+            self._measures[name] = value
+
+    # ------------------------------------------- written by the control loop
+
+    def begin(self) -> None:
+        """Start an episode: nothing of it is measured yet."""
+        with self._lock:
+            self._measures = {}
+
+    def judge(self, outcome: Outcome, observation: Mapping[str, np.ndarray], spec: TaskSpec) -> Outcome:
+        """Show what a classifier finds of a step; return the outcome as it is."""
+        del observation, spec
+        if PROBABILITY in outcome.metrics:
+            self.measure("classifier", round(float(outcome.metrics[PROBABILITY]), 4))
+        return outcome
 
     # ----------------------------------------------- written by the rollout
 
@@ -110,6 +138,7 @@ class JobState:
         self.ended(
             {
                 "id": episode.episode_id,
+                "demonstration": episode.facts.demonstration,
                 "success": result.success,
                 "failure": result.failure,
                 "cut": episode.facts.cut,
@@ -147,7 +176,7 @@ class JobState:
         with self._lock:
             return {
                 "phase": self._phase,
-                "episode": self._episode,
+                "episode": {**self._episode, "measures": dict(self._measures)},
                 "kept": self._kept,
                 "remarks": list(self._remarks),
                 "health": dict(self._health),

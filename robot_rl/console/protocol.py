@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -44,6 +45,8 @@ class InputMessage(_PageMessage):
     type: Literal["input"]
     axes: Annotated[list[Unit], Field(min_length=len(AXES), max_length=len(AXES))]
     buttons: Annotated[list[bool], Field(min_length=len(BUTTONS), max_length=len(BUTTONS))]
+    camera: Annotated[str, Field(max_length=100)] = ""
+    """In whose picture the axes are meant: x ahead, y left, z up; without one they are the base's."""
 
 
 class ButtonMessage(_PageMessage):
@@ -81,6 +84,13 @@ class FramesShownMessage(_PageMessage):
     type: Literal["seen"]
 
 
+class PingMessage(_PageMessage):
+    """A message that is answered at once, with the time that it has."""
+
+    type: Literal["ping"]
+    at: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
 PageMessage = (
     HelloMessage
     | LeaseMessage
@@ -90,8 +100,20 @@ PageMessage = (
     | LabelMessage
     | HiddenMessage
     | FramesShownMessage
+    | PingMessage
 )
 _ADAPTER: TypeAdapter[PageMessage] = TypeAdapter(Annotated[PageMessage, Field(discriminator="type")])
+
+
+def picture_message(number: int, age: float, jpeg: bytes) -> bytes:
+    """Return the message of one frame to a page.
+
+    Args:
+        number: Of the camera; one byte.
+        age: Time since the frame was read [s]; two bytes, big-endian, in ms, at most 65.535 s.
+        jpeg: The frame; the rest.
+    """
+    return struct.pack(">BH", number, min(round(age * 1000), 0xFFFF)) + jpeg
 
 
 def parse(text: str) -> PageMessage:

@@ -36,6 +36,7 @@ def recorded_rows(path: Path, control_period: float, known: int = 0, most: int =
             rows.append(
                 {
                     "id": one.episode_id,
+                    "demonstration": facts.demonstration,
                     "success": one.success,
                     "failure": facts.failure,
                     "cut": facts.cut,

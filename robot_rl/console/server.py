@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -11,21 +10,26 @@ from pathlib import Path
 from aiohttp import web
 
 from robot_rl.clock import Clock, SystemClock
-from robot_rl.console.access import Access, Address
+from robot_rl.console.access import Access, Address, ConsoleError
+from robot_rl.console.archive_routes import ArchiveRoutes
 from robot_rl.console.buttons import PageActions
+from robot_rl.console.camera_views import CameraViews, Mounts
 from robot_rl.console.control_lease import HEARTBEAT, Lease
 from robot_rl.console.job_state import JobState
+from robot_rl.console.places import Places
 from robot_rl.console.protocol import AXES, BUTTONS, MAX_BYTES
 from robot_rl.console.recorded_episodes import Archive
 from robot_rl.console.snapshot import ConsoleSnapshot
+from robot_rl.console.tls import Certificate, Tls
 from robot_rl.console.websocket import Page
 from robot_rl.env.supervision import Supervised
-from robot_rl.errors import RobotRLError
-from robot_rl.system.atomic_file import to_json
 from robot_rl.teleop.pushed import PushedDevice
 
 STATIC = Path(__file__).parent / "static"
-MAX_PAGES = 12
+SILENCE = 10.0
+"""Time after which a page that answers no ping is disconnected [s]."""
+CLOSING = 2.0
+"""Time that a page has to answer that it is disconnected [s]."""
 WATCH_PERIOD = 0.02
 """Time between two checks of the page in control [s]."""
 BACKSTOP = 1.25
@@ -41,10 +45,6 @@ HEADERS = {
 }
 
 
-class ConsoleError(RobotRLError):
-    """The console cannot be served, e.g. because its port is in use."""
-
-
 class Console:
     """The server of the operator console. Use it in a `with` statement.
 
@@ -55,10 +55,12 @@ class Console:
         request: Passes a request to the job.
         on_label: Receives an episode's id and whether it was a success, when a person labels a recorded episode.
         token: The secret that pages need; None makes one unless only this machine can reach the console.
-        certificate: PEM files of certificate and key; None serves without TLS.
+        certificate: PEM files of certificate and key; `own` makes and keeps one; None serves without TLS.
         store: Recorded episodes, to replay and label.
         log: File for the record of actions and notes of operators.
+        mounts: Where the cameras are, of which that is known.
         heartbeat: Time without a message from the page in control after which the arm holds [s].
+        silence: Time after which a page that answers no ping is disconnected [s].
 
     Raises:
         ConsoleError: if the certificate cannot be used.
@@ -73,21 +75,27 @@ class Console:
         *,
         on_label: Callable[[str, bool], None] = lambda episode_id, success: None,
         token: str | None = None,
-        certificate: tuple[Path, Path] | None = None,
+        certificate: Certificate | None = None,
         store: Path | None = None,
         log: Path | None = None,
+        mounts: Mounts | None = None,
         heartbeat: float = HEARTBEAT,
+        silence: float = SILENCE,
     ) -> None:
         self.device = PushedDevice("browser", AXES, BUTTONS, name="console", max_age=BACKSTOP * heartbeat)
         """Receives the pages' keys, pads and gamepads."""
-        self._address, self._access = address, Access(address, token)
-        self._tls = _tls(*certificate) if certificate is not None else None
+        self.address = address
+        self.tls = Tls(certificate, address) if certificate is not None else None
+        self._access = Access(address, token)
         self._clock: Clock = SystemClock()
         self._lease = Lease(self._clock, heartbeat)
-        self._snapshot = ConsoleSnapshot(job, supervision)
-        self._actions = PageActions(supervision, job, self._lease, self.device, request, on_label, log)
+        views = CameraViews({} if mounts is None else mounts, supervision)
+        self._snapshot = ConsoleSnapshot(job, supervision, views)
+        self._actions = PageActions(supervision, job, self._lease, self.device, views, request, on_label, log)
         self._archive = Archive(store) if store is not None else None
         self._pages: dict[int, Page] = {}
+        self._places = Places(self._lease)
+        self._silence = silence
         self._numbers = 0
         self._ready = threading.Event()
         self._failure: OSError | None = None
@@ -96,17 +104,14 @@ class Console:
         self._end = asyncio.Event()
 
     @property
-    def url(self) -> str:
-        """The address for a browser, with the token."""
-        host = f"[{self._address.host}]" if ":" in self._address.host else self._address.host
-        scheme = "https" if self._tls is not None else "http"
-        token = f"#token={self._access.token}" if self._access.token is not None else ""
-        return f"{scheme}://{host}:{self._address.port}/{token}"
+    def token(self) -> str | None:
+        """The secret that pages need; None where only this machine can reach the console."""
+        return self._access.token
 
     @property
     def port(self) -> int:
         """TCP port; where 0 was given, the free one that was found."""
-        return self._address.port
+        return self.address.port
 
     @property
     def serving(self) -> bool:
@@ -115,8 +120,8 @@ class Console:
 
     @property
     def page_count(self) -> int:
-        """Number of open pages."""
-        return len(self._pages)
+        """Number of open pages; connections that have not shown the token are none."""
+        return self._places.taken
 
     @property
     def owner(self) -> str | None:
@@ -138,7 +143,7 @@ class Console:
         self._ready.wait()
         if self._failure is not None:
             raise ConsoleError(
-                f"the console cannot listen on {self._address.host}:{self._address.port}: {self._failure.strerror}; "
+                f"the console cannot listen on {self.address.host}:{self.address.port}: {self._failure.strerror}; "
                 "choose another port with --console HOST:PORT"
             )
         return self
@@ -158,15 +163,19 @@ class Console:
         app = web.Application(middlewares=[self._guard], client_max_size=MAX_BYTES)
         app.router.add_get("/", self._index)
         app.router.add_get("/ws", self._socket)
-        app.router.add_get("/episodes/{id}", self._replay)
-        app.router.add_get("/episodes/{id}/{camera}/{step}.jpg", self._frame)
+        ArchiveRoutes(self._archive, self._access).add_to(app)
         app.router.add_static("/static", STATIC)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         try:
-            site = web.TCPSite(runner, self._address.host, self._address.port, ssl_context=self._tls)
+            site = web.TCPSite(
+                runner,
+                self.address.host,
+                self.address.port,
+                ssl_context=self.tls.context if self.tls is not None else None,
+            )
             await site.start()
-            self._address.port = runner.addresses[0][1]  # where it was 0, the one that was free
+            self.address.port = runner.addresses[0][1]  # where it was 0, the one that was free
         except OSError as error:
             self._failure = error
             self._ready.set()
@@ -197,8 +206,9 @@ class Console:
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
         """Refuse requests of other pages; add the headers that isolate ours."""
-        if not self._access.same_origin(request.headers.get("Origin"), request.headers.get("Host", "")):
-            return web.Response(status=403, text="this console answers its own page only", headers=HEADERS)
+        refusal = self._access.refusal(request.headers.get("Origin"), request.headers.get("Host", ""))
+        if refusal is not None:
+            return web.Response(status=refusal.status, text=refusal.text, headers=HEADERS)
         response = await handler(request)
         if not response.prepared:
             response.headers.update(HEADERS)
@@ -208,9 +218,9 @@ class Console:
         return web.FileResponse(STATIC / "index.html", headers=HEADERS)
 
     async def _socket(self, request: web.Request) -> web.StreamResponse:
-        if len(self._pages) >= MAX_PAGES:
-            return web.Response(status=503, text=f"more than {MAX_PAGES} pages are open; close one")
-        socket = web.WebSocketResponse(max_msg_size=MAX_BYTES, writer_limit=SEND_BUFFER)
+        socket = web.WebSocketResponse(
+            max_msg_size=MAX_BYTES, writer_limit=SEND_BUFFER, heartbeat=self._silence / 1.5, timeout=CLOSING
+        )  # a ping after two thirds of the silence; its answer has as long as half of that
         await socket.prepare(request)
         self._numbers += 1
         number = self._numbers
@@ -223,47 +233,18 @@ class Console:
             archive=self._archive,
             clock=self._clock,
             snapshot=self._snapshot,
+            admit=lambda number: self._make_room(self._places.admit(number)),
         )
         self._pages[number] = page
+        self._make_room(self._places.arrive(number))
         try:
             await page.run()
         finally:
             del self._pages[number]
+            self._places.leave(number)
         return socket
 
-    async def _replay(self, request: web.Request) -> web.StreamResponse:
-        archive = self._let_in(request)
-        return await _answer(lambda: to_json(archive.replay(request.match_info["id"])), "application/json")
-
-    async def _frame(self, request: web.Request) -> web.StreamResponse:
-        archive, what = self._let_in(request), request.match_info
-        if not what["step"].isdecimal():
-            raise web.HTTPBadRequest(text="the step must be a whole number")
-        return await _answer(lambda: archive.frame(what["id"], what["camera"], int(what["step"][:6])), "image/jpeg")
-
-    def _let_in(self, request: web.Request) -> Archive:
-        """Return the recorded episodes, for a page that has the token."""
-        if not self._access.knows(request.headers.get("Authorization", "").removeprefix("Bearer ")):
-            raise web.HTTPUnauthorized(text="wrong token")
-        if self._archive is None:
-            raise web.HTTPNotFound(text="nothing is recorded here")
-        return self._archive
-
-
-async def _answer(make: Callable[[], str | bytes], content_type: str) -> web.Response:
-    """Return what a thread makes, so that other pages are served meanwhile."""
-    try:
-        content = await asyncio.get_running_loop().run_in_executor(None, make)
-    except RobotRLError as error:
-        raise web.HTTPNotFound(text=str(error)) from error
-    body = content.encode() if isinstance(content, str) else content
-    return web.Response(body=body, content_type=content_type)
-
-
-def _tls(certificate: Path, key: Path) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    try:
-        context.load_cert_chain(certificate, key)
-    except (OSError, ssl.SSLError) as error:
-        raise ConsoleError(f"cannot use certificate {certificate} with key {key}: {error}") from error
-    return context
+    def _make_room(self, number: int | None) -> None:
+        """Disconnect a page that lost its place, if one did."""
+        if number is not None:
+            self._pages[number].make_room()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image
 
+from robot_rl.clock import NS_PER_S
+from robot_rl.console.camera_views import CameraViews
 from robot_rl.console.job_state import JobState
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.supervision import Supervised
@@ -24,17 +26,34 @@ def jpeg(frame: np.ndarray) -> bytes:
     return content.getvalue()
 
 
+class Pictures(NamedTuple):
+    """The frames of one time.
+
+    Attributes:
+        read_at: When they were read [ns], by `time.monotonic_ns`.
+        jpegs: One for each camera, in their order.
+    """
+
+    read_at: int
+    jpegs: tuple[bytes, ...]
+
+    @property
+    def age(self) -> float:
+        """Time since they were read [s]."""
+        return (time.monotonic_ns() - self.read_at) / NS_PER_S
+
+
 class LivePictures:
     """The newest frames, encoded once for all pages."""
 
     def __init__(self) -> None:
         self._stamp = -1
-        self._pictures: tuple[bytes, ...] = ()
+        self._pictures = Pictures(0, ())
 
-    def encode(self, stamp: int, frames: Mapping[str, np.ndarray]) -> tuple[bytes, ...]:
-        """Return one message per camera: its number in the order of `frames` (one byte), then the JPEG."""
+    def encode(self, stamp: int, read_at: int, frames: Mapping[str, np.ndarray]) -> Pictures:
+        """Return the frames as JPEG; the same object as long as there are no new ones."""
         if stamp != self._stamp:
-            self._pictures = tuple(bytes((number,)) + jpeg(frame) for number, frame in enumerate(frames.values()))
+            self._pictures = Pictures(read_at, tuple(jpeg(frame) for frame in frames.values()))
             self._stamp = stamp
         return self._pictures
 
@@ -49,10 +68,11 @@ class ConsoleSnapshot:
     Args:
         job: State of the job.
         supervision: Of the robot.
+        views: How the cameras see it.
     """
 
-    def __init__(self, job: JobState, supervision: Supervised) -> None:
-        self._job, self._supervision, self._live = job, supervision, LivePictures()
+    def __init__(self, job: JobState, supervision: Supervised, views: CameraViews) -> None:
+        self._job, self._supervision, self._views, self._live = job, supervision, views, LivePictures()
         self._made, self._state = 0.0, dict[str, Any]()
 
     def job(self) -> dict[str, Any]:
@@ -73,10 +93,10 @@ class ConsoleSnapshot:
         """Return the points of the curves."""
         return self._job.curves()
 
-    def pictures(self) -> tuple[bytes, ...]:
-        """Return the newest frames, each as one message."""
-        latest = self._supervision.io.latest
-        return self._live.encode(latest.stamp, latest.images) if latest is not None and latest.images else ()
+    def pictures(self) -> Pictures | None:
+        """Return the newest frames; None before there are any."""
+        read_at, latest = self._supervision.io.read_at, self._supervision.io.latest
+        return self._live.encode(latest.stamp, read_at, latest.images) if latest is not None and latest.images else None
 
     def _arm(self) -> dict[str, Any] | None:
         latest, start = self._supervision.io.latest, self._supervision.io.start
@@ -92,6 +112,7 @@ class ConsoleSnapshot:
             "peak_force": latest.peak_force,
             "gripper": latest.gripper_width,
             "cameras": list(latest.images),
+            "views": self._views.facts(),
         }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -26,7 +27,7 @@ MAX_BAD = 10
 """Invalid messages after which a page is disconnected."""
 
 # Codes with which a page is disconnected; 4000 to 4999 are free for applications (RFC 6455, 7.4.2).
-BAD_TOKEN, TOO_MANY, NONSENSE, TOO_SLOW = 4401, 4429, 4400, 4408
+BAD_TOKEN, TOO_MANY, NONSENSE, TOO_SLOW, DISPLACED = 4401, 4429, 4400, 4408, 4409
 
 
 class Page:
@@ -41,6 +42,7 @@ class Page:
         archive: Recorded episodes, None if there are none.
         clock: Source of time.
         snapshot: The state to show.
+        admit: Called with the number once the page has shown the token.
     """
 
     def __init__(
@@ -54,29 +56,48 @@ class Page:
         archive: Archive | None,
         clock: Clock,
         snapshot: ConsoleSnapshot,
+        admit: Callable[[int], None],
     ) -> None:
         self.number, self.name = number, f"page {number}"
         self._socket, self._actions, self._lease, self._access, self._archive = socket, actions, lease, access, archive
         self._limit = RateLimit(clock)
-        self._snapshot = snapshot
+        self._snapshot, self._admit = snapshot, admit
         self._wants_frames = asyncio.Event()
         self._bad = 0
+        self._visit: asyncio.Task[str | None] | None = None
+        self._displaced = False
 
     async def run(self) -> None:
         """Serve the page until it goes or is disconnected."""
         why = "closed the page or lost the connection"
+        self._visit = asyncio.create_task(self._serve())
         try:
-            if not await self._let_in():
-                return
-            senders = [asyncio.create_task(self._send_states()), asyncio.create_task(self._send_frames())]
-            try:
-                why = await self._listen() or why
-            finally:
-                for task in senders:
-                    task.cancel()
-                await asyncio.gather(*senders, return_exceptions=True)
+            why = await self._visit or why
+        except asyncio.CancelledError:
+            if not self._displaced:
+                raise
+            self.lose(why)
+            await self._socket.close(code=DISPLACED, message=b"too many pages are open, and another one came")
         finally:
             self.lose(why)
+
+    def make_room(self) -> None:
+        """Begin to disconnect this page, because another one needs its place."""
+        self._displaced = True
+        if self._visit is not None:
+            self._visit.cancel()
+
+    async def _serve(self) -> str | None:
+        """Let the page in and serve it; return why it was disconnected, if it was."""
+        if not await self._let_in():
+            return None
+        senders = [asyncio.create_task(self._send_states()), asyncio.create_task(self._send_frames())]
+        try:
+            return await self._listen()
+        finally:
+            for task in senders:
+                task.cancel()
+            await asyncio.gather(*senders, return_exceptions=True)
 
     def lose(self, why: str) -> None:
         """Take control from this page, if it holds it, and hold the arm."""
@@ -94,6 +115,7 @@ class Page:
             await self._socket.close(code=BAD_TOKEN, message=b"wrong token")
             return False
         self.name = hello.name
+        self._admit(self.number)
         await self._send({"type": "welcome", "page": self.number, "job": self._snapshot.job()})
         return True
 
@@ -124,9 +146,11 @@ class Page:
         match message:
             case protocol.InputMessage():
                 if self._lease.owner is not None and self._lease.owner.page == self.number:
-                    actions.lead(self.number, message.axes, message.buttons)
+                    actions.lead(self.number, message.axes, message.buttons, message.camera)
             case protocol.FramesShownMessage():
                 self._wants_frames.set()
+            case protocol.PingMessage():
+                await self._send({"type": "pong", "at": message.at})
             case protocol.HiddenMessage():
                 self.lose("left the page out of sight")
             case protocol.LeaseMessage(take=True):
@@ -164,15 +188,16 @@ class Page:
             await asyncio.sleep(STATE_PERIOD)
 
     async def _send_frames(self) -> None:
-        sent: tuple[bytes, ...] = ()
+        sent = None
         while True:
             await self._wants_frames.wait()
             pictures = await asyncio.get_running_loop().run_in_executor(None, self._snapshot.pictures)
-            if pictures and pictures is not sent:
+            if pictures is not None and pictures is not sent:
                 self._wants_frames.clear()
                 sent = pictures
-                for picture in pictures:
-                    await self._in_time(self._socket.send_bytes(picture))
+                for number, jpeg in enumerate(pictures.jpegs):
+                    message = protocol.picture_message(number, pictures.age, jpeg)
+                    await self._in_time(self._socket.send_bytes(message))
             await asyncio.sleep(FRAME_PERIOD)
 
     async def _send(self, message: dict[str, Any]) -> None:

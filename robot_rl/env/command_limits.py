@@ -7,7 +7,6 @@ lets through unchanged is the same object that it was given.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -42,8 +41,11 @@ class CommandGuard:
 
     The set-point leads the measured pose by at most `max_speed * reaction_time`, and the lead changes by at most
     `max_acceleration * reaction_time` per second, so that the force of the arm's controller, and with it speed and
-    acceleration, stay bounded however commands come. Then the set-point is put into the box. Where the measured pose is
-    outside the box, the set-point leads it by the same bound, straight towards the box.
+    acceleration, stay bounded however commands come. Then the set-point is put into the box.
+
+    A measured pose that is outside the box by more than `box_tolerance` latches the stop. After the release, set-points
+    lead the pose by the same bound, straight towards the box. Until the tcp is inside, a position that is further out
+    than the nearest one so far by more than the tolerance latches the stop again.
 
     Args:
         config: The limits.
@@ -64,6 +66,7 @@ class CommandGuard:
             (config.max_speed * config.reaction_time, config.max_acceleration * config.reaction_time),
             (config.max_turn_rate * config.reaction_time, config.max_turn_acceleration * config.reaction_time),
         )
+        self._allowed_outside = config.box_tolerance  # distance from the box that does not latch the stop [m]
         self._pose: Pose | None = None
         self._pose_stamp = self._wrench_stamp = -1
         self._last_stamp = -1  # of the newest command or stop
@@ -74,7 +77,7 @@ class CommandGuard:
     # Inputs.
 
     def measured_pose(self, pose: Pose, stamp: int, now: int | None = None) -> None:
-        """Where the tcp is.
+        """Take over where the tcp is; too far outside the box latches the stop.
 
         Args:
             pose: Of the tcp in the base frame.
@@ -87,6 +90,11 @@ class CommandGuard:
         if fault := measurement_fault(stamp, self._pose_stamp, (pose.position, pose.quaternion), now):
             raise SpecError(f"the pose's {fault}")
         self._pose, self._pose_stamp = pose, stamp
+        outside = self._outside(pose)
+        if outside > self._allowed_outside:
+            self.trip(f"the tcp is {1e3 * outside:.0f} mm outside the box")
+        elif self.tripped is None:
+            self._allow_outside(min(self._allowed_outside, outside + self._config.box_tolerance))
 
     def measured_wrench(self, wrench: np.ndarray, stamp: int, now: int | None = None) -> None:
         """Take over the wrench on the tool, shape (6,); too much force latches the stop.
@@ -106,10 +114,16 @@ class CommandGuard:
         self.tripped = self.tripped or reason
 
     def release(self) -> None:
-        """Release the latched stop; only an operator does that."""
+        """Release the latched stop; only an operator does that. Outside the box, the tcp may then come in."""
         self.tripped = None
+        self._allow_outside(self.outside + self._config.box_tolerance)
 
     # Results.
+
+    @property
+    def outside(self) -> float:
+        """How far the tcp was measured outside the box [m]; 0 inside, and before the first measurement."""
+        return 0.0 if self._pose is None else self._outside(self._pose)
 
     def stale(self, now: int) -> str | None:
         """Why the arm's own state cannot be trusted at time `now` [ns], or None."""
@@ -154,6 +168,13 @@ class CommandGuard:
             return GuardedCommand(command, ())
         return GuardedCommand(replace(command, ttl=ttl, T_base_target=target), limited)
 
+    def _outside(self, pose: Pose) -> float:
+        """Return the distance of the tcp from the box [m]; 0 inside."""
+        return float(np.linalg.norm(pose.position - np.clip(pose.position, self._low, self._high)))
+
+    def _allow_outside(self, distance: float) -> None:
+        self._allowed_outside = max(distance, self._config.box_tolerance)
+
     def _limit(self, target: Pose, pose: Pose, stamp: int) -> tuple[Pose, tuple[str, ...]]:
         elapsed = (stamp - self._last_stamp) / NS_PER_S if self._last_stamp >= 0 else math.inf
         elapsed = min(elapsed, self._config.reaction_time)
@@ -184,23 +205,6 @@ class CommandGuard:
         turned = {"turn rate", "turn acceleration"} & set(limited)
         quaternion = quat_multiply(pose.quaternion, quat_from_rotvec(leads[1])) if turned else target.quaternion
         return Pose(inside, quaternion), tuple(limited)
-
-
-def unheard(beats: dict[str, float], required: Sequence[str], timeout: float, now: float) -> str | None:
-    """Which required node has not been heard for too long, and since when; None if all have.
-
-    Args:
-        beats: When each node was heard last [s].
-        required: Nodes that have to be heard.
-        timeout: Longest silence [s].
-        now: Time [s].
-    """
-    for name in required:
-        silence = now - beats.get(name, -math.inf)
-        if silence > timeout:
-            since = f"for {silence:.2f} s" if silence < math.inf else "yet"
-            return f"no heartbeat of the required node {name} {since}"
-    return None
 
 
 def _shorten(vector: np.ndarray, origin: np.ndarray, length: float) -> tuple[np.ndarray, bool]:

@@ -7,7 +7,7 @@ of this file holds what an environment may offer beyond it: interventions of an 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from robot_rl.clock import Clock, stands_still
 from robot_rl.env.step_info import EpisodeStart, StepInfo
+from robot_rl.errors import ConfigError, UnknownNameError
 from robot_rl.spec import ArraySpec
 
 
@@ -28,9 +29,11 @@ class EnvironmentSpec:
         control_period: Time between two actions [s].
         action_size: Length of the action vector; every component lies in [-1, 1].
         gripper: Whether the last action is discrete: -1 closes, 0 keeps, 1 opens.
-        return_range: Smallest and largest possible discounted return; critic targets are clamped to it.
+        return_range: Smallest and largest possible discounted return; critic targets are clamped to it. None: it is
+            not known, and nothing is clamped.
         instruction: The task in one sentence, for people and vision-language models.
         cameras: Names of the cameras that can be observed.
+        success: Whether an episode can succeed; where none can, its return is what counts.
     """
 
     name: str
@@ -38,9 +41,10 @@ class EnvironmentSpec:
     control_period: float
     action_size: int
     gripper: bool = False
-    return_range: tuple[float, float] = (0.0, 1.0)
+    return_range: tuple[float, float] | None = None
     instruction: str = ""
     cameras: tuple[str, ...] = ()
+    success: bool = True
 
 
 class Environment(Protocol):
@@ -119,6 +123,54 @@ class SupportsJudges(Protocol):
     def judges(self) -> tuple[object, ...]:
         """The filters."""
         ...
+
+
+@runtime_checkable
+class SupportsDemonstration(Protocol):
+    """An environment in which an operator may lead a whole episode."""
+
+    @property
+    def can_demonstrate(self) -> bool:
+        """Whether there is such an operator."""
+        ...
+
+
+def check_cameras(wanted: Iterable[str], spec: EnvironmentSpec) -> None:
+    """Check that there are cameras of these names.
+
+    Raises:
+        ConfigError: if there are no cameras at all.
+        UnknownNameError: naming the first that is not there.
+    """
+    for camera in wanted:
+        if camera not in all_cameras(spec):
+            raise UnknownNameError("camera", camera, spec.cameras)
+
+
+def all_cameras(spec: EnvironmentSpec) -> tuple[str, ...]:
+    """Return the names of all cameras.
+
+    Raises:
+        ConfigError: if there is none.
+    """
+    if not spec.cameras:
+        raise ConfigError(
+            f"{spec.name} has no cameras, so nothing can be seen or filmed; do without --obs pixels, --camera, --video"
+        )
+    return spec.cameras
+
+
+def check_demonstrator(env: Environment) -> None:
+    """Check that an operator can demonstrate here.
+
+    Raises:
+        ConfigError: if there is none.
+    """
+    if not (isinstance(env, SupportsDemonstration) and env.can_demonstrate):
+        raise ConfigError(
+            f"{env.environment_spec.name} has no operator who could demonstrate; train without demonstrations "
+            "(--set demonstrations=0) or with recorded ones (--demos STORE); an expert is environment.expert"
+        )
 
 
 def judges_of(env: Environment) -> tuple[object, ...]:

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, cast
 
-from robot_rl.errors import PluginError, UnknownNameError
+from robot_rl.config.family_mark import FAMILY_MARK
+from robot_rl.errors import ConfigError, PluginError, UnknownNameError
 
 if TYPE_CHECKING:
     from robot_rl.env.environment import Environment
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 TASK_GROUP = "robot_rl.tasks"
 ENVIRONMENT_GROUP = "robot_rl.environments"
+FAMILY_GROUP = "robot_rl.environment_families"
 BENCHMARK_GROUP = "robot_rl.benchmarks"
 
 
@@ -30,13 +32,26 @@ def environment_names() -> list[str]:
     return names(ENVIRONMENT_GROUP)
 
 
+def family_names() -> list[str]:
+    """Return the families of environments, e.g. `gym`; `gym:<name>` is an environment of that family."""
+    return names(FAMILY_GROUP)
+
+
+def is_environment(name: str) -> bool:
+    """Return whether a name is that of an environment, registered or of a family, and not of a task."""
+    return FAMILY_MARK in name or name in environment_names()
+
+
 def check_task(name: str) -> None:
     """Raise if no task or environment of that name is registered, without loading it.
 
     Raises:
-        UnknownNameError: if it is not.
+        UnknownNameError: if it is not, or there is no such family of environments.
     """
-    if name not in environment_names():
+    family, mark, _ = name.partition(FAMILY_MARK)
+    if mark:
+        _find("family of environments", FAMILY_GROUP, family)
+    elif name not in environment_names():
         _find("task", TASK_GROUP, name)
 
 
@@ -46,7 +61,7 @@ def benchmark_names() -> list[str]:
 
 
 def make_environment(name: str, options: WorkcellOptions | None = None) -> Environment:
-    """Make the environment of that name: one that is registered as such, or `RobotEnv` over a task's workcell.
+    """Make the environment of that name: one that is registered or of a family, or `RobotEnv` over a task's workcell.
 
     Raises:
         UnknownNameError: if no environment, task or camera of that name exists.
@@ -57,8 +72,12 @@ def make_environment(name: str, options: WorkcellOptions | None = None) -> Envir
     from robot_rl.env.task import WorkcellOptions
 
     options = options or WorkcellOptions()
-    if name not in environment_names():
+    if not is_environment(name):
         return RobotEnv(make_workcell(name, options), options=options)
+    family, mark, rest = name.partition(FAMILY_MARK)
+    if mark:
+        of_family = load("family of environments", FAMILY_GROUP, family)
+        return cast("Callable[[str, WorkcellOptions], Environment]", of_family)(rest, options)
     make = cast("Callable[[WorkcellOptions], Environment]", load("environment", ENVIRONMENT_GROUP, name))
     return make(options)
 
@@ -68,11 +87,17 @@ def make_workcell(task: str, options: WorkcellOptions | None = None) -> Workcell
 
     Raises:
         UnknownNameError: if no task, or no camera, of that name exists.
+        ConfigError: if it is an environment without a robot.
         PluginError: if the package behind it cannot be imported.
         RenderError: if cameras are wanted and this machine cannot render.
     """
     from robot_rl.env.task import WorkcellOptions  # here, as gymnasium comes with it and `--help` should not wait
 
+    if is_environment(task):
+        raise ConfigError(
+            f"{task} is an environment without a robot: no console, device or classifier serves it; use it without "
+            f"them: `robot-rl train {task} --set demonstrations=0`"
+        )
     make = cast("Callable[[WorkcellOptions], Workcell]", load("task", TASK_GROUP, task))
     return make(options or WorkcellOptions())
 
@@ -118,4 +143,7 @@ def load(kind: str, group: str, name: str) -> object:
     try:
         return point.load()
     except (ImportError, AttributeError) as error:  # the latter: the module lacks the name, or OpenGL its library
-        raise PluginError(f"{kind} {name} is registered as {point.value} but cannot be imported: {error}") from error
+        cure = "; install it: pip install 'robot_rl[sim]'" if getattr(error, "name", None) == "mujoco" else ""
+        raise PluginError(
+            f"{kind} {name} is registered as {point.value} but cannot be imported: {error}{cure}"
+        ) from error

@@ -16,6 +16,7 @@ import numpy as np
 from robot_rl.clock import NS_PER_S, Clock, Rate
 from robot_rl.data.schema import Observation, Source, Step
 from robot_rl.env.action_mapping import SafetyFilter
+from robot_rl.env.environment import check_cameras
 from robot_rl.env.handover import Handover, HandoverLimits
 from robot_rl.env.move_arm import go_to_start
 from robot_rl.env.robot_io import RobotState
@@ -53,7 +54,9 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         handover: How fast the commanded velocity may change when control changes hands; None lets it jump.
 
     Raises:
-        ConfigError: if a command would go out a whole control period after its observation, or later.
+        ConfigError: if a command would go out a whole control period after its observation, or later; if cameras are
+            wanted and the task has none.
+        UnknownNameError: if it has no camera of that name.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012  (gymnasium declares it as a plain class attribute)
@@ -72,6 +75,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         self.environment_spec = self.spec_task.environment
         self.interventions = interventions
         """Whether the operator may take over; evaluation switches it off."""
+        check_cameras(options.cameras, self.environment_spec)
         self._safety = SafetyFilter(self.spec_task)
         self._handover = Handover(self.spec_task, handover) if handover is not None else None
         self._rate = Rate(workcell.clock, self.spec_task.control_period)
@@ -277,6 +281,11 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         if self.spec_task.gripper:
             values["state/gripper_width"] = np.array([state.gripper_width])
         return validate_dict(self.observation_specs, values, "observation")
+
+    @property
+    def can_demonstrate(self) -> bool:
+        """Whether an operator could lead a whole episode."""
+        return self._cell.operator is not None
 
     @property
     def judges(self) -> tuple[Judge, ...]:

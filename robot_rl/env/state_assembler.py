@@ -38,7 +38,9 @@ def measurement_fault(
         max_ahead: How far the stamp may lie in the future [s].
     """
     if stamp <= newest:
-        return "stamp does not rise: a clock was set back, or two nodes publish it"
+        return (
+            "stamp does not rise: a clock was set back, or two nodes publish it; restart the nodes, or end one of them"
+        )
     if now is not None and stamp - now > max_ahead * NS_PER_S:
         return "stamp lies in the future: the clocks of the machines differ"
     if not all(np.isfinite(array).all() for array in values):

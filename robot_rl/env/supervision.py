@@ -7,6 +7,7 @@ else at the end of the running step. It knows the robot's contract and the task'
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -38,12 +39,15 @@ class HoldableRobotIO:
         self._held = False
         self.latest: RobotState | None = None
         """The newest state that was read."""
+        self.read_at = 0
+        """When it was read [ns], by `time.monotonic_ns`: the robot's clock may be a simulated one."""
         self.start: RobotState | None = None
         """The first state of the running episode."""
 
     def read(self) -> RobotState:
         """Return the newest state."""
-        self.latest = state = self._io.read()
+        state = self._io.read()
+        self.latest, self.read_at = state, time.monotonic_ns()
         if self.start is None:
             self.start = state
         return state

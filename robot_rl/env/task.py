@@ -14,8 +14,10 @@ import numpy as np
 
 from robot_rl.clock import Clock
 from robot_rl.config.components import SimulationConfig
+from robot_rl.config.environment import EnvironmentConfig
 from robot_rl.config.randomization import RandomizationConfig
 from robot_rl.data.schema import Source
+from robot_rl.env.camera_mount import CameraMount
 from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.env.playback import Playback
 from robot_rl.env.robot_io import RobotIO, RobotState
@@ -225,6 +227,7 @@ class WorkcellOptions:
         reaction_time: From an observation to its command [s], see `TrainConfig.reaction_time`.
         simulation: Dynamics of a simulated arm.
         randomization: Draws of a simulation for each episode.
+        environment: How an environment of others is made, and what counts in it.
     """
 
     cameras: tuple[str, ...] = ()
@@ -234,6 +237,7 @@ class WorkcellOptions:
     reaction_time: float = 0.0
     simulation: SimulationConfig = field(default_factory=SimulationConfig)
     randomization: RandomizationConfig = field(default_factory=RandomizationConfig)
+    environment: EnvironmentConfig = field(default_factory=EnvironmentConfig)
 
 
 @dataclass(frozen=True)
@@ -252,6 +256,7 @@ class Workcell:
         await_frames: Called last before the first observation of an episode, with which its periods begin: returns when
             frames have just come, so that they are as fresh in every later period. A simulation that waits for its user
             has nothing to wait for.
+        mounts: Where the cameras are, of which that is known.
     """
 
     io: RobotIO
@@ -263,3 +268,4 @@ class Workcell:
     playback: Playback | None = None
     judges: tuple[Judge, ...] = ()
     await_frames: Callable[[], None] = lambda: None
+    mounts: Mapping[str, CameraMount] = field(default_factory=dict)

@@ -112,7 +112,7 @@ class FrameSession:
 
     def _record(self, stop: Callable[[], bool]) -> bool:
         """Record one episode; return whether the operator requested `finish`."""
-        text = "You lead. Success: from now on it is done. Failure: it no longer is. Stop ends the episode."
+        text = "Recording. Success: from now on it is done. Failure: it no longer is. Stop ends the episode."
         self._reporter.phase("recording", text, LEADING)
         number, finished = self._count.episodes, False
         seed = episode_seed(Purpose.FRAMES, self._seed, number)

@@ -141,7 +141,7 @@ class DemoSession:
             if stop() or self._requests.next(("discard",)) is not None or self._supervision.holds:
                 return None
             self._supervision.wait(lambda: False)
-        self._reporter.phase("recording", "You lead. Success ends it; or mark it yourself.", valid)
+        self._reporter.phase("recording", "Recording. Success ends it, the task's or by the button.", valid)
         name = demonstration_id(self._number())
         self._rollout.begin(self._scene(), name, demonstrate=True)
         ended_by, result = None, None

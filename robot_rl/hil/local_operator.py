@@ -85,9 +85,11 @@ class LocalOperator:
         self._open.person.watch()
         return self._open.supervision.wait()
 
-    def deliver_labels(self, learner: LearnerPort) -> None:
-        """Send the operator's new labels of recorded episodes to the learner; never wait."""
+    def exchange(self, learner: LearnerPort) -> None:
+        """Send the operator's new labels of recorded episodes to the learner, and show what it expects; never wait."""
         self._labels.deliver(learner)
+        if (value := learner.value) is not None:
+            self._open.board.measure("value", round(value, 4))
 
     @contextlib.contextmanager
     def session(self, run: Path, metrics: MetricsWriter) -> Iterator[None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -41,7 +40,7 @@ class OperatorOptions:
         engage: How control is taken, instead of the setting of the maps.
         console: Where the operator console is served; None serves none.
         token: Token that a page needs, instead of a generated one.
-        certificate: PEM files of certificate and key, for TLS.
+        certificate: PEM files of certificate and key, for TLS; `own` makes and keeps one.
         heartbeat: Time without a message from the page in control after which the arm holds [s].
     """
 
@@ -50,7 +49,7 @@ class OperatorOptions:
     engage: Literal["move", "hold"] | None = None
     console: Address | None = None
     token: str | None = None
-    certificate: tuple[Path, Path] | None = None
+    certificate: tuple[Path, Path] | Literal["own"] | None = None
     heartbeat: float = HEARTBEAT
 
 
@@ -66,7 +65,8 @@ class OperatorSetup:
     """
 
     def __init__(self, cell: Workcell, options: OperatorOptions, board: JobState, devices: list[Device]) -> None:
-        self.supervision, self.board = Supervision(cell), board
+        watched = replace(cell, judges=(*cell.judges, board))  # it sees what the classifier finds, not the operator
+        self.supervision, self.board = Supervision(watched), board
         self.on_request: Callable[[str], None] = self._mark
         self.on_label: Callable[[str, bool], None] = lambda episode_id, success: None
         self._options = options
@@ -94,8 +94,7 @@ class OperatorSetup:
         if self.console is None:
             yield
             return
-        with self.console:
-            print(f"operator console: {self.console.url}", file=sys.stderr, flush=True)
+        with serving(self.console):
             yield
 
     def _map(self, device: Device) -> DeviceMap:
@@ -150,6 +149,7 @@ def open_operator(
                 certificate=options.certificate,
                 store=store,
                 log=log,
+                mounts=cell.mounts,
                 heartbeat=options.heartbeat,
             )
         setup.connect()
@@ -171,16 +171,31 @@ def viewed_workcell(task: str, observed: WorkcellOptions) -> Workcell:
         return make_workcell(task, options)
 
 
-def console_class() -> type[Console]:
-    """Import the class of consoles, which needs the extra package aiohttp.
+@contextlib.contextmanager
+def serving(console: Console) -> Iterator[None]:
+    """Serve a console, and print how it is opened.
 
     Raises:
-        DeviceError: if it is not installed.
+        ConsoleError: if it cannot be served.
+    """
+    from robot_rl.console.introduction import introduce
+
+    with console:
+        introduce(console)
+        yield
+
+
+def console_class() -> type[Console]:
+    """Import the class of consoles, which needs extra packages.
+
+    Raises:
+        DeviceError: if one is not installed.
     """
     try:
+        import robot_rl.console.introduction  # noqa: F401
         from robot_rl.console.server import Console
     except ImportError as error:
         raise DeviceError(
-            "the console needs the package aiohttp; install it: pip install 'robot_rl[console]'"
+            f"the console needs the package {error.name}; install it: pip install 'robot_rl[console]'"
         ) from error
     return Console

@@ -112,7 +112,7 @@ class RemoteOperator:
         """Return whether the next episode may start; wait a moment while a stop is latched."""
         return self._supervision is None or self._supervision.may_go_on()
 
-    def deliver_labels(self, learner: LearnerPort) -> None:
+    def exchange(self, learner: LearnerPort) -> None:
         """Send the operator's new labels of recorded episodes to the learner; never wait."""
         self.labels.deliver(learner)
 

@@ -21,7 +21,7 @@ from robot_rl.data.schema import (
     Step,
 )
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.env.environment import Environment
+from robot_rl.env.environment import Environment, EnvironmentSpec
 from robot_rl.env.step_info import StepInfo
 from robot_rl.env.task import TASK_JUDGE
 from robot_rl.errors import DivergedError, StepOrderError
@@ -112,6 +112,11 @@ class Rollout:
         self._builder: EpisodeBuilder | None = None
         self._newest: StepInfo | None = None  # of the last step
 
+    @property
+    def environment_spec(self) -> EnvironmentSpec:
+        """The fixed facts of the environment."""
+        return self._env.environment_spec
+
     def begin(self, seed: int, episode_id: str, *, demonstrate: bool = False) -> None:
         """Start an episode; everything random in the scene and the operator follows from `seed`."""
         start = self._env.start(seed, episode_id, demonstrate=demonstrate)
@@ -128,16 +133,19 @@ class Rollout:
         for observer in (*self._beside, *self._observers):
             observer.on_start(episode_id, observation)
 
-    def step(self, *, deterministic: bool, last: bool = False) -> EpisodeResult | None:
+    def step(
+        self, *, deterministic: bool, last: bool = False, uniform: np.random.Generator | None = None
+    ) -> EpisodeResult | None:
         """Play one control period; return the result when the episode ends with it.
 
         Args:
             deterministic: Act by the mean of the policy.
             last: Cut the episode after this step, e.g. because the run's steps are used up; it counts as truncated.
+            uniform: Source of a uniformly random action to take instead of the policy's.
         """
         if self._builder is None:
             raise StepOrderError("no episode is running; begin() one first")
-        action = self._act(deterministic)
+        action = self._act(deterministic) if uniform is None else self._draw(uniform)
         info = self._env.advance(action, last=last, meanwhile=self._pass_on)
         step, observation = info.recorded, info.observation
         self._builder.add(step)
@@ -200,6 +208,14 @@ class Rollout:
             )
         return action
 
+    def _draw(self, random: np.random.Generator) -> np.ndarray:
+        """Draw an action uniformly; a gripper's entry is -1, 0 or 1."""
+        spec = self._env.environment_spec
+        action = random.uniform(-1.0, 1.0, spec.action_size).astype(np.float32)
+        if spec.gripper:
+            action[-1] = random.integers(-1, 2)
+        return action
+
     def _finish(self, info: StepInfo) -> EpisodeResult:
         builder, judge = cast("EpisodeBuilder", self._builder), info.recorded.reward_source
         result = EpisodeResult(
@@ -215,7 +231,8 @@ class Rollout:
             overruns=info.overruns,
             undecided=judge == LABEL_SOURCE and info.failure is None,
         )
-        builder.note(success=None if result.undecided else result.success, failure=result.failure)
+        known = self._env.environment_spec.success and not result.undecided
+        builder.note(success=result.success if known else None, failure=result.failure)
         if info.cut is not None:
             builder.note(cut=info.cut)
         if info.overruled is not None:

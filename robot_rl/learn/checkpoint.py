@@ -13,6 +13,7 @@ there with SHA-256; reading 0.35 s, 0.02 s, and 0.38 s. The checksum is the cost
 from __future__ import annotations
 
 import hashlib
+import math
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,12 +26,17 @@ import torch
 from robot_rl.errors import CheckpointError
 from robot_rl.system.atomic_file import replace_file, writing
 from robot_rl.system.model_files import TRAINING
+from robot_rl.system.regular_file import read_regular
 
 MAGIC = b"robot_rl checkpoint\n"
 _SIZES = struct.Struct("<QQ")
 _DIGEST_SIZE = hashlib.sha256().digest_size
 _TENSOR, _ARRAY, _SCALAR, _TUPLE, _INTEGER = 1, 2, 3, 4, 5  # msgpack extension codes
 _ARRAY_KINDS = "biufcSU"
+MAX_DEPTH = 100
+"""Levels of nesting of a payload that is read; those of a training are about ten."""
+MAX_DIMENSIONS, MAX_SIZE = 32, 2**48
+"""Of an array that is read."""
 
 
 def previous_path(path: Path) -> Path:
@@ -106,7 +112,7 @@ def describe_checkpoint(path: Path) -> dict[str, Any]:
 def _read(path: Path) -> tuple[dict[str, Any], memoryview]:
     """Return the index and the bytes of the arrays of a checked file."""
     try:
-        content = path.read_bytes()
+        content = read_regular(path)
     except FileNotFoundError as error:
         raise CheckpointError(f"{path}: no checkpoint there{_cure(path)}") from error
     except OSError as error:
@@ -126,12 +132,64 @@ def _parse(data: memoryview, name: str, cure: str) -> tuple[dict[str, Any], memo
         raise CheckpointError(f"{name}: cut short: {len(data)} of {start + rest} bytes{cure}")
     if hashlib.sha256(data[:-_DIGEST_SIZE]).digest() != data[-_DIGEST_SIZE:] or len(data) != start + rest:
         raise CheckpointError(f"{name}: altered since it was written (checksum differs){cure}")
-    index = msgpack.unpackb(data[start : start + index_size], strict_map_key=False)
-    if index["version"] != TRAINING.version:
+    blobs = data[start + index_size : -_DIGEST_SIZE]
+    try:
+        index = msgpack.unpackb(data[start : start + index_size], strict_map_key=False)
+        version = index["version"]
+        if version == TRAINING.version:
+            _check(index["metadata"], len(blobs))
+            used = _check(index["payload"], len(blobs))
+            if not isinstance(index["kind"], str) or not isinstance(index["payload"], dict) or used > len(blobs):
+                raise ValueError(f"its arrays need {used} bytes, it has {len(blobs)}")
+    except (msgpack.UnpackException, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CheckpointError(f"{name}: its index is not true: {type(error).__name__}: {error}{cure}") from error
+    if version != TRAINING.version:
         raise CheckpointError(
-            f"{name}: version {index['version']}, this program reads {TRAINING.version}; use the robot_rl that wrote it"
+            f"{name}: version {version!r:.50}, this program reads {TRAINING.version}; use the robot_rl that wrote it"
         )
-    return index, data[start + index_size : -_DIGEST_SIZE]
+    return index, blobs
+
+
+def _check(value: Any, room: int, depth: int = 0) -> int:
+    """Return the bytes of the arrays in a value of the index, each of which is known to lie in the `room` bytes there.
+
+    Raises:
+        ValueError, TypeError, KeyError, AttributeError: if an entry is not one that `_fold` makes.
+    """
+    if depth > MAX_DEPTH:
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
+    if isinstance(value, dict):
+        return sum(_check(item, room, depth + 1) for item in value.values())
+    if isinstance(value, list):
+        return sum(_check(item, room, depth + 1) for item in value)
+    if not isinstance(value, msgpack.ExtType):
+        return 0
+    if value.code == _INTEGER:
+        int(value.data)
+        return 0
+    if value.code == _TUPLE:
+        items = msgpack.unpackb(value.data, strict_map_key=False)
+        return sum(_check(item, room, depth + 1) for item in items)
+    dtype, shape, start, size = msgpack.unpackb(value.data)
+    if len(shape) > MAX_DIMENSIONS or any(type(n) is not int or not 0 <= n < MAX_SIZE for n in (*shape, start, size)):
+        raise ValueError("the sizes of an array cannot be true")
+    if start + size > room:
+        raise ValueError(f"an array lies {start + size} bytes from the first one, and there are {room}")
+    if math.prod(shape) * _itemsize(value.code, dtype) != size:
+        raise ValueError(f"an array of shape {shape!r:.50} and type {dtype!r:.50} has not {size} bytes")
+    return int(size)
+
+
+def _itemsize(code: int, dtype: str) -> int:
+    """Return the size of an element [bytes]."""
+    if code == _TENSOR:
+        kind = getattr(torch, dtype)
+        if not isinstance(kind, torch.dtype):
+            raise TypeError(f"{dtype!r:.50} is no type of tensors")
+        return kind.itemsize
+    if code not in (_ARRAY, _SCALAR) or np.dtype(dtype).kind not in _ARRAY_KINDS:
+        raise TypeError(f"{dtype!r:.50} is no type of arrays")
+    return np.dtype(dtype).itemsize
 
 
 def _payload(index: dict[str, Any], blobs: memoryview, *, kind: str | None, name: str) -> dict[str, Any]:

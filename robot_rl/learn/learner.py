@@ -7,6 +7,7 @@ on no robot and no environment.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,14 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.data.replay.buffer import ReplayBuffer
 from robot_rl.data.replay.demo_mixing import DemoMixer
 from robot_rl.data.replay.percept import Percept, PerceptSpec
+from robot_rl.data.replay.row_moments import RowMoments
 from robot_rl.data.replay.transition import Transition
-from robot_rl.data.sparse_reward import success_reward
+from robot_rl.data.sparse_reward import SUCCESS_REWARD, success_reward
 from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.errors import CheckpointError, DivergedError
 from robot_rl.learn.algorithms.base import AlgorithmSetup, make_algorithm
 from robot_rl.learn.algorithms.batch import Batch
+from robot_rl.learn.algorithms.horizon import with_discount
 from robot_rl.learn.engine.engine import Engine
 from robot_rl.learn.engine.hardware import check_device
 from robot_rl.learn.networks.networks import Policy, make_policy
@@ -47,25 +50,24 @@ class Learner:
 
     def __init__(self, task: EnvironmentSpec, percepts: PerceptSpec, config: TrainConfig) -> None:
         check_device(config.device)
-        self._config = config
+        self._config = config = with_discount(config, task.max_steps)
         sizes = percepts.state_size, task.action_size, percepts.images, percepts.pose, config.device
         rows, shaped = max(2, config.demonstrations * (task.max_steps + 1)), percepts.potential > 0
-        self.demos = ReplayBuffer(rows, *sizes, shaped=shaped)
-        self.online = ReplayBuffer(config.replay.capacity, *sizes, shaped=shaped)
+        self._moments = RowMoments(percepts.state_size) if percepts.unscaled else None
+        make = partial(ReplayBuffer, shaped=shaped, rewards=task.return_range, moments=self._moments)
+        self.demos = make(rows, *sizes, forgets=False)
+        self.online = make(config.replay.capacity, *sizes)
         self._rng = np.random.default_rng((config.seed, 0))
         generator = torch.Generator(config.device).manual_seed(config.seed)
-        low, high = task.return_range
-        self.algorithm = make_algorithm(
-            AlgorithmSetup(
-                policy=make_policy(task, percepts, config, generator),
-                return_range=(low - percepts.potential, high),  # Q' = Q - Phi
-                config=config,
-            )
-        )
+        returns = task.return_range
+        if returns is not None:
+            returns = returns[0] - percepts.potential, returns[1]  # Q' = Q - Phi
+        policy = make_policy(task, percepts, config, generator)
+        self.algorithm = make_algorithm(AlgorithmSetup(policy=policy, return_range=returns, config=config))
         window = self.algorithm.n_step, self.algorithm.discount
         self._mixer = DemoMixer(self.demos, self.online, config.replay, *window)
         self._engine = Engine(self.algorithm, config.engine)
-        self._success_reward = task.return_range[1]
+        self._success_reward = SUCCESS_REWARD if task.return_range is None else task.return_range[1]
         self.env_steps = 0
         """Online steps received."""
         self.updates = 0
@@ -84,6 +86,16 @@ class Learner:
         """Updates per online step since learning started, as measured."""
         learning = self.env_steps - self._config.warmup_steps
         return self.updates / learning if learning > 0 else 0.0
+
+    @property
+    def value(self) -> float | None:
+        """Return that the critics expect from the newest online observation on; None where nothing was learned yet."""
+        newest = self.online.newest(self._config.replay.history)
+        if newest is None or self.updates + self.offline_updates == 0:
+            return None
+        state, images = (None if part is None else torch.as_tensor(part).to(self._config.device) for part in newest)
+        value = self.algorithm.value(state, images) if state is not None else None
+        return None if value is None else float(value[0])
 
     # Input.
 
@@ -158,7 +170,9 @@ class Learner:
         return means
 
     def _batch(self, minibatches: int) -> Batch:
-        """Sample minibatches onto the learner's device."""
+        """Sample minibatches onto the learner's device, where the policy standardises them by the newest moments."""
+        if self._moments is not None:
+            self.policy.head.set_moments(self._moments.mean, self._moments.deviation)
         sample = self._mixer.sample(minibatches, self._rng)
         device = self._config.device
         return Batch._make(None if column is None else torch.as_tensor(column).to(device) for column in sample)
@@ -194,6 +208,7 @@ class Learner:
             "updates": self.updates,
             "offline_updates": self.offline_updates,
             "logs": [dict(row) for row in self._logs],
+            **({"moments": self._moments.state_dict()} if self._moments is not None else {}),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -213,6 +228,8 @@ class Learner:
         self.env_steps, self.updates = int(state["env_steps"]), int(state["updates"])
         self.offline_updates = int(state["offline_updates"])
         self._logs = [dict(row) for row in state["logs"]]
+        if self._moments is not None:
+            self._moments.load_state_dict(state["moments"])
         self._engine.restart()
 
 

@@ -35,6 +35,11 @@ class LearnerPort(Protocol):
         """Updates on the demonstrations alone, before the first online step."""
         ...
 
+    @property
+    def value(self) -> float | None:
+        """Return that the critics expect from a newest online observation on; None where that is not known."""
+        ...
+
     def pretrain(self, updates: int) -> dict[str, float]:
         """Make updates on the demonstrations alone, and wait for them; return mean logs."""
         ...

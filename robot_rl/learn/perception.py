@@ -107,6 +107,7 @@ class Perception:
             encoder.spec if encoder else None,
             (pose.start, pose.stop) if goal and pose.stop > pose.start else None,
             potential.limit if potential is not None else 0.0,
+            self._packer.unscaled,
         )
         self._last: tuple[Observation, ImageView] | None = None
         self._potential = potential

@@ -168,6 +168,7 @@ class LearnerServer:
                 updates=learner.updates,
                 update_to_data=learner.update_to_data,
                 offline_updates=learner.offline_updates,
+                value=learner.value,
             )
         )
 

@@ -142,12 +142,14 @@ class UpdateProgress:
         updates: Critic updates.
         update_to_data: Critic updates per online step since learning started, as measured.
         offline_updates: Those on the demonstrations alone, before.
+        value: Return that the critics expect from the newest observation on; None where that is not known.
     """
 
     env_steps: Count
     updates: Count
     update_to_data: float
     offline_updates: Count = 0
+    value: float | None = None
 
 
 @dataclass(frozen=True, eq=False, config=MESSAGE)

@@ -116,6 +116,11 @@ class RemoteLearner:
         return self._inbox.progress.offline_updates
 
     @property
+    def value(self) -> float | None:
+        """Return that the critics expect from an observation of late on, as the learner last reported."""
+        return self._inbox.progress.value
+
+    @property
     def lead(self) -> int:
         """Steps taken that the learner has not learned from."""
         return self._sent - self._inbox.progress.env_steps

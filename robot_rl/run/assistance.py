@@ -46,8 +46,8 @@ class Assistance(Protocol):
         """Return whether the next episode may start; wait a moment while the arm is held."""
         ...
 
-    def deliver_labels(self, learner: LearnerPort) -> None:
-        """Send the operator's new labels of recorded episodes to the learner; never wait."""
+    def exchange(self, learner: LearnerPort) -> None:
+        """Send the operator's new labels of recorded episodes to the learner, and show what it expects; never wait."""
         ...
 
     def session(self, run: Path, metrics: MetricsWriter) -> AbstractContextManager[None]:

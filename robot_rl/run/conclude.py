@@ -39,7 +39,7 @@ def conclude(
     record, policy = training.record, training.deployed.policy
     learned = record.wall_time
     evaluation = evaluate_policy(config, env, policy, learner.perception, deployment).summary()
-    record.metrics.write("evaluation", training.env_steps, evaluation)
+    record.metrics.replace("evaluation", training.env_steps, evaluation)
     records = read_metrics(run.metrics_path)
     summary = {
         "task": config.task,

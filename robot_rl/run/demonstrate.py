@@ -11,7 +11,7 @@ from typing import Any
 from robot_rl.data.store.operator_labels import rewarded_episodes
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.data.store.summary import EpisodeSummary
-from robot_rl.env.environment import Environment
+from robot_rl.env.environment import Environment, check_demonstrator
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import DataError, RobotLostError
 from robot_rl.learn.actor import Rollout, StoreRecorder
@@ -50,11 +50,11 @@ def demonstrate(
         CalibrationError: if the store was begun with other calibrations.
     """
     deployment = deployment or Deployment()
-    with (
-        deployment.environment(task, observed) as env,
-        demonstration_store(path, task, seed, calibrations, resume=resume) as store,
-        Progress(episodes, f"demonstrate {task}", unit="episodes", start=len(store)) as progress,
-    ):
+    with contextlib.ExitStack() as stack:
+        env = stack.enter_context(deployment.environment(task, observed))
+        check_demonstrator(env)
+        store = stack.enter_context(demonstration_store(path, task, seed, calibrations, resume=resume))
+        progress = stack.enter_context(Progress(episodes, f"demonstrate {task}", unit="episodes", start=len(store)))
         for message in store.recovered:
             progress.log(message)
         record_demonstrations(
@@ -78,6 +78,7 @@ def demonstration_store(
     """Open a store for demonstrations, new or resumed, with its calibrations.
 
     Raises:
+        DataError: if it holds demonstrations of another task.
         CalibrationError: if it was begun with other calibrations.
     """
     calibrations = calibrations or Calibrations(())
@@ -87,6 +88,10 @@ def demonstration_store(
     else:
         opened = EpisodeStore.create(path, facts)
     with opened as store:
+        if store.metadata.get("task", task) != task:
+            raise DataError(
+                f"{path}: holds demonstrations of {store.metadata['task']}; choose another --out for {task}"
+            )
         calibrations.check_same(store.metadata.get("calibrations", {}), path)
         calibrations.write(path)
         yield store
@@ -139,15 +144,21 @@ def record_demonstrations(
         on_episode(len(store))
 
 
-def check_calibrations(path: Path | None, calibrations: Calibrations) -> None:
-    """Check that a run with these calibrations may learn from the demonstrations of a store; None passes.
+def check_demonstrations(path: Path, task: str, calibrations: Calibrations) -> None:
+    """Check that a run of a task, with these calibrations, may learn from the demonstrations of a store.
 
     Raises:
-        CalibrationError: if they were recorded with others.
+        DataError: if there are none, or some are of another task; those that name no task, e.g. imported ones, pass.
+        CalibrationError: if they were recorded with other calibrations.
     """
-    if path is None:
-        return
     with EpisodeStore.open(path) as source:
+        if not len(source):
+            raise DataError(f"{path}: holds no demonstrations; record some with `robot-rl demo {task} --out DIR`")
+        if others := sorted({row.facts.task for row in source.summaries()} - {"", task}):
+            raise DataError(
+                f"{path}: holds demonstrations of {', '.join(others)}, not of {task}; name a store of {task}, or "
+                f"record one: `robot-rl demo {task} --out DIR`"
+            )
         for where, recorded in _recorded_calibrations(source.metadata, path):
             calibrations.check_demonstrations(recorded, where)
 
@@ -172,7 +183,7 @@ def adopt_demonstrations(store: EpisodeStore, path: Path, env: Environment, rewa
         The number of episodes.
 
     Raises:
-        DataError: if something that the policy observes was not recorded, or there are none.
+        DataError: if something that the policy observes was not recorded.
     """
     with EpisodeStore.open(path) as source:
         adopted = rewarded_episodes(source, rewards)
@@ -185,8 +196,6 @@ def adopt_demonstrations(store: EpisodeStore, path: Path, env: Environment, rewa
             kept = {name: episode.observations[name] for name in env.observation_specs}
             metadata = episode.facts.updated(demonstration=True, recorded_as=episode.episode_id).metadata
             store.append(replace(episode, episode_id=demonstration_id(number), observations=kept, metadata=metadata))
-        if not adopted:
-            raise DataError(f"{path}: holds no demonstrations; record some with `robot-rl demo`")
         return len(adopted)
 
 

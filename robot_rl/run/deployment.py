@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from robot_rl.config.components import RewardConfig, TrainConfig
-from robot_rl.env.environment import Environment, waits_between_steps
-from robot_rl.env.registry import environment_names, make_environment, make_workcell
+from robot_rl.env.environment import Environment, check_cameras, waits_between_steps
+from robot_rl.env.registry import is_environment, make_environment, make_workcell
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.learn.engine.hardware import check_device
@@ -44,6 +44,7 @@ class Deployment:
         can_film: Evaluation episodes can be filmed with any cameras.
         calibrations: Returns the calibrations that the cameras of these names report.
         assistance: The human operator; None without one.
+        resume_command: The command that continues a run, up to the name of its directory.
     """
 
     workcell: Callable[[str, WorkcellOptions], Workcell] = make_workcell
@@ -53,6 +54,7 @@ class Deployment:
     can_film: bool = True
     calibrations: Callable[[Sequence[str]], Sequence[CalibrationRecord]] = _no_records
     assistance: Assistance | None = None
+    resume_command: str = "robot-rl train --resume --out"
 
     def check(self, config: TrainConfig) -> None:
         """Check that the configured device is there, if the learner runs on this machine.
@@ -84,8 +86,9 @@ class Deployment:
             reward: The reward of its episodes.
             interventions: The operator may take over.
         """
-        if task in environment_names():
+        if is_environment(task) and self.assistance is None:
             with contextlib.closing(make_environment(task, options)) as other:
+                check_cameras(options.cameras, other.environment_spec)
                 yield other
             return
         cell = reward.workcell(lambda: self.workcell(task, options))
@@ -96,6 +99,10 @@ class Deployment:
         overrule = reward.config.overrule_s
         with self.assistance.environment(cell, options, interventions=interventions, overrule_s=overrule) as env:
             yield env
+
+    def demonstrator(self, env: Environment) -> Environment:
+        """Return the environment in which demonstrations are recorded; usually `env`, the open one."""
+        return env if self.assistance is None else self.assistance.demonstrator
 
     @contextlib.contextmanager
     def open_learner(self, config: TrainConfig, env: Environment, potential: Potential | None) -> Iterator[LearnerPort]:
@@ -132,6 +139,7 @@ def workcell_options(config: TrainConfig) -> WorkcellOptions:
         reaction_time=reaction_time,
         simulation=config.simulation,
         randomization=config.randomization,
+        environment=config.environment,
     )
     if config.observations == "pixels":
         size = config.encoder.image_size

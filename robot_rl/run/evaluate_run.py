@@ -13,8 +13,8 @@ import torch
 
 from robot_rl.config.components import EvaluationConfig, TrainConfig
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.env.environment import Environment, disable_interventions
-from robot_rl.errors import RenderError, RunDirectoryError, UnknownNameError
+from robot_rl.env.environment import Environment, all_cameras, check_cameras, disable_interventions
+from robot_rl.errors import EnvironmentFailedError, RenderError, RunDirectoryError
 from robot_rl.learn.actor import EpisodeResult, Observer, Rollout, StoreRecorder
 from robot_rl.learn.engine.hardware import check_device
 from robot_rl.learn.networks.networks import Policy, make_policy
@@ -61,6 +61,7 @@ def evaluate_run(
 
     Raises:
         UnknownNameError: if the scene has no such camera.
+        ConfigError: if there shall be a film and the scene has no camera.
         RobotRLError: if the run cannot be read.
     """
     config = RunDirectory.read_config(path)
@@ -75,11 +76,12 @@ def evaluate_run(
     with contextlib.ExitStack() as stack:
         observed = reward.observe(workcell_options(config))
         env = stack.enter_context(deployment.environment(config.task, observed, reward))
-        for camera in cameras:
-            if camera not in env.environment_spec.cameras:
-                raise UnknownNameError("camera", camera, env.environment_spec.cameras)
+        spec = env.environment_spec
+        if video is not None:
+            cameras = cameras or all_cameras(spec)
+            check_cameras(cameras, spec)
         perception = make_perception(env.observation_specs, config)
-        policy = make_policy(env.environment_spec, perception.spec, config, torch.Generator(config.device))
+        policy = make_policy(spec, perception.spec, config, torch.Generator(config.device))
         parameters = checkpoint["deployed"]["policy"]
         policy.load_policy_state({name: value.to(config.device) for name, value in parameters.items()})
         recorders = []
@@ -96,7 +98,7 @@ def evaluate_run(
     answer = {"task": config.task, **evaluation.summary(), "video": None, "results": evaluation.rows()}
     if video is not None:
         filmed = min(settings.video_episodes or EvaluationConfig().video_episodes, settings.episodes)
-        if film(config, policy, perception, video, cameras or env.environment_spec.cameras, filmed, settings.seed):
+        if film(config, policy, perception, video, cameras, filmed, settings.seed):
             answer["video"] = str(video)
     return answer
 
@@ -121,13 +123,17 @@ def evaluate_policy(
     """
     disable_interventions(env)
     rollout = Rollout(env, policy, perception, config.replay.history, observers)
-    outcomes: list[bool] = []
-    settings = config.evaluation
+    outcomes: list[EpisodeResult] = []
+    can_succeed, settings = env.environment_spec.success, config.evaluation
     with Progress(settings.episodes, "evaluate", unit="episodes") as progress:
 
         def show(result: EpisodeResult) -> None:
-            outcomes.append(result.success)
-            progress.update(len(outcomes), success=mean(outcomes))
+            outcomes.append(result)
+            progress.update(
+                len(outcomes),
+                success=mean(r.success for r in outcomes) if can_succeed else None,
+                return_mean=None if can_succeed else mean(r.total_reward for r in outcomes),
+            )
 
         return evaluate(
             rollout,
@@ -160,6 +166,7 @@ def film(
         seed: Which resets.
     """
     if not cameras:
+        logger.info("no video: %s has no cameras", config.task)
         return False
     options = workcell_options(config)
     if options.cameras:  # a policy with cameras gets frames of its own size, and they are filmed
@@ -173,7 +180,7 @@ def film(
         ):
             rollout = Rollout(env, policy, perception, config.replay.history, [recorder])
             evaluate(rollout, episodes=episodes, seed=seed)
-    except (RenderError, RunDirectoryError) as error:
+    except (RenderError, RunDirectoryError, EnvironmentFailedError) as error:
         logger.warning("no video: %s", error)
         return False
     return True

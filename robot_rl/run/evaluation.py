@@ -12,7 +12,7 @@ from robot_rl.errors import RobotLostError
 from robot_rl.learn.actor import EpisodeResult, Rollout
 from robot_rl.run.episode_retry import EpisodeRetry
 from robot_rl.seeding import Purpose, episode_seed
-from robot_rl.statistics import wilson_interval
+from robot_rl.statistics import bootstrap_interval, wilson_interval
 
 
 @dataclass(frozen=True)
@@ -22,26 +22,32 @@ class Evaluation:
     Attributes:
         results: One per episode.
         seed: The evaluation's seed, from which the resets follow.
+        can_succeed: Whether an episode can succeed in this environment.
     """
 
     results: tuple[EpisodeResult, ...]
     seed: int
+    can_succeed: bool = True
 
     def summary(self) -> dict[str, Any]:
-        """Return success with its 95 % Wilson interval, cycle time, force, the task's metrics, and the failures."""
+        """Return success with its 95 % Wilson interval, cycle time, return, force, the task's metrics, and failures.
+
+        Where no episode can succeed, success is None.
+        """
         successes = [result for result in self.results if result.success]
         failures: dict[str, int] = {}
         for result in self.results:
-            if not result.success:
+            if not result.success and self.can_succeed:
                 reason = result.failure or "step limit"
                 failures[reason] = failures.get(reason, 0) + 1
         return {
             "episodes": len(self.results),
             "evaluation_seed": self.seed,
-            "success_rate": len(successes) / len(self.results),
-            "success_ci95": list(wilson_interval(len(successes), len(self.results))),
+            "success_rate": len(successes) / len(self.results) if self.can_succeed else None,
+            "success_ci95": list(wilson_interval(len(successes), len(self.results))) if self.can_succeed else None,
             "cycle_time_s": mean(r.cycle_time for r in successes) if successes else None,
             "return_mean": mean(r.total_reward for r in self.results),
+            "return_ci95": list(bootstrap_interval([[r.total_reward for r in self.results]], mean)),
             "force_peak_p95_n": float(np.percentile([r.force_peak for r in self.results], 95)),
             "metrics_at_success": {
                 name: {"mean": mean(r.metrics[name] for r in successes), "max": max(r.metrics[name] for r in successes)}
@@ -97,4 +103,4 @@ def evaluate(
         results.append(result)
         if on_episode is not None:
             on_episode(result)
-    return Evaluation(tuple(results), seed)
+    return Evaluation(tuple(results), seed, rollout.environment_spec.success)

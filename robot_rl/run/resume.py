@@ -104,15 +104,17 @@ def encode_again(
         memory["images_by"] = spec.maker
 
 
-def how_to_resume(path: Path) -> str:
-    """Return the command that resumes a run, for a message."""
-    return f"continue with: robot-rl train --resume --out {shlex.quote(str(path))}"
+def how_to_resume(path: Path, command: str) -> str:
+    """Return how to resume a run: the command, which takes its directory."""
+    return f"continue with: {command} {shlex.quote(str(path))}"
 
 
 @contextlib.contextmanager
-def explain_resume(path: Path) -> Iterator[None]:
+def explain_resume(path: Path, command: str) -> Iterator[None]:
     """Add the command that resumes a run to the error of a Ctrl-C after which nothing is saved."""
     try:
         yield
     except KeyboardInterrupt as error:
-        raise InterruptedRunError(f"stopped at once; what was saved before is kept; {how_to_resume(path)}") from error
+        raise InterruptedRunError(
+            f"stopped at once; what was saved before is kept; {how_to_resume(path, command)}"
+        ) from error

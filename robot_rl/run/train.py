@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl.config.components import TrainConfig
+from robot_rl.env.environment import check_demonstrator
 from robot_rl.errors import InterruptedRunError
 from robot_rl.run.conclude import conclude
 from robot_rl.run.deployment import Deployment, workcell_options
 from robot_rl.run.human_labels import deliver_recorded
-from robot_rl.run.resume import encode_again, how_to_resume
+from robot_rl.run.resume import encode_again, explain_resume, how_to_resume
 from robot_rl.run.training_files import open_training_files
 from robot_rl.run.training_loop import Training
 from robot_rl.run.training_record import TrainingRecord
@@ -49,10 +50,13 @@ def train(
         files.load_checkpoint()
         observed, helped = reward.observe(workcell_options(config)), config.intervention.enabled
         env = stack.enter_context(deployment.environment(config.task, observed, reward, interventions=helped))
+        if demos is None and config.demonstrations and not resume:
+            check_demonstrator(deployment.demonstrator(env))
         labels = stack.enter_context(reward.labels(env))
         potential = reward.potential(env.environment_spec)
         learner = stack.enter_context(deployment.open_learner(config, env, potential))
         stack.enter_context(files.begin(reward, env, repeatable=deployment.repeatable, demos=demos, overlay=rewards))
+        stack.enter_context(explain_resume(path, deployment.resume_command))
         with Progress(config.env_steps, f"train {config.task}", start=files.env_steps) as progress:
             record = TrainingRecord(env.environment_spec, files.metrics, progress)
             training = Training(
@@ -72,11 +76,12 @@ def train(
                 deliver_recorded(files.store, learner)
             if deployment.assistance is not None:
                 stack.enter_context(deployment.assistance.session(path, files.metrics))
+            files.run.begun = True
             with stop_on_signal(training.request_stop):
                 finished = training.run(resumed=bool(files.checkpoint))
         if not finished or training.stop_requested:
             raise InterruptedRunError(
                 f"stopped after {len(files.store)} episodes and {training.env_steps} of {config.env_steps} env steps, "
-                f"and saved; {how_to_resume(path)}"
+                f"and saved; {how_to_resume(path, deployment.resume_command)}"
             )
         return conclude(config, files.run, env, learner, training, deployment, labels)

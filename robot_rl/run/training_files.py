@@ -12,13 +12,13 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.config.consistency import check_consistent
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.environment import Environment
-from robot_rl.run.demonstrate import adopt_demonstrations, check_calibrations
+from robot_rl.run.demonstrate import adopt_demonstrations, check_demonstrations
 from robot_rl.run.deployment import Deployment
 from robot_rl.run.directory.calibrations import Calibrations
 from robot_rl.run.directory.metrics import MetricsWriter
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.make_reward import RewardSetup
-from robot_rl.run.resume import checkpoint_to_resume, explain_resume
+from robot_rl.run.resume import checkpoint_to_resume
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +66,8 @@ class TrainingFiles:
     ) -> Iterator[None]:
         """Create what is missing, and open store and metrics, which are closed on exit.
 
-        It comes after environment and learner, so that a task or setting that does not work leaves no directory behind.
+        If what follows is refused before `run.begun` is set, e.g. because the console's port is in use, the directory
+        of a new run goes again.
 
         Args:
             reward: The reward set-up, whose files are pinned.
@@ -81,7 +82,6 @@ class TrainingFiles:
                     RunDirectory.create(self._path, self._config, calibrations=self._calibrations)
                 )
             reward.pin(self.run)
-            stack.enter_context(explain_resume(self._path))
             facts = {"task": self._config.task, "seed": self._config.seed}
             keep = not repeatable and self.checkpoint is not None
             opened = EpisodeStore.open_or_create(self.run.episodes_path, facts, keep_interrupted=keep)
@@ -112,13 +112,15 @@ def open_training_files(
 
     Raises:
         ConfigError: if settings contradict each other.
+        DataError: if the demonstrations are of another task.
         CalibrationError: if the run or the demonstrations were made with other calibrations.
         RunDirectoryError: if there is no run to resume, or another process has it.
     """
     deployment.check(config)
     check_consistent(config)
     calibrations = deployment.read_calibrations(config)
-    check_calibrations(None if resume else demos, calibrations)
+    if demos is not None and not resume:
+        check_demonstrations(demos, config.task, calibrations)
     if not resume:
         yield TrainingFiles(config, path, calibrations, None)
         return

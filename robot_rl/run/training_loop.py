@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from robot_rl.config.components import TrainConfig
 from robot_rl.data.schema import Episode
 from robot_rl.data.store.store import EpisodeStore
@@ -184,18 +186,26 @@ class Training:
         self._episodes += 1
         result = None
         while result is None:
-            result = rollout.step(deterministic=False, last=self.env_steps + 1 == config.env_steps)
+            last = self.env_steps + 1 == config.env_steps
+            result = rollout.step(deterministic=False, last=last, uniform=self._warmup_source())
             self.env_steps += 1
             self._catch_up()
             self.record.progress.update(self.env_steps)
         return result
+
+    def _warmup_source(self) -> np.random.Generator | None:
+        """Return the source of the next action while it is drawn uniformly, else None; a resumed run draws the same."""
+        config = self._config
+        if config.warmup == "policy" or self.env_steps >= config.warmup_steps:
+            return None
+        return np.random.default_rng(episode_seed(Purpose.WARMUP, config.seed, self.env_steps))
 
     def _catch_up(self) -> None:
         """Send new labels to the learner, let it work, and update the average policy."""
         if self._labels is not None:
             self._labels.deliver(self.env_steps)
         if self._assistance is not None:
-            self._assistance.deliver_labels(self._learner)
+            self._assistance.exchange(self._learner)
         logs = self._learner.catch_up()
         if self._learner.updates:
             self.deployed.follow()

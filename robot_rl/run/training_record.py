@@ -18,6 +18,8 @@ from robot_rl.run.directory.metrics import MetricsWriter
 from robot_rl.run.evaluation import mean
 from robot_rl.system.progress import Progress
 
+MAX_CLAMPED = 0.05
+"""Largest share of clamped targets that needs no warning."""
 ROLLING = 20
 """Episodes in the rolling figures of the progress display."""
 
@@ -37,7 +39,10 @@ class TrainingRecord:
     def __init__(self, spec: EnvironmentSpec, metrics: MetricsWriter, progress: Progress) -> None:
         self.metrics, self.progress = metrics, progress
         self.timing = ControlTiming(spec.control_period)
-        self._q_bound = spec.return_range[1]
+        self._can_succeed = spec.success
+        self._q_bound = None if spec.return_range is None else spec.return_range[1]
+        self._clamped = 0.0  # share in the last record; in the first one critics are still arbitrary
+        self._warned_of_clamping = self._warned_of_disk = False
         self._started, self._earlier = time.monotonic(), 0.0
         self._recent: deque[EpisodeResult] = deque(maxlen=ROLLING)
         self._marks = (self._started, 0, 0)
@@ -76,6 +81,7 @@ class TrainingRecord:
             "steps_per_s": (env_steps - steps) / seconds,
             "updates_per_s": (learner.updates - updates) / seconds,
         }
+        self._warn_of_clamping(logs.get("clamped", 0.0))
         counts = {"updates": learner.updates, "utd": learner.update_to_data}
         self.metrics.write("update", env_steps, {**counts, **rates, **logs})
         self.progress.update(
@@ -85,10 +91,23 @@ class TrainingRecord:
             q_bound=self._q_bound if "q_mean" in logs else None,
         )
 
+    def _warn_of_clamping(self, share: float) -> None:
+        """Log once that many targets of the critics were clamped, in two records: the range of returns may be wrong."""
+        before, self._clamped = self._clamped, share
+        if min(before, share) > MAX_CLAMPED and not self._warned_of_clamping:
+            self._warned_of_clamping = True
+            self.log(
+                f"{share:.0%} of the critics' targets left the declared range of returns and were clamped; the range "
+                "may be wrong: see return_range of the task, or environment.return_range"
+            )
+
     def curve(self, env_steps: int, point: Mapping[str, Any]) -> None:
         """Record a point of the learning curve."""
         self.metrics.write("curve", env_steps, point)
-        self.log(f"{env_steps} steps: {point['success_rate']:.0%} of {point['episodes']} resets without help")
+        reached = (
+            f"return {point['return_mean']:.4g} on" if not self._can_succeed else f"{point['success_rate']:.0%} of"
+        )
+        self.log(f"{env_steps} steps: {reached} {point['episodes']} resets without help")
 
     def label(self, env_steps: int, row: EpisodeSummary, label: Labelled, success: bool | None, alarms: int) -> None:
         """Record a new label of an online episode, and what it means for its success."""
@@ -120,7 +139,8 @@ class TrainingRecord:
             not_journalled: Steps that reached the disk only with the finished episode.
         """
         self._recent.append(result)
-        if not_journalled:
+        if not_journalled and not self._warned_of_disk:
+            self._warned_of_disk = True
             self.log(
                 f"the disk did not keep up: {not_journalled} of {result.steps} steps reached it only with the "
                 "finished episode; record to a faster disk"
@@ -131,7 +151,7 @@ class TrainingRecord:
             {
                 "episode": number,
                 "return": result.total_reward,
-                "success": None if result.undecided else result.success,
+                "success": result.success if self._can_succeed and not result.undecided else None,
                 "assisted": result.assisted,
                 "steps": result.steps,
                 "cycle_time_s": result.cycle_time,
@@ -147,8 +167,10 @@ class TrainingRecord:
             },
         )
         steps = sum(r.steps for r in self._recent)
+        known = self._can_succeed and not result.undecided
         self.progress.update(
             env_steps,
-            success=None if result.undecided else mean(r.success and not r.assisted for r in self._recent),
+            success=mean(r.success and not r.assisted for r in self._recent) if known else None,
+            return_mean=None if self._can_succeed else mean(r.total_reward for r in self._recent),
             intervention_rate=sum(r.operator_steps for r in self._recent) / steps,
         )

@@ -30,21 +30,32 @@ def make_way(niceness: int) -> None:
     os.nice(max(niceness - os.nice(0), 0))
 
 
+def leave_terminal() -> None:
+    """Have what goes to a terminal go nowhere from now on: to write to one that is closed is an error."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        if os.isatty(stream):
+            os.dup2(nowhere, stream)
+    os.close(nowhere)
+
+
 @contextlib.contextmanager
 def stop_on_signal(request: Callable[[], object]) -> Iterator[None]:
-    """Call `request` at the first Ctrl-C (or SIGTERM), and raise `KeyboardInterrupt` at the second."""
+    """Call `request` at the first Ctrl-C, SIGTERM or closed terminal, and raise `KeyboardInterrupt` at the second."""
     requested = False
 
     def handle(number: int, frame: FrameType | None) -> None:
         nonlocal requested
-        del number, frame  # which it was, and where, does not matter
+        del frame  # where it was does not matter
+        if number == signal.SIGHUP:
+            leave_terminal()
         if requested:
             raise KeyboardInterrupt
         requested = True
         request()
 
     old: dict[int, Callable[..., Any] | int | None] = {
-        number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)
+        number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     }
     try:
         yield

@@ -17,6 +17,7 @@ from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from robot_rl.clock import NS_PER_S, Clock, SystemClock
+from robot_rl.system.printable import printable
 
 Field = float | str | None
 
@@ -25,6 +26,7 @@ _REFRESH_S = 0.2
 _FORMATS = {
     "updates_per_s": "{:.0f} updates/s",
     "success": "success {:.0%}",
+    "return_mean": "return {:.4g}",
     "intervention_rate": "operator {:.0%}",
     "q_mean": "Q {:.2f}",
     "q_bound": "Q bound {:.2f}",
@@ -35,7 +37,7 @@ class Progress:
     """Progress of counted work. Use it in a `with` statement, so that the terminal is left in order.
 
     Args:
-        total: How much there is to do.
+        total: How much there is to do; None while that is not known. It may be set later.
         what: The work, e.g. `training`.
         unit: What is counted.
         start: How much was done before, e.g. by a run that is now resumed.
@@ -46,7 +48,7 @@ class Progress:
 
     def __init__(
         self,
-        total: int,
+        total: int | None,
         what: str,
         *,
         unit: str = "steps",
@@ -55,7 +57,7 @@ class Progress:
         clock: Clock | None = None,
         interval: float = 10.0,
     ) -> None:
-        self._total, self._what, self._unit, self._done = total, what, unit, start
+        self.total, self._what, self._unit, self._done = total, what, unit, start
         self._clock = clock or SystemClock()
         self._console = Console(file=stream or sys.stderr, highlight=False, soft_wrap=True)
         self._live: Live | None = None
@@ -89,7 +91,7 @@ class Progress:
 
     def log(self, text: str) -> None:
         """Write a line that stays, above the bar where there is one. A signal handler may call it, at any moment."""
-        self._in_turn(lambda: self._console.print(text, markup=False))
+        self._in_turn(lambda: self._console.print(printable(text), markup=False))
 
     def restart(self) -> None:
         """Measure the rate from now on, e.g. after work that is not counted."""
@@ -131,11 +133,13 @@ class Progress:
 
     def _show(self, now: float) -> None:
         self._shown = now
-        share = self._done / self._total if self._total else 1.0
-        count = f"{self._done}/{self._total} {self._unit} ({share:.0%})"
+        count = f"{self._done} {self._unit}"
+        if self.total is not None:
+            share = self._done / self.total if self.total else 1.0
+            count = f"{self._done}/{self.total} {self._unit} ({share:.0%})"
         facts = self._facts()
         if self._live:
-            bar = ProgressBar(total=max(self._total, 1), completed=self._done, width=40)
+            bar = ProgressBar(total=None if self.total is None else max(self.total, 1), completed=self._done, width=40)
             head = Text.assemble((self._what, "bold"), "  ", count)
             shown = Group(head, bar, Text(", ".join(facts), style="dim"))
             self._in_turn(partial(self._live.update, shown, refresh=True))
@@ -151,7 +155,7 @@ class Progress:
                 facts.append(_FORMATS[name].format(value))
             else:
                 facts.append(f"{name.replace('_', ' ')} {value if isinstance(value, str) else format(value, '.4g')}")
-        left = self._total - self._done
+        left = 0 if self.total is None else self.total - self._done
         if self.rate and left > 0:
             facts.append(f"{format_duration(left / self.rate)} left")
         return facts

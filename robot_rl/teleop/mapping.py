@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-import yaml
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from robot_rl.clock import NS_PER_S
+from robot_rl.config.yaml_file import read_yaml
 from robot_rl.env.action_mapping import AXES
 from robot_rl.env.task import TaskSpec
+from robot_rl.errors import ConfigError
 from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_rotate
 from robot_rl.teleop.device import Device, DeviceError, Reading
 
@@ -68,9 +69,9 @@ def load_map(path: Path) -> DeviceMap:
         DeviceError: if the file cannot be read, or an entry is not valid.
     """
     try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise DeviceError(f"cannot read the device map {path}: {error}") from error
+        tree = read_yaml(path, "device map")
+    except ConfigError as error:
+        raise DeviceError(f"cannot read the device map: {error}") from error
     try:
         return _ADAPTER.validate_python(tree)
     except ValidationError as error:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 
+from robot_rl.clock import NS_PER_S
 from robot_rl.data.schema import IMAGE_PREFIX, Episode
 from robot_rl.errors import DataError
 from robot_rl.system.atomic_file import writing
@@ -37,7 +38,7 @@ def contact_sheet(episodes: Sequence[Episode], path: Path) -> None:
     if not episodes:
         raise DataError("no episodes to show")
     strips = [_strip(episode) for episode in episodes]
-    legend = _legend()
+    legend = _legend(max(episode.action.shape[1] for episode in episodes))
     sheet = Image.new("RGB", (_COLUMNS * _THUMB, legend.height + sum(strip.height for strip in strips)), PAPER)
     top = 0
     for part in (legend, *strips):
@@ -52,15 +53,26 @@ def _cameras(episode: Episode) -> list[str]:
     return sorted(key for key in episode.observations if key.startswith(IMAGE_PREFIX))
 
 
-def _legend() -> Image.Image:
-    image = Image.new("RGB", (_COLUMNS * _THUMB, LINE + _GAP), PAPER)
-    draw, x = ImageDraw.Draw(image), 4
-    for text, colour in [*((s.name.lower(), c) for s, c in SOURCE_COLOURS.items()), ("reward", _REWARD)]:
-        draw.rectangle((x, 5, x + 10, 13), fill=colour)
-        draw.text((x + 14, 3), text, fill=INK)
-        x += 70
-    draw.text((x, 3), "thin lines: elements of the action, -1 to 1", fill=INK)
+def _legend(elements: int) -> Image.Image:
+    """Return the legend of a sheet whose actions have at most so many elements."""
+    image = Image.new("RGB", (_COLUMNS * _THUMB, 3 * LINE + _GAP), PAPER)
+    draw = ImageDraw.Draw(image)
+    rows: list[tuple[str, list[tuple[str, tuple[int, int, int]]]]] = [
+        ("who acted (band):", [(source.name.lower(), colour) for source, colour in SOURCE_COLOURS.items()]),
+        ("action (lines, -1 to 1):", [(f"element {n + 1}", _action_colour(n)) for n in range(elements)]),
+        ("reward (bars):", [("full height: 1, or the largest of the episode", _REWARD)]),
+    ]
+    for row, (title, entries) in enumerate(rows):
+        draw.text((4, 3 + row * LINE), title, fill=INK)
+        for column, (text, colour) in enumerate(entries):
+            x, y = 160 + 88 * column, row * LINE
+            draw.rectangle((x, y + 5, x + 10, y + 13), fill=colour)
+            draw.text((x + 14, y + 3), text, fill=INK)
     return image
+
+
+def _action_colour(element: int) -> tuple[int, int, int]:
+    return _ACTION_COLOURS[element % len(_ACTION_COLOURS)]
 
 
 def _strip(episode: Episode) -> Image.Image:
@@ -72,10 +84,11 @@ def _strip(episode: Episode) -> Image.Image:
         size = (_THUMB - 2, max(1, round((_THUMB - 2) * height / width)))
         pictures.append([to_picture(episode.observations[key][t]).resize(size) for t in rows])
     image_height = sum(row[0].height + 2 for row in pictures)
-    image = Image.new("RGB", (_COLUMNS * _THUMB, LINE + image_height + _BAND + _PLOT + _GAP), PAPER)
+    image = Image.new("RGB", (_COLUMNS * _THUMB, 2 * LINE + image_height + _BAND + _PLOT + _GAP), PAPER)
     draw = ImageDraw.Draw(image)
     text = (
-        f"{episode.episode_id}   {len(episode)} steps   {describe_outcome(episode)}   rewards: {episode.reward_source}"
+        f"{episode.episode_id}   {len(episode)} steps   {describe_outcome(episode)}   "
+        f"rewards: {episode.reward_source}, at most {float(np.abs(episode.reward).max()):.3g}"
     )
     draw.text((4, 2), text, fill=INK)
     top = LINE
@@ -84,7 +97,18 @@ def _strip(episode: Episode) -> Image.Image:
             image.paste(picture, (column * _THUMB + 1, top))
         top += row[0].height + 2
     _timeline(draw, episode, top)
+    _time_axis(draw, episode, top + _BAND + _PLOT)
     return image
+
+
+def _time_axis(draw: ImageDraw.ImageDraw, episode: Episode, top: int) -> None:
+    """Write the time [s] below the timeline, at every tenth of the steps and at the end."""
+    seconds = (episode.stamp_obs - episode.stamp_obs[0]) / NS_PER_S
+    for column in range(_COLUMNS):
+        here = np.interp(column / _COLUMNS * len(episode), np.arange(len(episode) + 1), seconds)
+        draw.text((column * _THUMB + 1, top + 1), f"{here:.1f} s", fill=INK)
+    end = f"{seconds[-1]:.1f} s"
+    draw.text((_COLUMNS * _THUMB - 2 - draw.textlength(end), top + 1), end, fill=INK)
 
 
 def _timeline(draw: ImageDraw.ImageDraw, episode: Episode, top: int) -> None:
@@ -101,6 +125,6 @@ def _timeline(draw: ImageDraw.ImageDraw, episode: Episode, top: int) -> None:
         draw.rectangle((edges[t], high - height, edges[t + 1], high), fill=_REWARD)
     draw.line((0, (low + high) / 2, width, (low + high) / 2), fill=_GRID)
     middles = (edges[:-1] + edges[1:]) / 2
-    for element, colour in zip(episode.action.T, _ACTION_COLOURS * len(episode.action.T), strict=False):
+    for number, element in enumerate(episode.action.T):
         heights = high - (np.clip(element, -1, 1) + 1) / 2 * _PLOT
-        draw.line([*zip(middles.tolist(), heights.tolist(), strict=True)], fill=colour)
+        draw.line([*zip(middles.tolist(), heights.tolist(), strict=True)], fill=_action_colour(number))

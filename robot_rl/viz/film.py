@@ -82,6 +82,8 @@ class FilmRecorder:
     def on_end(self, episode: Episode, result: EpisodeResult) -> None:
         """Film the last frame for a while, with the outcome."""
         outcome = "success" if result.success else f"failed: {result.failure or 'step limit'}"
+        if episode.facts.success is None:
+            outcome = f"return {result.total_reward:.4g}"
         for _ in range(1 + self._held):
             self._write(f"step {len(episode)}   {outcome}, {result.cycle_time:.1f} s")
 

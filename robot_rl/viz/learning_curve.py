@@ -49,14 +49,17 @@ def learning_curve(
     episodes = [record for record in metrics if record["kind"] == "episode"]
     alone = [record for record in episodes if not record["assisted"]]
     assisted = [record for record in episodes if record["assisted"]]
+    curve = [record for record in metrics if record["kind"] == "curve"]
+    if evaluation is not None and evaluation["success_rate"] is None:
+        _save(_returns_alone(episodes, curve, title, evaluation), path)
+        return
     figure = Figure(figsize=(10, 6.4), layout="constrained")
     figure.suptitle(title, fontweight="bold")
     success, returns, intervention, cycle = figure.subplots(2, 2, sharex=True).flat
 
-    curve = [record for record in metrics if record["kind"] == "curve"]
     _rolling_line(success, alone, "success", BLUE, "operator not needed")
     _rolling_line(success, assisted, "success", ORANGE, "operator helped", linestyle="--")
-    for axes, name in ((success, "success_rate"), (cycle, "cycle_time_s")):
+    for axes, name in ((success, "success_rate"), (returns, "return_mean"), (cycle, "cycle_time_s")):
         if curve:
             axes.plot(*_series(curve, name), ".-", color=GREEN, linewidth=1.4, label="on held-out resets, without help")
     _style(success, "Success", "share of episodes", limits=(-0.03, 1.03))
@@ -79,10 +82,28 @@ def learning_curve(
         _evaluation_point(success, last, evaluation)
         if evaluation.get("cycle_time_s") is not None:
             cycle.plot(last, evaluation["cycle_time_s"], "D", color=GREEN, markersize=7, label="evaluation")
-    for axes in (success, cycle):
+    for axes in (success, returns, intervention, cycle):
         _legend(axes)
     figure.supxlabel(f"env steps (lines: mean over the last {WINDOW} episodes; dots: episodes)", fontsize=10)
     _save(figure, path)
+
+
+def _returns_alone(episodes: Sequence[Record], curve: Sequence[Record], title: str, evaluation: Record) -> Figure:
+    """Return the picture of a run in an environment in which no episode can succeed."""
+    figure = Figure(figsize=(8, 4.4), layout="constrained")
+    figure.suptitle(title, fontweight="bold")
+    axes = figure.subplots()
+    _rolling_line(axes, episodes, "return", BLUE, "while training", raw=True)
+    if curve:
+        axes.plot(*_series(curve, "return_mean"), ".-", color=GREEN, linewidth=1.4, label="on held-out resets")
+    last = max((record["env_step"] for record in (*episodes, *curve)), default=0)
+    mean, (low, high) = evaluation["return_mean"], evaluation["return_ci95"]
+    label = f"evaluation: {mean:.4g} on {evaluation['episodes']} resets"
+    axes.errorbar([last], [mean], yerr=[[mean - low], [high - mean]], fmt="D", color=GREEN, capsize=4, label=label)
+    _style(axes, "Return", "sum of rewards")
+    _legend(axes)
+    axes.set_xlabel(f"env steps (line: mean over the last {WINDOW} episodes; dots: episodes)", fontsize=10)
+    return figure
 
 
 def compare_curves(
@@ -141,7 +162,7 @@ def rolling_mean(values: Sequence[float] | np.ndarray, window: int = WINDOW) -> 
 
 
 def _series(records: Sequence[Record], name: str) -> tuple[np.ndarray, np.ndarray]:
-    known = [record for record in records if record[name] is not None]
+    known = [record for record in records if record.get(name) is not None]
     return np.array([record["env_step"] for record in known]), np.array([record[name] for record in known], dtype=float)
 
 

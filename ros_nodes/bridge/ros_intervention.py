@@ -30,7 +30,7 @@ class RosIntervention:
     """
 
     def __init__(self, node: RobotNode, arrivals: Arrivals) -> None:
-        self._arrivals = arrivals
+        self._node, self._arrivals = node, arrivals
         self._newest: Intervention | None = None
         self._reset_client = node.create_client(SetBool, topics.OPERATOR_RESET[0])
         node.subscribe(topics.INTERVENTION, self._receive)
@@ -55,7 +55,7 @@ class RosIntervention:
     def _reset(self, script: bool, seed: int, demonstrate: bool) -> None:
         del seed  # a scripted operator has it from the task
         answer = self._arrivals.call(
-            self._reset_client, SetBool.Request(data=demonstrate), SCRIPT_LIMIT if script else RESET_LIMIT
+            self._node, self._reset_client, SetBool.Request(data=demonstrate), SCRIPT_LIMIT if script else RESET_LIMIT
         )
         if not answer.success:
             raise GraphError(f"the operator cannot be told of a new episode: {answer.message}")

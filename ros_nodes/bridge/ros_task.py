@@ -25,6 +25,8 @@ from ros_nodes.node.robot_node_base import RobotNode
 
 RESET_LIMIT = 60.0
 """Longest time that making the scene ready may take [s]; a person may have to do it."""
+HELD_LIMIT = 5.0
+"""Longest time that an episode waits to begin while the arm is held; then it begins all the same, and is held [s]."""
 MAX_AGE = 0.2
 """Oldest estimate that is used, relative to the state [s]."""
 
@@ -43,7 +45,7 @@ class RosTask:
     def __init__(
         self, node: RobotNode, head: TaskHead, arrivals: Arrivals, *, server: str, ready: Callable[[int], None]
     ) -> None:
-        self.spec = head.spec
+        self.spec, self._node = head.spec, node
         self._observations, self._arrivals, self._ready = head.observations, arrivals, ready
         self._episode = -1
         self._estimates: deque[Estimates] = deque(maxlen=16)
@@ -53,6 +55,7 @@ class RosTask:
         node.subscribe(topics.STOPPED, self._take_stopped)
         node.subscribe(topics.ESTIMATES, self._take_estimates)
         node.subscribe(topics.VERDICT, self._take_verdict)
+        self._commands = node.sole_writer(topics.COMMAND)
         self._reset = node.create_client(Trigger, topics.RESET[0])
         self._parameters = node.create_client(SetParameters, f"{server}/set_parameters")
 
@@ -68,17 +71,22 @@ class RosTask:
         """
         value = ParameterValue(type=ParameterType.PARAMETER_INTEGER, integer_value=seed)
         request = SetParameters.Request(parameters=[Parameter(name="episode_seed", value=value)])
-        for result in self._arrivals.call(self._parameters, request, RESET_LIMIT).results:
+        for result in self._arrivals.call(self._node, self._parameters, request, RESET_LIMIT).results:
             if not result.successful:
                 raise GraphError(f"the task does not take the seed {seed}: {result.reason}")
-        answer = self._arrivals.call(self._reset, Trigger.Request(), RESET_LIMIT)
+        answer = self._arrivals.call(self._node, self._reset, Trigger.Request(), RESET_LIMIT)
         if not answer.success:
             raise GraphError(f"the task could not be made ready: {answer.message}")
         started = from_text(EpisodeStarted, answer.message)
         self._episode, self._judged = started.episode, Outcome(False, 0.0)
         self._verdicts.clear()
+        self._arrivals.wait_for(self._may_move, HELD_LIMIT)
         self._was_stopped = bool(self._stopped)
         self._ready(started.stamp)
+
+    def _may_move(self) -> bool:
+        """Return whether a command would reach the arm; not while the node that commanded before may be alive."""
+        return self._commands.conflict() is None and not self._stopped
 
     def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
         """Return what the task estimated for that state.

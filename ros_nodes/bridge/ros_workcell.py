@@ -140,8 +140,8 @@ class RosWorkcell:
         """
         node = self._node
         needed = [node.resolve_topic_name(topic.name) for topic in MEASURED]
-
         command = node.resolve_topic_name(topics.COMMAND.name)
+        commander = node.sole_writer(topics.COMMAND)
 
         def wrong() -> list[str]:
             reasons = [f"nobody publishes {name}" for name in needed if not node.count_publishers(name)]
@@ -149,9 +149,7 @@ class RosWorkcell:
                 reasons += [f"no {part} of the arm has come" for part in (*ARM_PARTS, TOOL) if io.parts.stamp(part) < 0]
             if not io.listeners():
                 reasons.append(f"nobody listens to {command}; is safety_node running?")
-            if len(writers := _publishers(node, command)) > 1:  # one that was killed is forgotten after a while
-                reasons.append(f"{len(writers)} nodes publish {command}: {', '.join(writers)}; only one may")
-            return reasons
+            return [*reasons, *filter(None, [commander.conflict()])]
 
         if not self._arrivals.wait_for(lambda: not wrong(), self._config.graph_timeout):
             raise GraphError(f"after {self._config.graph_timeout:g} s: {'; '.join(wrong())}")
@@ -188,4 +186,4 @@ def _nodes(node: RobotNode) -> set[str]:
 def _publishers(node: RobotNode, topic: str) -> list[str]:
     """Return the full names of the nodes that publish on a topic; even if they were just killed."""
     infos = node.get_publishers_info_by_topic(topic)
-    return sorted(f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in infos)
+    return sorted({f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in infos})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from diagnostic_msgs.msg import DiagnosticArray
 from sensor_msgs.msg import Joy
@@ -12,11 +13,12 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 from robot_rl.clock import NS_PER_S
 from robot_rl.console.job_state import JobState
 from robot_rl.data.schema import Source
+from robot_rl.env.camera_mount import CameraMount
 from robot_rl.errors import GraphError
 from ros_nodes.bridge.ros_operator import FACT, to_make_ready
 from ros_nodes.bridge.wait import Arrivals
 from ros_nodes.interface import convert, topics
-from ros_nodes.interface.task_messages import Advanced, Estimates, TaskHead, from_text
+from ros_nodes.interface.task_messages import Advanced, CameraCalibration, Estimates, TaskHead, from_text
 from ros_nodes.node.robot_node_base import RobotNode, is_neighbour
 
 IDLE = 1.0
@@ -36,6 +38,8 @@ class WatchedJob:
         self.arrivals = Arrivals()
         """Rung when the task is known."""
         self._head: TaskHead | None = None
+        self.mounts: dict[str, CameraMount] = {}
+        """Where the cameras are, as far as they publish that."""
         self.waits = False
         """Whether the task waits until the operator has made the scene ready."""
         self.advanced = -1
@@ -86,8 +90,15 @@ class WatchedJob:
         return f"{to_make_ready(self._head.spec).capitalize()}; then press Start."
 
     def _receive_head(self, message: String) -> None:
-        self._head = from_text(TaskHead, message.data)
+        known, self._head = self._head, from_text(TaskHead, message.data)
+        for camera in self._head.cameras if known is None else ():
+            self._node.subscribe(topics.CALIBRATION, partial(self._receive_calibration, camera), camera=camera)
         self.arrivals.ring()
+
+    def _receive_calibration(self, camera: str, message: String) -> None:
+        mount = from_text(CameraCalibration, message.data).mount
+        if mount is not None:
+            self.mounts[camera] = mount
 
     def _receive_estimates(self, message: String) -> None:
         episode = from_text(Estimates, message.data).episode

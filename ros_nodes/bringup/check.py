@@ -49,6 +49,8 @@ def check(specs: Sequence[NodeSpec], namespace: str, environment: dict[str, str]
         rclpy.try_shutdown()
     for name, limits in diagnosed.limits():
         print(f"limits of {name}: {limits}")
+    for warning in diagnosed.warnings():
+        print(f"robot-rl: warning: {warning}", file=sys.stderr)
     for problem in problems:
         print(f"robot-rl: {problem}", file=sys.stderr)
     if not problems:
@@ -106,10 +108,11 @@ class _Diagnosed:
 
     def problems(self) -> list[str]:
         """List their problems, one sentence each: those reported twice, since a start is never in order."""
-        wrong = (
-            said for said in self._newest.values() if all(status.level == DiagnosticStatus.ERROR for status in said)
-        )
-        return [f"{said[-1].name}: {said[-1].message}" for said in wrong]
+        return self._of_level(DiagnosticStatus.ERROR)
+
+    def warnings(self) -> list[str]:
+        """List what they warn of in the same way, e.g. of a camera that is too slow."""
+        return self._of_level(DiagnosticStatus.WARN)
 
     def limits(self) -> list[tuple[str, str]]:
         """List the nodes that limit commands, each with the limits in force."""
@@ -122,6 +125,10 @@ class _Diagnosed:
             for status in newest
         ]
         return [(name, ", ".join(limits)) for name, limits in listed if limits]
+
+    def _of_level(self, level: bytes) -> list[str]:
+        reports = (reported for reported in self._newest.values() if all(one.level == level for one in reported))
+        return [f"{reported[-1].name}: {reported[-1].message}" for reported in reports]
 
     def _take(self, message: DiagnosticArray) -> None:
         for status in filter(self._is_ours, message.status):

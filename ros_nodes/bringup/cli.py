@@ -19,7 +19,13 @@ from ros_nodes.bringup.table import NodeSpec, node_specs, read_table
 def add_command(commands: Any, add: MakeParser) -> None:
     """Add the command."""
     del add  # its nodes speak for themselves
-    parser = add_parser(commands, "up", "start ROS 2 nodes together: a simulated arm, or a whole training")
+    parser = add_parser(
+        commands,
+        "up",
+        "start ROS 2 nodes together: a simulated arm, or a whole training",
+        example="robot-rl up train --task reach",
+        page="docs/ros2.md",
+    )
     parser.set_defaults(command=_up, parser=parser)
     table = read_table()
     names = ", ".join(f"{name} ({entry['help']})" for name, entry in table["bringups"].items())

@@ -18,6 +18,7 @@ from robot_rl.system.child_process import ChildProcess, describe_code
 from ros_nodes.bringup.table import FASTDDS_PROFILE, NodeSpec, table_folder
 
 PROFILE_VARIABLE = "FASTRTPS_DEFAULT_PROFILES_FILE"
+SECURITY_VARIABLE = "ROS_SECURITY_ENABLE"
 RESPAWN_DELAY = 0.5
 """Time between the end of a node and its new start [s]."""
 MOST_RESPAWNS, WITHIN = 5, 60.0
@@ -78,7 +79,7 @@ class Supervisor:
     def _start(self, name: str) -> None:
         self._starts[name].append(time.monotonic())
         process = self._processes[name] = ChildProcess(
-            self._specs[name].command(self._namespace),
+            self._specs[name].command(self._namespace, secured=self._environment.get(SECURITY_VARIABLE) == "true"),
             environment=self._environment,
             on_line=partial(_report, name),
             death_signal=signal.SIGTERM,  # a node may still stop the arm

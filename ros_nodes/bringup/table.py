@@ -38,11 +38,13 @@ class NodeSpec:
     respawn: bool = False
     main: bool = False
 
-    def command(self, namespace: str) -> list[str]:
-        """Return what to run: the same arguments as `ros2 launch` gives."""
+    def command(self, namespace: str, *, secured: bool = False) -> list[str]:
+        """Return what to run: the same arguments as `ros2 launch` gives; `secured`: in an enclave (SROS2)."""
         command = [sys.executable, "-m", f"ros_nodes.nodes.{self.executable}", "--ros-args"]
         if namespace:
             command += ["-r", f"__ns:=/{namespace.strip('/')}"]
+        if secured:
+            command += ["--enclave", f"/{namespace.strip('/')}/{self.executable}".replace("//", "/")]
         if self.params:
             command += ["--params-file", self.params]
         for key, value in self.parameters.items():

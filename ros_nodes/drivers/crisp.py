@@ -92,7 +92,7 @@ class CartesianTopics:
         self._frame = ""  # of the poses: some controllers refuse set-points in another
         self._twist = TwistFromPoses()
         self._target = self._publisher(PoseStamped, config.target_topic)
-        self._sole = host.sole_writer(self._target.topic_name)
+        self._sole = host.sole_writer(self._target.topic_name, host.get_name())
         self._grip = self._publisher(Float64MultiArray, config.gripper_topic) if config.gripper_topic else None
         self._listen(PoseStamped, config.pose_topic, self._receive_pose)
         if config.twist_topic:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.duration import Duration
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, LivelinessPolicy, QoSProfile, ReliabilityPolicy
+
+OFFERED_LEASE = 0.075
+"""Lease of the liveliness of our heartbeats [s]. DDS announces it every two thirds of that, so a reader with a lease of
+0.25 s misses four announcements before it reports a death."""
 
 
 def _profile(depth: int, *, reliable: bool = True, latched: bool = False) -> QoSProfile:
@@ -12,6 +17,18 @@ def _profile(depth: int, *, reliable: bool = True, latched: bool = False) -> QoS
         reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
         durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE,
     )
+
+
+def _live(lease: float) -> QoSProfile:
+    profile = _profile(1)
+    profile.liveliness = LivelinessPolicy.AUTOMATIC
+    profile.liveliness_lease_duration = Duration(seconds=lease)
+    return profile
+
+
+def watched(lease: float) -> QoSProfile:
+    """Return the profile that reads heartbeats: DDS reports a writer without a sign of life for `lease` [s]."""
+    return _live(lease)
 
 
 MEASUREMENT = _profile(10)
@@ -24,7 +41,9 @@ LOCKSTEP_READING = _profile(10)
 COMMAND = _profile(1)
 """Commands and stops share one topic, so that they cannot overtake each other; only the newest counts."""
 EVENT = _profile(10)
-"""Buttons, heartbeats, verdicts: rare and small, and each one counts."""
+"""Buttons and verdicts: rare and small, and each one counts."""
+HEARTBEAT = _live(OFFERED_LEASE)
+"""Heartbeats. DDS announces by itself that their writer lives, also while the node's callbacks are late."""
 LATCHED = _profile(1, latched=True)
 """What somebody who comes later has to know: the task, the state of the emergency stop, a calibration."""
 STREAM = _profile(256)

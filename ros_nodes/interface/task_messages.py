@@ -14,12 +14,13 @@ from pydantic.dataclasses import dataclass
 from std_msgs.msg import String
 
 from robot_rl.config.components import SimulationConfig
+from robot_rl.env.camera_mount import CameraMount
 from robot_rl.env.task import TaskSpec
 from robot_rl.errors import LinkError
 from robot_rl.run.directory.calibrations import CalibrationRecord
 from robot_rl.spec import ArraySpec
 
-VERSION = 2
+VERSION = 3
 """Of this file; both sides must have the same."""
 MAX_TEXT = 2**18
 """Longest text [characters]."""
@@ -120,9 +121,10 @@ class Advanced:
 
 @dataclass(frozen=True, config=_STRICT)
 class CameraCalibration:
-    """The calibration that a camera's lens is told by; latched. None: it is not calibrated."""
+    """The calibration of a camera, and where it is; latched. None: that is not known."""
 
     record: CalibrationRecord | None
+    mount: CameraMount | None
 
 
 Content = TaskHead | Estimates | OutcomeMessage | Judgement | EpisodeStarted | Advance | Advanced | CameraCalibration

@@ -61,7 +61,7 @@ CALIBRATION = Topic(
     qos.LATCHED,
     "once",
     "",
-    "the calibration that it is told by (JSON); runs record it",
+    "its calibration and where it is (JSON); runs record it",
 )
 COMMAND = Topic(
     "command",
@@ -95,7 +95,14 @@ JUDGEMENT = Topic(
 QUESTION = Topic(
     "operator/question", String, qos.LATCHED, "on change", "", "what the actor asks the person; empty: nothing"
 )
-HEARTBEAT = Topic("heartbeat", Header, qos.EVENT, "20 Hz each", "", "stamp, and the node's name as frame")
+HEARTBEAT = Topic(
+    "heartbeat/{node}",
+    Header,
+    qos.HEARTBEAT,
+    "10 Hz each",
+    "",
+    "the node's callbacks are served; its process lives (DDS)",
+)
 ESTOP = Topic("estop", Bool, qos.EVENT, "by hand", "", "true latches the emergency stop")
 STOPPED = Topic("safety/stopped", String, qos.LATCHED, "on change", "", "why the arm holds; empty while it may move")
 DIAGNOSTICS = Topic("/diagnostics", DiagnosticArray, qos.EVENT, "1 Hz each", "", "rates, ages, skew, drops, refusals")

@@ -7,21 +7,28 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from rclpy.clock import Clock, ClockType
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.clock import Clock as RosClock
+from rclpy.clock import ClockType
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 
-from robot_rl.clock import WallClock
+from robot_rl.clock import Clock, WallClock
 from robot_rl.errors import RobotRLError
 from ros_nodes.interface import topics
 from ros_nodes.interface.convert import header, time_message
 from ros_nodes.interface.topics import Topic
+from ros_nodes.node.pause import PauseWatch
+from ros_nodes.node.ros_time import RosTime
 from ros_nodes.node.sole_writer import SoleWriter
 
-HEARTBEAT_RATE = 20.0
+HEARTBEAT_RATE = 10.0
 """[Hz]"""
+TIME_LIMIT = 1.0
+"""How long simulated time may stand still before the diagnostics report it [s]."""
 LIMIT = "limit "
 """Beginning of the names of facts that are limits in force."""
 
@@ -38,11 +45,15 @@ class RobotNode(Node):
 
     def __init__(self, name: str, **options: Any) -> None:
         super().__init__(name, **options)
-        self.wall = WallClock()
+        self._ros_time = RosTime(self) if self.get_parameter("use_sim_time").value else None
+        self.wall: Clock = self._ros_time or WallClock()
+        """The time of all stamps: that of `/clock` with `use_sim_time`, else since 1970."""
+        self.add_on_set_parameters_callback(_keep_time)
         self.problems: Counter[str] = Counter()
         """How often what was refused or went wrong; shown in the diagnostics."""
-        self._heartbeats = self.publisher(topics.HEARTBEAT)
+        self._heartbeats = self.publisher(topics.HEARTBEAT, node=self.get_name())
         self._diagnostics = self.publisher(topics.DIAGNOSTICS)
+        self._pause = PauseWatch(self)
         self.timer(1.0 / HEARTBEAT_RATE, self._beat)
         self.timer(1.0, self._diagnose)
 
@@ -50,9 +61,9 @@ class RobotNode(Node):
         """Return a publisher of a topic of the table."""
         return self.create_publisher(topic.type, topic.name.format(**names), topic.qos)
 
-    def sole_writer(self, topic: Topic | str) -> SoleWriter:
-        """Watch that at most one node writes a topic, of the table or by its name."""
-        return SoleWriter(self, topic if isinstance(topic, str) else topic.name)
+    def sole_writer(self, topic: Topic | str, expected: str | None = None) -> SoleWriter:
+        """Watch that at most one node writes a topic, of the table or by its name; with `expected`, that node."""
+        return SoleWriter(self, topic if isinstance(topic, str) else topic.name, expected)
 
     def subscribe(
         self, topic: Topic, callback: Callable[[Any], None], profile: Any | None = None, **names: str
@@ -76,7 +87,11 @@ class RobotNode(Node):
 
     def timer(self, period: float, callback: Callable[[], None]) -> Timer:
         """Call back every `period` [s] of real time, whatever the simulated time does."""
-        return self.create_timer(period, callback, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        return self.create_timer(period, callback, clock=RosClock(clock_type=ClockType.STEADY_TIME))
+
+    def time_fault(self, limit: float) -> str | None:
+        """Return why nothing can be timed: simulated time has not come, or stood still for more than `limit` [s]."""
+        return None if self._ros_time is None else self._ros_time.fault(limit)
 
     def problem(self, text: str) -> None:
         """Count something that was refused or went wrong, and report it, at most once a second for each text."""
@@ -97,10 +112,14 @@ class RobotNode(Node):
         return {}
 
     def _beat(self) -> None:
+        if paused := self._pause.tick():
+            self.problem(f"this process has stood still for {paused:.1f} s")
         self._heartbeats.publish(header(self.wall.now(), self.get_name()))
 
     def _diagnose(self) -> None:
         level, message = self.health()
+        if (fault := self.time_fault(TIME_LIMIT)) is not None:
+            level, message = DiagnosticStatus.ERROR, fault
         facts = {**self.facts(), **{f"refused: {text[:120]}": n for text, n in self.problems.most_common(5)}}
         values = [KeyValue(key=key, value=_text(value)) for key, value in facts.items()]
         status = DiagnosticStatus(
@@ -114,6 +133,12 @@ class RobotNode(Node):
 def is_neighbour(node: Node, full_name: str) -> bool:
     """Whether a node of that full name, e.g. `/left/sim_node`, is in the same namespace: part of the same robot."""
     return full_name.rpartition("/")[0] == node.get_namespace().rstrip("/")
+
+
+def _keep_time(changes: list[Parameter[Any]]) -> SetParametersResult:
+    if any(change.name == "use_sim_time" for change in changes):
+        return SetParametersResult(successful=False, reason="use_sim_time counts from the start of a node")
+    return SetParametersResult(successful=True)
 
 
 def _text(value: object) -> str:

@@ -2,27 +2,70 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
+
 from rclpy.node import Node
+from rclpy.topic_endpoint_info import TopicEndpointInfo
+
+from ros_nodes.node.living import Living, heartbeat_of
+
+PARTICIPANT = 12
+"""Bytes at the start of a writer's identity (GUID) that are those of its process."""
 
 
 class SoleWriter:
     """A topic that only one node may write.
 
-    The graph knows a writer from its discovery until its process has ended or, after a kill, until its lease runs out
-    (3 s, `launch/config/fastdds.xml`).
+    The graph knows a writer from its discovery until its process has ended or, after a kill, until its lease has run
+    out (20 s). So a node of ours that was killed and started again is there twice. The writers of one name count as one
+    where all have heartbeats, as our nodes have, and only one of those lives.
 
     Args:
         node: The node that watches it, and may itself be the writer.
         topic: Its name.
+        expected: Name of the only node in the same namespace that may be it; None allows any.
     """
 
-    def __init__(self, node: Node, topic: str) -> None:
+    def __init__(self, node: Node, topic: str, expected: str | None = None) -> None:
         self._node = node
         self._topic = node.resolve_topic_name(topic)
+        self._living: dict[str, Living] = {}
+        self.expected = None if expected is None else f"{node.get_namespace().rstrip('/')}/{expected}"
+        """Full name of the node that may write it; None if any may."""
 
     def conflict(self) -> str | None:
-        """Name the nodes that write it if they are several, else None."""
-        if self._node.count_publishers(self._topic) < 2:
+        """Name the nodes that write it if they are several, or not the one that may; else None."""
+        count = self._node.count_publishers(self._topic)
+        if count == 0 or (count == 1 and self.expected is None):
             return None
-        writers = sorted(info.node_name for info in self._node.get_publishers_info_by_topic(self._topic))
-        return f"{len(writers)} nodes publish on {self._topic}: {', '.join(writers)}; only one may"
+        writers: dict[str, list[bytes]] = defaultdict(list)
+        for info in self._node.get_publishers_info_by_topic(self._topic):
+            writers[_name(info)].append(bytes(info.endpoint_gid))
+        if len(writers) > 1 or any(self._several(name, ids) for name, ids in writers.items()):
+            count = sum(map(len, writers.values()))
+            names = ", ".join(sorted(name.rpartition("/")[2] for name, ids in writers.items() for _ in ids))
+            return f"{count} nodes publish on {self._topic}: {names}; only one may"
+        for name in writers:
+            if self.expected not in (None, name):
+                return f"{name} publishes on {self._topic}; only {self.expected} may"
+        return None
+
+    def identity(self) -> frozenset[bytes]:
+        """Return what tells the writers from others of the same name; it is empty if there are none."""
+        return frozenset(bytes(info.endpoint_gid) for info in self._node.get_publishers_info_by_topic(self._topic))
+
+    def _several(self, name: str, ids: Sequence[bytes]) -> bool:
+        """Return whether more than one process of this name may live."""
+        if len(ids) < 2:
+            return False
+        topic = heartbeat_of(name)
+        if name not in self._living:
+            self._living[name] = Living(self._node, topic)
+        with_heartbeat = {bytes(i.endpoint_gid)[:PARTICIPANT] for i in self._node.get_publishers_info_by_topic(topic)}
+        living = self._living[name]
+        return not (living.settled and living.count == 1) or not {i[:PARTICIPANT] for i in ids} <= with_heartbeat
+
+
+def _name(info: TopicEndpointInfo) -> str:
+    return f"{info.node_namespace.rstrip('/')}/{info.node_name}"

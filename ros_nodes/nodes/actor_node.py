@@ -81,6 +81,7 @@ class ActorNode(RobotNode):
             can_film=False,
             calibrations=workcell.calibrations,
             assistance=self._operator,
+            resume_command="the same `robot-rl up` (or `ros2 launch`) and --out",
         )
         return deployment, lockstep
 

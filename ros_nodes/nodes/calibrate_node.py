@@ -60,7 +60,7 @@ class CalibrateNode(RobotNode):
         self._arrivals, self._consent = Arrivals(), threading.Event()
         if config.drive:
             self._consent.set()
-        lockstep = bool(self.get_parameter("use_sim_time").value)
+        lockstep = config.lockstep
         self.lockstep = LockstepClock(self, self._arrivals) if lockstep else None
         """The clock of a simulated arm that waits for its readers; None on a real one."""
         self._clock = self.lockstep or self.wall

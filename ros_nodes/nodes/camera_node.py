@@ -10,7 +10,7 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
 
-from calibration.result import CameraIntrinsics, load_intrinsics
+from calibration.result import CameraIntrinsics, HandEye, load_intrinsics, load_result
 from robot_rl.camera.crop import Crop, make_crop
 from robot_rl.camera.feed import CameraFeed, FeedLimits
 from robot_rl.camera.open_source import opener
@@ -55,9 +55,11 @@ class CameraNode(RobotNode):
         faults = [fault for camera in self.cameras if (fault := camera.feed.state().fault) is not None]
         if faults:
             return DiagnosticStatus.ERROR, "; ".join(faults)
-        slow = [c.name for c in self.cameras if c.feed.state().rate < 0.8 * self.config.capture_rate]
-        if slow:
-            return DiagnosticStatus.WARN, f"slower than {self.config.capture_rate:g} Hz: {', '.join(slow)}"
+        due = self.config.capture_rate
+        rates = {camera.name: camera.feed.state().rate for camera in self.cameras}
+        if slow := [f"{name} ({rate:.1f} of {due:g} Hz)" for name, rate in rates.items() if rate < 0.8 * due]:
+            cure = "lower capture_rate or the captured size, give it more light or a USB port of its own"
+            return DiagnosticStatus.WARN, f"too slow: camera {', '.join(slow)}; {cure}"
         return DiagnosticStatus.OK, "ok"
 
     def facts(self) -> Mapping[str, object]:
@@ -81,7 +83,11 @@ class _Camera:
         )
         self._calibration = node.publisher(topics.CALIBRATION, camera=name)
         record = read_record(f"{name}={self._file}") if self._file is not None else None
-        self._calibration.publish(to_message(CameraCalibration(record)))
+        posed = record if record is not None and record.kind == "hand_eye" else None
+        hand_eye = load_result(Path(posed.path), HandEye)[0] if posed is not None else None
+        self._calibration.publish(
+            to_message(CameraCalibration(record, hand_eye.mount if hand_eye is not None else None))
+        )
         self._captured: tuple[int, int] | None = None  # size of the frames that view and lens are for [px]
         self._view: Crop | None = None
         self._lens: CameraIntrinsics | None = None

@@ -12,14 +12,14 @@ import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from robot_rl.config.nodes import ConsoleNodeConfig
 from robot_rl.console.access import TOKEN_VARIABLE, Address
 from robot_rl.console.job_state import JobState
 from robot_rl.env.state_assembler import Freshness
 from robot_rl.errors import ConfigError, StaleStateError
-from robot_rl.hil.operator_setup import console_class
+from robot_rl.hil.operator_setup import console_class, serving
 from robot_rl.teleop.mapping import DeviceMap, find_map
 from ros_nodes.bridge.recorded_run import RecordedRun
 from ros_nodes.bridge.ros_state import RosReadings
@@ -83,15 +83,14 @@ class ConsoleNode(RobotNode):
             self._request,
             on_label=self.supervision.label,
             token=os.environ.get(TOKEN_VARIABLE),
-            certificate=(Path(config.certificate), Path(config.key)) if config.certificate else None,
+            certificate=_certificate(config),
             store=run.path if run is not None else None,
+            mounts=self.job.mounts,
             heartbeat=config.heartbeat,
         )
         self.teleoperation = RosTeleoperation(self, head.spec, (self.console.device, self._map()), self.supervision)
         self.timer(1.0 / RATE, self._tick)
-        with self.console:
-            # not in a log: it has the token
-            print(f"operator console: {self.console.url}", file=sys.stderr, flush=True)
+        with serving(self.console):
             while not ended.wait(RECORDS_PERIOD):
                 if run is not None and run.show_new():
                     self.console.record_to(run.path / "operator.jsonl")
@@ -134,6 +133,12 @@ class ConsoleNode(RobotNode):
     def _map(self) -> DeviceMap:
         mapping = find_map(self.config.map or "browser")
         return replace(mapping, engage=self.config.engage) if self.config.engage else mapping
+
+
+def _certificate(config: ConsoleNodeConfig) -> tuple[Path, Path] | Literal["own"] | None:
+    if config.certificate:
+        return Path(config.certificate), Path(config.key)
+    return "own" if config.tls else None
 
 
 def main() -> int:

@@ -19,9 +19,12 @@ from robot_rl.arm.driver import ArmDriver, find_driver
 from robot_rl.arm.wrench_filter import ContactWrench
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import RobotNodeConfig
+from robot_rl.env.robot_io import Command
 from robot_rl.env.state_assembler import Freshness, StateAssembler, Tool
 from robot_rl.errors import CommandRefusedError, ConfigError, RobotRLError
+from robot_rl.geometry import Pose
 from ros_nodes.interface import convert, topics
+from ros_nodes.node.commander import Commander
 from ros_nodes.node.parameters import declare, refuse_changes
 from ros_nodes.node.robot_node_base import RobotNode
 from ros_nodes.node.spin import run_with_threads
@@ -42,6 +45,9 @@ class ArmNode(RobotNode):
         self._parts = StateAssembler(freshness=Freshness(max_age=config.max_age))
         self._contact = ContactWrench(config.wrench_cutoff)
         self._gripper_width = 0.0
+        self._commander = Commander(self, config)
+        self._pose: Pose | None = None
+        self._overspeed: str | None = None
         names = (topics.POSE, topics.TWIST, topics.WRENCH, topics.JOINTS)
         self._streams: dict[str, Publisher] = {
             part: self.publisher(topic)
@@ -50,9 +56,8 @@ class ArmNode(RobotNode):
         self._tool = self.publisher(topics.TOOL)
         self._due: dict[str, int] = {}  # when each part may be published again [ns]
         self._follower = CommandFollower(self._driver, config.max_age)
-        self._followed = self._refused = 0
+        self._followed = self._refused = self._capped = 0
         self._driver.start(self._receive)
-        self._commander = self.sole_writer(topics.SAFE_COMMAND)
         self.subscribe(topics.SAFE_COMMAND, self._follow)
         self.create_service(Trigger, topics.TARE_SERVICE[0], self._on_tare)
         self.timer(1.0 / WATCH_RATE, self._watch)
@@ -81,7 +86,8 @@ class ArmNode(RobotNode):
         now = self.wall.now()
         ages = {f"{part} age_s": self._parts.age(part, now) for part in self._streams}
         received = {f"received {part}": count for part, count in self._parts.received.items()}
-        return {"followed": self._followed, "refused": self._refused} | ages | received
+        counts = {"followed": self._followed, "refused": self._refused, "capped": self._capped}
+        return counts | self._commander.facts() | ages | received
 
     def _make_driver(self) -> ArmDriver:
         kind = find_driver(self.config.driver)
@@ -102,8 +108,9 @@ class ArmNode(RobotNode):
         self._follower.check(self.wall.now(), self._age())
 
     def _faults(self) -> list[str]:
-        """Return why the arm would not obey now: faults of its driver, or several nodes that command it."""
-        return [*self._driver.faults(), *filter(None, [self._commander.conflict()])]
+        """Return why the arm would not obey now: faults of its driver, who commands it, speed, time."""
+        own = (self._commander.fault(), self._overspeed, self.time_fault(self.max_age))
+        return [*self._driver.faults(), *filter(None, own)]
 
     def _follow(self, message: MultiDOFJointTrajectory) -> None:
         try:
@@ -114,11 +121,24 @@ class ArmNode(RobotNode):
             if faults := self._faults():
                 self._follower.stop("; ".join(faults))
                 raise CommandRefusedError("; ".join(faults))
-            self._follower.command(command, self.wall.now(), self._age())
+            self._follower.command(self._within_cap(command), self.wall.now(), self._age())
         except RobotRLError:
             self._refused += 1
             raise
         self._followed += 1
+
+    def _within_cap(self, command: Command) -> Command:
+        if self._pose is None:
+            return command  # the follower refuses it: the arm is not measured
+        try:
+            capped = self._commander.cap.apply(command, self._pose)
+        except CommandRefusedError as error:
+            self._follower.stop(str(error))
+            raise
+        if capped is not command:
+            self._capped += 1
+            self.problem("a set-point too far from the tcp was brought nearer (cap_lead, cap_turn)")
+        return capped
 
     def _receive(self, part: str, stamp: int, value: Any) -> None:
         """Publish a measurement, unless it is broken or comes too soon after the one before."""
@@ -128,7 +148,11 @@ class ArmNode(RobotNode):
         if not self._parts.add(part, stamp, value, self.wall.now()):
             self.problem(f"the {part} was refused: its {self._parts.last_refusal(part)}")
             return
-        if part == "wrench":
+        if part == "pose":
+            self._pose = value
+        elif part == "twist":
+            self._overspeed = self._commander.cap.overspeed(value)
+        elif part == "wrench":
             value = self._contact.add(stamp, value)  # also those in between: their peak counts
         if stamp < self._due.get(part, 0):
             return

@@ -1,7 +1,7 @@
 """Between whoever commands and the arm, in a process of its own: `CommandGuard` over topics.
 
 Every message on `command` leads to exactly one on `safe_command`: the command within its limits, or a stop. Without
-heartbeats of the required nodes, with two nodes that command or measure, or after an emergency stop, only stops go out.
+the required nodes, with two nodes that command or measure, or after an emergency stop, only stops go out.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PoseStamped, WrenchStamped
-from std_msgs.msg import Bool, Header, String
+from std_msgs.msg import Bool, String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from robot_rl.config.command_limits import CommandLimits
 from robot_rl.config.nodes import SafetyNodeConfig
-from robot_rl.env.command_limits import LATCHED, CommandGuard, unheard
+from robot_rl.env.command_limits import LATCHED, CommandGuard
 from robot_rl.errors import RobotRLError
 from ros_nodes.interface import convert, qos, topics
 from ros_nodes.node.parameters import declare, refuse_changes
+from ros_nodes.node.required_node import RequiredNode
 from ros_nodes.node.robot_node_base import LIMIT, RobotNode
 from ros_nodes.node.spin import run
 
@@ -44,16 +45,15 @@ class SafetyNode(RobotNode):
         self.config = declare(self, SafetyNodeConfig)
         refuse_changes(self, SafetyNodeConfig)
         self.guard = CommandGuard(self.config)
-        self._beats: dict[str, float] = {}
         self._silent: str | None = None  # who was silent when it last looked
         self._stopped: str | None = None
         self._refusal: tuple[float, str] | None = None  # when and why the newest command was refused
         self._passed = self._limited = self._refused = 0
-        self._simulated = bool(self.get_parameter("use_sim_time").value)
+        leases = (self.config.liveliness_lease, self.config.heartbeat_timeout)
+        self._required = [RequiredNode(self, name, *leases) for name in self.config.required_nodes]
         # What is measured comes before what is commanded, also where both wait for the executor.
-        self.subscribe(topics.POSE, self._take_pose, qos.LOCKSTEP_READING if self._simulated else qos.READING)
-        self.subscribe(topics.WRENCH, self._take_wrench, qos.LOCKSTEP_READING if self._simulated else qos.READING)
-        self.subscribe(topics.HEARTBEAT, self._take_heartbeat)
+        self.subscribe(topics.POSE, self._take_pose, qos.LOCKSTEP_READING if self.config.lockstep else qos.READING)
+        self.subscribe(topics.WRENCH, self._take_wrench, qos.LOCKSTEP_READING if self.config.lockstep else qos.READING)
         self.subscribe(topics.ESTOP, self._take_estop)
         self._safe = self.publisher(topics.SAFE_COMMAND)
         self._state = self.publisher(topics.STOPPED)
@@ -67,7 +67,11 @@ class SafetyNode(RobotNode):
 
     def health(self) -> tuple[bytes, str]:
         """Whether the arm may move."""
-        return (DiagnosticStatus.ERROR, self._stopped) if self._stopped else (DiagnosticStatus.OK, "the arm may move")
+        if self._stopped:
+            return DiagnosticStatus.ERROR, self._stopped
+        if self.guard.outside > self.config.box_tolerance:
+            return DiagnosticStatus.WARN, self._permission()
+        return DiagnosticStatus.OK, self._permission()
 
     def facts(self) -> Mapping[str, object]:
         """Return the number of commands by their result, and the limits in force."""
@@ -85,9 +89,6 @@ class SafetyNode(RobotNode):
         self.guard.measured_wrench(
             convert.wrench_of(message), convert.stamp_of(message.header.stamp), self._machine_time()
         )
-
-    def _take_heartbeat(self, message: Header) -> None:
-        self._beats[message.frame_id] = time.monotonic()
 
     def _take_estop(self, message: Bool) -> None:
         if message.data:
@@ -129,10 +130,10 @@ class SafetyNode(RobotNode):
         """Stop the arm when something is missing, rather than with the next command."""
         before, self._silent = self._silent, self._unheard()
         if self._silent is not None and before is None:
-            return  # once more: if this process was held up, their heartbeats are waiting to be read
+            return  # once more: if this process was held up, their signs of life are waiting to be read
         reason = self._reason()
         if reason is not None and self._stopped is None:
-            self._stop(self.wall.now() if not self._simulated else 0)
+            self._stop(self.wall.now() if not self.config.lockstep else 0)
         self._announce(reason)
 
     def _announce(self, reason: str | None) -> None:
@@ -152,26 +153,27 @@ class SafetyNode(RobotNode):
         for topic in self._sole:
             if (conflict := topic.conflict()) is not None:
                 return conflict
-        if self._simulated and stamp is None:
+        if self.config.lockstep and stamp is None:
             return None  # time waits for whoever is late
-        return self._silent or self.guard.stale(self._now(stamp))
+        return self._silent or self.time_fault(self.config.max_age) or self.guard.stale(self._now(stamp))
 
     def _unheard(self) -> str | None:
         """Which required node is silent. Where time waits for them, they may be."""
-        required = () if self._simulated else self.config.required_nodes
-        return unheard(self._beats, required, self.config.heartbeat_timeout, time.monotonic())
+        if self.config.lockstep:
+            return None
+        return next((fault for fault in (one.fault() for one in self._required) if fault is not None), None)
 
     def _now(self, stamp: int | None) -> int:
-        """Time [ns]. Simulated time is known from the newest command: it waits for nobody else."""
-        return stamp if self._simulated and stamp is not None else self.wall.now()
+        """Time [ns]. In lockstep it is known from the newest command: it waits for nobody else."""
+        return stamp if self.config.lockstep and stamp is not None else self.wall.now()
 
     def _not_ahead(self, stamp: int) -> int:
         """Return the stamp [ns], or now if it is of the future: a stop with such a stamp would refuse all commands."""
         return min(stamp, self._now(stamp))
 
     def _machine_time(self) -> int | None:
-        """Time [ns], with which stamps can be compared; None where time is simulated."""
-        return None if self._simulated else self.wall.now()
+        """Time [ns], with which stamps can be compared; None in lockstep."""
+        return None if self.config.lockstep else self.wall.now()
 
     def _stop(self, stamp: int) -> None:
         self.guard.stop(stamp)
@@ -195,8 +197,14 @@ class SafetyNode(RobotNode):
         self.guard.release()
         self._watch()
         response.success = self._stopped is None
-        response.message = self._stopped or "the arm may move"
+        response.message = self._stopped or self._permission()
         return response
+
+    def _permission(self) -> str:
+        outside = self.guard.outside
+        if outside <= self.config.box_tolerance:
+            return "the arm may move"
+        return f"the tcp is {1e3 * outside:.0f} mm outside the box: it may move inwards only"
 
 
 def _kind(reason: str | None) -> str | None:

@@ -11,6 +11,7 @@ from robot_rl.config.nodes import SimNodeConfig
 from robot_rl.env.registry import make_workcell
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import ConfigError, PluginError
+from robot_rl.run.directory.calibrations import CalibrationRecord, read_record
 from ros_nodes.node.parameters import named_values
 from sim.calibration.cell import RigTruth, calibration_workcell, draw_truth
 from sim.calibration.rig import Plate
@@ -23,14 +24,14 @@ class Mirror(NamedTuple):
         cell: The workcell.
         image_size: Height and width of its frames [px].
         simulation: How the arm moves, where that differs from the task's own.
-        calibrations: Files by the camera whose lens is told by them.
-        lenses: What they say.
+        records: Calibrations by the camera whose lens they describe.
+        lenses: Those lenses.
     """
 
     cell: Workcell
     image_size: tuple[int, int]
     simulation: SimulationConfig
-    calibrations: dict[str, Path]
+    records: dict[str, CalibrationRecord]
     lenses: dict[str, CameraIntrinsics]
 
 
@@ -57,7 +58,8 @@ def make_mirror(config: SimNodeConfig) -> Mirror:
         lens.require(size=size[::-1])
     options = WorkcellOptions(config.cameras, size, realtime=not config.lockstep, simulation=simulation)
     cell = make_workcell(config.task, options) if truth is None else _with_board(config.board, truth, options)
-    return Mirror(cell, size, simulation, files, lenses)
+    records = {name: read_record(f"{name}={file}") for name, file in files.items()}
+    return Mirror(cell, size, simulation, records, lenses)
 
 
 def _truth(config: SimNodeConfig) -> RigTruth:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,9 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import SimNodeConfig
-from robot_rl.env.robot_io import RobotState
+from robot_rl.env.robot_io import Command, RobotState
 from robot_rl.env.state_assembler import Joints, Tool
-from robot_rl.errors import CommandRefusedError, StaleStateError
-from robot_rl.run.directory.calibrations import read_record
+from robot_rl.errors import CommandRefusedError, RobotRLError, StaleStateError
 from robot_rl.teleop.intervention import Intervention
 from ros_nodes.bridge.ros_operator import FACT, OperatorReady
 from ros_nodes.interface import convert, topics
@@ -40,6 +40,7 @@ from ros_nodes.interface.task_messages import (
     to_message,
     to_text,
 )
+from ros_nodes.node.commander import Commander
 from ros_nodes.node.parameters import declare, refuse_changes
 from ros_nodes.node.robot_node_base import RobotNode
 from ros_nodes.node.spin import run
@@ -70,6 +71,7 @@ class SimNode(RobotNode):
         self._episode = 0
         self._offset = 0  # from the simulation's time to the stamps [ns]
         self._last_state = self._last_frame = -1
+        self._waiting: MultiDOFJointTrajectory | None = None  # until its commander's limits are known
         self._last_command = -1  # stamp of the newest command or stop
         self._judge_at: int | None = None  # simulation's time at which the running step is judged [ns]
         self._action: np.ndarray | None = None  # of the scripted operator; None: it is not in control
@@ -77,9 +79,7 @@ class SimNode(RobotNode):
         self._goal: Advance | None = None
         self._make_publishers(config)
         for name, publisher in self._calibrations.items():
-            file = mirror.calibrations.get(name)
-            record = read_record(f"{name}={file}") if file is not None else None
-            publisher.publish(to_message(CameraCalibration(record)))
+            publisher.publish(to_message(CameraCalibration(mirror.records.get(name), self.cell.mounts.get(name))))
         self._make_subscriptions()
         if config.lockstep:
             self._pacer: Timer = self.timer(1e-4, self._advance_piece)
@@ -96,8 +96,8 @@ class SimNode(RobotNode):
         self._head.publish(to_message(head))
 
     def facts(self) -> Mapping[str, object]:
-        """Whether a person is waited for, who shall demonstrate."""
-        return {FACT: self._person is not None and self._person.waits}
+        """Whether a person is waited for, who shall demonstrate; and the cap in force."""
+        return {FACT: self._person is not None and self._person.waits} | self._commander.facts()
 
     def destroy_node(self) -> None:
         """Releases the cameras, too."""
@@ -117,7 +117,7 @@ class SimNode(RobotNode):
             self._time_out, self._advanced = self.publisher(topics.CLOCK), self.publisher(topics.ADVANCED)
 
     def _make_subscriptions(self) -> None:
-        self._commander = self.sole_writer(topics.SAFE_COMMAND)
+        self._commander = Commander(self, self.config, self._follow_waiting)
         self.subscribe(topics.SAFE_COMMAND, self._follow)
         self.create_service(Trigger, topics.RESET[0], self._on_reset)
         group = ReentrantCallbackGroup()  # of its own: while it waits for a person, everything else goes on
@@ -181,7 +181,7 @@ class SimNode(RobotNode):
         return state
 
     def _publish_state(self, state: RobotState) -> None:
-        self._last_state = state.stamp
+        self._last_state, self._published = state.stamp, state
         stamp = state.stamp + self._offset
         self._pose.publish(convert.pose_message(stamp, state.T_base_tcp))
         self._twist.publish(convert.twist_message(stamp, state.twist))
@@ -215,6 +215,9 @@ class SimNode(RobotNode):
     # ----------------------------------------------------------------- acting
 
     def _follow(self, message: MultiDOFJointTrajectory) -> None:
+        self._waiting = message if self._commander.pending else None
+        if self._waiting is not None:
+            return  # a moment, until its limits are known; in lockstep, time waits as well
         stamp = convert.stamp_of(message.header.stamp)
         self._last_command = max(self._last_command, stamp)
         if self._goal is not None:
@@ -223,13 +226,37 @@ class SimNode(RobotNode):
         if command is None:
             self._io.stop()
             return
-        if (conflict := self._commander.conflict()) is not None:
+        try:
+            command = self._within_cap(command)
+        except CommandRefusedError:
             self._io.stop()
-            raise CommandRefusedError(conflict)
+            raise
         sent = stamp - self._offset
-        self._io.command(type(command)(sent, command.ttl, command.T_base_target, command.gripper_width))
+        self._io.command(replace(command, stamp=sent))
         if not self.config.lockstep:
             self._judge_at = sent + round((self._spec.control_period - VERDICT_LEAD) * NS_PER_S)
+
+    def _follow_waiting(self) -> None:
+        if self._waiting is None:
+            return
+        try:
+            self._follow(self._waiting)
+        except RobotRLError as error:
+            self.problem(f"{topics.SAFE_COMMAND.name}: {error}")
+
+    def _within_cap(self, command: Command) -> Command:
+        """Return the command within the arm's own cap.
+
+        Raises:
+            CommandRefusedError: if its commander may not command, or set-point or speed are beyond the cap.
+        """
+        cap, state = self._commander.cap, self._published
+        if (fault := self._commander.fault() or cap.overspeed(state.twist)) is not None:
+            raise CommandRefusedError(fault)
+        capped = cap.apply(command, state.T_base_tcp)
+        if capped is not command:
+            self.problem("a set-point too far from the tcp was brought nearer (cap_lead, cap_turn)")
+        return capped
 
     # -------------------------------------------------------------- the task
 

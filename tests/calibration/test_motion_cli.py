@@ -109,6 +109,19 @@ def test_a_table_of_readings_becomes_a_tool(tmp_path, capsys):
     assert "was the tool touched?" in (tmp_path / "tool.html").read_text()
 
 
+def test_a_weighed_tool_reveals_a_wrong_gain(tmp_path, capsys):
+    rotations, wrenches = readings(0)
+    wrenches[:, :3] *= 1.05
+    write_wrenches(tmp_path / "readings.csv", rotations, wrenches)
+    out = tmp_path / "tool.yaml"
+    command = ["calibrate", "wrench", str(tmp_path / "readings.csv"), "--robot", "fr3", "--out", str(out)]
+    assert main([*command, "--mass", str(TRUTH.mass)]) == 1
+    assert "the gain of the force is 1.0" in "".join(capsys.readouterr())
+    assert not out.exists()
+    assert main(command) == 0
+    assert "weigh the tool, and give --mass" in capsys.readouterr().out
+
+
 def test_a_table_that_says_nothing_of_the_tool_is_refused(tmp_path, capsys):
     write_wrenches(tmp_path / "readings.csv", *readings(0, tilt=0.01))
     out = tmp_path / "tool.yaml"

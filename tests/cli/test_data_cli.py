@@ -140,10 +140,10 @@ def test_a_contact_sheet_shows_who_acted_and_the_reward(tmp_path):
     reward = np.where(np.arange(10) == 9, 1, 0).astype(np.float32)
     contact_sheet([dataclasses.replace(whole, observations=flat, reward=reward)], tmp_path / "s.png")
     pixels = np.asarray(Image.open(tmp_path / "s.png"))
-    band = pixels[24 + 16 + 3]
+    band = pixels[56 + 16 + 3]
     assert {tuple(pixel) for pixel in band[2:470].tolist()} == {SOURCE_COLOURS[Source.POLICY]}
     assert {tuple(pixel) for pixel in band[490:958].tolist()} == {SOURCE_COLOURS[Source.HUMAN]}
-    red = (pixels[24 + 16 + 8 + 40] == (200, 30, 30)).all(-1)
+    red = (pixels[56 + 16 + 8 + 40] == (200, 30, 30)).all(-1)
     assert not red[:850].any()
     assert red[870:].mean() > 0.8
     with pytest.raises(DataError, match=r"has no images to film; a \.png shows actions too"):

@@ -1,6 +1,7 @@
 """`robot-rl label` as a user calls it: other processes, real servers, Ctrl-C and kill -9."""
 
 import json
+import shutil
 import signal
 import time
 
@@ -97,6 +98,26 @@ def test_a_spent_budget_is_told_and_is_no_success(tmp_path):
         assert done.returncode == 1
         assert "stopped: the budget does not reach for another call (calls: 2 of 2 used)" in done.stdout
         assert "the same command goes on from here" in done.stdout
+
+
+def test_labels_without_any_value_are_reported_and_are_no_success(tmp_path):
+    path = stamped_store(tmp_path / "s", 12)
+    with ModelServer(lambda _: reply("It went well.")) as server:
+        done = robot_rl("label", "run", path, *flags(server))
+        assert done.returncode == 1
+        assert "stopped: 1" in done.stdout
+        assert "because it holds no JSON object" in done.stdout
+        few = robot_rl("label", "run", stamped_store(tmp_path / "few", 3), *flags(server), "--json")
+        assert (few.returncode, json.loads(few.stdout)["reasons"]) == (1, {"it holds no JSON object": 3})
+
+
+def test_wrong_settings_are_refused_before_the_first_connection(tmp_path):
+    path = stamped_store(tmp_path / "s", 2)
+    with ModelServer(says_success) as server:
+        for wrong in (("--name", "Bad Name"), ("--set", "budget.money=1"), ("--set", "frames.camera=no")):
+            assert robot_rl("label", "run", path, *flags(server, *wrong)).returncode == 1
+        assert robot_rl("label", "watch", path, *flags(server, "--name", "Bad Name")).returncode == 1
+        assert server.connections == 0
 
 
 def test_the_key_is_nowhere(tmp_path):
@@ -210,17 +231,21 @@ def is_mostly_right(request):
 def test_from_labels_to_gates(tmp_path):
     path = known_store(tmp_path / "s")
     with ModelServer(is_mostly_right) as server:
-        assert robot_rl("label", "run", path, *flags(server)).returncode == 0
+        first = robot_rl("label", "run", path, *flags(server))
+        assert first.returncode == 0
+        assert "needs at least 189 successes, 381 failures, 73 near misses" in first.stderr
+        assert "known are 30 failures and 30 successes" in first.stderr
         robot_rl("label", "run", path, *flags(server, "--name", "again"))
     raw = robot_rl("label", "report", path, "--name", "success")
     assert raw.returncode == 0, raw.stderr
     assert "not calibrated" in raw.stdout
-    assert "not good for sparse reward and ending episodes" in raw.stdout
+    assert "NOT FIT for sparse reward and ending episodes" in raw.stdout
     fitted = robot_rl("label", "calibrate", path, "--share", "0.5")
     assert fitted.returncode == 0, fitted.stderr
     assert "fitted to 30 episodes" in fitted.stdout
     report = json.loads(robot_rl("label", "report", path, "--name", "success", "--json").stdout)
     assert report["compared"] == 30
+    assert report["sequential"]["fitness"] in ("not shown", "unfit")
     assert 0.5 < report["figures"]["roc_auc"]["value"] < 1.0
     assert report["figures"]["precision"]["value"] is not None or report["figures"]["recall"]["value"] == 0.0
     compared = robot_rl("label", "compare", path, "--name", "success", "--name", "again", "--json")
@@ -280,6 +305,12 @@ def test_rewards_are_made_only_of_labels_that_are_good_for_it(tmp_path):
     assert overlay.provenance["labeller"]["model"] == "test/vision-1"
     again = robot_rl("label", "apply", path, "--rewards", "vlm", "--allow-uncalibrated")
     assert "label under another name" in again.stderr
+
+    anew = known_store(tmp_path / "recorded anew", 12)
+    shutil.copytree(path / "labels", anew / "labels")
+    done = robot_rl("label", "apply", anew, "--rewards", "vlm", "--allow-uncalibrated")
+    assert "0 episodes have rewards" in done.stdout
+    assert "note: 12 labels are of recordings that the store no longer holds" in done.stdout
 
 
 def test_episodes_are_labelled_while_they_are_recorded_and_a_bad_labeller_raises_an_alarm(tmp_path):

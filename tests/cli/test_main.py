@@ -84,7 +84,7 @@ WRONG = [
     ("train reach --steps 0", 1, "nothing would be learned; set one of them"),
     ("train rech", 1, LISTS_TASKS),
     ("demo rech --out new", 1, LISTS_TASKS),
-    ("bench lerner", 1, "valid: data, env, learner, replay"),
+    ("bench lerner", 2, "'data', 'env', 'learner', 'replay'"),
     ("train reach --set sac.discont=0.9", 1, "did you mean 'sac.discount'"),
     ("train reach --set seed=many", 1, "valid: int >= 0"),
     ("train reach --set seed", 1, "expected key=value"),
@@ -134,7 +134,9 @@ def test_tasks_and_settings_for_people_and_for_programs():
     tasks = json.loads(robot_rl("tasks", "--json").stdout)
     assert [task["name"] for task in tasks] == ["cube_lift", "peg_insert", "reach"]
     lines = robot_rl("tasks").stdout.splitlines()
-    assert [line.split(maxsplit=1) for line in lines] == [[task["name"], task["instruction"]] for task in tasks]
+    expected = [[task["name"], task["instruction"]] for task in tasks]
+    assert [line.split(maxsplit=1) for line in lines[: len(tasks)]] == expected
+    assert [line.split()[0] for line in lines[len(tasks) :]] == ["dm_control:...", "gym:...", "metaworld:..."]
 
     settings = json.loads(robot_rl("train", "--list-settings", "--json").stdout)
     assert [row["key"] for row in settings] == [known.key for known in list_keys()]

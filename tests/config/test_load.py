@@ -138,7 +138,7 @@ def test_list_keys_describes_every_key():
             yield from leaves(value, f"{prefix}{name}.") if isinstance(value, dict) else [prefix + name]
 
     assert list(keys) == list(leaves(config_to_dict(TrainConfig())))
-    assert keys["sac.discount"].type == "float > 0 and < 1"
+    assert keys["sac.discount"].type == "float > 0 and < 1 or null"
     assert keys["sac.hidden_sizes"].default == (256, 256)
     assert keys["device"].type == "'cpu' or 'cuda'"
     assert keys["seed"].doc == "Everything random follows from it."

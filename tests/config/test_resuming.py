@@ -20,6 +20,7 @@ from robot_rl.errors import ConfigError
 
 FREE = {
     *("env_steps", "processes", "realtime", "reaction_time", "max_lead_steps", "checkpoint_interval", "calibrations"),
+    "environment.python",
     *("encoder.crops", "encoder.shift", "encoder.precision"),
     *(f"evaluation.{field.name}" for field in dataclasses.fields(EvaluationConfig)),
     *(f"reward.budget.{field.name}" for field in dataclasses.fields(BudgetConfig)),
@@ -27,12 +28,14 @@ FREE = {
 CONDITIONAL = {"reward.path", "reward.shaping.head"}
 """Free only where a copy of the file is kept in the run."""
 
+OTHERS = {"encoder.image_size": "256", "environment.return_range": "[0.0, 2.0]"}
+
 
 def other_value(described):
     """A valid value that is not the default, as an override."""
     default, kind = described.default, described.type
-    if described.key == "encoder.image_size":
-        return "256"
+    if described.key in OTHERS:
+        return OTHERS[described.key]
     if isinstance(default, bool):
         return str(not default).lower()
     if isinstance(default, tuple):

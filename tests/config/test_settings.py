@@ -1,10 +1,10 @@
 """Properties of every setting: whatever is declared can be written, read, refused, described and found by its name."""
 
 import dataclasses
+import json
 from typing import Literal, get_args, get_origin
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +15,7 @@ from robot_rl.config.field_types import annotations_of, bare_type, section_type
 from robot_rl.config.labelling import LabelConfig
 from robot_rl.config.load import config_from_dict, config_to_dict, dump_config, load_component, load_config
 from robot_rl.config.randomization import RandomizationConfig
+from robot_rl.config.yaml_file import dump_yaml, parse_yaml
 from robot_rl.errors import ConfigError
 
 CONFIGS = [TrainConfig, LabelConfig, RandomizationConfig]
@@ -39,6 +40,8 @@ def values_of(name, annotation):
         return st.sampled_from([32, 128, 224])
     if name == "cameras":
         return st.lists(st.sampled_from(["front", "wrist", "top"]), min_size=1, max_size=3)
+    if name == "return_range":
+        return st.none() | st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=2)
     if bare is bool:
         return st.booleans()
     if bare is int:
@@ -89,8 +92,8 @@ def test_settings_count_the_same_as_a_file_and_as_overrides(tree, tmp_path_facto
             yield from flat(value, f"{prefix}{key}.") if isinstance(value, dict) else [(prefix + key, value)]
 
     path = tmp_path_factory.mktemp("config") / "some.yaml"
-    path.write_text(yaml.safe_dump(tree, allow_unicode=True), encoding="utf-8")
-    overrides = [f"{key}={yaml.safe_dump(value, default_flow_style=True, width=10**6)}" for key, value in flat(tree)]
+    path.write_text(dump_yaml(tree), encoding="utf-8")
+    overrides = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in flat(tree)]
     assert load_config(path) == load_config(None, [one.removesuffix("...\n") for one in overrides])
 
 
@@ -155,3 +158,8 @@ def test_another_configuration_is_loaded_by_the_same_rules(tmp_path):
     assert (loaded.endpoint.model, loaded.frames.count) == ("judge", 3)
     with pytest.raises(ConfigError, match=r"frames\.cuont.*did you mean 'frames\.count'"):
         load_component(LabelConfig, path, ["frames.cuont=3"])
+
+
+@pytest.mark.parametrize("text", ["0E0", "1e5", "3.e-1", "null", "yes", "1_0e3", "2001-01-01", "~"])
+def test_a_text_that_looks_like_something_else_stays_a_text(text):
+    assert parse_yaml(dump_yaml({"task": text}), "some") == {"task": text}

@@ -23,18 +23,18 @@ PATIENCE = 60_000
 
 
 @contextlib.contextmanager
-def chromium(size=(1440, 900)):
-    """A page of a browser; skips the test where there is none."""
+def chromium(size=(1440, 900), **options):
+    """A page of a browser; skips the test where there is none. Options are those of its context."""
     if CHROMIUM is None:
         pytest.skip("no Chromium is installed here (apt-get install chromium)")
     api = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
     with api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": size[0], "height": size[1]})
-        page.set_default_timeout(PATIENCE)
-        page.add_init_script(GAMEPAD)
+        context = browser.new_context(viewport={"width": size[0], "height": size[1]}, **options)
+        context.set_default_timeout(PATIENCE)
+        context.add_init_script(GAMEPAD)
         try:
-            yield page
+            yield context.new_page()
         finally:
             browser.close()
 
@@ -42,12 +42,14 @@ def chromium(size=(1440, 900)):
 class Person:
     """What a person does at the page."""
 
-    def __init__(self, page, url, name="Anna"):
+    def __init__(self, page, url=None, name="Anna"):
+        """Enters at the address; without one, they are in already."""
         self.page, self.errors = page, []
         page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.goto(url)
-        page.fill("#door-name", name)
-        page.click("#door button")
+        if url is not None:
+            page.goto(url)
+            page.fill("#door-name", name)
+            page.click("#door button")
         page.wait_for_selector(".link.up")
 
     def take_control(self):

@@ -8,7 +8,8 @@ import time
 from dataclasses import replace
 
 import aiohttp
-from fakes import SPEC, fake_workcell
+import numpy as np
+from fakes import SPEC, FakeRobot, fake_workcell
 
 from robot_rl.clock import FakeClock
 from robot_rl.console.access import Address
@@ -38,14 +39,24 @@ class PacedClock(FakeClock):
         super().sleep_until(stamp)
 
 
+class FilmedRobot(FakeRobot):
+    """The point, with two cameras that see noise."""
+
+    def read(self):
+        frames = np.random.default_rng(self.clock.now()).integers(0, 256, (2, 48, 64, 3), np.uint8)
+        return replace(super().read(), images=dict(zip(("front", "wrist"), frames, strict=True)))
+
+
 class Rig:
     """A console beside a control loop that plays episodes with a policy that stands still."""
 
-    def __init__(self, tmp_path, host="127.0.0.1", token=None):
+    def __init__(self, tmp_path, host="127.0.0.1", token=None, *, job="training", filmed=False, mounts=None, **options):
         cell = fake_workcell(LONG)
         cell.io.clock.__class__ = PacedClock
+        if filmed:
+            cell.io.__class__ = FilmedRobot
         self.io, self.supervision = cell.io, Supervision(cell)
-        self.board = JobState("training", SPEC)
+        self.board = JobState(job, SPEC)
         self.board.phase("training", "learning", ())
         self.store = EpisodeStore.create(tmp_path / "store", {})
         self.log = tmp_path / "operator.jsonl"
@@ -57,6 +68,8 @@ class Rig:
             token=token,
             store=tmp_path / "store",
             log=self.log,
+            mounts=mounts,
+            **options,
         )
         self.person = DeviceOperator([(self.console.device, default_map("browser"))], SPEC, self.supervision)
         env = RobotEnv(self.supervision.workcell(self.person), interventions=True)
@@ -84,10 +97,11 @@ class Rig:
 
     def __exit__(self, *exception):
         self._end.set()
-        self.supervision.cut("the test is over")
-        for hold in self.supervision.holds:
-            self.supervision.release(hold.name)
-        self.thread.join()
+        while self.thread.is_alive():  # what is said before an episode begins does not count for it
+            self.supervision.cut("the test is over")
+            for hold in self.supervision.holds:
+                self.supervision.release(hold.name)
+            self.thread.join(0.05)
         self.console.__exit__()
         self.store.close()
 
@@ -172,6 +186,14 @@ async def page(rig, name="Anna", token="", **options):
             yield made
         finally:
             await made.quiet()
+
+
+def eventually(condition, patience=10.0):
+    """Whether that comes true within some seconds."""
+    end = time.monotonic() + patience
+    while not (true := condition()) and time.monotonic() < end:
+        time.sleep(0.01)
+    return true
 
 
 async def held(rig, name):

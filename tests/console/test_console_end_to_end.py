@@ -36,7 +36,7 @@ def test_five_demonstrations_by_keyboard_gamepad_and_pad(tmp_path):
             anna.press("Enter")
             page.wait_for_selector("text=Recording starts when you move")
 
-        begin()  # 0: keyboard, away from the base; the person says it is a success
+        begin()  # 0: keyboard, away from the camera; the person says it is a success
         with anna.holding("w"):
             anna.until_moved(6)
         anna.press("y")
@@ -48,7 +48,7 @@ def test_five_demonstrations_by_keyboard_gamepad_and_pad(tmp_path):
         anna.until_button("start")
         anna.gamepad()
 
-        begin()  # 2: keyboard, towards the base; the person says it is a failure
+        begin()  # 2: keyboard, towards the camera; the person says it is a failure
         with anna.holding("s"):
             anna.until_moved(6)
         anna.press("n")
@@ -94,7 +94,8 @@ def test_five_demonstrations_by_keyboard_gamepad_and_pad(tmp_path):
 
     assert (facts["episodes"], facts["success_rate"]) == (5, 0.8)
     assert (store / "coverage.png").stat().st_size > 10_000
-    directions = {0: (0, 1), 1: (1, 1), 2: (0, -1), 3: (2, 1), 4: (1, -1)}  # axis of the base, and which way
+    # Axis of the base, and which way: the front camera faces the robot, and the hands move as its picture shows it.
+    directions = {0: (0, -1), 1: (1, -1), 2: (0, 1), 3: (2, 1), 4: (1, 1)}
     with EpisodeStore.open(store) as recorded:
         assert recorded.ids() == [f"demonstration-{number:04d}" for number in range(5)]
         for number, episode in enumerate(recorded.episodes()):
@@ -164,6 +165,7 @@ def test_interventions_judgement_and_an_emergency_stop_during_a_training(tmp_pat
         anna.until_title("Held")
         anna.press("Enter")
         anna.until_title("Policy")
+        page.wait_for_selector("[data-name='Value, by the critics'] b")
         anna.press("t")  # gives control back: the policy goes on alone
         anna.until("nobody is in control", "document.querySelector('#owner').textContent === 'Nobody is in control'")
         anna.until_moved(2)

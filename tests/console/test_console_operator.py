@@ -29,6 +29,8 @@ def test_exactly_one_operator_leads_and_everybody_may_stop(rig):
             await ben.say(type="do", what="release e-stop")
             await ben.hear("error")
             assert "e-stop" in rig.holds
+            await anna.say(type="do", what="resume")
+            assert "release it first" in (await anna.hear("error"))["text"]
             await anna.say(type="do", what="release e-stop")
             state = await anna.hear("state", lambda m: m["holds"] and m["holds"][0]["name"] != "e-stop")
             assert state["holds"][0]["name"] == "pause", "released, it still waits for Resume"

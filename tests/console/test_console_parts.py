@@ -3,12 +3,13 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from robot_rl.clock import NS_PER_S, FakeClock
 from robot_rl.console.access import Access, Address, RateLimit
 from robot_rl.console.control_lease import HEARTBEAT, Lease, LeaseError
+from robot_rl.console.places import Places
 from robot_rl.console.protocol import MAX_BYTES, BadMessageError, InputMessage, parse
 from robot_rl.errors import ConfigError
 
@@ -87,6 +88,47 @@ def test_a_token_is_needed_where_others_can_reach_the_console():
 )
 def test_only_its_own_page_is_answered(listens, origin, host, allowed):
     assert Access(Address(listens)).same_origin(origin, host) == allowed
+
+
+@given(st.none() | st.text(), st.text(), st.sampled_from(["", "0.0.0.0"]))
+@example("http://[", "127.0.0.1", "")
+@example(None, "a:b", "")
+@example(None, "a:b", "0.0.0.0")
+def test_a_header_is_allowed_or_not_or_malformed(origin, host, listens):
+    try:
+        allowed = Access(Address(listens)).same_origin(origin, host)
+    except ConfigError as error:
+        assert "\n" not in str(error)
+        return
+    Address(host)  # only what is an address is judged
+    assert allowed in (True, False)
+    assert not (allowed and not host)
+
+
+@given(st.lists(st.sampled_from(["arrive", "admit", "leave", "take"]), max_size=60))
+def test_who_comes_gets_a_place_and_who_is_in_control_keeps_it(events):
+    lease = Lease(FakeClock())
+    places, door, inside = Places(lease, at_door=3, inside=4), [], []
+    for number, event in enumerate(events):
+        if event == "arrive":
+            door.append(number)
+            gone = places.arrive(number)
+            assert gone == (door.pop(0) if len(door) > 3 else None), "who has waited longest"
+        elif event == "admit" and door:
+            inside.append(door.pop())
+            gone = places.admit(inside[-1])
+            assert (gone is not None) == (len(inside) > 4)
+            if gone is not None:
+                assert lease.owner is None or gone != lease.owner.page
+                assert gone != inside[-1]
+                inside.remove(gone)
+        elif event == "take" and inside and lease.owner is None:
+            lease.take(inside[-1], "Anna")
+        elif event == "leave" and inside:
+            gone = inside.pop(0)
+            lease.give_back(gone)
+            places.leave(gone)
+        assert places.taken == len(inside)
 
 
 def test_messages_are_limited_in_the_long_run_and_at_once():

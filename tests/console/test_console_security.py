@@ -10,8 +10,8 @@ import aiohttp
 import pytest
 from pages import LEAD, TOKEN, Rig, held, page, run
 
-from robot_rl.console.access import Address
-from robot_rl.console.server import Console, ConsoleError
+from robot_rl.console.access import Address, ConsoleError
+from robot_rl.console.server import Console
 
 # --------------------------------------------------------------------- coming in
 
@@ -162,16 +162,82 @@ def test_a_slow_reader_is_sent_away_and_nobody_waits_for_it(rig):
     run(test)
 
 
-def test_more_pages_than_allowed_are_told_so(rig):
+def test_silent_sockets_take_no_place_and_the_operator_can_stop(rig):
     async def test():
-        async with contextlib.AsyncExitStack() as stack:
-            for _ in range(12):
-                await stack.enter_async_context(page(rig))
-            async with aiohttp.ClientSession() as session, session.get(f"{rig.url}/ws") as answer:
-                assert answer.status == 503
-                assert "pages are open" in await answer.text()
+        async with aiohttp.ClientSession() as session, contextlib.AsyncExitStack() as stack:
+            silent = [await stack.enter_async_context(session.ws_connect(f"{rig.url}/ws")) for _ in range(40)]
+            async with page(rig) as anna:
+                await anna.say(type="do", what="e-stop")
+                await held(rig, "e-stop")
+            async with asyncio.timeout(10):
+                assert (await silent[0].receive()).data == 4409, "the oldest at the door makes room"
 
     run(test)
+
+
+def test_who_comes_last_makes_room_but_never_who_is_in_control(rig):
+    """However many pages are open, one more comes in and may stop; who is in control stays."""
+
+    async def test():
+        async with contextlib.AsyncExitStack() as stack:
+            pages = [await stack.enter_async_context(page(rig, f"page {number}")) for number in range(11)]
+            anna = await stack.enter_async_context(page(rig))
+            await anna.take()
+            ben = await stack.enter_async_context(page(rig, "Ben"))
+            assert await pages[10].gone() == 4409, "the newest that is not in control"
+            await ben.say(type="do", what="pause")
+            await held(rig, "pause")
+            await stack.enter_async_context(page(rig, "Cleo"))
+            assert await ben.gone() == 4409
+            assert (await pages[0].hear("state", lambda m: m["owner"]))["owner"] == "Anna"
+            assert rig.console.page_count == 12
+
+    run(test)
+
+
+async def connected(rig):
+    """A socket that speaks WebSocket as far as it must, and then never answers a ping."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", rig.port)
+    key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+    upgrade = f"Upgrade: websocket\r\nConnection: Upgrade\r\n{key}\r\n"
+    writer.write(f"GET /ws HTTP/1.1\r\nHost: 127.0.0.1:{rig.port}\r\n{upgrade}".encode())
+    message = json.dumps({"type": "hello"}).encode()
+    writer.write(bytes([0x81, 0x80 | len(message), 0, 0, 0, 0]) + message)  # masked with zeros
+    return reader, writer
+
+
+def test_a_page_that_answers_no_ping_is_dropped(tmp_path):
+    async def test():
+        reader, writer = await connected(rig)
+        async with asyncio.timeout(10):
+            while rig.console.page_count < 1:
+                await asyncio.sleep(0.01)
+            while await reader.read(65536):
+                pass
+            while rig.console.page_count:
+                await asyncio.sleep(0.01)
+        writer.close()
+
+    with Rig(tmp_path, silence=0.5) as rig:
+        run(test)
+
+
+@pytest.mark.parametrize(
+    "headers", ["Host: a:b", "Host: [", "Host: a b", "Host:", "Host: 127.0.0.1:{port}\r\nOrigin: http://["]
+)
+@pytest.mark.parametrize("path", ["/", "/ws", "/static/main.js"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_malformed_headers_are_refused_without_a_traceback(tmp_path, caplog, host, path, headers):
+    async def test():
+        reader, writer = await asyncio.open_connection("127.0.0.1", rig.port)
+        writer.write(f"GET {path} HTTP/1.1\r\n{headers.format(port=rig.port)}\r\n\r\n".encode())
+        status = (await reader.readline()).split()[1]
+        writer.close()
+        assert status == b"400"
+
+    with Rig(tmp_path, host, TOKEN) as rig:
+        run(test)
+    assert "Traceback" not in caplog.text
 
 
 def test_an_unknown_button_and_an_unknown_episode(rig):

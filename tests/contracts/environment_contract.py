@@ -44,7 +44,7 @@ class EnvironmentContract:
         spec = env.environment_spec
         assert spec.name
         assert min(spec.max_steps, spec.action_size, spec.control_period) > 0
-        assert spec.return_range[0] < spec.return_range[1]
+        assert spec.return_range is None or spec.return_range[0] < spec.return_range[1]
         assert all(key.startswith(("state/", "images/")) for key in env.observation_specs)
 
     def test_observations_fit_their_specs_and_are_chained(self, env):

@@ -1,4 +1,6 @@
-import gymnasium
+import os
+import sys
+
 import numpy as np
 import pytest
 from documents import ADD, Example
@@ -6,12 +8,12 @@ from environment_contract import EnvironmentContract
 from fakes import fake_workcell
 
 from robot_rl.config.components import ReplayConfig, TrainConfig
+from robot_rl.config.environment import EnvironmentConfig
 from robot_rl.env.environment import SupportsInterventions, without_interventions
-from robot_rl.env.gymnasium_environment import GymnasiumEnvironment
 from robot_rl.env.registry import environment_names, make_environment
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
-from robot_rl.errors import SpecError, StepOrderError, UnknownNameError
+from robot_rl.errors import StepOrderError, UnknownNameError
 from robot_rl.learn.actor import Rollout
 from robot_rl.learn.local_learner import LocalLearner
 from robot_rl.learn.perception import Perception
@@ -45,6 +47,43 @@ class TestDocumentedEnvironment(EnvironmentContract):
     @pytest.fixture
     def make(self, dot):
         return lambda: dot(WorkcellOptions())
+
+
+class TestPendulum(EnvironmentContract):
+    @pytest.fixture
+    def make(self):
+        return lambda: make_environment("gym:Pendulum-v1")
+
+
+class TestServedPendulum(EnvironmentContract):
+    """In a process of another interpreter; here it is the same one."""
+
+    @pytest.fixture
+    def make(self):
+        served = EnvironmentConfig(python=sys.executable, max_steps=30, action_repeat=2)
+        return lambda: make_environment("gym:Pendulum-v1", WorkcellOptions(environment=served))
+
+
+def interpreter_with(package):
+    """The interpreter that `ROBOT_RL_<PACKAGE>_PYTHON` names; these packages pin versions that clash with ours."""
+    variable = f"ROBOT_RL_{package.upper()}_PYTHON"
+    if variable not in os.environ:
+        pytest.skip(f"no interpreter with {package}: set {variable}")
+    return os.environ[variable]
+
+
+class TestDmControl(EnvironmentContract):
+    @pytest.fixture
+    def make(self):
+        settings = EnvironmentConfig(python=interpreter_with("dm_control"), max_steps=30)
+        return lambda: make_environment("dm_control:cartpole/swingup", WorkcellOptions(environment=settings))
+
+
+class TestMetaWorld(EnvironmentContract):
+    @pytest.fixture
+    def make(self):
+        settings = EnvironmentConfig(python=interpreter_with("metaworld"), max_steps=30)
+        return lambda: make_environment("metaworld:reach-v3", WorkcellOptions(environment=settings))
 
 
 class TestDocumentedTask(EnvironmentContract):
@@ -100,25 +139,3 @@ def test_without_an_operator_there_is_no_demonstration(dot):
     env = dot(WorkcellOptions())
     with pytest.raises(StepOrderError, match="dot has no operator"):
         env.start(0, "a", demonstrate=True)
-
-
-class Spaces(gymnasium.Env):
-    def __init__(self, observation, action):
-        self.observation_space, self.action_space = observation, action
-
-
-BOX = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
-
-
-@pytest.mark.parametrize(
-    ("observation", "action", "expected"),
-    [
-        (BOX, gymnasium.spaces.Discrete(3), "valid: a bounded Box"),
-        (BOX, gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float32), "valid: a bounded Box"),
-        (gymnasium.spaces.Dict({"pose": BOX}), BOX, "pose .*state/<what>"),
-        (gymnasium.spaces.Discrete(3), BOX, "valid: a Box"),
-    ],
-)
-def test_spaces_of_another_kind_are_refused(observation, action, expected):
-    with pytest.raises(SpecError, match=expected):
-        GymnasiumEnvironment(Spaces(observation, action), "odd", max_steps=5)

@@ -68,6 +68,22 @@ def test_updates_follow_the_steps(name):
     assert not torch.equal(before, parameters(mine))
 
 
+@pytest.mark.parametrize("name", ["sac", "iql", "bc"])
+def test_what_the_critics_expect_is_known_once_they_have_learned_and_asking_changes_nothing(name):
+    mine, other = learner(name), learner(name)
+    for one in (mine, other):
+        demonstrate(one, np.random.default_rng(0))
+    assert mine.value is None
+    values = []
+    for _ in range(3):
+        for one in (mine, other):
+            play(one, np.random.default_rng(1), 8)
+        values.append(mine.value)
+    assert all((value is None) == (name == "bc") for value in values)
+    assert name == "bc" or (np.isfinite(values).all() and len(set(values)) == 3)
+    assert torch.equal(parameters(mine), parameters(other))
+
+
 @pytest.mark.parametrize("offline", [2, 6])
 @pytest.mark.parametrize("name", ["sac", "iql", "bc"])
 def test_a_saved_learner_continues_bit_for_bit(name, offline):

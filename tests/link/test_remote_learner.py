@@ -160,6 +160,7 @@ def trained():
             "updates": learner.updates,
             "update_to_data": learner.update_to_data,
             "lead": learner.lead,
+            "value": learner.value,
         }
 
 
@@ -168,6 +169,7 @@ def test_it_learns_what_a_learner_in_this_process_does_from_the_same_steps_bit_f
     demonstrate(local)
     take_steps(local, 0, 57)
     assert_same(trained["state"], local.state_dict())
+    assert trained["value"] == local.value, "what the critics expect is reported, too"
 
 
 @pytest.mark.slow

@@ -1,6 +1,9 @@
+import itertools
 import threading
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from robot_rl.clock import NS_PER_S, FakeClock
 from robot_rl.config.labelling import BudgetConfig
@@ -75,3 +78,54 @@ def test_seconds_stop_at_their_limit():
     with pytest.raises(BudgetSpentError, match="seconds: 5 of 5 used"):
         buy(budget)
     assert budget.seconds_left == 0.0
+
+
+@given(first=st.integers(1, 200), growth=st.integers(0, 100), spare=st.integers(0, 5000))
+def test_a_use_that_grows_steadily_stays_within_the_limit(first, growth, spare):
+    """Calls that grew passed the limit by half, as each was taken to be as large as the largest before it."""
+    limit = 2 * first + growth + spare  # of the first two calls nobody knows how they grow
+    budget, uses = Budget(BudgetConfig(tokens=limit)), itertools.count(first, growth)
+    with pytest.raises(BudgetSpentError):
+        while True:
+            buy(budget, next(uses))
+    assert budget.tokens <= limit
+
+
+@given(most=st.integers(1, 500), limit=st.integers(1, 3000))
+def test_with_the_most_of_each_call_stated_no_limit_is_passed_from_the_first(most, limit):
+    budget = Budget(BudgetConfig(tokens=limit))
+    made = 0
+    with pytest.raises(BudgetSpentError):
+        while True:
+            with budget.purchase(most_tokens=most) as bought:
+                bought.tokens = most
+            made += 1
+    assert made == limit // most
+    assert budget.tokens <= limit
+
+
+def test_a_call_whose_use_stays_unknown_counts_as_the_most_that_was_stated():
+    budget = Budget(BudgetConfig(money=1.0))
+    with pytest.raises(OSError, match="gone"), budget.purchase(100, 0.3):
+        raise OSError("gone")
+    assert (budget.tokens, budget.money) == (100, 0.3)
+    with budget.purchase(100, 0.3) as bought:
+        bought.tokens, bought.money = 0, 0.0
+    assert (budget.tokens, budget.money) == (100, 0.3)
+
+
+@pytest.mark.parametrize("use", [-1, float("nan"), float("inf"), -float("inf")])
+def test_a_use_that_no_call_can_have_is_an_error_and_lifts_no_limit(use):
+    budget = Budget(BudgetConfig(tokens=100, money=1.0))
+    with pytest.raises(ValueError, match="a use is a finite number"), budget.purchase(60, 0.6) as bought:
+        bought.money = use
+    assert (budget.tokens, budget.money) == (60, 0.6)
+
+
+def test_a_refused_call_is_remembered():
+    """The loop that checks between its rounds ends then, though a smaller call would still fit."""
+    budget = Budget(BudgetConfig(tokens=100))
+    with pytest.raises(BudgetSpentError), budget.purchase(most_tokens=200):
+        pass
+    with pytest.raises(BudgetSpentError, match="may take 200"):
+        budget.check()

@@ -76,8 +76,10 @@ class RealCell:
     def __init__(self, graph, pictures=None, task_file=EXAMPLE):
         made = lambda kind: lambda **options: kind(cli_args=NAMESPACE, **options)  # noqa: E731
         self.controller, self.person = graph.add(Controller), graph.add(Person)
-        self.arm = graph.add(made(ArmNode), max_age=OLD, wrench_topic="/external_wrench", wrench_frame="base")
-        self.safety = graph.add(made(SafetyNode), max_age=OLD, box_low=[0.0, -1.0, 0.0], box_high=[1.0, 1.0, 1.0])
+        low, high = [0.0, -1.0, 0.0], [1.0, 1.0, 1.0]
+        arm = {"wrench_topic": "/external_wrench", "wrench_frame": "base", "cap_box_low": low, "cap_box_high": high}
+        self.arm = graph.add(made(ArmNode), max_age=OLD, **arm)
+        self.safety = graph.add(made(SafetyNode), max_age=OLD, box_low=low, box_high=high)
         graph.add(made(TeleopNode))
         self.task = graph.add(made(TaskNode), task="plug", file=str(task_file), image_size=64)
         self.actor = graph.add(lambda **options: RobotNode("actor_node", cli_args=NAMESPACE, **options))

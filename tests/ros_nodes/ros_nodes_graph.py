@@ -99,13 +99,15 @@ class Cell:
         lockstep=True,
         options=None,
         safety=None,
+        cap=None,
         max_age=0.2,
         operator="script",
         namespace="",
     ):
         there = namespaced(namespace)
-        self.sim = graph.add(there(SimNode), task=task, lockstep=lockstep, operator=operator, **sim_options(options))
-        self.safety = graph.add(there(SafetyNode), use_sim_time=lockstep, **(safety or {}))
+        simulation = {"lockstep": lockstep, "operator": operator, **sim_options(options), **(cap or {})}
+        self.sim = graph.add(there(SimNode), task=task, **simulation)
+        self.safety = graph.add(there(SafetyNode), lockstep=lockstep, **(safety or {}))
         self.teleop = graph.add(there(TeleopNode))
         self.actor = graph.add(lambda **made: there(RobotNode)("actor_node", **made))
         self.workcell = RosWorkcell(self.actor, ActorNodeConfig(graph_timeout=20.0, max_age=max_age)).make(

@@ -19,7 +19,7 @@ class Console:
 
     @property
     def url(self):
-        return self.node.console.url.rstrip("/")
+        return f"http://127.0.0.1:{self.node.console.port}"
 
     def close(self):
         self._end.set()

@@ -17,6 +17,7 @@ from robot_rl.data.schema import Source
 from robot_rl.data.store.store import EpisodeStore
 from ros_nodes.bringup.table import table_folder
 
+CAP = {"cap_box_low": [0.0, -1.0, 0.0], "cap_box_high": [1.0] * 3}
 OLD = 2.0
 """Largest age of anything [s]: a test shall not fail because its machine is busy."""
 
@@ -29,9 +30,15 @@ def flags(tmp_path):
         picture = np.random.default_rng(number).integers(0, 255, (48, 64, 3), np.uint8)
         Image.fromarray(picture).save(tmp_path / "frames" / f"{number}.png")
     nodes = {
-        "robot_node": {"max_age": OLD, "wrench_topic": "/external_wrench", "wrench_frame": "base"},
+        "robot_node": {"max_age": OLD, "wrench_topic": "/external_wrench", "wrench_frame": "base", **CAP},
         "camera_node": {"cameras": [f"wrist=file:{tmp_path / 'frames'}"], "image_size": 32},
-        "safety_node": {"max_age": OLD, "heartbeat_timeout": OLD, "box_low": [0.0, -1.0, 0.0], "box_high": [1.0] * 3},
+        "safety_node": {
+            "max_age": OLD,
+            "heartbeat_timeout": OLD,
+            "liveliness_lease": OLD,
+            "box_low": [0.0, -1.0, 0.0],
+            "box_high": [1.0] * 3,
+        },
         "actor_node": {"max_age": OLD, "max_camera_age": OLD, "max_skew": OLD, "operator_timeout": OLD},
         "task_node": {"image_size": 32},
     }

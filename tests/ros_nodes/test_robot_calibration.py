@@ -13,6 +13,7 @@ from running import environment, robot_rl
 
 from calibration.result import HandEye, load_result
 
+CAP = {"cap_box_low": [0.0, -1.0, 0.0], "cap_box_high": [1.0] * 3}
 OLD = 2.0
 """Largest age of anything [s]: a test shall not fail because its machine is busy."""
 
@@ -21,7 +22,7 @@ def flags(tmp_path):
     """What describes the cell."""
     (tmp_path / "frames").mkdir()
     nodes = {
-        "robot_node": {"max_age": OLD},
+        "robot_node": {"max_age": OLD, **CAP},
         "camera_node": {
             "cameras": [f"wrist=file:{tmp_path / 'frames'}"],
             "capture_width": 0,
@@ -31,6 +32,7 @@ def flags(tmp_path):
         "safety_node": {
             "max_age": OLD,
             "heartbeat_timeout": OLD,
+            "liveliness_lease": OLD,
             "box_low": [0.0, -1.0, 0.0],
             "box_high": [1.0] * 3,
         },

@@ -42,18 +42,23 @@ def test_a_running_graph_has_the_topics_types_and_qualities_of_the_table(graph):
         cell.workcell.task.reset(0)
         assert topic_problems(cell.actor) == []
         there = dict(cell.actor.get_topic_names_and_types())
-        for topic in topics.TOPICS:
-            name = cell.actor.resolve_topic_name(topic.name.format(camera="wrist"))
+        names = [(topic, name) for topic in topics.TOPICS for name in names_of(cell.actor, topic)]
+        for topic, name in names:
             assert there.get(name) == [type_name(topic)], name
             for info in cell.actor.get_publishers_info_by_topic(name):
                 assert info.qos_profile.reliability == topic.qos.reliability, name
                 assert info.qos_profile.durability == topic.qos.durability, name
-        known = {cell.actor.resolve_topic_name(topic.name.format(camera="wrist")) for topic in topics.TOPICS}
-        known |= {"/rosout", "/parameter_events"}
+        known = {name for _, name in names} | {"/rosout", "/parameter_events"}
         assert topics_of_namespace(cell.actor, "/") <= known  # others may be of tests before this one
     finally:
         link.close(None)
         served.close()
+
+
+def names_of(node, topic):
+    """Full names of a topic: one for each node, where the name has a place for it."""
+    nodes = node.get_node_names() if "{node}" in topic.name else [""]
+    return {node.resolve_topic_name(topic.name.format(camera="wrist", node=name)) for name in nodes}
 
 
 def topics_of_namespace(node, namespace):

@@ -1,11 +1,16 @@
 """Training that is killed, stopped or out of disk space: it loses nothing finished and ends as if it had not been."""
 
+import contextlib
 import json
+import os
+import pty
 import resource
 import shlex
 import shutil
 import signal
 import subprocess
+import sys
+import threading
 import time
 from functools import partial
 
@@ -155,3 +160,43 @@ def test_a_full_disk_is_an_error_leaves_all_that_was_saved_and_resume_works_with
     done = robot_rl(*more)
     assert done.returncode == 0, done.stderr
     assert json.loads((run / "summary.json").read_text())["env_steps"] == 800
+
+
+def test_a_closed_terminal_stops_and_saves_and_the_run_goes_on(uninterrupted, tmp_path):
+    run = tmp_path / "run"
+    terminal, inside = pty.openpty()
+    command = [sys.executable, "-m", "robot_rl", *TRAIN, "--out", str(run)]
+    process = subprocess.Popen(command, stdin=inside, stdout=inside, stderr=inside, start_new_session=True)
+    os.close(inside)
+    shown = threading.Thread(target=read_all, args=(terminal,), daemon=True)
+    shown.start()
+    deadline = time.monotonic() + 120
+    while not (run / "checkpoint.pt").exists() or len(episode_files(run)) < 4:
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGHUP)  # as the kernel does for the session of a terminal that is closed
+    os.close(terminal)
+    assert process.wait(60) == 130
+    state = load_checkpoint(run / "checkpoint.pt")
+    assert state["stored"] == len(episode_files(run)), "all that was played is in the checkpoint"
+    assert robot_rl("train", "--resume", "--out", run).returncode == 0
+    assert_same_result(run, uninterrupted)
+
+
+def read_all(descriptor):
+    """Read what a terminal shows until it is closed."""
+    with contextlib.suppress(OSError):
+        while os.read(descriptor, 4096):
+            pass
+
+
+def test_a_kill_after_the_evaluation_leaves_one_record_of_it(uninterrupted, tmp_path):
+    run, metrics = tmp_path / "run", tmp_path / "run/metrics.jsonl"
+    process = start(*TRAIN, "--out", run)
+    wait_for(lambda: metrics.exists() and '"evaluation"' in metrics.read_text(), process)
+    process.kill()
+    process.communicate()
+    assert len(read_metrics(metrics, "evaluation")) == 1
+    done = robot_rl("train", "--resume", "--out", run)
+    assert done.returncode == 0, done.stderr
+    assert_same_result(run, uninterrupted)

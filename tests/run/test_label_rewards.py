@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import signal
+import sqlite3
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -135,6 +136,24 @@ def last_rows(memory):
 def labels(path):
     with LabelStore(path / "episodes") as store:
         return list(store.labels("success"))
+
+
+@pytest.mark.slow
+def test_a_training_keeps_the_prompt_of_its_labels_where_there_is_a_newer_one(tmp_path):
+    path = stamped_store(tmp_path / "tried", 2)
+    with ModelServer(says_success) as server:
+        flags = ("--set", "task=move the point to the goal", "--set", "frames.count=2", "--set", "prompt_version=1")
+        done = robot_rl("label", "run", path, "--url", server.url, *flags)
+        assert done.returncode == 0, done.stderr
+        with sqlite3.connect(next(path.rglob("labels.sqlite"))) as known:  # as an older revision wrote it
+            known.execute("UPDATE labeller SET settings = json_remove(settings, '$.prompt_version')")
+        known.close()
+        config = replace(CONFIG, env_steps=40, reward=RewardConfig("labels", str(path), allow_uncalibrated=True))
+        train(config, tmp_path / "run", resume=False, deployment=SIMULATED)
+        summary = train(replace(config, env_steps=70), tmp_path / "run", resume=True, deployment=SIMULATED)
+    assert not summary["labels"]["ended"]
+    assert summary["labels"]["queried"] > 0
+    assert not any("Writing in the images" in request.words for request in server.requests)
 
 
 @pytest.mark.slow

@@ -1,25 +1,28 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import mujoco
 import numpy as np
 import pytest
 
+from robot_rl.config.randomization import LooksConfig, RandomizationConfig
 from robot_rl.env.registry import make_workcell, task_names
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import RenderError, UnknownNameError
+from robot_rl.geometry import Pose, quat_from_matrix
 from sim.render import MujocoCameras
 
 ROOT = Path(__file__).resolve().parents[2]
 OPTIONS = WorkcellOptions(cameras=("front", "wrist"), image_size=(128, 128))
 
 
-def workcell(task):
+def workcell(task, options=OPTIONS):
     try:
-        cell = make_workcell(task, OPTIONS)
+        cell = make_workcell(task, options)
     except RenderError as error:
         pytest.skip(f"cameras cannot be rendered here: {error}")
     cell.task.reset(0)
@@ -69,6 +72,26 @@ def pixel_of(cell, camera, point):
     x, y, z = view.xmat.reshape(3, 3).T @ (point - view.xpos)
     focal = 64 / np.tan(np.deg2rad(model.camera(camera).fovy[0]) / 2)
     return 64 - focal * y / -z, 64 + focal * x / -z
+
+
+STILL = RandomizationConfig(looks=LooksConfig(camera_position=0, camera_rotation=0))
+
+
+def test_the_mount_of_a_camera_is_where_its_picture_is_taken():
+    """By the mount, a point appears where MuJoCo shows it, wherever the arm is."""
+    cell = workcell("peg_insert", replace(OPTIONS, randomization=STILL))
+    assert {name: mount.parent for name, mount in cell.mounts.items()} == {"front": "base", "wrist": "tcp"}
+    for seed in range(3):
+        cell.task.reset(seed)
+        tcp = cell.io.data.site("tcp")
+        T_base_tcp = Pose(tcp.xpos.copy(), quat_from_matrix(tcp.xmat.reshape(3, 3)))
+        for camera, mount in cell.mounts.items():
+            for point in (T_base_tcp.position, np.add(T_base_tcp.position, (0.03, -0.02, -0.05))):
+                place = Pose(point, np.array([1.0, 0.0, 0.0, 0.0]))
+                seen = (mount.in_base(T_base_tcp).inverse() @ place).position
+                column, row, _ = cell.io.camera_matrix(camera) @ (seen / seen[2])
+                np.testing.assert_allclose((row, column), pixel_of(cell, camera, point), atol=0.01)
+    cell.close()
 
 
 def test_the_hole_is_seen_where_geometry_says(peg):
@@ -136,6 +159,7 @@ def test_the_environment_observes_the_frames(peg):
 
 PROGRAM = """
 from robot_rl.env.task import WorkcellOptions
+from robot_rl.config.randomization import LooksConfig, RandomizationConfig
 from robot_rl.env.registry import make_workcell
 make_workcell("reach").task.reset(0)
 print("works without cameras")

@@ -85,14 +85,16 @@ class ModelServer:
     Attributes:
         faults: What to do instead of answering; the next request takes the first.
         requests: All that were made, those that got a fault included.
+        connections: Number of those that were opened.
         most_at_a_time: Largest number of requests that were open together.
         hold: While cleared, requests wait.
     """
 
-    def __init__(self, answer, *, models=(MODEL,), key=None, faults=()):
+    def __init__(self, answer, *, models=(MODEL,), key=None, faults=(), root="", digest=""):
         self.answer, self.models, self.key = answer, list(models), key
+        self.root, self.digest = root, digest  # of the weights, as vLLM and as Ollama state them
         self.faults, self.requests = list(faults), []
-        self.most_at_a_time, self.open_requests = 0, 0
+        self.most_at_a_time, self.open_requests, self.connections = 0, 0, 0
         self.lock = threading.Lock()
         self.hold = threading.Event()
         self.hold.set()
@@ -101,13 +103,21 @@ class ModelServer:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
+            def setup(self):
+                owner.connections += 1
+                super().setup()
+
             def log_message(self, *_):
                 pass
 
             def do_GET(self):
                 if owner.refuses_key(self.headers):
                     return self.say(401, {"error": {"message": owner.key_complaint(self.headers)}})
-                return self.say(200, {"object": "list", "data": [{"id": name} for name in owner.models]})
+                if self.path == "/api/tags":
+                    models = [{"name": name, "digest": owner.digest} for name in owner.models]
+                    return self.say(200 if owner.digest else 404, {"models": models})
+                listed = [{"id": name} | ({"root": owner.root} if owner.root else {}) for name in owner.models]
+                return self.say(200, {"object": "list", "data": listed})
 
             def do_POST(self):
                 payload = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -149,7 +159,7 @@ class ModelServer:
                 pass  # clients that gave up waiting
 
         self._server = Server(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
 
     @property

@@ -94,3 +94,14 @@ def test_the_same_run_gives_the_same_picture_and_no_pyplot(tmp_path):
 def test_where_it_cannot_be_written_the_error_says_so(tmp_path):
     with pytest.raises(RunDirectoryError, match="cannot write"):
         learning_curve([], tmp_path / "none" / "curve.png", title="x")
+
+
+def test_without_success_only_the_return_is_drawn(tmp_path):
+    metrics = [
+        {"kind": "episode", "env_step": 100 * n, "return": -10.0 + n, "success": None, "assisted": False}
+        for n in range(1, 9)
+    ]
+    metrics.append({"kind": "curve", "env_step": 500, "success_rate": None, "return_mean": -4.0})
+    evaluation = {"success_rate": None, "return_mean": -2.0, "return_ci95": [-3.0, -1.5], "episodes": 5}
+    learning_curve(metrics, tmp_path / "curve.png", title="some", evaluation=evaluation)
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")

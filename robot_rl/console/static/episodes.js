@@ -14,8 +14,7 @@ export class Episodes {
     const key = JSON.stringify([rows.map((row) => [row.id, row.label]), mine]);
     if (key === this.shown) return;
     [this.shown, this.rows] = [key, rows];
-    const won = rows.filter(succeeded).length;
-    this.tally.textContent = rows.length ? `${won} of ${rows.length} successful` : "";
+    this.tally.textContent = tally(rows);
     this.list.replaceChildren(...(rows.length ? [...rows].reverse().map((row) => this.row(row, mine)) : [made("li", "None yet.", "empty")]));
   }
 
@@ -43,6 +42,16 @@ export class Episodes {
 }
 
 const succeeded = (row) => (row.label ? row.label.success : row.success);
+
+// How often the policy succeeded; demonstrations are none of its successes.
+function tally(rows) {
+  const shown = rows.filter((row) => row.demonstration), own = rows.filter((row) => !row.demonstration);
+  const won = (some) => some.filter(succeeded).length, parts = [];
+  if (own.length) parts.push(`${won(own)} of ${own.length} successful`);
+  if (shown.length) parts.push(`${shown.length} demonstration${shown.length > 1 ? "s" : ""}`);
+  if (shown.length && !own.length) parts.push(`${won(shown)} successful`);
+  return parts.join(", ");
+}
 
 // What happened, as a sentence.
 function course(row) {

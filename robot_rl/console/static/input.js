@@ -2,9 +2,10 @@
 
 const AXES = ["x", "y", "z", "roll", "pitch", "yaw"];
 const MOTION = {
-  w: ["x", 1], s: ["x", -1], a: ["y", 1], d: ["y", -1], e: ["z", 1], q: ["z", -1],
-  j: ["yaw", 1], l: ["yaw", -1], i: ["pitch", 1], k: ["pitch", -1], u: ["roll", -1], o: ["roll", 1],
+  ahead: ["x", 1], back: ["x", -1], left: ["y", 1], right: ["y", -1], up: ["z", 1], down: ["z", -1],
+  turnLeft: ["yaw", 1], turnRight: ["yaw", -1], tiltAhead: ["pitch", 1], tiltBack: ["pitch", -1], tiltLeft: ["roll", -1], tiltRight: ["roll", 1],
 };
+const BUTTONS = ["close", "open", "take", "slow"];
 const KEY_DEFLECTION = 0.75; // keys know no half way; Shift is a third of it
 // The standard layout of the Gamepad API (w3.org/TR/gamepad).
 const PAD = { success: 0, failure: 1, slow: 4, take: 5, open: 6, close: 7, discard: 8, primary: 9 };
@@ -12,18 +13,22 @@ const PAD = { success: 0, failure: 1, slow: 4, take: 5, open: 6, close: 7, disca
 export class Hands {
   constructor(onPress) {
     this.onPress = onPress; // receives "success", "failure", "discard", "primary" of a gamepad
-    this.keys = new Set();
+    this.keys = new Map(); // actions that are held, by the place of their key
     this.pads = {};
     this.held = new Set(); // buttons of the page that are held: "close", "open"
     this.before = [];
   }
 
-  // A key went down or up; true if it is one that moves.
-  key(event, down) {
-    const key = event.key.toLowerCase();
-    if (!(key in MOTION) && key !== "g" && key !== "h" && key !== " " && key !== "shift") return false;
-    down ? this.keys.add(key) : this.keys.delete(key);
+  // The key of an action went down; true if it is one that moves.
+  press(action, code) {
+    if (!(action in MOTION) && !BUTTONS.includes(action)) return false;
+    this.keys.set(code, action);
     return true;
+  }
+
+  // A key went up; by its place, for its action may be another one by now.
+  release(code) {
+    this.keys.delete(code);
   }
 
   rest() {
@@ -61,16 +66,17 @@ export class Hands {
   // How everything is held now.
   read() {
     const sum = Object.fromEntries(AXES.map((axis) => [axis, 0]));
-    const buttons = { close: this.held.has("close") || this.keys.has("g"), open: this.held.has("open") || this.keys.has("h"), take: this.keys.has(" "), slow: this.keys.has("shift") };
-    for (const key of this.keys) {
-      const [axis, sign] = MOTION[key] ?? [];
+    const actions = new Set([...this.keys.values(), ...this.held]);
+    const buttons = Object.fromEntries(BUTTONS.map((name) => [name, actions.has(name)]));
+    for (const action of actions) {
+      const [axis, sign] = MOTION[action] ?? [];
       if (axis) sum[axis] += sign * KEY_DEFLECTION;
     }
     for (const pad of Object.values(this.pads)) for (const [axis, value] of Object.entries(pad)) sum[axis] += value;
     this.gamepad(sum, buttons);
     return {
       axes: AXES.map((axis) => Math.max(-1, Math.min(1, Number(sum[axis].toFixed(3))))),
-      buttons: ["close", "open", "take", "slow"].map((name) => buttons[name]),
+      buttons: BUTTONS.map((name) => buttons[name]),
     };
   }
 
@@ -84,7 +90,7 @@ export class Hands {
     sum.z -= rightY;
     sum.yaw -= rightX;
     const down = (name) => Boolean(pad.buttons[PAD[name]]?.pressed);
-    for (const name of ["close", "open", "take", "slow"]) buttons[name] ||= down(name);
+    for (const name of BUTTONS) buttons[name] ||= down(name);
     const now = ["success", "failure", "discard", "primary"].filter(down);
     for (const name of now) if (!this.before.includes(name)) this.onPress(name);
     this.before = now;

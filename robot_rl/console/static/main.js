@@ -1,26 +1,40 @@
 // The operator console: one connection, what it shows, and what it requests.
 
-import { curve, forceChart, rollingMean, workspaceMap } from "./charts.js";
+import { Cameras } from "./cameras.js";
+import { Compass } from "./compass.js";
+import { forceChart, workspaceMap } from "./charts.js";
+import { Measures, trainingCurves } from "./curves.js";
+import { Delay } from "./delay.js";
 import { Episodes } from "./episodes.js";
 import { Hands } from "./input.js";
+import { KeyDialog, Keys } from "./keys.js";
 import { Replay } from "./replay.js";
+import { Sounds } from "./sound.js";
+import { emergency, hint, status, task } from "./status.js";
 
 const $ = (id) => document.getElementById(id);
 const INPUT_MS = 40; // period of the input of the page in control; the server holds after 200 ms of silence
 const FORCE_SECONDS = 12;
 const LABELS = { start: "Start", stop: "Stop here", discard: "Discard", redo: "Redo", success: "Success", failure: "Failure", finish: "Finish", reset: "Reset", pause: "Pause", resume: "Resume" };
-const KEYS = { start: "Enter", resume: "Enter", finish: "Enter", success: "Y", failure: "N", discard: "X", redo: "R", reset: "R", stop: "B", pause: "P" };
+const KEYS = { start: "primary", resume: "primary", finish: "primary", success: "success", failure: "failure", discard: "discard", redo: "redo", reset: "redo", stop: "stop", pause: "pause" };
 const REASONS = ["stuck", "wrong way", "too much force", "unsafe", "to teach"];
 
-let socket, state = null, job = null, forces = [], shownActions = "", shownRemark = 0, lastSource = null, closing = false, newest = null;
+let socket, state = null, job = null, forces = [], shownActions = "", shownRemark = 0, ledHere = false, closing = false, newest = null;
 const token = new URLSearchParams(location.hash.slice(1)).get("token") ?? sessionStorage.getItem("token") ?? "";
 if (token) sessionStorage.setItem("token", token);
 history.replaceState(null, "", location.pathname); // the token is no part of what people copy or photograph
 const secret = () => sessionStorage.getItem("token") ?? "";
 const send = (message) => socket?.readyState === WebSocket.OPEN && socket.send(JSON.stringify(message));
 const act = (what) => send({ type: "do", what });
+const measures = new Measures($("measured"), $("measures"));
+const sounds = new Sounds($("sound"));
+const keys = new Keys(() => relabel());
+const keyDialog = new KeyDialog($("help"), keys);
+const compass = new Compass(keys);
 const hands = new Hands((role) => (role === "primary" ? primary() : press(role)));
 const label = (episode, success) => send({ type: "label", episode, success });
+const views = new Cameras($("cameras"), () => send({ type: "seen" }), () => cinema());
+const delay = new Delay((at) => send({ type: "ping", at }));
 const replay = new Replay(() => ({ Authorization: `Bearer ${secret()}` }), label);
 const episodes = new Episodes($("episodes"), $("tally"), (id) => replay.open(id).catch((error) => toast(error.message)), label);
 
@@ -30,21 +44,28 @@ function connect() {
   socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`);
   socket.binaryType = "arraybuffer";
   socket.addEventListener("open", () => send({ type: "hello", name: sessionStorage.getItem("name") || "operator", token: secret() }));
-  socket.addEventListener("message", ({ data }) => (typeof data === "string" ? receive(JSON.parse(data)) : picture(data)));
+  socket.addEventListener("message", ({ data }) => (typeof data === "string" ? receive(JSON.parse(data)) : views.show(data, delay.oneWay)));
   socket.addEventListener("close", (event) => {
     state = null;
     render();
+    if (event.code === 4409) return displaced(); // coming back by itself, it would displace the next one
     if (event.code === 4401) return askWho("That token is not the right one.");
     if (event.reason) toast(`The console sent this page away: ${event.reason}`);
     if (!closing) setTimeout(connect, 1000);
   });
 }
 
+function displaced() {
+  write("who", "Disconnected");
+  write("detail", "Too many pages are open, and another one came. Close one and reload this page to come back.");
+  write("spoken", `${$("who").textContent}. ${$("detail").textContent}`);
+}
+
 function receive(message) {
   switch (message.type) {
     case "welcome":
       job = message.job;
-      cameras = null;
+      views.clear();
       document.body.dataset.job = job.kind;
       $("task").textContent = job.task;
       $("instruction").textContent = job.instruction;
@@ -55,11 +76,14 @@ function receive(message) {
     case "state":
       state = message;
       remember(state);
-      if (state.arm && String(state.arm.cameras) !== String(cameras)) makeCameras(state.arm.cameras);
+      if (state.arm) views.name(state.arm.cameras);
       render();
       break;
     case "curves":
       curves(message);
+      break;
+    case "pong":
+      delay.answered(message.at);
       break;
     case "noted":
       toast(`Noted: ${message.text}`);
@@ -74,7 +98,7 @@ function receive(message) {
 }
 
 setInterval(() => {
-  if (state?.mine && !document.hidden) send({ type: "input", ...hands.read() });
+  if (state?.mine && !document.hidden) send({ type: "input", ...hands.read(), camera: followed() });
 }, INPUT_MS);
 
 document.addEventListener("visibilitychange", () => {
@@ -86,73 +110,32 @@ document.addEventListener("visibilitychange", () => {
 window.addEventListener("blur", () => hands.rest());
 window.addEventListener("pagehide", () => { closing = true; socket?.close(); });
 
-// ----------------------------------------------------------------------- video
-
-const shownAt = [];
-let cameras = null; // unknown until the robot was read for the first time
-function makeCameras(names) {
-  cameras = names;
-  const figures = names.map((name) => {
-    const figure = document.createElement("figure"), caption = document.createElement("figcaption"), image = document.createElement("img");
-    figure.className = "camera";
-    image.alt = `live view ${name}`;
-    caption.textContent = name;
-    figure.append(image, caption);
-    return figure;
-  });
-  const none = document.createElement("p");
-  none.className = "no-camera";
-  none.textContent = "This robot shows no camera.";
-  $("cameras").replaceChildren(...(figures.length ? figures : [none]));
-  send({ type: "seen" });
-}
-
-async function picture(data) {
-  const number = new Uint8Array(data, 0, 1)[0], image = $("cameras").children[number]?.firstChild;
-  if (!image) return;
-  const url = URL.createObjectURL(new Blob([new Uint8Array(data, 1)], { type: "image/jpeg" }));
-  const before = image.src;
-  image.src = url;
-  shownAt[number] = performance.now();
-  await image.decode().catch(() => {});
-  if (before) URL.revokeObjectURL(before);
-  if (number === cameras.length - 1) send({ type: "seen" }); // requests the next ones only when these are shown
-}
-
 // ---------------------------------------------------------------------- drawing
 
-function remember({ arm, episode }) {
+function remember({ arm, episode, mine }) {
   const now = performance.now() / 1000;
   if (arm) forces.push([now, Math.hypot(...arm.force)]);
   while (forces.length && now - forces[0][0] > FORCE_SECONDS) forces.shift();
-  if (lastSource === "human" && (episode.source === "policy" || episode.source === null) && job.kind !== "demo") askWhy();
-  lastSource = episode.source === "hold" ? lastSource : episode.source;
+  const led = episode.source === "human" && mine; // here, not at another page
+  if (ledHere && !led && episode.source !== "hold" && job.kind !== "demo") askWhy();
+  ledHere = led || (ledHere && episode.source === "hold");
 }
 
-function control() {
-  if (!state) return ["nobody", "No connection", "Trying again. The arm holds where it is if you were leading it."];
-  const { holds, episode, phase, mine, owner } = state;
-  if (holds.some((hold) => hold.name === "e-stop")) return ["held", "Emergency stop", holds[0].reason];
-  if (holds.length) return ["held", "Held", holds.map((hold) => hold.reason).join(" · ")];
-  if (state.question) return ["human", "Success?", state.question];
-  if (phase.name === "finished") return ["nobody", "Finished", phase.text];
-  const step = episode.source ? `${episode.id}, step ${episode.step} of ${job.max_steps}` : phase.text;
-  if (phase.name === "recording" || episode.source === "human") return ["human", mine ? "You lead" : `${owner ?? "A person"} leads`, step];
-  if (episode.source === "hold" && state.mine) return ["human", "You hold", step];
-  if (episode.source === "policy") return ["policy", "Policy", step];
-  if (episode.source === "script") return ["policy", "Scripted operator", step];
-  if (job.kind === "training" && phase.name === "training") return ["nobody", "Between episodes", "The scene is reset, the learner catches up."];
-  return ["nobody", phase.name === "ready" ? "Ready" : phase.name === "complete" ? "Complete" : "Waiting", phase.text];
+// Writes a text only if it is another: what is written is looked at again by the browser and by what reads it out.
+function write(id, text) {
+  if ($(id).textContent !== text) $(id).textContent = text;
 }
 
 function render() {
-  const [who, title, detail] = control();
+  sounds.follow(state, job);
+  const [who, title, detail] = status(state, job);
   document.body.dataset.control = who;
-  $("who").textContent = title;
-  $("detail").textContent = detail;
-  $("link").textContent = state ? "connected" : "not connected";
+  write("who", title);
+  write("detail", detail);
+  write("spoken", who === "held" || state?.question ? `${title}. ${detail}` : title); // steps are seen, not read out
+  write("link", state ? "connected" : "not connected");
   $("link").classList.toggle("up", Boolean(state));
-  const stopped = Boolean(state?.holds.some((hold) => hold.name === "e-stop"));
+  const stopped = Boolean(state && emergency(state));
   $("estop").classList.toggle("release", stopped);
   $("estop").firstChild.textContent = stopped ? "Release stop" : "Stop";
   $("pads").disabled = !state?.mine;
@@ -160,37 +143,40 @@ function render() {
   $("lease").firstChild.textContent = state?.mine ? "Give back" : "Take control";
   document.querySelector(".owner").classList.toggle("owned", Boolean(state?.owner));
   if (!state) return;
-  $("owner").textContent = state.mine ? "You are in control" : state.owner ? `${state.owner} is in control` : "Nobody is in control";
-  $("phase").textContent = state.phase.text;
+  write("owner", state.mine ? "You are in control" : state.owner ? `${state.owner} is in control` : "Nobody is in control");
+  write("phase", task(state));
   actions();
   const pad = hands.gamepadName ? ` Gamepad: ${hands.gamepadName.split("(")[0].trim()}.` : "";
-  $("hint").textContent = (state.mine ? "Keys, pads or gamepad move the tool; Shift moves slowly." : "Take control to lead the arm.") + pad;
+  write("hint", hint(state) + pad);
   if (state.arm) arm(state.arm);
+  measures.show(state.episode);
   episodes.show(state.ended, state.mine);
   remarks(state.remarks);
   figures();
-  document.querySelectorAll("#cameras .camera").forEach((figure, index) => figure.classList.toggle("stale", Boolean(state.episode.source) && performance.now() - (shownAt[index] ?? performance.now()) > 1500));
+  views.mark(Boolean(state.episode.source));
+  write("latency", delay.text(views.age));
+  follow();
 }
 
 function figures() {
   if (job.kind === "demo") {
-    $("count").textContent = `${state.kept.count}/${state.kept.wanted}`;
-    $("count-unit").textContent = "kept";
+    write("count", `${state.kept.count}/${state.kept.wanted}`);
+    write("count-unit", "kept");
   } else {
     const done = state.health.env_step ?? 0;
-    $("count").textContent = done.toLocaleString("en");
-    $("count-unit").textContent = "steps";
+    write("count", done.toLocaleString("en"));
+    write("count-unit", "steps");
   }
-  $("force-now").textContent = state.arm ? Math.hypot(...state.arm.force).toFixed(0) : "–";
+  write("force-now", state.arm ? Math.hypot(...state.arm.force).toFixed(0) : "–");
 }
 
 function arm({ force, peak_force, offset, speed, gripper }) {
   const now = Math.hypot(...force), share = Math.max(now, peak_force) / job.force_limit, seconds = performance.now() / 1000;
-  $("force").textContent = now.toFixed(1);
+  write("force", now.toFixed(1));
   $("force").parentElement.className = `big ${share > 1 ? "over" : share > 0.6 ? "warn" : ""}`;
   forceChart($("force-chart"), forces.map(([time, value]) => [seconds - time, value]), job.force_limit, FORCE_SECONDS);
   workspaceMap($("map"), offset, job.workspace);
-  const rows = { "from start": `${offset.map((value) => Math.round(value * 1000) + 0).join("  ")} mm`, speed: `${(speed * 1000).toFixed(0)} mm/s`, "peak force": `${peak_force.toFixed(1)} N`, ...(job.gripper && { gripper: `${(gripper * 1000).toFixed(0)} mm` }) };
+  const rows = { "from start": `${offset.map((value, axis) => `${"xyz"[axis]} ${Math.round(value * 1000) + 0}`).join("  ")} mm`, speed: `${(speed * 1000).toFixed(0)} mm/s`, "peak force": `${peak_force.toFixed(1)} N`, ...(job.gripper && { gripper: `${(gripper * 1000).toFixed(0)} mm` }) };
   $("facts").replaceChildren(...Object.entries(rows).flatMap(([name, value]) => [element("dt", name), element("dd", value)]));
 }
 
@@ -203,17 +189,17 @@ function wanted() {
 }
 
 function actions() {
-  const names = wanted(), mine = state.mine;
-  const key = names.join() + mine;
+  const names = wanted(), mine = state.mine, stopped = emergency(state);
+  const key = names.join() + mine + stopped;
   if (key === shownActions) return;
   shownActions = key;
   const first = names.find((name) => ["start", "resume", "finish"].includes(name));
   $("actions").replaceChildren(
     ...names.map((name) => {
       const button = element("button", LABELS[name]);
-      button.append(element("kbd", KEYS[name]));
+      button.append(element("kbd", keys.label(KEYS[name])));
       button.id = `do-${name}`;
-      button.disabled = !mine && name !== "pause";
+      button.disabled = (!mine && name !== "pause") || (stopped && name === "resume");
       button.className = name === first ? "primary wide" : name === "success" ? "good" : ["failure", "discard"].includes(name) ? "bad" : "";
       button.addEventListener("click", () => act(name));
       return button;
@@ -222,13 +208,44 @@ function actions() {
 }
 
 const press = (name) => state && wanted().includes(name) && act(name);
-const primary = () => ["start", "resume", "finish"].some((name) => wanted().includes(name) && (act(name), true));
+const primary = () => state && !emergency(state) && ["start", "resume", "finish"].some((name) => wanted().includes(name) && (act(name), true));
 
 $("estop").addEventListener("click", stop);
 function stop() {
-  if (!state?.holds.some((hold) => hold.name === "e-stop")) return act("e-stop");
+  if (!state || !emergency(state)) return act("e-stop");
   if (state.mine) act("release e-stop");
   else toast("Take control first; only who is in control may release the stop.");
+}
+// The chosen camera fills the page below the bar. Not the browser's own full screen: there Esc would leave it, and no stop
+// would be sent.
+function cinema() {
+  document.body.classList.toggle("cinema");
+  redraw();
+}
+$("cinema").addEventListener("click", cinema);
+
+// The camera in whose picture the keys are meant: the large one, if its pose is known and nobody wants the base's axes.
+let following = localStorage.getItem("follow") !== "no";
+const followed = () => (following && state?.arm?.views[views.camera] ? views.camera : "");
+$("follow").addEventListener("click", toggleFollow);
+function toggleFollow() {
+  following = !following;
+  localStorage.setItem("follow", following ? "yes" : "no");
+  follow();
+}
+function follow() {
+  const view = state?.arm?.views[views.camera];
+  $("follow").hidden = !view;
+  write("follow-text", following ? "Keys follow the picture" : "Keys follow the robot");
+  compass.show(views.figure, view, following ? view?.heading : 0);
+}
+
+// What is printed on the keys, wherever the page names one.
+function relabel() {
+  for (const mark of document.querySelectorAll("[data-key]")) mark.textContent = keys.label(mark.dataset.key);
+  shownActions = "";
+  if (state) actions();
+  keyDialog.draw();
 }
 $("lease").addEventListener("click", lease);
 function lease() {
@@ -247,24 +264,26 @@ addEventListener("keydown", (event) => {
   if (event.key === "Escape" && !$("door").open) {
     event.preventDefault();
     for (const name of ["help", "replay"]) $(name).close(); // what is read is never in the way of a stop
-    if (!event.repeat && !state?.holds.some((hold) => hold.name === "e-stop")) act("e-stop"); // it never releases
+    if (!event.repeat && !(state && emergency(state))) act("e-stop"); // it never releases
     return;
   }
   if (event.target.matches("input:not([type=range])") || document.querySelector("dialog[open]") || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (state?.mine && hands.key(event, true)) return event.preventDefault();
+  const action = keys.action(event);
+  if (state?.mine && hands.press(action, event.code)) return event.preventDefault();
   if (event.repeat) return;
-  const key = event.key.toLowerCase();
-  if (key === "t") lease();
-  else if (key === "z" && state?.mine) episodes.correct();
-  else if (key === "?") $("help").show();
-  else if (key === "enter" && !event.target.matches("button")) primary();
-  else for (const name of ["success", "failure", "discard", "redo", "reset", "stop", "pause"]) if (KEYS[name].toLowerCase() === key) press(name);
+  const digit = /^(?:Digit|Numpad)([1-9])$/.exec(event.code);
+  if (digit) views.choose(Number(digit[1]) - 1);
+  else if (event.key === "?") keyDialog.show();
+  else if (action === "primary") event.target.matches("button") || primary();
+  else if (action in SHORTCUTS) SHORTCUTS[action]();
+  else for (const name of ["success", "failure", "discard", "redo", "reset", "stop", "pause"]) if (KEYS[name] === action) press(name);
 });
+const SHORTCUTS = { control: lease, cinema, follow: toggleFollow, correct: () => state?.mine && episodes.correct() };
 // A button pressed by pointer does not keep the focus, or Enter and Space would press it again.
 addEventListener("click", (event) => event.detail > 0 && event.target.closest("button")?.blur());
-addEventListener("keyup", (event) => hands.key(event, false));
+addEventListener("keyup", (event) => hands.release(event.code));
 
-// ------------------------------------------------------------- lists and curves
+// ----------------------------------------------------------------------- lists
 
 function element(name, text = "", className = "") {
   const made = document.createElement(name);
@@ -280,35 +299,15 @@ function remarks(rows) {
   $("remarks").replaceChildren(...[...rows].reverse().map((row) => element("li", row.text)));
 }
 
-const CURVES = [
-  ["Success", (data) => { const rows = data.curve.length > 1 ? data.curve.map((row) => [row.env_step, row.success_rate]) : smooth(data.episode, (row) => Number(row.success && !row.assisted)); return rows; }, [0, 1], "good", (value) => `${(value * 100).toFixed(0)} %`],
-  ["Intervention", (data) => smooth(data.episode, (row) => row.intervention_rate), [0, 1], "human", (value) => `${(value * 100).toFixed(0)} %`],
-  ["Cycle time", (data) => smooth(data.episode.filter((row) => row.success), (row) => row.cycle_time_s), [0, null], "policy", (value) => `${value.toFixed(1)} s`],
-  ["Return", (data) => smooth(data.episode, (row) => row.return), [null, null], "policy", (value) => value.toFixed(2)],
-  ["Q", (data) => data.update.map((row) => [row.env_step, row.q_mean]), [null, null], "idle", (value) => value.toFixed(2)],
-];
-
-function smooth(rows, value) {
-  const means = rollingMean(rows.map(value));
-  return rows.map((row, index) => [row.env_step, means[index]]);
+// Curves that come seldom have to be drawn again where their size or colours change.
+function redraw() {
+  if (newest) curves(newest);
 }
+addEventListener("resize", redraw);
 
 function curves(data) {
   newest = data;
-  if (!$("curves").children.length) {
-    for (const [name] of CURVES) {
-      const figure = element("div", "", "curve"), head = element("p", name), canvas = element("canvas");
-      canvas.setAttribute("height", "58");
-      head.append(element("b", "–"));
-      figure.append(head, canvas);
-      $("curves").append(figure);
-    }
-  }
-  CURVES.forEach(([, points, range, tone, format], index) => {
-    const rows = points(data).filter((point) => point[1] !== null), figure = $("curves").children[index];
-    figure.querySelector("b").textContent = rows.length ? format(rows.at(-1)[1]) : "–";
-    curve(figure.querySelector("canvas"), rows, range, tone);
-  });
+  trainingCurves($("curves"), data);
   const { updates_per_s: rate, utd } = state?.health ?? {};
   $("health").textContent = rate === undefined ? "" : `${rate.toFixed(0)} updates/s, ${utd.toFixed(1)} per step`;
 }
@@ -342,16 +341,13 @@ function toast(text) {
   setTimeout(() => shown.remove(), 5000);
 }
 
-for (const [keys, text] of [["W S A D", "in the plane"], ["E Q", "up, down"], ["J L", "turn"], ["I K U O", "tilt"], ["G H", "close, open the gripper"], ["Shift", "slowly"], ["Space", "lead while held, even at rest"], ["T", "take control, give it back"], ["Enter", "start, resume, finish"], ["Y N", "success, failure"], ["Z", "the last episode's verdict was wrong"], ["X R", "discard; redo or reset"], ["B P", "stop here; pause"], ["Esc", "emergency stop"], ["?", "this list"]]) {
-  const term = element("dt");
-  for (const key of keys.split(" ")) term.append(element("kbd", key));
-  $("keys").append(term, element("dd", text));
-}
-$("help-open").addEventListener("click", () => $("help").show());
+$("help-open").addEventListener("click", () => keyDialog.show());
+relabel();
+keyDialog.wait(null);
 
 function theme(name) {
   document.documentElement.dataset.theme = name;
-  if (newest) curves(newest);
+  redraw();
 }
 theme(localStorage.getItem("theme") ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
 $("theme").addEventListener("click", () => {

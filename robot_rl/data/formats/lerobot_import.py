@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-import json
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,30 @@ from robot_rl.data.formats.lerobot_layout import (
     Column,
     need_pyarrow,
 )
+from robot_rl.data.formats.lerobot_paths import below, filled
 from robot_rl.data.schema import Episode, Source
 from robot_rl.errors import DataError
+from robot_rl.system.checked_json import parse_json
 
-_UNREADABLE = (OSError, ValueError, KeyError, TypeError, IndexError)
+_UNREADABLE = (
+    OSError,
+    EOFError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    NotImplementedError,  # of pyarrow, for types that it cannot convert
+    MemoryError,  # of arrays whose head names a size that is not true
+    SyntaxError,  # of Pillow, for broken PNG
+    zipfile.BadZipFile,
+    zlib.error,
+    Image.DecompressionBombError,
+)
+"""What readers raise for content that is damaged or not true."""
 _OURS = "complementary_info."
+FASTEST = 1e4
+"""Largest rate of frames that is believed [Hz]."""
 _META = ("timestamp", "frame_index", "episode_index", "index", "task_index")
 
 
@@ -42,6 +61,9 @@ class LeRobotReader:
         action_scale: What actions of others are divided by, so that they lie in [-1, 1].
         source: Who acted in a dataset of others.
 
+    Attributes:
+        metadata: Facts about all episodes, for a store.
+
     Raises:
         DataError: if it is not a dataset of this version.
         PluginError: if pyarrow is not installed.
@@ -56,21 +78,24 @@ class LeRobotReader:
                 f"{path}: is a LeRobotDataset {self._info.get('codebase_version')!r}, this program reads "
                 f"{CODEBASE_VERSION}; LeRobot converts older ones"
             )
-        self._features: Mapping[str, Mapping[str, Any]] = self._info["features"]
+        self._features = self._checked_features()
+        self._fps = self._checked_rate()
         self._rows = self._table("meta/episodes").to_pylist()
         extra = self._json(EXTRA) if (path / EXTRA).is_file() else None
         if extra is not None and extra.get("version") != EXTRA_VERSION:
             raise DataError(f"{path / EXTRA}: version {extra.get('version')}, this program reads {EXTRA_VERSION}")
         self._extra = extra
-        self._columns = self._find_columns()
+        try:
+            self._columns = self._find_columns()
+            self.metadata = self._store_metadata()
+        except _UNREADABLE as error:
+            raise DataError(f"{path}: its index is not true: {type(error).__name__}: {error}") from error
 
     def __len__(self) -> int:
         """Return the number of episodes."""
         return len(self._rows)
 
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """Facts about all episodes, for a store."""
+    def _store_metadata(self) -> dict[str, Any]:
         if self._extra is not None:
             return dict(self._extra["store"])
         tasks = {task for row in self._rows for task in row["tasks"]}
@@ -85,12 +110,13 @@ class LeRobotReader:
         for number, row in enumerate(self._rows):
             try:
                 yield self._episode(number, row)
-            except (*_UNREADABLE, zipfile.BadZipFile) as error:
+            except _UNREADABLE as error:
                 raise DataError(f"{self.path}: episode {number}: {type(error).__name__}: {error}") from error
 
     def _episode(self, number: int, row: Mapping[str, Any]) -> Episode:
         place = {"chunk_index": row["data/chunk_index"], "file_index": row["data/file_index"]}
-        table = self._parquet(self.path / self._info["data_path"].format(**place))
+        name = filled(self._info.get("data_path"), place, "data_path of meta/info.json")
+        table = self._parquet(below(self.path, name, "data_path of meta/info.json"))
         chosen = np.flatnonzero(table.column("episode_index").to_numpy() == row["episode_index"])
         table = table.take(chosen)
         if len(chosen) != row["length"]:
@@ -103,7 +129,7 @@ class LeRobotReader:
 
     def _ours(self, number: int, features: Mapping[str, np.ndarray], rows: Mapping[str, np.ndarray]) -> Episode:
         facts = (self._extra or {})["episodes"][number]
-        with np.load(self.path / FINAL.format(number), allow_pickle=False) as final:
+        with np.load(below(self.path, FINAL.format(number), EXTRA), allow_pickle=False) as final:
             observations = {key: np.concatenate([value, final[key][None]]) for key, value in rows.items()}
             stamp = final["stamp_obs"]
         return Episode(
@@ -138,8 +164,9 @@ class LeRobotReader:
         reward = features["next.reward"].astype(np.float32).ravel() if "next.reward" in features else None
         success = bool(reward[-1] > 0) if reward is not None else None
         last = np.arange(length) == length - 1
-        stamps = np.round(features["frame_index"].ravel() * (1e9 / self._info["fps"])).astype(np.int64)
-        period = round(1e9 / self._info["fps"])
+        self._check_stamps(number, features)
+        stamps = np.round(np.arange(length) * (1e9 / self._fps)).astype(np.int64)
+        period = round(1e9 / self._fps)
         return Episode(
             episode_id=f"episode-{row['episode_index']:06d}",
             observations={key: np.concatenate([value, value[-1:]]) for key, value in rows.items()},
@@ -154,6 +181,30 @@ class LeRobotReader:
             reward_source="none" if reward is None else "dataset",
             metadata={"success": success, "tasks": row["tasks"], "final_observation": "repeated"},
         )
+
+    def _checked_features(self) -> Mapping[str, Mapping[str, Any]]:
+        features = self._info.get("features")
+        if not isinstance(features, dict) or not all(
+            isinstance(feature, dict)
+            and isinstance(feature.get("dtype"), str)
+            and isinstance(feature.get("shape"), list)
+            and all(isinstance(size, int) and size >= 0 for size in feature["shape"])
+            for feature in features.values()
+        ):
+            raise DataError(f"{self.path / 'meta/info.json'}: features must map names to a dtype and a shape each")
+        return features
+
+    def _checked_rate(self) -> float:
+        rate = self._info.get("fps")
+        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate <= FASTEST:
+            raise DataError(f"{self.path / 'meta/info.json'}: fps is {rate!r}, must be above 0 and at most {FASTEST:g}")
+        return float(rate)
+
+    def _check_stamps(self, number: int, features: Mapping[str, np.ndarray]) -> None:
+        """Refuse frames that are out of order: no period could be trusted."""
+        for name in ("timestamp", "frame_index"):
+            if name in features and len(falls := np.flatnonzero(~(np.diff(features[name].ravel()) > 0))):
+                raise DataError(f"{self.path}: episode {number}: {name} does not increase at frame {falls[0] + 1}")
 
     def _find_columns(self) -> list[Column]:
         if self._extra is not None:
@@ -183,15 +234,17 @@ class LeRobotReader:
             return self._video(column.feature, row)
         frames = []
         for cell in table.column(column.feature).to_pylist():
-            picture = Image.open(io.BytesIO(cell["bytes"]) if cell["bytes"] else self.path / cell["path"])
+            where = f"path of a picture of {column.feature}"
+            picture = Image.open(io.BytesIO(cell["bytes"]) if cell["bytes"] else below(self.path, cell["path"], where))
             frames.append(np.asarray(picture).reshape(picture.height, picture.width, -1))
         return np.stack(frames)
 
     def _video(self, feature: str, row: Mapping[str, Any]) -> np.ndarray:
         """Return the frames of an episode, which may be a part of a file."""
         place = {key: row[f"videos/{feature}/{key}"] for key in ("chunk_index", "file_index")}
-        path = self.path / self._info["video_path"].format(video_key=feature, **place)
-        first = round(row[f"videos/{feature}/from_timestamp"] * self._info["fps"])
+        where = "video_path of meta/info.json"
+        path = below(self.path, filled(self._info.get("video_path"), {"video_key": feature, **place}, where), where)
+        first = round(row[f"videos/{feature}/from_timestamp"] * self._fps)
         wanted, frames = range(first, first + row["length"]), []
         with av.open(str(path)) as container:
             for number, frame in enumerate(container.decode(video=0)):
@@ -208,7 +261,8 @@ class LeRobotReader:
         files = sorted((self.path / folder).glob("*/*.parquet"))
         if not files:
             raise DataError(f"{self.path / folder}: holds no parquet files; the dataset is incomplete")
-        tables = [self._parquet(file) for file in files]
+        names = [str(file.relative_to(self.path)) for file in files]
+        tables = [self._parquet(below(self.path, name, folder)) for name in names]
         return pa.concat_tables(
             [table.select([n for n in table.column_names if "stats/" not in n]) for table in tables]
         )
@@ -222,7 +276,7 @@ class LeRobotReader:
 
     def _json(self, name: str) -> dict[str, Any]:
         try:
-            return dict(json.loads((self.path / name).read_text(encoding="utf-8")))
+            return dict(parse_json((self.path / name).read_bytes()))
         except (OSError, ValueError, TypeError) as error:
             raise DataError(f"{self.path / name}: no LeRobotDataset there: {error}") from error
 

@@ -18,6 +18,7 @@ from robot_rl.data.formats.rosbag_mapping import BagMapping, TopicFields
 from robot_rl.data.schema import IMAGE_PREFIX, Episode, Source
 from robot_rl.data.sparse_reward import sparse_reward
 from robot_rl.errors import DataError, PluginError
+from robot_rl.system.regular_file import open_regular
 
 _CHANNELS = {"rgb8": 3, "bgr8": 3, "rgba8": 4, "bgra8": 4, "mono8": 1}
 _DAMAGE = (OSError, EOFError, struct.error, LookupError, TypeError, ValueError, RuntimeError, OverflowError)
@@ -89,7 +90,7 @@ def _fill(file: Path, mapping: BagMapping, tracks: Mapping[str, Track]) -> None:
     for name, entry in mapping.topics.items():
         by_topic.setdefault(entry.topic, []).append(name)
     try:
-        with open(file, "rb") as stream:
+        with open_regular(file.resolve()) as stream:
             _check_summary(stream)
             reader = make_reader(stream, validate_crcs=True, decoder_factories=[DecoderFactory()])
             summary = reader.get_summary()

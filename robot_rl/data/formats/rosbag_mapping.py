@@ -20,9 +20,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from robot_rl.config.yaml_file import read_yaml
 from robot_rl.data.schema import IMAGE_PREFIX
 from robot_rl.errors import ConfigError
 
@@ -78,9 +78,7 @@ def load_mapping(path: Path) -> BagMapping:
         ConfigError: naming what is wrong in it.
     """
     try:
-        return BagMapping.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}") from error
+        return BagMapping.model_validate(read_yaml(path, "mapping"))
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'mapping'}: {e['msg']}" for e in error.errors())
         raise ConfigError(f"{path}: {wrong}") from error

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from robot_rl.data.replay.image_memory import image_memory
-from robot_rl.data.replay.percept import ImageSpec, Percept, check_maker, checked_percept, checked_row
+from robot_rl.data.replay.percept import ImageSpec, Percept, check_maker, check_reward, checked_percept, checked_row
 from robot_rl.data.replay.relabel import write_verdict
 from robot_rl.data.replay.ring_index import EpisodeList, SlotQueue
+from robot_rl.data.replay.row_moments import RowMoments
 from robot_rl.data.replay.sample import Sample
 from robot_rl.data.replay.transition import Transition
 from robot_rl.data.schema import OPERATOR_SOURCES, Episode, Source
@@ -42,6 +43,9 @@ class ReplayBuffer:
         pose: Which elements of the state are a pose that measures the way to the end of an episode.
         device: Where images are kept and looked at; everything else is small and stays with the CPU.
         shaped: Whether observations have a potential Phi; what is sampled is R + gamma^m Phi(s') - Phi(s) (Ng 1999).
+        rewards: Smallest and largest possible reward of a step; others are refused. None takes any.
+        moments: Receives the state of every row; None keeps no moments.
+        forgets: Whether the oldest episodes go when the ring is full; otherwise what does not fit is refused.
     """
 
     def __init__(
@@ -54,11 +58,15 @@ class ReplayBuffer:
         device: str = "cpu",
         *,
         shaped: bool = False,
+        rewards: tuple[float, float] | None = None,
+        moments: RowMoments | None = None,
+        forgets: bool = True,
     ) -> None:
         if capacity < 2:
             raise DataError(f"replay capacity is {capacity} rows; the shortest episode takes 2")
         self.capacity, self.state_size, self.action_size = capacity, state_size, action_size
         self.image_spec, self.pose, self.device, self.shaped = images, pose, device, shaped
+        self._rewards, self._moments, self._forgets = rewards, moments, forgets
         self._images = image_memory(capacity, images, device) if images is not None else None
         self._columns = {
             "state": np.zeros((capacity, state_size), np.float32),
@@ -126,8 +134,7 @@ class ReplayBuffer:
             raise DataError("only a step that truncates an episode with a name can be undecided")
         action = checked_row("action", action, self.action_size)
         next_percept = self._checked(next_percept)
-        if not np.isfinite(reward):
-            raise DataError(f"replay: reward is {reward}")
+        check_reward(reward, self._rewards)
         columns = self._columns
         slot = (self._first + self._rows - 1) % self.capacity  # before rows move on; slots of live rows never change
         self._add_row(next_percept, index=rows, episode_rows=rows)
@@ -279,6 +286,18 @@ class ReplayBuffer:
             to_goal=self._to_goal(slots) if self.pose else None,
         )
 
+    def newest(self, history: tuple[int, ...]) -> tuple[np.ndarray, Any] | None:
+        """Return what a policy sees of the newest observation: states (1, state) and images (1, *view_shape) or None.
+
+        It draws nothing from a learner's generator. None before the first observation.
+        """
+        if self._rows == 0:
+            return None
+        slots = np.array([(self._first + self._rows - 1) % self.capacity])
+        rows = slots[:, None] - np.minimum(np.asarray(history, np.int64), self._columns["index"][slots][:, None])
+        state = self._columns["state"].take(rows % self.capacity, axis=0).reshape(1, len(history) * self.state_size)
+        return state, self._images.sample(slots, np.random.default_rng(0)) if self._images else None
+
     def _to_goal(self, slots: np.ndarray) -> np.ndarray:
         """`Sample.to_goal` of the steps in these slots."""
         columns, pose = self._columns, slice(*self.pose or ())
@@ -343,9 +362,15 @@ class ReplayBuffer:
         if episode_rows + 1 > self.capacity:
             raise DataError(f"the current episode: {self._too_long(episode_rows + 1)}")
         if self._rows == self.capacity:
+            if not self._forgets:
+                raise DataError(
+                    f"more demonstrations than were announced: the memory for them has {self.capacity} rows"
+                )
             self._evict()
         slot = (self._first + self._rows) % self.capacity
         self._columns["state"][slot] = percept.state
+        if self._moments is not None:
+            self._moments.add(percept.state)
         if self.shaped:
             self._columns["potential"][slot] = percept.potential
         if self._images is not None and percept.images is not None:

@@ -1,4 +1,7 @@
-"""From a dict of state arrays to one float32 row of order one, which is what replay stores and networks see."""
+"""From a dict of state arrays to one float32 row of order one, which is what replay stores and networks see.
+
+What has no declared scale is stored as it is; networks see it standardised by the moments of all rows.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy as np
 
 from robot_rl.data.schema import STATE_PREFIX
 from robot_rl.errors import SpecError
-from robot_rl.spec import DictSpec
+from robot_rl.spec import ArraySpec, DictSpec
 
 
 class ObservationPacker:
@@ -18,14 +21,17 @@ class ObservationPacker:
     Attributes:
         keys: The keys packed, in order.
         size: Elements of a packed row.
+        unscaled: Its elements without a declared scale, as pairs of the first and the one behind the last.
     """
 
     def __init__(self, specs: DictSpec) -> None:
         self.keys = tuple(sorted(key for key in specs if key.startswith(STATE_PREFIX)))
         self._shapes = {key: specs[key].shape for key in self.keys}
-        scales = [np.broadcast_to(np.asarray(specs[key].scale, np.float32), (specs[key].size,)) for key in self.keys]
+        scales = [np.broadcast_to(np.asarray(_scale(specs[key]), np.float32), (specs[key].size,)) for key in self.keys]
         self._scale = np.concatenate(scales, dtype=np.float32) if scales else np.zeros(0, np.float32)
         self.size = len(self._scale)
+        places = (self.slice_of(key) for key in self.keys if specs[key].scale is None)
+        self.unscaled = tuple((place.start, place.stop) for place in places)
 
     def slice_of(self, key: str) -> slice:
         """Where the array under `key` is in a packed row; empty if it is not packed."""
@@ -74,3 +80,7 @@ class ObservationPacker:
         if key not in observation:
             raise SpecError(f"observation: missing {key}; expected {list(self.keys)}, got {sorted(observation)}")
         return np.asarray(observation[key])
+
+
+def _scale(spec: ArraySpec) -> float | tuple[float, ...]:
+    return 1.0 if spec.scale is None else spec.scale

@@ -81,12 +81,14 @@ class PerceptSpec:
         images: What is kept of the frames; None where the policy does not see.
         pose: First element of the tcp's pose in the state, and the one behind its last; None where it is not used.
         potential: Largest potential; the least is 0. 0 where rewards are not shaped.
+        unscaled: Elements of the state that networks standardise, as pairs of the first and the one behind the last.
     """
 
     state_size: int
     images: ImageSpec | None = None
     pose: tuple[int, int] | None = None
     potential: float = 0.0
+    unscaled: tuple[tuple[int, int], ...] = ()
 
 
 def check_maker(images: ImageSpec | None, saved: str | None) -> None:
@@ -120,6 +122,25 @@ def checked_percept(percept: Percept, state_size: int, images: ImageSpec | None,
     if not np.isfinite(percept.potential) or (percept.potential != 0.0 and not shaped):
         raise DataError(f"replay: potential is {percept.potential}, expected {'a finite one' if shaped else 'none'}")
     return percept._replace(state=checked_row("state", percept.state, state_size))
+
+
+def check_reward(reward: float, limits: tuple[float, float] | None) -> None:
+    """Refuse a reward that is not finite, or that alone leaves the range of returns.
+
+    Raises:
+        DataError: naming the reward and the range.
+    """
+    if not np.isfinite(reward):
+        raise DataError(f"replay: reward is {reward}")
+    if limits is None:
+        return
+    low, high = limits
+    slack = 1e-6 * (high - low)
+    if not low - slack <= reward <= high + slack:
+        raise DataError(
+            f"a reward of {reward:g} alone leaves the range of returns [{low:g}, {high:g}], to which critics' targets "
+            "would be clamped; declare the true range (return_range of the task or environment)"
+        )
 
 
 def checked_row(what: str, value: np.ndarray, size: int) -> np.ndarray:

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from robot_rl.system.checked_json import parse_json
+
 GROUP_FILE = "zarr.json"
 NUMBERS = (
     "bool",
@@ -155,10 +157,7 @@ def _sizes(what: str, values: Any, least: int) -> list[int]:
 
 
 def _json(name: str, data: memoryview) -> dict[str, Any]:
-    try:
-        node = json.loads(bytes(data))
-    except RecursionError as error:
-        raise ValueError(f"{name} is nested too deeply") from error
+    node = parse_json(bytes(data))
     if not isinstance(node, dict):
         raise TypeError(f"{name} is not metadata of zarr")
     return node

@@ -38,6 +38,7 @@ from zarr.storage import MemoryStore
 from robot_rl.data.schema import IMAGE_PREFIX, STATE_PREFIX, STEP_COLUMNS, Episode
 from robot_rl.data.store.array_layout import GROUP_FILE, check_facts, check_layout
 from robot_rl.errors import DataError
+from robot_rl.system.checked_json import parse_json
 
 _LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature, ..., lengths of the name and of the extra field
 _SIGNATURE = b"PK\3\4"
@@ -162,7 +163,7 @@ def read_attributes(file: IO[bytes]) -> dict[str, Any]:
         DataError: if the file is damaged or is not an episode.
     """
     with opened(file, "an episode") as archive:
-        attributes: dict[str, Any] = json.loads(archive.read(GROUP_FILE))["attributes"]
+        attributes: dict[str, Any] = parse_json(archive.read(GROUP_FILE))["attributes"]
         check_facts(attributes)
         return {name: attributes[name] for name in _FACTS}
 

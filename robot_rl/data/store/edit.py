@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from robot_rl.data.store.layout import STORE_HEAD
 from robot_rl.data.store.reward_overlays import OverlayWriter, overlay_fingerprints, overlay_names, read_overlay
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.data.store.summary import EpisodeSummary
-from robot_rl.errors import DataError
+from robot_rl.errors import DataError, RunDirectoryError
+from robot_rl.system.build_aside import build_aside
+
+
+@contextmanager
+def whole_store(out: Path, metadata: Mapping[str, Any]) -> Iterator[EpisodeStore]:
+    """Make a store that appears at `out` only when the block has ended without error; see `build_aside`.
+
+    Raises:
+        RunDirectoryError: if `out` is not empty, another process is building it, or it cannot be written.
+        DataError: if the metadata are not JSON values.
+    """
+    if (out / STORE_HEAD).exists():
+        raise RunDirectoryError(f"{out}: already holds an episode store; choose another path")
+    with build_aside(out) as path, EpisodeStore.create(path, metadata) as store:
+        yield store
 
 
 def copy_episodes(
@@ -66,7 +83,7 @@ def merge(
     Args:
         sources: Stores of one task.
         out: Directory of the new store.
-        rename: Give an episode whose id is taken the id `<id>@<number of its store>`.
+        rename: Give an episode whose id is taken the id `<id>@<number of its store>`, with a `+` if that is taken, too.
         on_episode: Called after each.
 
     Raises:
@@ -87,11 +104,23 @@ def merge(
                 first.setdefault(episode_id, number)
         task = {key: value for key, value in stores[0].metadata.items() if key == "task"}
         facts = {**task, "merged_from": [{"path": str(store.path), **store.metadata} for store in stores]}
-        target = stack.enter_context(EpisodeStore.create(out, facts))
-        for number, store in enumerate(stores):
-            names = {name: name if first[name] == number else f"{name}@{number}" for name in store.ids()}
-            copy_episodes(store, target, names, on_episode=on_episode)
+        taken = set(first)
+        names = [{name: _new_name(name, n, first[name], taken) for name in s.ids()} for n, s in enumerate(stores)]
+        target = stack.enter_context(whole_store(out, facts))
+        for store, new_names in zip(stores, names, strict=True):
+            copy_episodes(store, target, new_names, on_episode=on_episode)
         return len(target)
+
+
+def _new_name(name: str, number: int, stays_with: int, taken: set[str]) -> str:
+    """Return the id of an episode in the merged store, and take it."""
+    if number == stays_with:
+        return name
+    new = f"{name}@{number}"
+    while new in taken:
+        new += "+"
+    taken.add(new)
+    return new
 
 
 def split(source: Path, out: Path, parts: Mapping[str, float], *, seed: int) -> dict[str, int]:
@@ -99,7 +128,7 @@ def split(source: Path, out: Path, parts: Mapping[str, float], *, seed: int) -> 
 
     Args:
         source: The store.
-        out: Directory of the new stores.
+        out: Directory of the new stores; it appears with all of them.
         parts: Share of each; they add up to 1.
         seed: The draw follows from it.
 
@@ -109,14 +138,14 @@ def split(source: Path, out: Path, parts: Mapping[str, float], *, seed: int) -> 
     """
     if abs(sum(parts.values()) - 1.0) > 1e-6 or min(parts.values()) < 0:
         raise DataError(f"the shares {dict(parts)} must be at least 0 and add up to 1")
-    with EpisodeStore.open(source) as store:
+    with EpisodeStore.open(source) as store, build_aside(out) as path:
         ids = store.ids()
         bounds = np.round(np.cumsum([0.0, *parts.values()]) * len(ids)).astype(int)
         drawn = np.random.default_rng(seed).permutation(len(ids))
         for number, part in enumerate(parts):
             chosen = [ids[index] for index in sorted(drawn[bounds[number] : bounds[number + 1]])]
             facts = {**store.metadata, "split_from": {"path": str(source), "part": part, "seed": seed}}
-            with EpisodeStore.create(out / part, facts) as target:
+            with EpisodeStore.create(path / part, facts) as target:
                 copy_episodes(store, target, dict(zip(chosen, chosen, strict=True)))
     return {part: int(bounds[number + 1] - bounds[number]) for number, part in enumerate(parts)}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,8 @@ from robot_rl.data.schema import Source
 from robot_rl.data.store.layout import ASIDE, PARTIAL
 from robot_rl.data.store.reward_overlays import overlay_fingerprints, overlay_names
 from robot_rl.data.store.store import EpisodeStore
+from robot_rl.system.checked_json import parse_json
+from robot_rl.system.regular_file import read_regular
 
 _SHORTEST = 1e5
 """Shortest period [ns] that is taken for one of control."""
@@ -90,6 +91,6 @@ def control_rate(stamps: np.ndarray) -> float | None:
 
 def _reason(note: Path) -> str:
     try:
-        return str(json.loads(note.read_text(encoding="utf-8"))["reason"])
+        return str(parse_json(read_regular(note))["reason"])
     except (OSError, ValueError, KeyError, TypeError):
         return f"not known: {note.name} cannot be read"

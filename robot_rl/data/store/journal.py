@@ -25,15 +25,38 @@ from typing import Any
 
 import numpy as np
 
-from robot_rl.data.schema import SCHEMA_VERSION, STEP_COLUMNS, Episode, Observation, Step
+from robot_rl.data.schema import (
+    IMAGE_PREFIX,
+    SCHEMA_VERSION,
+    STATE_PREFIX,
+    STEP_COLUMNS,
+    Episode,
+    Observation,
+    Step,
+)
+from robot_rl.data.store.array_layout import NUMBERS, check_facts
 from robot_rl.errors import DataError
+from robot_rl.system.checked_json import parse_json
+from robot_rl.system.regular_file import read_regular
 
 JOURNAL_VERSION = 1
 JOURNAL_SUFFIX = ".journal"
 _MAGIC = b"robot_rl journal\n"
 _HEAD, _STEP, _FINAL = 1, 2, 3
 _FRAME = struct.Struct("<BII")
-_RESERVED = ("index", *STEP_COLUMNS, "stamp_obs")
+_TYPES = {
+    "index": np.dtype("<i8"),
+    "action": np.dtype("<f4"),
+    "action_policy": np.dtype("<f4"),
+    "source": np.dtype("i1"),
+    "reward": np.dtype("<f4"),
+    "terminated": np.dtype("?"),
+    "truncated": np.dtype("?"),
+    "stamp_action": np.dtype("<i8"),
+    "stamp_obs": np.dtype("<i8"),
+}
+"""Types of the columns that every journal has."""
+_RESERVED = tuple(_TYPES)
 
 
 class JournalWriter:
@@ -209,20 +232,32 @@ def read_journal(path: Path) -> Journal | None:
         DataError: if it cannot be opened, or was written by another version.
     """
     try:
-        content = memoryview(path.read_bytes())
+        content = memoryview(read_regular(path))
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from error
     kind, payload, position = _record(content, len(_MAGIC))
     if content[: len(_MAGIC)] != _MAGIC or kind != _HEAD:
         return None
-    head = json.loads(bytes(payload))
+    try:
+        return _read_records(path, content, parse_json(bytes(payload)), position)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(f"{path}: is no journal of an episode: {error}") from error
+
+
+def _read_records(path: Path, content: memoryview, head: Mapping[str, Any], position: int) -> Journal:
+    """Read the records after the head, which end at `position`.
+
+    Raises:
+        KeyError, TypeError, ValueError, AttributeError: if the head is not that of a journal.
+    """
     versions = head.get("version"), head.get("schema_version")
     if versions != (JOURNAL_VERSION, SCHEMA_VERSION):
         raise DataError(
             f"{path}: journal version {versions[0]} of schema {versions[1]}, this program reads "
             f"{JOURNAL_VERSION} of schema {SCHEMA_VERSION}; open the store once with the version that wrote it"
         )
-    layout = np.dtype([(name, dtype, tuple(shape)) for name, dtype, shape in head["layout"]])
+    check_facts({**head, "length": 0})
+    layout = _layout(head["layout"])
     rows: list[memoryview] = []
     metadata, complete = head["metadata"], False
     while not complete:
@@ -232,7 +267,8 @@ def read_journal(path: Path) -> Journal | None:
             break
         rows.append(payload[: layout.itemsize])
         if kind == _FINAL:
-            metadata, complete = json.loads(bytes(payload[layout.itemsize :])), True
+            metadata, complete = parse_json(bytes(payload[layout.itemsize :])), True
+            check_facts({**head, "length": 0, "metadata": metadata})
         position = after
     return Journal(
         episode_id=head["episode_id"],
@@ -242,6 +278,25 @@ def read_journal(path: Path) -> Journal | None:
         complete=complete,
         unread=len(content) - position,
     )
+
+
+def _layout(entries: Sequence[tuple[str, str, Sequence[int]]]) -> np.dtype[np.void]:
+    """Return the type of a row.
+
+    Raises:
+        TypeError, ValueError: if it is not what `JournalWriter` writes.
+    """
+    layout = np.dtype([(name, dtype, tuple(shape)) for name, dtype, shape in entries])
+    for name, dtype in _TYPES.items():
+        if name not in (layout.names or ()) or layout[name].base != dtype:
+            raise ValueError(f"column {name} is missing, or not {dtype}")
+        if len(layout[name].shape) != (name in ("action", "action_policy")):
+            raise ValueError(f"column {name} has rows of shape {layout[name].shape}")
+    for name in layout.names or ():
+        known = name in _TYPES or name.startswith((STATE_PREFIX, IMAGE_PREFIX))
+        if not known or layout[name].base.name not in NUMBERS:
+            raise ValueError(f"column {name!r:.50} is not of an episode, or not of numbers")
+    return layout
 
 
 def _record(content: memoryview, position: int) -> tuple[int, memoryview, int]:

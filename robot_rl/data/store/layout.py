@@ -19,6 +19,8 @@ from typing import Any
 
 from robot_rl.errors import DataError
 from robot_rl.system.atomic_file import sync_directory, write_synced, writing
+from robot_rl.system.checked_json import parse_json
+from robot_rl.system.regular_file import read_regular
 
 STORE_HEAD = "store.json"
 """The file by which a store is known."""
@@ -51,7 +53,7 @@ def read_head(path: Path) -> dict[str, Any]:
         DataError: if there is no episode store of this version.
     """
     try:
-        head = json.loads((path / STORE_HEAD).read_bytes())
+        head = parse_json(read_regular(path / STORE_HEAD))
     except FileNotFoundError as error:
         raise DataError(f"{path}: no episode store there ({STORE_HEAD} is missing); check the path") from error
     except (OSError, ValueError) as error:

@@ -26,7 +26,9 @@ from robot_rl.data.store.codec import opened
 from robot_rl.data.store.layout import LOCK, OVERLAYS
 from robot_rl.errors import DataError, RunDirectoryError
 from robot_rl.system.atomic_file import replace_file, writing
+from robot_rl.system.checked_json import parse_json
 from robot_rl.system.directory_lock import Lock
+from robot_rl.system.regular_file import read_regular
 
 OVERLAY_VERSION = 1
 _FACTS, _REWARD = "overlay.json", "reward.npy"
@@ -180,8 +182,8 @@ def read_overlay(store: Path, name: str, of: str) -> Overlay:
         having = [other for other in overlay_names(store) if of in overlay_fingerprints(store, other)]
         raise DataError(f"{store}: no overlay {name!r} for this episode; it has {having or 'none'}")
     try:
-        with opened(io.BytesIO(path.read_bytes()), "an overlay") as archive:
-            facts = json.loads(archive.read(_FACTS))
+        with opened(io.BytesIO(read_regular(path)), "an overlay") as archive:
+            facts = parse_json(archive.read(_FACTS))
             reward = np.load(io.BytesIO(archive.read(_REWARD)), allow_pickle=False)
             found = facts["version"], facts["name"], facts["fingerprint"], reward.dtype
             if found != (OVERLAY_VERSION, name, of, np.dtype(np.float32)):

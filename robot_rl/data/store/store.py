@@ -11,13 +11,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Self
 
 from robot_rl.data.schema import Episode, Step
 from robot_rl.data.store.codec import decode, encode
 from robot_rl.data.store.journal import JOURNAL_SUFFIX, JournalWriter
 from robot_rl.data.store.layout import (
+    ASIDE,
     EPISODES,
     FORMAT,
     LOCK,
@@ -35,6 +38,8 @@ from robot_rl.data.store.summary import MOVE_OUT, EpisodeSummary, read_summary
 from robot_rl.errors import DataError, RunDirectoryError, StepOrderError
 from robot_rl.system.atomic_file import replace_file, sync_directory, write_synced, writing
 from robot_rl.system.directory_lock import Lock
+from robot_rl.system.new_directory import NewDirectory
+from robot_rl.system.regular_file import read_regular
 
 
 class EpisodeStore:
@@ -54,10 +59,13 @@ class EpisodeStore:
         self._rows: dict[str, EpisodeSummary] = {}
         self._recording: tuple[str, StepRecorder] | None = None
         self._load = RecorderLoad()
+        self._on_exit = ExitStack()
 
     @classmethod
     def create(cls, path: Path | str, metadata: Mapping[str, Any] | None = None, *, sync_steps: bool = False) -> Self:
         """Make a store in a new or empty directory and opens it for writing.
+
+        If a `with` block of the new store fails before anything is recorded, the store goes again.
 
         Args:
             path: The directory.
@@ -76,21 +84,23 @@ class EpisodeStore:
             head = json.dumps({"format": FORMAT, "version": VERSION, "metadata": given}, allow_nan=False).encode()
         except (TypeError, ValueError) as error:
             raise DataError(f"{path}: metadata must be JSON values: {error}") from error
-        with writing(path):
+        with writing(path), ExitStack() as on_error:
+            new = NewDirectory(path)
             path.mkdir(parents=True, exist_ok=True)
             if not (path / LOCK).exists():
                 _check_unused(path)  # before the lock file is made, so that a folder that is not ours stays as it was
             lock = Lock(path / LOCK)
-            try:
-                _check_unused(path)
-                for name in (EPISODES, PARTIAL):
-                    (path / name).mkdir(exist_ok=True)
-                replace_file(path / STORE_HEAD, [head])  # last: from now on it is a store
-                sync_directory(path.absolute().parent)
-            except BaseException:
-                lock.close()
-                raise
-        return cls(path, given, lock, sync_steps)
+            on_error.callback(lock.close)
+            _check_unused(path)
+            on_error.push(new.removed_on_error(lambda: False))
+            for name in (EPISODES, PARTIAL):
+                (path / name).mkdir(exist_ok=True)
+            replace_file(path / STORE_HEAD, [head])  # last: from now on it is a store
+            sync_directory(path.absolute().parent)
+            store = cls(path, given, lock, sync_steps)
+            store._on_exit.push(new.removed_on_error(lambda: store._begun))
+            on_error.pop_all()
+        return store
 
     @classmethod
     def open(
@@ -145,9 +155,12 @@ class EpisodeStore:
         """Return itself."""
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        """Close."""
-        self.close()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close; after an error, remove a new store in which nothing was recorded."""
+        with closing(self):
+            self._on_exit.__exit__(kind, error, trace)
 
     def __len__(self) -> int:
         """Return the number of episodes."""
@@ -298,6 +311,12 @@ class EpisodeStore:
                 if not self._file(row).exists():
                     del self._rows[row.episode_id]
 
+    @property
+    def _begun(self) -> bool:
+        """Whether it holds an episode, a part of one, or the record (`*.jsonl`) of what people did."""
+        parts = (*(self.path / PARTIAL).iterdir(), *self.path.glob("*.jsonl"))
+        return bool(self._rows or parts) or (self.path / ASIDE).exists()
+
     def _scan(self) -> None:
         """List the episodes."""
         try:
@@ -348,7 +367,7 @@ class EpisodeStore:
     def _content(self, episode_id: str) -> tuple[Path, bytes]:
         path = self._file(self._row(episode_id))
         try:
-            return path, path.read_bytes()
+            return path, read_regular(path)
         except OSError as error:
             raise DataError(f"{path}: episode {episode_id} cannot be read: {error}; {MOVE_OUT}") from error
 

@@ -11,6 +11,7 @@ from robot_rl.data.episode_facts import EpisodeFacts
 from robot_rl.data.store.codec import read_attributes
 from robot_rl.data.store.layout import position_of
 from robot_rl.errors import DataError
+from robot_rl.system.regular_file import open_regular
 
 MOVE_OUT = "move that file out of the store to go on without it, or let `robot-rl data verify --repair` do that"
 
@@ -50,7 +51,7 @@ def read_summary(file: Path) -> EpisodeSummary:
     """
     try:
         position = position_of(file.name)
-        with open(file, "rb") as content:
+        with open_regular(file) as content:
             facts = read_attributes(content)
         return EpisodeSummary(position, facts["episode_id"], facts["length"], facts["metadata"])
     except (OSError, DataError) as error:

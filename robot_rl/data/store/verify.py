@@ -1,12 +1,18 @@
-"""Verification of every invariant of an episode store; a repair moves aside what violates one."""
+"""Verification of every invariant of an episode store; a repair moves aside what violates one.
+
+Each episode is decoded once and let go, in several processes if wanted, so that memory does not grow with the store.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,7 +35,9 @@ from robot_rl.data.store.reward_overlays import overlay_fingerprints, overlay_na
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import DataError
 from robot_rl.system.atomic_file import replace_file, writing
+from robot_rl.system.checked_json import parse_json
 from robot_rl.system.directory_lock import Lock
+from robot_rl.system.regular_file import read_regular
 
 
 @dataclass(frozen=True)
@@ -66,8 +74,37 @@ class Verdict:
     repaired: list[str] = field(default_factory=list)
 
 
-def verify(path: Path) -> Verdict:
-    """Read everything in a store and checks it.
+class _Checked(NamedTuple):
+    """What remains of an episode that was checked.
+
+    Attributes:
+        name: Its file, below the store.
+        episode_id: None if it cannot be read.
+        columns: Type and shape of a row of each column, as JSON.
+        violations: What must not be.
+    """
+
+    name: str
+    episode_id: str | None
+    columns: str
+    violations: tuple[Violation, ...]
+
+
+LARGEST_REWARD = 1e6
+"""No honest reward is larger; one that is would end all learning."""
+FEW = 32
+"""Episodes that one process checks before others would be ready to help."""
+
+
+def verify(
+    path: Path, *, jobs: int = 1, on_episode: Callable[[int, int], object] = lambda done, total: None
+) -> Verdict:
+    """Read everything in a store and check it.
+
+    Args:
+        path: The store.
+        jobs: Processes that decode episodes; more than one needs a main module that can be imported again.
+        on_episode: Called after each with the number of those checked, and of all.
 
     Raises:
         DataError: if it is a store of another version, or cannot be listed.
@@ -79,39 +116,40 @@ def verify(path: Path) -> Verdict:
         if not _head_is_damaged(path):
             raise
         violations.append(Violation(STORE_HEAD, None, "head", str(error)))
-    episodes: dict[str, tuple[str, Episode]] = {}
-    for file in _files(path / EPISODES):
-        name = f"{EPISODES}/{file.name}"
-        try:
-            position_of(file.name)
-        except DataError as error:
-            violations.append(Violation(name, None, "name", str(error)))
+    episodes: dict[str, _Checked] = {}
+    files = _files(path / EPISODES)
+    for done, checked in enumerate(_check_all(files, jobs), start=1):
+        on_episode(done, len(files))
+        twin = episodes.get(checked.episode_id or "")
+        if checked.episode_id is None or twin is None:
+            violations += checked.violations
+        else:
+            problem = f"the same as that of {twin.name}"
+            violations.append(Violation(checked.name, checked.episode_id, "episode_id", problem))
             continue
-        try:
-            episode = decode(file.read_bytes())
-        except (OSError, DataError) as error:
-            violations.append(Violation(name, None, "file", str(error)))
-            continue
-        if episode.episode_id in episodes:
-            twin = episodes[episode.episode_id][0]
-            violations.append(Violation(name, episode.episode_id, "episode_id", f"the same as that of {twin}"))
-            continue
-        episodes[episode.episode_id] = name, episode
-        violations += [Violation(name, episode.episode_id, *complaint) for complaint in check_episode(episode)]
+        if checked.episode_id is not None:
+            episodes[checked.episode_id] = checked
     violations += _unlike_the_others(list(episodes.values()))
     violations += _overlay_violations(path)
     leftovers = []
     for file in _files(path / PARTIAL):
         try:
-            leftover = examine(file, lambda name: episodes[name][1] if name in episodes else None)
+            leftover = examine(file, lambda name: _read(path, episodes.get(name)))
             leftovers.append(f"{PARTIAL}/{file.name} {leftover.report}")
         except DataError as error:
             violations.append(Violation(f"{PARTIAL}/{file.name}", None, "journal", str(error)))
     return Verdict(len(episodes), violations, leftovers)
 
 
-def repair(path: Path) -> Verdict:
-    """Verify, move the files with violations aside, and recovers what an interrupted writer left behind.
+def repair(
+    path: Path, *, jobs: int = 1, on_episode: Callable[[int, int], object] = lambda done, total: None
+) -> Verdict:
+    """Verify, move the files with violations aside, and recover what an interrupted writer left behind.
+
+    Args:
+        path: The store.
+        jobs: See `verify`.
+        on_episode: See `verify`.
 
     Raises:
         DataError: if it is a store of another version, or cannot be listed.
@@ -119,7 +157,7 @@ def repair(path: Path) -> Verdict:
     """
     done = []
     with Lock(path / LOCK):
-        verdict = verify(path)
+        verdict = verify(path, jobs=jobs, on_episode=on_episode)
         if any(violation.file == STORE_HEAD for violation in verdict.violations):
             target = move_aside(path, [path / STORE_HEAD], "damaged")
             head = json.dumps({"format": FORMAT, "version": VERSION, "metadata": {}}).encode()
@@ -138,6 +176,36 @@ def repair(path: Path) -> Verdict:
         return Verdict(len(store), verdict.violations, verdict.leftovers, done)
 
 
+def _check_all(files: Sequence[Path], jobs: int) -> Iterator[_Checked]:
+    """Yield what remains of each file, in their order."""
+    if jobs == 1 or len(files) <= FEW:
+        yield from map(_check_file, files)
+        return
+    context = multiprocessing.get_context("spawn")  # a fork of a process with threads may stand still
+    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+        yield from pool.map(_check_file, files, chunksize=8)
+
+
+def _check_file(file: Path) -> _Checked:
+    name = f"{EPISODES}/{file.name}"
+    try:
+        position_of(file.name)
+    except DataError as error:
+        return _Checked(name, None, "", (Violation(name, None, "name", str(error)),))
+    try:
+        episode = decode(read_regular(file))
+    except (OSError, DataError) as error:
+        return _Checked(name, None, "", (Violation(name, None, "file", str(error)),))
+    columns = {key: f"{column.dtype}{column.shape[1:]}" for key, column in episode.observations.items()}
+    columns["action"] = f"{episode.action.dtype}{episode.action.shape[1:]}"
+    complaints = (Violation(name, episode.episode_id, *complaint) for complaint in check_episode(episode))
+    return _Checked(name, episode.episode_id, json.dumps(columns, sort_keys=True), tuple(complaints))
+
+
+def _read(path: Path, checked: _Checked | None) -> Episode | None:
+    return None if checked is None else decode(read_regular(path / checked.name))
+
+
 def check_episode(episode: Episode) -> Iterator[tuple[str, str]]:
     """Field and problem of each invariant that an episode violates, beyond those that `Episode` insists on."""
     fixed = {"action": "float32", "action_policy": "float32", "source": "int8", "reward": "float32"}
@@ -150,6 +218,10 @@ def check_episode(episode: Episode) -> Iterator[tuple[str, str]]:
     for name in ("action", "action_policy"):
         if (size := np.abs(getattr(episode, name)).max(initial=0.0)) > 1.0:
             yield name, f"up to {size:.6g}, must lie in [-1, 1]"
+    if not (episode.terminated[-1] or episode.truncated[-1]):
+        yield "truncated", "the episode ends neither terminated nor truncated"
+    if (largest := np.abs(episode.reward).max(initial=0.0)) > LARGEST_REWARD:
+        yield "reward", f"up to {largest:.6g}, must be within {LARGEST_REWARD:g}"
     if unknown := sorted(set(episode.source.tolist()) - set(Source)):
         yield "source", f"values {unknown}, valid: {[int(source) for source in Source]}"
     for name in ("stamp_obs", "stamp_action"):
@@ -164,23 +236,21 @@ def check_episode(episode: Episode) -> Iterator[tuple[str, str]]:
             yield key, f"has a NaN or an infinity in row {bad[0]}"
 
 
-def _unlike_the_others(episodes: Sequence[tuple[str, Episode]]) -> Iterator[Violation]:
+def _unlike_the_others(episodes: Sequence[_Checked]) -> Iterator[Violation]:
     """Episodes with other columns than most have: nothing could be learned from all of them together."""
-    layouts: dict[str, list[tuple[str, Episode]]] = {}
-    for name, episode in episodes:
-        columns = {key: f"{column.dtype}{column.shape[1:]}" for key, column in episode.observations.items()}
-        columns["action"] = f"{episode.action.dtype}{episode.action.shape[1:]}"
-        layouts.setdefault(json.dumps(columns, sort_keys=True), []).append((name, episode))
+    layouts: dict[str, list[_Checked]] = {}
+    for checked in episodes:
+        layouts.setdefault(checked.columns, []).append(checked)
     if len(layouts) < 2:
         return
     usual = max(layouts, key=lambda layout: len(layouts[layout]))
     for layout, odd in layouts.items():
         mine, theirs = json.loads(layout), json.loads(usual)
         differing = sorted(key for key in {*mine, *theirs} if mine.get(key) != theirs.get(key))
-        for name, episode in odd if layout != usual else []:
+        for checked in odd if layout != usual else []:
             for key in differing:
                 found, expected = mine.get(key, "missing"), theirs.get(key, "missing")
-                yield Violation(name, episode.episode_id, key, f"is {found}, in most other episodes {expected}")
+                yield Violation(checked.name, checked.episode_id, key, f"is {found}, in most other episodes {expected}")
 
 
 def _overlay_violations(path: Path) -> Iterator[Violation]:
@@ -195,7 +265,7 @@ def _overlay_violations(path: Path) -> Iterator[Violation]:
 def _head_is_damaged(path: Path) -> bool:
     """Return whether `store.json` is a file that no version wrote, rather than missing or of another version."""
     with contextlib.suppress(OSError, ValueError):
-        head = json.loads((path / STORE_HEAD).read_bytes())
+        head = parse_json(read_regular(path / STORE_HEAD))
         known = isinstance(head, dict) and isinstance(head.get("version"), int) and isinstance(head.get("format"), str)
         return not known or (head["format"], head["version"]) == (FORMAT, VERSION)
     return (path / STORE_HEAD).is_file() and (path / EPISODES).is_dir()

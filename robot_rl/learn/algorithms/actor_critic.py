@@ -19,15 +19,15 @@ class ActorCritic:
     Args:
         policy: The policy; all randomness comes from its generator. Its gripper critics, where there are any, get
             targets too.
-        return_range: Smallest and largest possible discounted return.
+        return_range: Smallest and largest possible discounted return; None: not known.
         config: Sizes, kind of critics, rate of the targets.
 
     Raises:
-        ConfigError: if the range of returns is empty.
+        ConfigError: if the range of returns is empty, or unknown and needed.
     """
 
-    def __init__(self, policy: Policy, return_range: tuple[float, float], config: SACConfig) -> None:
-        if not return_range[0] < return_range[1]:
+    def __init__(self, policy: Policy, return_range: tuple[float, float] | None, config: SACConfig) -> None:
+        if return_range is not None and not return_range[0] < return_range[1]:
             raise ConfigError(f"return_range {return_range} is empty")
         self.config, self.return_range = config, return_range
         self.policy, self.generator = policy, policy.generator
@@ -49,6 +49,14 @@ class ActorCritic:
             self.modules["gripper_target"] = self.gripper_target
             self._followed += policy.gripper.parameters()
             self._following += self.gripper_target.parameters()
+
+    @torch.no_grad()
+    def value(self, state: Tensor, images: Tensor | None) -> Tensor:
+        """Return mean_i Q_i(s, tanh mu(s)) of states (B, state) and images (B, *view_shape), shape (B,)."""
+        latent = self.policy.head(state, images)
+        action = self.policy(latent)[0].tanh()
+        outputs = self.critic(self.policy.head.with_action(latent, action))
+        return self.critic_outputs.value(outputs).float().mean(0)
 
     @torch.no_grad()
     def track(self) -> None:

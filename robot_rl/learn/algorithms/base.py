@@ -34,12 +34,12 @@ class AlgorithmSetup:
     Attributes:
         policy: A fresh one, to be trained in place. All randomness comes from its `generator`, whose device is where
             the algorithm computes.
-        return_range: Smallest and largest possible discounted return.
-        config: The configuration of the run.
+        return_range: Smallest and largest possible discounted return; None: not known.
+        config: The configuration of the run; its discount is a number.
     """
 
     policy: Policy
-    return_range: tuple[float, float]
+    return_range: tuple[float, float] | None
     config: TrainConfig
 
     def options(self, **defaults: float) -> dict[str, float]:
@@ -113,6 +113,11 @@ class Algorithm(abc.ABC):
     def end_pretraining(self) -> None:
         """Conclude the pretraining; called once, after its last `pretrain`. Does nothing unless overridden."""
         return
+
+    def value(self, state: Tensor, images: Tensor | None) -> Tensor | None:
+        """Return the return that is expected from states (B, state) on, shape (B,); None where nothing expects one."""
+        del state, images
+        return None
 
     def transform_steps(self, transform: StepTransform) -> None:
         """Put `transform(step)` in the place of each step function that `update` calls, e.g. to compile it.

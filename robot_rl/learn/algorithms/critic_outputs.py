@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from robot_rl.config.components import SACConfig
+from robot_rl.errors import ConfigError
 from robot_rl.learn.algorithms.losses import critic_loss
 
 BINS = 51
@@ -82,6 +83,19 @@ class HLGauss(nn.Module):
         return below.diff(dim=-1) / (below[:, -1:] - below[:, :1])
 
 
-def make_critic_outputs(config: SACConfig, return_range: tuple[float, float], device: torch.device) -> CriticOutputs:
-    """Make the outputs that `critic_loss` of the configuration names."""
-    return HLGauss(return_range, device) if config.critic_loss == "hl_gauss" else Scalar()
+def make_critic_outputs(
+    config: SACConfig, return_range: tuple[float, float] | None, device: torch.device
+) -> CriticOutputs:
+    """Make the outputs that `critic_loss` of the configuration names.
+
+    Raises:
+        ConfigError: if a histogram is wanted over a range that is not known.
+    """
+    if config.critic_loss == "squared":
+        return Scalar()
+    if return_range is None:
+        raise ConfigError(
+            "sac.critic_loss=hl_gauss needs the range of returns, which the environment does not declare; set "
+            "environment.return_range=[low, high], or sac.critic_loss=squared"
+        )
+    return HLGauss(return_range, device)

@@ -20,6 +20,7 @@ from robot_rl.learn.algorithms.actor_critic import ActorCritic
 from robot_rl.learn.algorithms.adam import Adam
 from robot_rl.learn.algorithms.base import Algorithm, AlgorithmSetup
 from robot_rl.learn.algorithms.batch import Batch, check_batch
+from robot_rl.learn.algorithms.horizon import USUAL_STEPS, horizon_discount
 from robot_rl.learn.networks.networks import Policy, StackedMLP
 from robot_rl.learn.networks.policy_average import newest_weight
 
@@ -135,7 +136,7 @@ class IQL(ActorCritic, Algorithm):
 
     Args:
         policy: The policy that is trained, on its device.
-        return_range: Smallest and largest possible discounted return.
+        return_range: Smallest and largest possible discounted return; None: not known.
         config: Sizes and rates of the networks, which it shares with SAC.
         offline: Hyper-parameters of its own.
 
@@ -144,10 +145,10 @@ class IQL(ActorCritic, Algorithm):
     """
 
     def __init__(
-        self, policy: Policy, *, return_range: tuple[float, float], config: SACConfig, offline: IQLConfig
+        self, policy: Policy, *, return_range: tuple[float, float] | None, config: SACConfig, offline: IQLConfig
     ) -> None:
         super().__init__(policy, return_range, config)
-        self.n_step, self.discount = config.n_step, config.discount
+        self.n_step, self.discount = config.n_step, config.discount or horizon_discount(USUAL_STEPS)
         self._trainer = IQLTrainer(self, offline)
 
     def update(self, batch: Batch) -> dict[str, Tensor]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+CLAMP_SLACK = 0.05
+"""Share of the range of returns by which an honest critic's target may leave it, as a critic is never exact."""
+
 
 def critic_target(
     reward: Tensor, discount: Tensor, next_values: Tensor, return_range: tuple[float, float] | None
@@ -67,6 +70,34 @@ def critic_loss(values: Tensor, target: Tensor) -> Tensor:
         target: y, shape (B,).
     """
     return (values - target).square().mean(-1).sum()
+
+
+def critic_figures(
+    values: Tensor, target: Tensor, free: Tensor, return_range: tuple[float, float] | None
+) -> dict[str, Tensor]:
+    """Return what shows whether critics learn.
+
+    Args:
+        values: Q of all critics, shape (E, B).
+        target: y, shape (B,).
+        free: y before it was clamped, shape (B,).
+        return_range: To which it was clamped; None if it was not.
+
+    Returns:
+        Scalars: `q_mean`; `q_spread`, the standard deviation over the critics; `td_error`, the mean of |Q - y|;
+        `target_mean`, to be held against the range of returns; and, where targets are clamped, `clamped`, the share of
+        those that this moved by more than `CLAMP_SLACK` of the range.
+    """
+    figures = {
+        "q_mean": values.mean(),
+        "q_spread": values.std(0, correction=0).mean(),
+        "td_error": (values - target).abs().mean(),
+        "target_mean": target.mean(),
+    }
+    if return_range is not None:
+        slack = CLAMP_SLACK * (return_range[1] - return_range[0])
+        figures["clamped"] = ((free - target).abs() > slack).float().mean()
+    return figures
 
 
 def goal_loss(seen: Tensor, way: Tensor) -> Tensor:

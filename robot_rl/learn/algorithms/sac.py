@@ -17,6 +17,7 @@ from robot_rl.learn.algorithms.actor_critic import ActorCritic
 from robot_rl.learn.algorithms.adam import Adam, state_of_torch
 from robot_rl.learn.algorithms.base import Algorithm, AlgorithmSetup, StepTransform
 from robot_rl.learn.algorithms.batch import Batch, check_batch
+from robot_rl.learn.algorithms.horizon import USUAL_STEPS, horizon_discount
 from robot_rl.learn.algorithms.iql import IQLTrainer
 from robot_rl.learn.networks.networks import Policy, squashed_sample
 
@@ -30,8 +31,8 @@ class SAC(ActorCritic, Algorithm):
     Args:
         policy: What is learned, on its device; all randomness comes from its generator. The discrete gripper, where
             there is one, is learned by a double DQN (HIL-SERL, Luo 2024).
-        return_range: Smallest and largest possible discounted return.
-        config: Hyper-parameters.
+        return_range: Smallest and largest possible discounted return; None: not known.
+        config: Hyper-parameters; without a discount, that of episodes of 100 steps.
         pretraining: Those of `pretrain`.
 
     Raises:
@@ -44,14 +45,14 @@ class SAC(ActorCritic, Algorithm):
         self,
         policy: Policy,
         *,
-        return_range: tuple[float, float],
+        return_range: tuple[float, float] | None,
         config: SACConfig,
         pretraining: IQLConfig | None = None,
     ) -> None:
         if config.target_subset > config.ensemble_size:
             raise ConfigError(f"target_subset {config.target_subset} exceeds ensemble_size {config.ensemble_size}")
         super().__init__(policy, return_range, config)
-        self.n_step, self.discount = config.n_step, config.discount
+        self.n_step, self.discount = config.n_step, config.discount or horizon_discount(USUAL_STEPS)
         self._clamp = return_range if config.clamp_targets else None
         self.target_entropy = config.target_entropy_per_action * policy.continuous_size
         """Entropy of the policy that the temperature is tuned for."""
@@ -74,9 +75,8 @@ class SAC(ActorCritic, Algorithm):
         """Update the critics on each of the N minibatches, then actor and temperature once, on the last one.
 
         Returns:
-            Detached scalars on the learner's device: means over the critic updates of `critic_loss`, `q_mean`,
-            `target_mean` (to be held against `return_range`) and, with a gripper, `gripper_loss`; and `actor_loss`,
-            `entropy`, `temperature`.
+            Detached scalars on the learner's device: means over the critic updates of `critic_loss`, of the figures of
+            `losses.critic_figures` and, with a gripper, of `gripper_loss`; and `actor_loss`, `entropy`, `temperature`.
 
         Raises:
             SpecError: if the batch does not fit the networks.
@@ -165,14 +165,15 @@ class SAC(ActorCritic, Algorithm):
         with torch.no_grad():  # y = R + gamma^m min_{i in M} Q'_i(s', a'), M a random subset of the ensemble
             next_outputs = self.critic_target(self.policy.head.with_action(next_latent, next_action), members)
             next_values = self.critic_outputs.value(next_outputs)
-            target = losses.critic_target(batch.reward, batch.discount, next_values, self._clamp)
+            free = losses.critic_target(batch.reward, batch.discount, next_values, None)
+            target = free if self._clamp is None else free.clamp(*self._clamp)
 
         # L = sum_i mean_b (Q_i(s, a) - y)^2, or the cross-entropy of a histogram of y
         latent = self.policy.head(batch.observation, batch.images)
         action = batch.action[:, : self.policy.continuous_size]
         outputs = self.critic(self.policy.head.with_action(latent, action))
-        loss, q_mean = self.critic_outputs.loss(outputs, target), self.critic_outputs.value(outputs.detach()).mean()
-        figures = {"critic_loss": loss.detach(), "q_mean": q_mean, "target_mean": target.mean()}
+        loss, values = self.critic_outputs.loss(outputs, target), self.critic_outputs.value(outputs.detach())
+        figures = {"critic_loss": loss.detach(), **losses.critic_figures(values, target, free, self._clamp)}
         if batch.to_goal is not None:  # L += w mean_b |g(s) - (x_T - x_t)|^2 over episodes that succeeded
             goal_loss = losses.goal_loss(self.policy.head.to_goal(latent).float(), batch.to_goal)
             loss = loss + self.config.goal_weight * goal_loss

@@ -1,12 +1,13 @@
 """Heads make one vector of state and images, the input of actor and critics. The loss of the critics trains them.
 
-The head of a policy without images returns the state unchanged.
+The head of a policy without images returns the state as it is scaled.
 """
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -14,6 +15,7 @@ from robot_rl.config.components import EncoderConfig
 from robot_rl.data.replay.percept import PerceptSpec
 from robot_rl.errors import SpecError
 from robot_rl.learn.networks.image_networks import ImageNetwork, make_image_network
+from robot_rl.learn.networks.state_scaling import StateScaling
 
 STATE_WIDTH = 64
 """Width of the embedding of the state, beside the state itself."""
@@ -23,20 +25,22 @@ GOAL_GAIN = 4.0
 
 
 class StateHead(nn.Module):
-    """The state as it is.
+    """The state, scaled.
 
     Args:
         state_size: Length of the stacked state.
+        scaling: Of its elements that have no declared scale.
     """
 
-    def __init__(self, state_size: int) -> None:
+    def __init__(self, state_size: int, scaling: StateScaling | None = None) -> None:
         super().__init__()
         self.size = state_size
+        self.scaling = scaling
 
     def forward(self, state: Tensor, images: Tensor | None = None) -> Tensor:
         """(B, state) -> (B, state)."""
         del images  # there are none
-        return state
+        return state if self.scaling is None else self.scaling(state)
 
     def with_action(self, latent: Tensor, action: Tensor) -> Tensor:
         """Join latent (B, size) and action (B, act) to the input of critics, (B, size + act)."""
@@ -57,11 +61,16 @@ class StateHead(nn.Module):
         return latent[:, :0]
 
     def standardise(self, images: Tensor) -> None:
-        """Do nothing: the state is scaled already."""
+        """Do nothing: there are no images."""
+
+    def set_moments(self, mean: np.ndarray, deviation: np.ndarray) -> None:
+        """Standardise what has no declared scale by these moments; see `StateScaling.set_moments`."""
+        if self.scaling is not None:
+            self.scaling.set_moments(mean, deviation)
 
 
 class ImageHead(nn.Module):
-    """For each camera a feature map, a spatial embedding (SERL, Luo 2024) and a bottleneck; beside them the state.
+    """For each camera a feature map, a spatial embedding (SERL, Luo 2024) and a bottleneck; beside them any state.
 
     If the percepts have a pose, it also learns to estimate the way to the goal, from successful episodes.
 
@@ -70,12 +79,19 @@ class ImageHead(nn.Module):
         percepts: Format of the percepts; they have images.
         config: Sizes, and the encoder where it is trained.
         generator: Source of the initial parameters; its device is the head's.
+        scaling: Of the elements of the state that have no declared scale.
     """
 
     def __init__(
-        self, state_size: int, percepts: PerceptSpec, config: EncoderConfig, generator: torch.Generator
+        self,
+        state_size: int,
+        percepts: PerceptSpec,
+        config: EncoderConfig,
+        generator: torch.Generator,
+        scaling: StateScaling | None = None,
     ) -> None:
         super().__init__()
+        self.scaling = scaling
         if (spec := percepts.images) is None:
             raise SpecError("a head for images needs percepts with images")
         self._state_size, self._view_shape = state_size, spec.view_shape
@@ -96,9 +112,11 @@ class ImageHead(nn.Module):
         self.weight = _uniform((cameras, channels * features, config.bottleneck), channels * features, generator)
         self.bias = nn.Parameter(torch.zeros(cameras, 1, config.bottleneck, device=device))
         self.norm = nn.LayerNorm(config.bottleneck, device=device)
-        self.state_weight = _uniform((state_size, STATE_WIDTH), state_size, generator)
-        self.state_norm = nn.LayerNorm(STATE_WIDTH, device=device)
-        parts = [config.bottleneck] * cameras + [STATE_WIDTH, state_size]
+        parts = [config.bottleneck] * cameras
+        if state_size:
+            self.state_weight = _uniform((state_size, STATE_WIDTH), state_size, generator)
+            self.state_norm = nn.LayerNorm(STATE_WIDTH, device=device)
+            parts += [STATE_WIDTH, state_size]
         self.goal: nn.Parameter | None = None
         if percepts.pose is not None:
             self.goal = _uniform((sum(parts), percepts.pose[1] - percepts.pose[0]), sum(parts), generator)
@@ -112,6 +130,8 @@ class ImageHead(nn.Module):
         """State (B, state) and images (B, *view_shape) -> (B, size)."""
         if images is None:
             raise SpecError(f"no images for a policy with images; expected shape {self._view_shape}")
+        if self.scaling is not None:
+            state = self.scaling(state)
         maps = self._maps(images).flatten(2).transpose(0, 1)  # (cameras, B, channels * cells)
         # For each camera: embedding e_cf = sum_k map_ck kernel_ckf, bottleneck sum_cf e_cf weight_cfo. The two are
         # multiplied out first: one product of large matrices is faster than many of small ones.
@@ -119,8 +139,10 @@ class ImageHead(nn.Module):
         weight = self.weight.view(cameras, channels, features, -1)
         product = torch.matmul(self.kernel, weight).flatten(1, 2)  # (cameras, channels * cells, bottleneck)
         seen = torch.tanh(self.norm(torch.baddbmm(self.bias, maps, product)))  # (cameras, B, bottleneck)
-        felt = torch.tanh(self.state_norm(state @ self.state_weight))
-        latent = torch.cat([*seen.unbind(0), felt, state], -1)
+        latent = torch.cat(seen.unbind(0), -1)
+        if self._state_size:
+            felt = torch.tanh(self.state_norm(state @ self.state_weight))
+            latent = torch.cat([latent, felt, state], -1)
         if self.goal is not None:
             latent = torch.cat([latent, GOAL_GAIN * (latent @ self.goal)], -1)
         return latent * self.gains
@@ -164,6 +186,11 @@ class ImageHead(nn.Module):
             deviation = (examples - mean).square().mean((0, 3, 4), keepdim=True)[0].sqrt()
             self.scale.copy_((1.0 / deviation.clamp_min(LEAST_DEVIATION)).expand_as(mean))
             self.shift.copy_(-mean * self.scale)
+
+    def set_moments(self, mean: np.ndarray, deviation: np.ndarray) -> None:
+        """Standardise what has no declared scale by these moments; see `StateScaling.set_moments`."""
+        if self.scaling is not None:
+            self.scaling.set_moments(mean, deviation)
 
     def _maps(self, images: Tensor) -> Tensor:
         """Return feature maps (B, cameras, channels, rows, columns)."""

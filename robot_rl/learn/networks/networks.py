@@ -17,6 +17,7 @@ from robot_rl.data.replay.percept import PerceptSpec
 from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.errors import CheckpointError, ConfigError
 from robot_rl.learn.networks.heads import ImageHead, StateHead
+from robot_rl.learn.networks.state_scaling import StateScaling
 
 LOG_STD_LOW, LOG_STD_HIGH = -5.0, 2.0
 """Bounds of the log standard deviation before the tanh, reached smoothly."""
@@ -228,9 +229,13 @@ def make_policy(
         ConfigError: if the settings contradict each other.
     """
     size = percepts.state_size * len(config.replay.history)
-    head: StateHead | ImageHead = StateHead(size)
+    scaling: StateScaling | None = None
+    if percepts.unscaled:
+        stacked = len(config.replay.history)
+        scaling = StateScaling(percepts.state_size, percepts.unscaled, stacked, generator.device)
+    head: StateHead | ImageHead = StateHead(size, scaling)
     if percepts.images is not None:
-        head = ImageHead(size, percepts, config.encoder, generator)
+        head = ImageHead(size, percepts, config.encoder, generator, scaling)
     return Policy(
         head=head,
         action_size=task.action_size,

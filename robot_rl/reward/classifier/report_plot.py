@@ -92,7 +92,7 @@ def _roc(axes: Axes, report: ClassifierReport) -> None:
         false, true = _curve(truth, score)
         auc = figures.roc_auc(truth, score)
         axes.plot(false, true, color=colour, linewidth=1.8, label=f"{name}, AUC {auc:.3f}")
-    axes.plot([0, 1], [0, 1], ":", color="0.6", linewidth=1)
+    axes.plot([0, 1], [0, 1], ":", color="0.6", linewidth=1, label="a guess")
     _style(axes, "ROC", "false positive rate", "true positive rate")
     axes.legend(loc="lower right", frameon=False)
 
@@ -116,7 +116,7 @@ def _precision_recall(axes: Axes, classifier: RewardClassifier, report: Classifi
         recall.value, precision.value, xerr=_bars(recall), yerr=_bars(precision),
         fmt="o", color=ORANGE, capsize=3, label=f"as it ends episodes, p >= {classifier.threshold:.2f}",
     )  # fmt: skip
-    axes.axhline(0.98, color="0.6", linewidth=1, linestyle=":")
+    axes.axhline(0.98, color="0.6", linewidth=1, linestyle=":", label="what the gate demands")
     axes.axvline(0.90, color="0.6", linewidth=1, linestyle=":")
     _style(axes, "Precision and recall of episodes", "recall", "precision")
     axes.legend(loc="lower left", frameon=False)
@@ -131,14 +131,16 @@ def _reliability(axes: Axes, episodes: Sequence[EvaluatedEpisode]) -> None:
     p = np.concatenate([one.probability for one in episodes])
     place = np.minimum((10 * p).astype(int), 9)
     bins = [b for b in range(10) if (place == b).any()]
-    axes.plot([0, 1], [0, 1], ":", color="0.6", linewidth=1)
-    axes.plot([p[place == b].mean() for b in bins], [shows[place == b].mean() for b in bins], "o-", color=BLUE)
+    axes.plot([0, 1], [0, 1], ":", color="0.6", linewidth=1, label="as it should be")
+    found = [p[place == b].mean() for b in bins], [shows[place == b].mean() for b in bins]
+    axes.plot(*found, "o-", color=BLUE, label="frames, by tenths of the probability")
     for b in bins:
         count = int((place == b).sum())
         at = p[place == b].mean(), shows[place == b].mean()
         below = at[1] > 0.5
         axes.annotate(f"{count}", at, (0, -13 if below else 7), textcoords="offset points", ha="center", fontsize=8)
     _style(axes, "Reliability of frames (with their number)", "probability it gives", "share that shows success")
+    axes.legend(loc="upper left", frameon=False)
 
 
 def _scores(axes: Axes, classifier: RewardClassifier, episodes: Sequence[EvaluatedEpisode]) -> None:

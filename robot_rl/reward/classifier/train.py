@@ -20,12 +20,11 @@ from robot_rl.reward.classifier.classifier import RewardClassifier, debounced, f
 from robot_rl.reward.classifier.frames import FrameLabels, LabelledEpisode, LabelledStore, choose_frames
 from robot_rl.reward.classifier.physical_gate import PhysicalGate, all_open
 from robot_rl.reward.heads.success_head import FEWEST, SuccessHead, train_head
-from robot_rl.reward.validation.probability_calibration import fit_logistic, least_threshold
+from robot_rl.reward.validation.probability_calibration import fit_logistic
+from robot_rl.reward.validation.threshold import LEAST_THRESHOLD, MAX_FALSE_POSITIVES, least_threshold
 
 LEAST_OPEN = 0.8
 """Share of the frames with success that a gate has to let pass."""
-LEAST_THRESHOLD = 0.5
-"""Even if the training episodes allow a lower one: what is less likely than not is no success."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class ClassifierSettings:
     negatives: int = 600
     margin: int = 2
     copies: int = 2
-    false_positive_rate: float = 0.01
+    false_positive_rate: float = MAX_FALSE_POSITIVES
     consecutive: int = 3
     gates: tuple[PhysicalGate, ...] = ()
     seed: int = 0

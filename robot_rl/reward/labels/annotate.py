@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -10,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from robot_rl.errors import BudgetSpentError, UnansweredError
+from robot_rl.errors import BudgetSpentError, ServerBusyError, UnansweredError, ValuelessAnswersError
 from robot_rl.reward.answer import Answer, Status
 from robot_rl.reward.backend import Backend
 from robot_rl.reward.label_store import LabelStore
 from robot_rl.reward.labels.units import Unit
+from robot_rl.reward.labels.valueless import ValuelessStreak, reason_of
 
 GIVE_UP = 5
 """Queries in a row without an answer after which the run stops."""
@@ -28,8 +30,10 @@ class AnnotationProgress:
         known: Units that had a label, or whose answer was known, so that no query was made.
         queried: Units that were answered by a query.
         statuses: Number of answers by status.
+        reasons: Number of answers without a value by why they have none.
         unanswered: Units without an answer; the next run queries them again.
         requests: Requests that the answers took.
+        spared: Answers that took none: a cheap labeller was sure, see `CascadeBackend`.
         prompt_tokens: Together.
         reply_tokens: Together.
         cost: Together.
@@ -41,8 +45,10 @@ class AnnotationProgress:
     known: int = 0
     queried: int = 0
     statuses: dict[str, int] = field(default_factory=lambda: dict.fromkeys(map(str, Status), 0))
+    reasons: Counter[str] = field(default_factory=Counter)
     unanswered: int = 0
     requests: int = 0
+    spared: int = 0
     prompt_tokens: int = 0
     reply_tokens: int = 0
     cost: float = 0.0
@@ -54,7 +60,9 @@ class AnnotationProgress:
         """Add one answer."""
         self.queried += 1
         self.statuses[answer.status] += 1
+        self.reasons.update(filter(None, [reason_of(answer)]))
         self.requests += answer.attempts
+        self.spared += answer.attempts == 0
         self.prompt_tokens += answer.prompt_tokens
         self.reply_tokens += answer.reply_tokens
         self.cost += answer.cost
@@ -67,8 +75,10 @@ class AnnotationProgress:
             "known": self.known,
             "queried": self.queried,
             **self.statuses,
+            "reasons": dict(self.reasons.most_common()),
             "unanswered": self.unanswered,
             "requests": self.requests,
+            "spared": self.spared,
             "prompt_tokens": self.prompt_tokens,
             "reply_tokens": self.reply_tokens,
             "cost": self.cost,
@@ -89,6 +99,7 @@ class Labelling:
         backend: Answers the queries.
         on_label: Receives the subject and the answer of each new label, and whether a query was made for it; otherwise
             the answer to the same query was known.
+        streak: Of the answers before these; none starts anew.
     """
 
     def __init__(
@@ -97,12 +108,14 @@ class Labelling:
         name: str,
         backend: Backend,
         on_label: Callable[[str, Answer, bool], object] = lambda _subject, _answer, _queried: None,
+        streak: ValuelessStreak | None = None,
     ) -> None:
         self._labels, self._name, self._backend, self._on_label = labels, name, backend, on_label
         self._identity: Mapping[str, Any] = backend.identity
         self.progress = AnnotationProgress()
         self._under_way: dict[Future[Answer], tuple[str, list[str]]] = {}  # key, and subjects that wait for it
         self._in_a_row = 0
+        self._streak = streak or ValuelessStreak()
         self._started = time.monotonic()
 
     def run(
@@ -110,7 +123,8 @@ class Labelling:
     ) -> AnnotationProgress:
         """Label all units that have no label yet.
 
-        It ends early, with the reason in `stopped`, when the budget is spent or the server does not answer.
+        It ends early, with the reason in `stopped`, when the budget is spent, or the server gives no answers, or none
+        with values.
 
         Args:
             units: What to label.
@@ -176,7 +190,9 @@ class Labelling:
         except UnansweredError as error:
             self.progress.unanswered += len(subjects)
             self._in_a_row += 1
-            if self._in_a_row >= GIVE_UP:
+            if isinstance(error, ServerBusyError):
+                self.progress.stopped = str(error)
+            elif self._in_a_row >= GIVE_UP:
                 self.progress.stopped = f"{self._in_a_row} queries in a row were not answered: {error}"
             return
         except BudgetSpentError as error:
@@ -187,6 +203,11 @@ class Labelling:
             self._labels.add(self._name, subject, key, answer, self._identity)
             self._on_label(subject, answer, subject == subjects[0])
         self.progress.count(answer)
+        self._streak.add(answer)
+        try:
+            self._streak.check()
+        except ValuelessAnswersError as error:
+            self.progress.stopped = self.progress.stopped or str(error)
 
     def _save_what_arrives(self) -> None:
         """Store the answers under way, which are paid for, when a query failed or Ctrl-C was pressed."""

@@ -22,6 +22,7 @@ from robot_rl.reward.backend import Backend
 from robot_rl.reward.label_store import LabelStore
 from robot_rl.reward.labels.annotate import Labelling
 from robot_rl.reward.labels.units import Units
+from robot_rl.reward.labels.valueless import ValuelessStreak
 
 OnLabel = Callable[[EpisodeSummary, Answer, float | None, bool], object]
 """Receives the episode, the answer, the time from the end of its recording to the label [s], None if the label is not
@@ -72,10 +73,15 @@ class StoreLabelling:
         self._labels, self._name, self._backend = labels, name, backend
         self._on_label, self._wanted = on_label, wanted
         self._labelled: set[str] = set()
+        self._streak = ValuelessStreak()
         self._begun = False
 
     def round(self) -> Round:
-        """Query for the episodes that have no label yet."""
+        """Query for the episodes that have no label yet.
+
+        Raises:
+            ValuelessAnswersError: if too many answers in a row, of this round and those before, have no value.
+        """
         with EpisodeStore.open(self._store) as store:
             rows = [row for row in store.summaries() if row.episode_id not in self._labelled and self._wanted(row)]
             if not rows:
@@ -94,8 +100,10 @@ class StoreLabelling:
                 self._name,
                 self._backend,
                 on_label=lambda subject, *rest: self._new(of[json.loads(subject)[0]["episode_id"]], *rest),
+                streak=self._streak,
             )
             done = work.run(units)
+        self._streak.check()
         left = tuple(name for name in of if name not in self._labelled)
         why = done.stopped or (f"{len(left)} queries were not answered" if left else "")
         return Round(left, why, done.seconds if done.queried else 0.0)

@@ -85,7 +85,7 @@ def read_labeller(path: Path, name: str, *, allowed: bool) -> Labeller:
         identity = labels.identity(name)
         return Labeller(
             name=name,
-            config=_config(labels.settings(name), str(identity["camera"]), store_path),
+            config=_config(labels.settings(name), identity, store_path),
             task=str(identity["task"]),
             identity=identity,
             calibration=calibration,
@@ -109,8 +109,8 @@ def labelled_view(path: Path, name: str) -> tuple[str, tuple[int, int]]:
     raise DataError(f"{store_path}: no episode has frames of camera {camera!r}, which labels {name!r} are about")
 
 
-def _config(settings: Mapping[str, Any], camera: str, store: Path) -> LabelConfig:
-    """Return the settings that are stored with the labels.
+def _config(settings: Mapping[str, Any], identity: Mapping[str, Any], store: Path) -> LabelConfig:
+    """Return the settings that are stored with the labels, with the version of the prompt that the labels were made by.
 
     Raises:
         DataError: if there are none.
@@ -121,4 +121,6 @@ def _config(settings: Mapping[str, Any], camera: str, store: Path) -> LabelConfi
         raise DataError(
             f"{store}: its labels hold no settings of their labeller; label it anew under another name"
         ) from error
-    return replace(config, frames=replace(config.frames, camera=camera))
+    config = replace(config, frames=replace(config.frames, camera=str(identity["camera"])))
+    version = identity.get("second", identity).get("prompt_version")  # of a cascade, the second one has a prompt
+    return config if config.prompt or version is None else replace(config, prompt_version=int(version))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from robot_rl.data.store.summary import EpisodeSummary
-from robot_rl.errors import BudgetSpentError, ConfigError, LinkError, RobotRLError
+from robot_rl.errors import BudgetSpentError, ConfigError, LinkError, RobotRLError, ValuelessAnswersError
 from robot_rl.reward.answer import Answer
 from robot_rl.reward.budget import Budget
 from robot_rl.reward.label_store import LabelStore
@@ -50,6 +50,8 @@ def main() -> int:
             raise LinkError(f"the first message is {type(first).__name__}, expected LabellingOrder")
         _serve(first.order(), sys.stdin.buffer, out)
     except BudgetSpentError as error:
+        _send(out, LabellerEnded(f"{error}; continue with --resume and a larger reward.budget", failed=False))
+    except ValuelessAnswersError as error:
         _send(out, LabellerEnded(str(error), failed=False))
     except RobotRLError as error:
         _send(out, LabellerEnded(str(error), failed=True))
@@ -64,6 +66,7 @@ def _serve(order: Order, orders: IO[bytes], out: IO[bytes]) -> None:
 
     Raises:
         BudgetSpentError: when the budget is spent.
+        ValuelessAnswersError: when answers have no values.
         RobotRLError: for whatever the user can cure.
     """
     config, budget = order.config, Budget(order.config.budget)

@@ -163,7 +163,7 @@ class LabellerLink:
                     last = message.why
                     if not message.failed:
                         self.ended = message.why
-                        self.notify(f"no more labels: {message.why}; continue with --resume and a larger reward.budget")
+                        self.notify(f"no more labels: {message.why}")
                 case _:
                     self._messages.append(message)
                     self._received += 1

@@ -9,9 +9,10 @@ from typing import Any
 
 from robot_rl.config.labelling import LabelConfig
 from robot_rl.data.store.layout import find_store, read_head
+from robot_rl.data.store.reward_overlays import check_overlay_name
 from robot_rl.data.store.summary import EpisodeSummary
 from robot_rl.env.registry import make_workcell
-from robot_rl.errors import BudgetSpentError, ConfigError, RobotRLError
+from robot_rl.errors import BudgetSpentError, ConfigError, RobotRLError, ValuelessAnswersError
 from robot_rl.reward.answer import Answer
 from robot_rl.reward.budget import Budget
 from robot_rl.reward.label_store import LabelStore
@@ -35,7 +36,7 @@ class LabelWatching:
         alarm: Receives a sentence when labels call too many failures a success.
 
     Raises:
-        DataError: if there is no store.
+        DataError: if there is no store, or labels cannot have that name.
         ConfigError: if the labeller compares episodes, or the task has no instruction.
     """
 
@@ -51,6 +52,7 @@ class LabelWatching:
         if config.kind == "preference":
             raise ConfigError("preferences are between episodes that are there; use `label run`")
         self.path, self.name, self._config = find_store(store), name or config.kind, config
+        check_overlay_name(self.name)
         self._notify, self._alarm = notify, alarm
         self._task = config.task or instruction_of(read_head(self.path)["metadata"].get("task"))
         self._found = HackWatch(None)
@@ -59,7 +61,7 @@ class LabelWatching:
         """Whether the backend is loaded and labels."""
 
     def run(self, stop: threading.Event, pause: float = PAUSE) -> None:
-        """Label until `stop`, or until the budget is spent.
+        """Label until `stop`, until the budget is spent, or until answers have no values.
 
         Raises:
             ConfigError: if the labeller cannot be had.
@@ -83,7 +85,7 @@ class LabelWatching:
                         self._notify(f"left for the next round: {done.why}")
                     budget.check()
                     stop.wait(pause)
-        except BudgetSpentError as error:
+        except (BudgetSpentError, ValuelessAnswersError) as error:
             self._stopped = str(error)
         finally:
             backend.close()

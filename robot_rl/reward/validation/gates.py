@@ -81,15 +81,17 @@ class Condition:
 
     def _episodes_needed(self, figure: Figure | None) -> str:
         """Return how many episodes without a fault would show it, for a rate that has no fault yet."""
-        bound = self.at_least if self.at_least is not None else self.at_most
-        if figure is None or bound is None or math.isnan(figure.value):
+        if figure is None or math.isnan(figure.value):
             return "; there are no such episodes"
-        scale = 100.0 if self.figure.endswith("_per_100_failures") else 1.0
-        rate = (1.0 - bound) if self.at_least is not None else bound / scale
         faultless = figure.value == (1.0 if self.at_least is not None else 0.0)
-        if faultless and 0.0 < rate < 1.0 and self.figure not in NO_RATES:
-            return f"; {faultless_trials(rate)} without a fault would do"
-        return ""
+        return f"; {needed} without a fault would do" if faultless and (needed := self.faultless_needed) else ""
+
+    @property
+    def faultless_needed(self) -> int | None:
+        """How many episodes without a fault meet it; None if it is no bound on a share of episodes."""
+        scale = 100.0 if self.figure.endswith("_per_100_failures") else 1.0
+        rate = 1.0 - self.at_least if self.at_least is not None else (self.at_most or 0.0) / scale
+        return faultless_trials(rate) if LEAST_RATE < rate < 1.0 and self.figure not in NO_RATES else None
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,8 @@ def check_gates(kind: QueryKind, figures: Mapping[str, Figure]) -> list[GateResu
     return [check_conditions(use, conditions, figures) for use, conditions in GATES[kind].items()]
 
 
+LEAST_RATE = 1e-9
+"""Bounds on faults below this are met by no number of episodes that anybody has."""
 NO_RATES = ("roc_auc", "calibration_error", "delay_steps")
 """Figures that are no share of episodes."""
 ENDING_EPISODES = "sparse reward and ending episodes"

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from robot_rl.errors import DataError
 from robot_rl.reward.answer import Answer, Status
+from robot_rl.reward.validation.threshold import choose_threshold
 from robot_rl.system.atomic_file import write_atomically
 
 FEWEST = 10
@@ -85,7 +86,7 @@ def calibrate(
 ) -> Calibration:
     """Fit slope and offset by maximum likelihood, with Platt's smoothed targets, and choose the threshold.
 
-    The threshold is the least one at which no more than the given share of the failures counts as a success.
+    `choose_threshold` places the threshold.
 
     Args:
         labels: Name of the labels.
@@ -104,15 +105,8 @@ def calibrate(
             "whose outcome is known"
         )
     slope, offset = fit_logistic(_logit(probability)[:, None], truth).tolist()
-    calibrated = sigmoid(slope * _logit(probability) + offset)
-    threshold = least_threshold(calibrated[~truth], max_false_positives)
+    threshold = choose_threshold(probability, truth, max_false_positives, lambda p: sigmoid(slope * _logit(p) + offset))
     return Calibration(labels, slope, offset, threshold, episodes, positives)
-
-
-def least_threshold(failures: np.ndarray, max_false_positives: float) -> float:
-    """Return the least threshold that no more than this share of the failures, by their scores, reaches."""
-    allowed = int(max_false_positives * len(failures))
-    return float(np.nextafter(np.sort(failures)[::-1][allowed], 2.0))  # just above the first that may not pass
 
 
 def fit_logistic(x: np.ndarray, truth: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ from robot_rl.reward.validation.figures import Figure, share, with_interval
 from robot_rl.reward.validation.gates import GateResult, check_gates
 from robot_rl.reward.validation.ground_truth import NEAR_MISS, GroundTruth
 from robot_rl.reward.validation.probability_calibration import UNCALIBRATED_THRESHOLD, Calibration
+from robot_rl.reward.validation.sequential import Trials, check_sequentially, trials_of_success
 
 LEAST_GAP = 0.01
 """Difference in true progress below which a pair has no right answer."""
@@ -35,6 +36,7 @@ class Report:
         figures: By name.
         gates: The result for each use.
         notes: Remarks on the figures, one sentence each.
+        sequential: For calibrated labels of success: the result that may be read after every episode.
     """
 
     kind: QueryKind
@@ -44,6 +46,7 @@ class Report:
     figures: Mapping[str, Figure]
     gates: Sequence[GateResult]
     notes: Sequence[str]
+    sequential: GateResult | None = None
 
 
 def make_report(
@@ -65,16 +68,18 @@ def make_report(
     Raises:
         DataError: if there is nothing to compare.
     """
+    sequential = None
     statuses = {str(status): sum(label.answer.status is status for label in labels) for status in Status}
     if kind is QueryKind.SUCCESS:
-        compared, found, notes = _success(labels, truth, calibration, trained_on)
+        compared, found, notes, trials = _success(labels, truth, calibration, trained_on)
+        sequential = check_sequentially(trials) if calibration is not None else None
     elif kind in (QueryKind.PROGRESS, QueryKind.SCORE):
         compared, found, notes = _progress(labels, truth, trained_on)
     else:
         compared, found, notes = _preference(labels, truth)
     unreadable = statuses[Status.UNPARSABLE] + statuses[Status.REFUSED]
     found = {**found, "unreadable_rate": share(unreadable, len(labels))}
-    return Report(kind, len(labels), statuses, compared, found, check_gates(kind, found), notes)
+    return Report(kind, len(labels), statuses, compared, found, check_gates(kind, found), notes, sequential)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +132,7 @@ def _success(
     truth: Mapping[str, GroundTruth],
     calibration: Calibration | None,
     trained_on: Sequence[str],
-) -> tuple[int, dict[str, Figure], list[str]]:
+) -> tuple[int, dict[str, Figure], list[str], dict[str, Trials]]:
     columns = success_columns(labels, truth, (*trained_on, *(calibration.fitted_to if calibration else ())))
     happened, known = columns.truth, np.isfinite(columns.probability)
     probability = np.where(known, columns.probability, 0.0)
@@ -165,7 +170,7 @@ def _success(
         notes.append("not calibrated: `robot-rl label calibrate` fits probability and threshold on known outcomes")
     else:
         notes.append(f"the {len(calibration.fitted_to)} episodes of the calibration are left out")
-    return count, found, notes + _left_out(trained_on)
+    return count, found, notes + _left_out(trained_on), trials_of_success(happened, near, probability, positive)
 
 
 def _threshold_at_recall(truth: np.ndarray, probability: np.ndarray, wanted: float) -> float:

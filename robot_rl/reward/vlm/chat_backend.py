@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import io
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,6 +31,8 @@ from robot_rl.reward.vlm.parse_answer import (
 from robot_rl.reward.vlm.prompts import Prompt
 
 JPEG_QUALITY = 90
+LONGEST_RAW = 2**16
+"""Characters of a reply that are kept."""
 
 
 def reduced(frame: np.ndarray, longest_side: int) -> np.ndarray:
@@ -132,13 +135,17 @@ def _answer(done: Completion, parsed: ParsedAnswer) -> Answer:
     elif status is Status.UNPARSABLE and done.cut:
         details = {"why": "it was cut off; raise endpoint.max_reply_tokens"}
     if done.first_token:
-        details = {**details, "first_token": [list(t) for t in done.first_token]}
+        details = {**details, "first_token": [[token, _json_value(log)] for token, log in done.first_token]}
     if done.served_by:
         details = {**details, "served_by": dict(done.served_by)}
+    if done.uncounted:
+        details = {**details, "uncounted": done.uncounted}
+    if len(done.text) > LONGEST_RAW:
+        details = {**details, "raw_cut_from": len(done.text)}
     return Answer(
         status=status,
         values=values,
-        raw=done.text,
+        raw=done.text[:LONGEST_RAW],
         details=details,
         prompt_tokens=done.prompt_tokens,
         reply_tokens=done.reply_tokens,
@@ -146,3 +153,8 @@ def _answer(done: Completion, parsed: ParsedAnswer) -> Answer:
         latency=done.latency,
         attempts=done.attempts,
     )
+
+
+def _json_value(number: float) -> float | str:
+    """Return a number as JSON can hold it: infinities and NaN as text."""
+    return number if math.isfinite(number) else str(number)

@@ -38,10 +38,12 @@ class Completion:
         first_token: Log-probabilities of the most probable first tokens; empty if none were requested.
         prompt_tokens: As counted by the server.
         reply_tokens: As counted by the server.
-        cost: By the configured prices.
+        cost: By the configured prices, of all attempts; those in `uncounted` at the most that they may have cost.
         latency: From the first attempt to the answer [s].
         attempts: Requests that it took.
-        served_by: Model and system fingerprint as the reply names them; empty if it does not.
+        uncounted: Those of them whose tokens the server did not count, though it may bill them.
+        served_by: Model and system fingerprint as the reply names them, and the weights behind the name as the server
+            states them; empty if they do not.
     """
 
     text: str
@@ -53,6 +55,7 @@ class Completion:
     cost: float = 0.0
     latency: float = 0.0
     attempts: int = 1
+    uncounted: int = 0
     served_by: Mapping[str, str] = field(default_factory=dict)
 
 

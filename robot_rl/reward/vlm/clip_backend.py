@@ -78,6 +78,7 @@ class ClipBackend:
     def __init__(self, local: LocalConfig, score: ScoreConfig, budget: Budget) -> None:
         if score.alpha > 0 and not score.baselines:
             raise ConfigError("score.alpha above 0 needs score.baselines: what any such image shows, without the goal")
+        self._pictures = [_picture(Path(path)) for path in score.goal_images]  # before the model may be fetched
         require_transformers("backend=clip")
         from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
 
@@ -87,7 +88,6 @@ class ClipBackend:
             raise ConfigError(f"model {local.model}: has no image and text embeddings; choose a CLIP or SigLIP model")
         self._processor = loaded(local, AutoImageProcessor.from_pretrained)
         self._tokenizer = loaded(local, AutoTokenizer.from_pretrained)
-        self._pictures = [_picture(Path(path)) for path in score.goal_images]
         self._revision = revision_of(self._model)
         self._directions: dict[str, tuple[Tensor, Tensor | None]] = {}
         self._lock = threading.Lock()

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
+from robot_rl.config.components import BudgetConfig
 from robot_rl.config.labelling import LabelConfig
 from robot_rl.env.registry import load, names
 from robot_rl.errors import ConfigError, UnknownNameError
 from robot_rl.reward.backend import Backend
 from robot_rl.reward.budget import Budget
 from robot_rl.reward.query import QueryKind
+from robot_rl.reward.vlm.cascade_backend import CascadeBackend
 from robot_rl.reward.vlm.chat_backend import ChatBackend
 from robot_rl.reward.vlm.chat_model import ChatModel
 from robot_rl.reward.vlm.openai_client import Endpoint
@@ -25,6 +27,8 @@ LABELLER_GROUP = "robot_rl.labellers"
 def make_backend(config: LabelConfig, budget: Budget) -> Backend:
     """Make a backend that is ready for queries; a server was reached, and has the model.
 
+    The settings are checked before that: a mistake shows at once, also where no server listens.
+
     Raises:
         UnknownNameError: if there is no backend of that name.
         PluginError: if the package of the backend cannot be imported.
@@ -32,26 +36,32 @@ def make_backend(config: LabelConfig, budget: Budget) -> Backend:
         EndpointError: if the server cannot be used.
     """
     kind = QueryKind(config.kind)
+    if not config.cascade.head:
+        return _backend(config, kind, budget)
+    if kind is not QueryKind.SUCCESS or config.backend in ("clip", "head"):
+        raise ConfigError(
+            "cascade.head is for kind=success, before a backend that is dearer than a head: openai, qwen or one of an "
+            "installed package"
+        )
+    from robot_rl.reward.vlm.head_backend import HeadBackend
+
+    first = HeadBackend(Path(config.cascade.head), kind, Budget(BudgetConfig()))  # the budget is for the other one
+    return CascadeBackend(first, _backend(config, kind, budget), config.cascade.sure)
+
+
+def _backend(config: LabelConfig, kind: QueryKind, budget: Budget) -> Backend:
     if config.backend not in BUILT_IN:
         return _installed(config, budget)
-    if (config.backend == "clip") != (kind is QueryKind.SCORE):
-        raise ConfigError(
-            f"backend={config.backend} has no answers for kind={kind}; backend=clip is for kind=score, and only that"
-        )
+    _check(config, kind)
     if config.backend == "clip":
         from robot_rl.reward.vlm.clip_backend import ClipBackend
 
         return ClipBackend(config.local, config.score, budget)
     if config.backend == "head":
-        if kind not in (QueryKind.SUCCESS, QueryKind.PROGRESS) or not config.head:
-            raise ConfigError(
-                "backend=head is for kind=success and kind=progress, and needs the file of a head: set head, see "
-                "`label train`"
-            )
         from robot_rl.reward.vlm.head_backend import HeadBackend
 
         return HeadBackend(Path(config.head), kind, budget)
-    prompt = choose_prompt(kind, config.answer, config.prompt)
+    prompt = choose_prompt(kind, config.answer, config.prompt, config.prompt_version)
     model: ChatModel
     if config.backend == "qwen":
         from robot_rl.reward.vlm.qwen_local import LocalChat
@@ -61,6 +71,30 @@ def make_backend(config: LabelConfig, budget: Budget) -> Backend:
         model = endpoint = Endpoint(config.endpoint, budget)
         endpoint.connect()
     return ChatBackend(model, prompt, config.answer, config.frames.longest_side)
+
+
+def _check(config: LabelConfig, kind: QueryKind) -> None:
+    """Check what can be checked of the settings without a model.
+
+    Raises:
+        ConfigError: if they contradict each other.
+    """
+    if (config.backend == "clip") != (kind is QueryKind.SCORE):
+        raise ConfigError(
+            f"backend={config.backend} has no answers for kind={kind}; backend=clip is for kind=score, and only that"
+        )
+    if config.backend == "head" and (kind not in (QueryKind.SUCCESS, QueryKind.PROGRESS) or not config.head):
+        raise ConfigError(
+            "backend=head is for kind=success and kind=progress, and needs the file of a head: set head, see "
+            "`label train`"
+        )
+    if kind is QueryKind.PROGRESS and config.frames.count < 2:
+        raise ConfigError("frames.count=1 shows no progress; set it to at least 2: the first frame and the last")
+    if config.backend != "openai" and config.budget.money:
+        raise ConfigError(
+            f"budget.money limits nothing with backend={config.backend}, which has no price; limit budget.calls or "
+            "budget.seconds"
+        )
 
 
 def _installed(config: LabelConfig, budget: Budget) -> Backend:

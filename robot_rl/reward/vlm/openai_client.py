@@ -10,20 +10,20 @@ took 12.5 s under a time-out of 1 s. Here `timeout_s` limits the whole attempt.
 
 from __future__ import annotations
 
-import os
+import logging
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
-import urllib3
-from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from robot_rl.config.labelling import EndpointConfig
-from robot_rl.errors import BudgetSpentError, EndpointError, UnansweredError
+from robot_rl.errors import BudgetSpentError, ConfigError, EndpointError, ServerBusyError, UnansweredError
 from robot_rl.reward.budget import Budget, Purchase
+from robot_rl.reward.vlm.api_key import ApiKey
 from robot_rl.reward.vlm.chat_backend import JPEG_QUALITY, data_url
 from robot_rl.reward.vlm.chat_model import Completion, Turn
 from robot_rl.reward.vlm.openai_http import (
@@ -31,16 +31,49 @@ from robot_rl.reward.vlm.openai_http import (
     explain_refusal,
     is_permanent,
     message_of,
-    read_completion,
-    read_models,
-    wait_before_retry,
+    random_wait,
+    requested_wait,
 )
+from robot_rl.reward.vlm.openai_reply import (
+    UnreadableReplyError,
+    Use,
+    most_used,
+    read_completion,
+    read_digest,
+    read_models,
+)
+from robot_rl.reward.vlm.timed_http import HttpReply, NoReplyError, TimedHttp
+from robot_rl.system.printable import one_line
 
 TOP_LOGPROBS = 20
 """Largest number that such servers give."""
-MAX_REPLY = 16 * 2**20
-"""Largest reply that is read [bytes]."""
-_PIECE = 2**16
+DIGEST_LIMIT = 5.0
+"""Longest time for the hash of the model, which few servers state [s]."""
+REPORTED_WAIT = 10.0
+"""Waits from this length are reported [s]."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class _Attempts:
+    """What the attempts at one query have come to.
+
+    Attributes:
+        started: When the first began [s].
+        made: Their number.
+        cost: By the configured prices.
+        uncounted: Those whose tokens the server did not count, though it may bill them.
+        problem: Why the last one failed.
+        not_before: When the next one may begin; on the clock of `time.monotonic` [s].
+    """
+
+    started: float
+    made: int = 0
+    cost: float = 0.0
+    uncounted: int = 0
+    problem: str = ""
+    not_before: float = 0.0
 
 
 class Endpoint:
@@ -51,16 +84,24 @@ class Endpoint:
         budget: Limits of calls, tokens, money and time.
 
     Raises:
-        EndpointError: if the URL cannot be one, or holds a secret.
+        EndpointError: if the URL cannot be one or holds a secret, or the key cannot be sent.
+        ConfigError: if the budget limits money, but there are no prices.
     """
 
     def __init__(self, config: EndpointConfig, budget: Budget) -> None:
+        if budget.limits_money and not (config.price_prompt or config.price_reply):
+            raise ConfigError(
+                "budget.money limits nothing without prices; set endpoint.price_prompt and endpoint.price_reply to "
+                "the price of a million tokens, or limit budget.tokens or budget.calls"
+            )
         self._config, self._budget = config, budget
         self._url = _checked_url(config.url)
-        self._key = os.environ.get(config.key_variable, "").strip()
-        self._pool = urllib3.PoolManager(maxsize=config.concurrency, block=True, retries=False)
+        self._key = ApiKey(config.key_variable)
+        self._http = TimedHttp(config.concurrency)
         self._closed = threading.Event()
+        self._not_before = 0.0  # as the server requested; on the clock of `time.monotonic` [s]
         self._rng = np.random.default_rng()  # spreads retries in time; no label depends on it
+        self._weights: dict[str, str] = {}
         self.model = config.model
 
     @property
@@ -86,66 +127,143 @@ class Endpoint:
     def connect(self) -> list[str]:
         """Fetch the list of models, choose the only one if none was named, and return them all.
 
+        If the server states which weights are behind the name, completions are marked with that.
+
         Raises:
             EndpointError: if there is no server, it wants another key, or it does not have the model.
         """
         try:
-            status, headers, body = self._request("GET", "/models", None, self._config.timeout_s)
-        except HTTPError as error:
+            reply = self._request("GET", "/models", None, self._config.timeout_s)
+        except NoReplyError as error:
             raise EndpointError(
-                f"{self._url}: no answer ({self._safe(_reason(error))}); start the server, or set endpoint.url"
+                f"{self._url}: no answer ({self._reason(error)}); start the server, or set endpoint.url"
             ) from error
-        if status == 404 and self.model:
+        if reply.status == 404 and self.model:
             return []  # a server that keeps no list
-        if status != 200:
-            raise self._refusal(status, headers, body)
-        names = read_models(body)
-        if not self.model and len(names) == 1:
+        if reply.status != 200:
+            raise self._refusal(reply)
+        weights = read_models(reply.body)
+        names = list(weights)
+        if not self.model and len(names) == 1 and names[0] == one_line(names[0]):
             self.model = names[0]
         if not self.model:
-            raise EndpointError(f"{self._url}: serves {', '.join(names) or 'no model'}; choose with endpoint.model")
+            raise EndpointError(
+                f"{self._url}: serves {one_line(', '.join(names)) or 'no model'}; choose with endpoint.model"
+            )
         if names and self.model not in names:
-            raise EndpointError(f"{self._url}: has no model {self.model!r}; it serves: {', '.join(names)}")
+            raise EndpointError(f"{self._url}: has no model {self.model!r}; it serves: {one_line(', '.join(names))}")
+        root = weights.get(self.model, "")
+        self._weights = {"root": root} if root else self._digest()
         return names
+
+    def _digest(self) -> dict[str, str]:
+        """Return the hash of the model if the server is Ollama; other servers do not know the address."""
+        try:
+            reply = self._request(
+                "GET", "/api/tags", None, min(self._config.timeout_s, DIGEST_LIMIT), self._url.removesuffix("/v1")
+            )
+        except NoReplyError:
+            return {}
+        digest = read_digest(reply.body, self.model) if reply.status == 200 else ""
+        return {"digest": digest} if digest else {}
 
     def complete(self, turn: Turn) -> Completion:
         """Return the reply of the model, after at most the configured number of attempts.
 
         Raises:
             UnansweredError: if no attempt succeeded, or the endpoint was closed meanwhile.
+            ServerBusyError: if the server requests a longer wait than configured.
             BudgetSpentError: if another attempt would cost more than is left.
             EndpointError: if the server cannot do what the request needs.
         """
-        payload, started = self._payload(turn), time.monotonic()
-        problem = ""
-        for attempt in range(1, self._config.attempts + 1):
-            if self._closed.is_set():
-                raise UnansweredError(f"{self._url}: closed before it answered")
-            retry_after: str | None = None
-            with self._budget.purchase() as bought:
-                try:
-                    timeout = min(self._config.timeout_s, self._budget.seconds_left)
-                    status, headers, body = self._request("POST", "/chat/completions", payload, timeout)
-                except HTTPError as error:
-                    problem = self._safe(_reason(error))
-                else:
-                    if status == 200:
-                        completion = read_completion(body, bool(turn.choices))
-                        if completion is not None:
-                            return self._paid(completion, bought, time.monotonic() - started, attempt)
-                        problem = "the reply was cut off or is no JSON"
-                    elif status in TRANSIENT and not is_permanent(text := self._text(body)):
-                        problem, retry_after = f"HTTP {status}: {message_of(text)}", headers.get("Retry-After")
-                    else:
-                        raise self._refusal(status, headers, body)
-            if attempt < self._config.attempts:
-                self._wait(wait_before_retry(attempt, self._config.backoff_s, retry_after, self._rng), problem)
-        raise UnansweredError(f"{self._url}: not answered in {self._config.attempts} attempts; the last: {problem}")
+        payload, attempts = self._payload(turn), _Attempts(time.monotonic())
+        most = most_used(turn, payload)
+        while attempts.made < self._config.attempts:
+            self._wait(attempts)
+            with self._budget.purchase(most.tokens, self._price(most)) as bought:
+                attempts.made += 1
+                completion = self._attempt(payload, bool(turn.choices), bought, attempts)
+                attempts.cost += bought.money
+            if completion is not None:
+                return replace(
+                    completion,
+                    cost=attempts.cost,
+                    latency=time.monotonic() - attempts.started,
+                    attempts=attempts.made,
+                    uncounted=attempts.uncounted,
+                    served_by={**completion.served_by, **self._weights},
+                )
+        raise UnansweredError(f"{self._url}: not answered in {attempts.made} attempts; the last: {attempts.problem}")
 
     def close(self) -> None:
         """End waits, and let no further request start."""
         self._closed.set()
-        self._pool.clear()
+        self._http.close()
+
+    def _wait(self, attempts: _Attempts) -> None:
+        """Wait until the next attempt may begin, as the server requested of any query, or as this one backs off.
+
+        Raises:
+            BudgetSpentError: if the budget ends before.
+            ServerBusyError: if the server requested more than the longest wait.
+            UnansweredError: if the endpoint was closed.
+        """
+        seconds = max(self._not_before, attempts.not_before) - time.monotonic()
+        if seconds > 0:
+            problem = attempts.problem or "so it replied to another query"
+            if seconds >= self._budget.seconds_left:
+                raise BudgetSpentError(f"the budget's seconds end before the next attempt ({self._url}: {problem})")
+            if seconds > self._config.longest_wait_s:
+                raise ServerBusyError(
+                    f"{self._url}: requests a wait of {seconds:.0f} s, more than endpoint.longest_wait_s="
+                    f"{self._config.longest_wait_s:g} ({problem}); repeat the command then, or raise the setting"
+                )
+            if seconds >= REPORTED_WAIT and attempts.made:
+                logger.warning(
+                    f"{self._url}: {problem}; the next attempt, {attempts.made + 1} of {self._config.attempts}, is in "
+                    f"{seconds:.0f} s"
+                )
+            self._closed.wait(seconds)
+        if self._closed.is_set():
+            raise UnansweredError(f"{self._url}: closed before it answered")
+
+    def _attempt(
+        self, payload: Mapping[str, Any], wants_logprobs: bool, bought: Purchase, attempts: _Attempts
+    ) -> Completion | None:
+        """Return the reply, or None if another attempt may bring one."""
+        pause = random_wait(attempts.made, self._config.backoff_s, self._rng)
+        try:
+            timeout = min(self._config.timeout_s, self._budget.seconds_left)
+            reply = self._request("POST", "/chat/completions", payload, timeout)
+        except NoReplyError as error:
+            attempts.problem, attempts.not_before = self._reason(error), time.monotonic() + pause
+            attempts.uncounted += error.sent
+            if not error.sent:
+                bought.tokens, bought.money = 0, 0.0
+            return None
+        if reply.status == 200:
+            try:
+                completion = read_completion(reply.body, wants_logprobs)
+            except UnreadableReplyError as error:
+                attempts.uncounted += 1
+                attempts.problem, attempts.not_before = str(error), time.monotonic() + pause
+                return None
+            except EndpointError as error:
+                raise EndpointError(f"{self._url}: {error}") from error
+            attempts.uncounted += completion.uncounted
+            self._measure(completion, bought)
+            return completion
+        bought.tokens, bought.money = 0, 0.0  # a refusal is not billed
+        text = self._text(reply.body)
+        if reply.status not in TRANSIENT or is_permanent(text):
+            raise self._refusal(reply)
+        attempts.problem = f"HTTP {reply.status}: {message_of(text)}"
+        requested = requested_wait(reply.headers.get("Retry-After"))
+        if requested is None:
+            attempts.not_before = time.monotonic() + pause
+        else:
+            self._not_before = max(self._not_before, time.monotonic() + requested)
+        return None
 
     def _payload(self, turn: Turn) -> dict[str, Any]:
         config = self._config
@@ -171,79 +289,41 @@ class Endpoint:
         return payload
 
     def _request(
-        self, method: str, path: str, payload: Mapping[str, Any] | None, timeout: float
-    ) -> tuple[int, Mapping[str, str], bytes]:
-        """Return status, headers and body, all within `timeout` [s]; raise `HTTPError` if there is no whole reply."""
-        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        deadline = time.monotonic() + timeout
-        reply = self._pool.request(
-            method,
-            self._url + path,
-            json=payload,
-            headers=headers,
-            timeout=urllib3.Timeout(total=max(timeout, 0.001)),
-            redirect=False,  # a key is for the server that it was given for
-            preload_content=False,
-        )
-        try:
-            return reply.status, reply.headers, _read_body(reply, deadline)
-        except HTTPError:
-            reply.close()
-            raise
-        finally:
-            reply.release_conn()
+        self, method: str, path: str, payload: Mapping[str, Any] | None, seconds: float, base: str = ""
+    ) -> HttpReply:
+        """Return the reply within so many seconds, without the key in its body; raises `NoReplyError`."""
+        reply = self._http.request(method, (base or self._url) + path, payload, self._key.headers(), seconds)
+        return reply._replace(body=self._key.hide_in_reply(reply.body))
 
-    def _paid(self, completion: Completion, bought: Purchase, latency: float, attempts: int) -> Completion:
-        """Record what the call used; return the completion with its cost."""
-        config = self._config
-        used = completion.prompt_tokens + completion.reply_tokens
-        if not used and self._budget.limits_usage:
-            raise EndpointError(
-                f"{self._url}: does not report the tokens that it used, so a budget of tokens or money cannot be kept; "
-                "limit budget.calls or budget.seconds instead"
-            )
-        cost = (config.price_prompt * completion.prompt_tokens + config.price_reply * completion.reply_tokens) / 1e6
-        bought.tokens, bought.money = used, cost
-        facts = {**vars(completion), "cost": cost, "latency": latency, "attempts": attempts}
-        return Completion(**facts)
+    def _measure(self, completion: Completion, bought: Purchase) -> None:
+        """Record what the call used. If the server does not count it, it stays the most that it may have used.
 
-    def _wait(self, seconds: float, problem: str) -> None:
-        if seconds >= self._budget.seconds_left:
-            raise BudgetSpentError(f"the budget's seconds end before the next attempt ({self._url}: {problem})")
-        self._closed.wait(seconds)
+        Raises:
+            EndpointError: if tokens or money are limited, and the server does not count.
+        """
+        if completion.uncounted:
+            if self._budget.limits_usage:
+                raise EndpointError(
+                    f"{self._url}: does not report the tokens that it used, or not as numbers that can be true, so a "
+                    "budget of tokens or money cannot be kept; limit budget.calls or budget.seconds instead"
+                )
+            return
+        used = Use(completion.prompt_tokens, completion.reply_tokens)
+        bought.tokens, bought.money = used.tokens, self._price(used)
 
-    def _refusal(self, status: int, headers: Mapping[str, str], body: bytes) -> EndpointError:
-        text = explain_refusal(status, headers, self._text(body), self._config, bool(self._key))
+    def _price(self, use: Use) -> float:
+        return (self._config.price_prompt * use.prompt + self._config.price_reply * use.reply) / 1e6
+
+    def _refusal(self, reply: HttpReply) -> EndpointError:
+        location = self._key.hide(unquote(reply.headers.get("Location", "")))
+        text = explain_refusal(reply.status, location, self._text(reply.body), self._config, bool(self._key))
         return EndpointError(f"{self._url}: {text}")
 
+    def _reason(self, error: NoReplyError) -> str:
+        return one_line(self._key.hide(str(error)))
+
     def _text(self, body: bytes) -> str:
-        return self._safe(body.decode(errors="replace"))
-
-    def _safe(self, text: str) -> str:
-        """Return the text without the key, which servers may repeat in their messages."""
-        return text.replace(self._key, "(key)") if self._key else text
-
-
-def _reason(error: HTTPError) -> str:
-    return f"{type(error).__name__}: {error}"
-
-
-def _read_body(reply: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
-    """Return the whole body; raise `HTTPError` after the deadline, or if it is larger than `MAX_REPLY`."""
-    pieces, size = list[bytes](), 0
-    while True:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise ReadTimeoutError(None, None, "the reply was not complete in time")  # type: ignore[arg-type]
-        if (sock := getattr(reply.connection, "sock", None)) is not None:
-            sock.settimeout(left)
-        piece = reply.read1(_PIECE)
-        if not piece:
-            return b"".join(pieces)
-        pieces.append(piece)
-        size += len(piece)
-        if size > MAX_REPLY:
-            raise HTTPError(f"the reply is larger than {MAX_REPLY} bytes")
+        return self._key.hide(body.decode(errors="replace"))
 
 
 def _checked_url(url: str) -> str:

@@ -11,6 +11,13 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from robot_rl.reward.answer import Status
+from robot_rl.system.printable import one_line
+
+_LONGEST_TEXT, _MOST_STARTS = 2**18, 256
+"""Of a reply that is read: characters, and braces that are tried as the begin of an answer."""
+_ROUNDING = 0.01
+"""By which log-probabilities, and the sum of the probabilities, may exceed their limits."""
+_LARGEST_LOG_ODDS = math.log(1e300)
 
 
 class ParsedAnswer(NamedTuple):
@@ -95,7 +102,8 @@ def read_progress(text: str, frames: int) -> ParsedAnswer:
     if len(form.frames) != frames or sorted(percent) != list(range(1, frames + 1)):
         given = [entry.frame for entry in form.frames]
         return ParsedAnswer(
-            Status.UNPARSABLE, details={"why": f"frames 1 to {frames} were shown, the reply is about {given}"}
+            Status.UNPARSABLE,
+            details={"why": one_line(f"frames 1 to {frames} were shown, the reply is about {given}")},
         )
     return ParsedAnswer(Status.OK, tuple(percent[number] / 100.0 for number in range(1, frames + 1)))
 
@@ -115,49 +123,74 @@ def read_choice(first_token: Sequence[tuple[str, float]]) -> ParsedAnswer:
 
     Log-odds T - F is what TOPReward (2026) reads, without its scaling per episode. Spellings of a choice add up. A
     choice that is not among the given tokens is at most as probable as the least of them, and is counted as that.
+    Numbers that are no log-probabilities, or that together exceed 1, are unparsable.
     """
-    masses: dict[str, float] = {}
+    if why := _not_log_probabilities([logprob for _, logprob in first_token]):
+        return ParsedAnswer(Status.UNPARSABLE, details={"why": why})
+    logs: dict[str, list[float]] = {}
     for token, logprob in first_token:
-        choice = token.strip().strip("\"'*.").lower()
-        masses[choice] = masses.get(choice, 0.0) + math.exp(logprob)
-    if "true" not in masses and "false" not in masses:
+        logs.setdefault(token.strip().strip("\"'*.").lower(), []).append(logprob)
+    least = min((logprob for _, logprob in first_token), default=-math.inf)
+    given = {choice for choice in ("true", "false") if _log_sum(logs.get(choice, [])) > -math.inf}
+    if not given:
         return ParsedAnswer(
             Status.UNPARSABLE, details={"why": "neither True nor False is among the probable first tokens"}
         )
-    least = math.exp(min(logprob for _, logprob in first_token))
-    yes, no = masses.get("true", least), masses.get("false", least)
-    if yes <= 0.0 or no <= 0.0:  # a probability too small for a float
-        yes, no = yes + 1e-300, no + 1e-300
-    details = {"log_odds": math.log(yes) - math.log(no), "bounded": not {"true", "false"} <= masses.keys()}
-    return ParsedAnswer(Status.OK, (yes / (yes + no),), details)
+    yes, no = (_log_sum(logs.get(choice, [least])) for choice in ("true", "false"))
+    log_odds = min(max(yes - no, -_LARGEST_LOG_ODDS), _LARGEST_LOG_ODDS)
+    details = {"log_odds": log_odds, "bounded": not {"true", "false"} <= logs.keys()}
+    return ParsedAnswer(Status.OK, (1.0 / (1.0 + math.exp(-log_odds)),), details)
+
+
+def _not_log_probabilities(logs: Sequence[float]) -> str:
+    """Return why these are not log-probabilities of different tokens; empty if they can be."""
+    for log in logs:
+        if not log <= _ROUNDING:  # also NaN
+            return f"the server gave {log} as a log-probability"
+    total = sum(map(math.exp, logs))
+    return f"the server gave probabilities that add up to {total:g}" if total > 1.0 + _ROUNDING else ""
+
+
+def _log_sum(logs: Sequence[float]) -> float:
+    """Return the log of the sum of probabilities, also of those too small for a float; -inf for none."""
+    most = max(logs, default=-math.inf)
+    return most if most == -math.inf else most + math.log(sum(math.exp(log - most) for log in logs))
 
 
 def _read(form: type[_F], text: str) -> tuple[_F | None, str]:
     """Return the one object of this form in a text, or None and why not. Text around it is allowed."""
+    if len(text) > _LONGEST_TEXT:
+        return None, f"it has {len(text)} characters, more than {_LONGEST_TEXT}"
     found: list[_F] = []
     why = "it holds no JSON object"
-    for tree in _objects(re.sub(r"^\s*<think>.*?</think>", "", text, flags=re.DOTALL)):
+    trees, complete = _objects(re.sub(r"^\s*<think>.*?</think>", "", text, flags=re.DOTALL))
+    for tree in trees:
         try:
             read = form.model_validate(tree)
         except ValidationError as error:
             detail = error.errors()[0]
-            why = f"{'.'.join(map(str, detail['loc'])) or 'the object'}: {detail['msg']}"
+            why = one_line(f"{'.'.join(map(str, detail['loc'])) or 'the object'}: {detail['msg']}")
             continue
         if read not in found:
             found.append(read)
+    if not complete:
+        return None, f"it has more than {_MOST_STARTS} braces that begin no answer"
     if len(found) > 1:
         return None, "it gives several answers that differ"
     return (found[0], "") if found else (None, why)
 
 
-def _objects(text: str) -> list[Any]:
-    """Return the outermost JSON objects in a text."""
-    decoder, objects, position = json.JSONDecoder(), [], text.find("{")
-    while position >= 0:
+def _objects(text: str) -> tuple[list[Any], bool]:
+    """Return the outermost JSON objects in a text, and whether all of it was read."""
+    decoder, position = json.JSONDecoder(), text.find("{")
+    objects: list[Any] = []
+    for _ in range(_MOST_STARTS):
+        if position < 0:
+            return objects, True
         try:
             tree, end = decoder.raw_decode(text, position)
             objects.append(tree)
-        except ValueError:
+        except (ValueError, RecursionError):  # no JSON, or nested so deep that it is none of our forms
             end = position + 1
         position = text.find("{", end)
-    return objects
+    return objects, position < 0

@@ -76,6 +76,8 @@ def read_content(path: Path) -> tuple[dict[str, Any], bytes]:
     try:
         data = path.read_bytes()
         content = yaml.safe_load(data.decode("utf-8"))
+    except RecursionError as error:
+        raise CalibrationError(f"{path}: is nested too deeply to be a calibration result; check the path") from error
     except FileNotFoundError as error:
         raise CalibrationError(f"{path}: no such file; `robot-rl calibrate` makes it") from error
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

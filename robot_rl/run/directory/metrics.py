@@ -6,13 +6,14 @@ Each line is one JSON object with its `kind` and `env_step`; the other values ar
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from robot_rl.errors import DataError, UnknownNameError
 from robot_rl.system.atomic_file import to_json, write_atomically, writing
+from robot_rl.system.checked_json import parse_json
+from robot_rl.system.regular_file import read_regular
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "demonstrations": ("episodes", "success_rate", "cycle_time_s"),
@@ -98,6 +99,22 @@ class MetricsWriter:
         for listener in self.listeners:
             listener(kind, env_step, values)
 
+    def replace(self, kind: str, env_step: int, values: Mapping[str, Any]) -> None:
+        """Write the one record of a kind at a step: one that a killed run left there goes.
+
+        For what is written after the checkpoint of its step, which a resumed run therefore keeps and writes again.
+        Arguments and errors are those of `write`.
+        """
+        records = read_metrics(self.path)
+        kept = [record for record in records if (record["kind"], record["env_step"]) != (kind, env_step)]
+        if len(kept) < len(records):
+            with writing(self.path):
+                self._file.close()
+            write_atomically(self.path, "".join(to_json(record) + "\n" for record in kept))
+            with writing(self.path):
+                self._file = self.path.open("a", encoding="utf-8")
+        self.write(kind, env_step, values)
+
     def close(self) -> None:
         """Write out what is left; may be called twice."""
         with writing(self.path):
@@ -130,13 +147,13 @@ def read_metrics(path: Path, kind: str | None = None) -> list[dict[str, Any]]:
         DataError: if the file cannot be read or a line is not a record.
     """
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        lines = read_regular(path).decode("utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read metrics {path}: {error}") from error
     records = []
     for number, line in enumerate(lines[:-1], start=1):
         try:
-            record = json.loads(line)
+            record = parse_json(line)
         except ValueError as error:
             raise DataError(f"{path}, line {number}: is not JSON: {error}") from error
         if not isinstance(record, dict) or not {"kind", "env_step"} <= record.keys():

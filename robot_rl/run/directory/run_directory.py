@@ -11,13 +11,13 @@ from __future__ import annotations
 import contextlib
 import datetime
 import importlib.metadata
-import json
 import os
 import platform
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from robot_rl.config.components import TrainConfig
@@ -26,7 +26,10 @@ from robot_rl.data.schema import SCHEMA_VERSION
 from robot_rl.errors import ConfigError, RunDirectoryError
 from robot_rl.run.directory.calibrations import Calibrations
 from robot_rl.system.atomic_file import to_json, write_atomically, writing
+from robot_rl.system.checked_json import parse_json
 from robot_rl.system.directory_lock import Lock
+from robot_rl.system.new_directory import NewDirectory
+from robot_rl.system.regular_file import read_regular
 
 PACKAGES = ("robot_rl", "torch", "numpy", "mujoco", "gymnasium", "zarr")
 """Packages whose versions can change a result."""
@@ -113,12 +116,17 @@ class RunDirectory:
     Attributes:
         path: The directory.
         provenance: Facts about the process that uses it now.
+        begun: Set this once there is something to keep: if the `with` block of a new run fails before, its directory
+            goes again.
     """
 
     def __init__(self, path: Path, lock: Lock) -> None:
         self.path = path
+        self.begun = False
         self.provenance: dict[str, Any] = {}
         self._lock = lock
+        self._on_exit = contextlib.ExitStack()
+        self._on_exit.callback(self.close)
 
     @classmethod
     def create(
@@ -134,12 +142,14 @@ class RunDirectory:
             RunDirectoryError: if the directory is not empty, in use, or cannot be written.
         """
         with contextlib.ExitStack() as on_error, writing(path):
+            new = NewDirectory(path)
             path.mkdir(parents=True, exist_ok=True)
             if not (path / _LOCK).exists():
                 _check_unused(path)  # before the lock file is made, so that a folder that is not ours stays as it was
             run = cls(path, Lock(path / _LOCK))
             on_error.callback(run.close)
             _check_unused(path)
+            on_error.push(new.removed_on_error(lambda: run.begun))
             run.provenance = provenance(argv)
             dump_config(config, run.config_path)
             run.episodes_path.mkdir()
@@ -154,7 +164,7 @@ class RunDirectory:
                 "starts": [run.provenance],
             }
             run.write_json(run.provenance_path, facts)
-            on_error.pop_all()
+            run._on_exit = on_error.pop_all()
         return run
 
     @staticmethod
@@ -260,8 +270,11 @@ class RunDirectory:
         """
         if not (path / "provenance.json").is_file():
             raise RunDirectoryError(f"{path} holds no run (it has no provenance.json); check the path")
+        config = path / "config.yaml"
+        if config.exists() and not config.is_file():
+            raise RunDirectoryError(f"{path} cannot be used: config.yaml is no regular file")
         try:
-            return load_run_config(path / "config.yaml")
+            return load_run_config(config)
         except ConfigError as error:
             raise RunDirectoryError(f"{path} cannot be used: {error}") from error
 
@@ -298,9 +311,11 @@ class RunDirectory:
         """Return the directory itself."""
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        """Close it."""
-        self.close()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it; after an error, remove a new directory whose run has not begun."""
+        self._on_exit.__exit__(kind, error, trace)
 
 
 def _check_unused(path: Path) -> None:
@@ -313,7 +328,7 @@ def _check_unused(path: Path) -> None:
 
 def _read_facts(path: Path) -> dict[str, Any]:
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
+        facts = parse_json(read_regular(path))
     except (OSError, ValueError) as error:
         raise RunDirectoryError(f"cannot read {path}: {error}; the run cannot be resumed") from error
     missing = {"format", "schema_version", "task", "seed", "starts"} - (

@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 from synthetic import random_view
 
+from calibration.camera.blur import edge_width
 from calibration.camera.board import Board
-from calibration.camera.view import BadViewError, BoardDetector, edge_width, reasons
+from calibration.camera.view import BadViewError, BoardDetector
+from calibration.result.reasons import reasons
 
 SPECS = ("charuco:7x5:20mm:15mm", "apriltag:4x3:24mm:8mm")
 DENSITY = 3000.0  # [px/m]
@@ -125,6 +127,28 @@ def test_the_width_of_edges_grows_with_blur_until_the_picture_is_refused():
         found(board, printed(board, 6.0)[0])
 
 
+@pytest.mark.parametrize("degrees", [0, 20, 45, 90])
+@pytest.mark.parametrize("length", [10, 16, 25])
+def test_a_picture_taken_in_motion_is_named_so(length, degrees):
+    """Light of a moving camera is spread along a line; the edges along the line stay sharp."""
+    board = Board.parse(SPECS[0])
+    image, _ = printed(board, 0.7)
+    spread = np.zeros((41, 41), np.float32)
+    reach = 0.5 * length * np.array([np.cos(np.radians(degrees)), np.sin(np.radians(degrees))])
+    for x, y in 20.0 + np.linspace(-1.0, 1.0, 200)[:, None] * reach:
+        spread[round(y), round(x)] += 1.0
+    moved = cv2.filter2D(image, -1, spread / spread.sum(), borderType=cv2.BORDER_REPLICATE)
+    with pytest.raises(BadViewError, match=r"is blurred by motion: .* let the arm come to rest"):
+        found(board, moved)
+
+
+def test_a_scene_of_lines_is_no_picture_in_motion():
+    lines = np.full((480, 640), 200, np.uint8)
+    lines[100:140] = lines[300:310] = 30
+    with pytest.raises(BadViewError, match="shows no board"):
+        BoardDetector(Board.parse(SPECS[0])).detect(lines, "lines")
+
+
 @pytest.mark.parametrize(
     "image",
     [
@@ -149,9 +173,14 @@ def test_a_view_of_some_corners_keeps_what_belongs_together():
         np.testing.assert_array_equal(getattr(part, name), getattr(view, name)[keep])
 
 
-def test_reasons_are_one_line_with_every_name():
-    assert reasons({"a.png": "is blurred", "b.png": "shows no board"}) == "a.png: is blurred; b.png: shows no board"
-    assert reasons({}) == ""
+def test_a_reason_is_stated_once_with_the_names_that_it_holds_for():
+    assert reasons({"a.png": "is blurred", "b.png": "shows no board"}) == ["a.png: is blurred", "b.png: shows no board"]
+    assert reasons({}) == []
+    off = {f"view {i}": f"the arm's pose is off by {i}.5 mm" for i in range(9)}
+    assert reasons({**off, "b": "shows no board"}) == [
+        "view 0 and 8 more (view 1, view 2, view 3, view 4, view 5, ...): the arm's pose is off by 0.5 mm",
+        "b: shows no board",
+    ]
 
 
 # ------------------------------------------------------------------ geometry of boards

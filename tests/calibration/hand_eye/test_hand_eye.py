@@ -1,6 +1,7 @@
 """Hand-eye calibration on rigs whose truth is known: right, as sure as stated, hard to spoil, and never silent."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -207,3 +208,30 @@ def test_another_base_frame_changes_nothing_but_the_frame(T):
         expected = before.T_parent_camera if mounting == "eye_in_hand" else T @ before.T_parent_camera
         assert max(apart(expected, after.T_parent_camera)) < 2e-6
         assert after.robot_position_noise == pytest.approx(before.robot_position_noise, rel=0.02)
+
+
+@pytest.mark.parametrize("mounting", MOUNTINGS)
+def test_the_wrong_mounting_is_named_with_the_right_one(mounting):
+    other = next(name for name in MOUNTINGS if name != mounting)
+    for seed, count in ((0, 15), (1, 8)):
+        sightings, _ = random_rig(seed, mounting, count)
+        sightings[2] = dataclasses.replace(sightings[2], T_base_tcp=sightings[5].T_base_tcp)  # and one wrong pose
+        with pytest.raises(CalibrationError) as raised:
+            calibrate_hand_eye(PINHOLE, sightings, other, "fr3")
+        assert re.match(
+            f"the views contradict the mounting {other.replace('_', ' ')} .*fit {mounting.replace('_', ' ')}",
+            str(raised.value),
+        )
+
+
+def test_poses_that_fit_neither_mounting_are_refused_with_each_reason_once():
+    sightings, _ = random_rig(0, "eye_in_hand")
+    rng = np.random.default_rng(0)
+    mixed = [
+        dataclasses.replace(s, T_base_tcp=shaken(s.T_base_tcp, rng, 0.03, 0.1)) if i % 2 else s
+        for i, s in enumerate(sightings)
+    ]
+    with pytest.raises(CalibrationError) as raised:
+        calibrate_hand_eye(PINHOLE, mixed, "eye_in_hand", "fr3")
+    assert "contradict" in str(raised.value)
+    assert str(raised.value).count("the arm's pose is off by") <= 1

@@ -239,6 +239,8 @@ def test_ring_against_a_naive_reference(capacity, episodes, n_step, history, res
             by_operator = [row for row, (_, s, _, t) in zip(expected, places, strict=True) if s[t] != P]
             assert_equals_naive(everything(buffer, n_step, discount, history), expected)
             assert_equals_naive(everything(buffer, n_step, discount, history, operator_only=True), by_operator)
+            newest, _ = buffer.newest(history)
+            assert tags(newest).tolist() == [[tag(number, max(0, t + 1 - age)) for age in history]]
 
 
 def test_samples_are_uniform_and_repeatable():
@@ -379,3 +381,7 @@ def test_a_failure_is_no_goal():
     buffer.begin(percept(0, 0))
     buffer.append(Transition(action(0, 0), 0.0, True, False, P), percept(0, 1))
     assert np.isnan(everything(buffer, 1, 0.9).to_goal).all()
+
+
+def test_before_the_first_observation_there_is_no_newest():
+    assert ring(9).newest((0,)) is None

@@ -54,6 +54,30 @@ def test_merge_refuses_what_does_not_go_together_before_it_writes(tmp_path):
         assert_same(plain, valid(1, 3))
 
 
+def test_an_id_made_by_renaming_is_not_taken_twice(tmp_path):
+    one = store_of(tmp_path / "one", 0)
+    with EpisodeStore.create(tmp_path / "two", {"task": "reach"}) as two:
+        two.append(valid(0, 3))
+        two.append(dataclasses.replace(valid(1, 3), episode_id="episode-0@1"))
+    assert merge([one, tmp_path / "two"], tmp_path / "both", rename=True) == 3
+    with EpisodeStore.open(tmp_path / "both") as store:
+        assert store.ids() == ["episode-0", "episode-0@1+", "episode-0@1"]
+        assert store.read("episode-0@1+").metadata["renamed_from"] == "episode-0"
+
+
+def test_what_fails_half_way_leaves_no_store(tmp_path):
+    one, two = store_of(tmp_path / "one", 0, 1), store_of(tmp_path / "two", 2, 3)
+    damaged = sorted((two / "episodes").iterdir())[-1]
+    damaged.write_bytes(damaged.read_bytes()[:-200])
+    for attempt in (
+        lambda: merge([one, two], tmp_path / "out"),
+        lambda: split(two, tmp_path / "out", {"a": 0.5, "b": 0.5}, seed=0),
+    ):
+        with pytest.raises(DataError):
+            attempt()
+    assert {entry.name for entry in tmp_path.iterdir()} == {"one", "two"}
+
+
 def test_split_gives_every_episode_to_one_part_and_follows_the_seed(tmp_path):
     source = store_of(tmp_path / "all", *range(10), label=4)
     before = contents(source)

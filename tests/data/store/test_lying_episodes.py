@@ -5,15 +5,18 @@ import json
 import os
 import pickle
 import resource
+import struct
 import zipfile
+import zlib
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tagged import episode, valid
+from tagged import episode, steps, valid
 
 from robot_rl.data.store.codec import decode, encode, read_attributes
+from robot_rl.data.store.journal import JOURNAL_SUFFIX, JournalWriter
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.data.store.verify import repair, verify
 from robot_rl.errors import DataError
@@ -168,3 +171,67 @@ def test_one_lying_episode_stops_neither_the_check_nor_the_repair_of_the_others(
     assert verify(tmp_path / "store").violations == []
     with EpisodeStore.open(tmp_path / "store") as store:
         assert len(store) == 2
+
+
+@pytest.mark.parametrize(
+    "make", [os.mkfifo, lambda path: os.symlink("/dev/zero", path), lambda path: os.symlink("000000.zarr.zip", path)]
+)
+def test_what_is_no_regular_file_is_named_and_moved_aside(tmp_path, make):
+    with EpisodeStore.create(tmp_path / "store") as store:
+        store.append(valid(0, 6))
+    make(tmp_path / "store/episodes/000001.zarr.zip")
+    found = verify(tmp_path / "store").violations
+    assert [violation.file for violation in found] == ["episodes/000001.zarr.zip"]
+    assert "must be a regular file" in found[0].problem
+    with pytest.raises(DataError, match="must be a regular file"):
+        EpisodeStore.open(tmp_path / "store")
+    repair(tmp_path / "store")
+    assert verify(tmp_path / "store").violations == []
+
+
+@pytest.mark.parametrize("depth", [200, 900, 100_000])
+def test_deep_facts_are_refused_before_anybody_lists_them(tmp_path, depth):
+    with EpisodeStore.create(tmp_path / "store") as store:
+        store.append(valid(0, 6))
+        file = store.path / "episodes/000000.zarr.zip"
+    nested = b'{"a":' * depth + b"1" + b"}" * depth
+    files = unpacked()
+    files[GROUP] = files[GROUP].replace(b'"metadata": {', b'"metadata": {"deep": ' + nested + b",", 1)
+    file.write_bytes(packed(files))
+    assert "deeper than" in verify(store.path).violations[0].problem
+    with pytest.raises(DataError, match="deeper than"):
+        EpisodeStore.open(store.path)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        {"layout": [["action", "|O", [1]]]},
+        {"layout": [["action", "<f4", [10**12]]]},
+        {"layout": "many"},
+        {"layout": [["state/a", "U9", []]]},
+        {"metadata": [1]},
+        {"episode_id": "\x1b[2J"},
+        {"episode_id": 7},
+    ],
+)
+def test_a_journal_that_lies_is_a_violation_and_is_moved_aside(tmp_path, head):
+    with EpisodeStore.create(tmp_path / "store") as store:
+        store.append(valid(0, 6))
+    begun = valid(1, 3)
+    file = tmp_path / f"store/partial/{begun.episode_id}{JOURNAL_SUFFIX}"
+    writer = JournalWriter(file, begun.episode_id, {})
+    for step in steps(begun):
+        writer.write(step)
+    writer.close()
+    content = file.read_bytes()
+    magic, frame = content.index(b"\n") + 1, struct.Struct("<BII")
+    kind, length, _ = frame.unpack(content[magic : magic + frame.size])
+    facts = json.loads(content[magic + frame.size :][:length]) | head
+    payload = json.dumps(facts).encode()
+    file.write_bytes(
+        content[:magic] + frame.pack(kind, len(payload), zlib.crc32(payload, zlib.crc32(bytes([kind])))) + payload
+    )
+    assert [violation.field for violation in verify(tmp_path / "store").violations] == ["journal"]
+    repair(tmp_path / "store")
+    assert verify(tmp_path / "store").violations == []

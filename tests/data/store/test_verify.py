@@ -123,3 +123,27 @@ def test_a_damaged_head_is_made_anew_but_another_version_is_refused(path):
 def test_a_store_in_use_is_not_repaired(path):
     with EpisodeStore.open(path, write=True), pytest.raises(RunDirectoryError, match="in use by process"):
         repair(path)
+
+
+def test_several_processes_find_what_one_finds_in_the_same_order(tmp_path):
+    path = tmp_path / "store"
+    with EpisodeStore.create(path, {"task": "reach"}) as store:
+        for number in range(40):
+            store.append(valid(number, 3))
+    files = sorted((path / "episodes").iterdir())
+    files[7].write_bytes(files[7].read_bytes()[:-90])
+    files[33].write_bytes(files[32].read_bytes())
+    seen = []
+    one = verify(path)
+    several = verify(path, jobs=2, on_episode=lambda done, total: seen.append((done, total)))
+    assert several == one
+    assert [violation.file for violation in one.violations] == [f"episodes/{files[n].name}" for n in (7, 33)]
+    assert seen == [(n, 40) for n in range(1, 41)]
+
+
+def test_an_end_without_an_end_and_a_reward_beyond_all_are_violations():
+    whole = valid(0, 3)
+    assert list(check_episode(whole)) == []
+    open_end = dataclasses.replace(whole, truncated=np.zeros(3, bool), terminated=np.zeros(3, bool))
+    assert [field for field, _ in check_episode(open_end)] == ["truncated"]
+    assert [field for field, _ in check_episode(change(whole, reward=(1, 1e30)))] == ["reward"]

@@ -63,7 +63,17 @@ def test_an_update_moves_every_parameter_and_reports(gripper):
         for key, value in old.items():
             assert not torch.equal(value, after["modules"][name][key]), f"{name}.{key} did not move"
     assert not torch.equal(before["log_temperature"], after["log_temperature"])
-    expected = {"critic_loss", "actor_loss", "temperature", "entropy", "q_mean", "target_mean"}
+    expected = {
+        "critic_loss",
+        "actor_loss",
+        "temperature",
+        "entropy",
+        "q_mean",
+        "q_spread",
+        "td_error",
+        "target_mean",
+        "clamped",
+    }
     assert logs.keys() == expected | ({"gripper_loss"} if gripper else set())
     assert all(value.shape == () and not value.requires_grad and value.isfinite() for value in logs.values())
 

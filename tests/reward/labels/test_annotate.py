@@ -1,16 +1,18 @@
 """A labeller at work on a real store with a real server."""
 
 import dataclasses
+import itertools
 import json
 
 import numpy as np
 import pytest
-from model_server import Fault, ModelServer, prefers_larger, reply, says_success
+from model_server import Fault, ModelServer, prefers_larger, refusal, reply, says_success
+from raw_server import RawServer
 from scenes import FRAMES, stamped_episode, stamped_store
 
-from robot_rl.config.labelling import BudgetConfig, EndpointConfig, FramesConfig, LabelConfig
+from robot_rl.config.labelling import BudgetConfig, EndpointConfig, FramesConfig, LabelConfig, ScoreConfig
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.errors import DataError, EndpointError
+from robot_rl.errors import ConfigError, DataError, EndpointError, ValuelessAnswersError
 from robot_rl.reward.answer import Status
 from robot_rl.reward.budget import Budget
 from robot_rl.reward.label_store import LabelStore
@@ -214,6 +216,74 @@ def test_an_error_for_all_keeps_what_was_answered(tmp_path):
             label(path, settings)
     with LabelStore(path) as labels:
         assert len(list(labels.labels("labels"))) == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (reply("I think it went well."), "it holds no JSON object"),
+        (reply(None, refusal="no"), "the model, or the server's filter, declined to answer"),
+    ],
+)
+def test_answers_that_never_have_a_value_end_the_run_with_the_reason(tmp_path, body, reason):
+    """12 of 12 of them were a success of the command, without a reason."""
+    path = stamped_store(tmp_path / "s", 14)
+    with ModelServer(lambda _: body) as server:
+        done, labels = label(path, config(server, endpoint={"concurrency": 1}))
+        assert (done.queried, len(labels), len(server.requests)) == (10, 10, 10)
+        assert f"10 answers in a row have no value, most of them because: {reason}" in done.stopped
+        assert done.summary()["reasons"] == {reason: 10}
+
+
+def test_an_answer_with_a_value_or_an_unsure_one_begins_the_count_anew(tmp_path):
+    path, count = stamped_store(tmp_path / "s", 24), itertools.count(1)
+    bodies = [reply("hm"), reply('{"seen": "x", "verdict": "unsure", "confidence": 50}')]
+    with ModelServer(lambda _: bodies[next(count) % 9 == 0]) as server:
+        done, _ = label(path, config(server))
+    assert (done.queried, done.stopped, done.statuses["unsure"]) == (24, "", 2)
+
+
+def test_beside_a_recording_answers_without_a_value_are_counted_over_the_rounds(tmp_path):
+    path = stamped_store(tmp_path / "s", 1)
+    with ModelServer(lambda _: reply("hm")) as server, LabelStore(path, create=True) as labels:
+        settings = config(server)
+        backend = make_backend(settings, Budget(settings.budget))
+        work = StoreLabelling(path, settings, "push it", labels, "x", backend, on_label=lambda *_: None)
+        with pytest.raises(ValuelessAnswersError, match="it holds no JSON object; `robot-rl label doctor`"):
+            for number in range(1, 14):
+                work.round()
+                with EpisodeStore.open(path, write=True) as store:
+                    store.append(stamped_episode(number))
+        backend.close()
+        assert len(server.requests) == 10
+
+
+def test_a_server_that_requests_a_long_wait_ends_the_run_at_once(tmp_path):
+    path = stamped_store(tmp_path / "s", 12)
+    with ModelServer(says_success, faults=[refusal(429, "quota", Retry_After="3600")]) as server:
+        done, _ = label(path, config(server, endpoint={"concurrency": 1}))
+        assert "requests a wait of 3600 s" in done.stopped
+        assert "HTTP 429: quota" in done.stopped
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"kind": "progress", "frames": FramesConfig(count=1)}, "frames.count=1 shows no progress"),
+        ({"kind": "score"}, "has no answers for kind=score"),
+        ({"budget": BudgetConfig(money=1.0)}, "limits nothing without prices"),
+        ({"backend": "clip", "kind": "score", "budget": BudgetConfig(money=1.0)}, "has no price"),
+        ({"backend": "clip", "kind": "score", "score": ScoreConfig(goal_images=("no.png",))}, "cannot read no.png"),
+        ({"prompt": "no.yaml"}, "cannot read prompt"),
+        ({"kind": "progress", "answer": "logprobs"}, "cannot be combined"),
+    ],
+)
+def test_wrong_settings_are_refused_before_the_first_connection(settings, reason):
+    with RawServer([]) as server:
+        with pytest.raises(ConfigError, match=reason):
+            make_backend(config(server, **settings), Budget(settings.get("budget", BudgetConfig())))
+        assert server.connections == 0
 
 
 def test_cost_is_counted(tmp_path):

@@ -13,10 +13,10 @@ from robot_rl.reward.validation.probability_calibration import (
     counts_as_success,
     fit_logistic,
     labelled_success,
-    least_threshold,
     read_calibration,
     sigmoid,
 )
+from robot_rl.reward.validation.threshold import least_threshold
 
 PROBABILITY = st.floats(0, 1)
 

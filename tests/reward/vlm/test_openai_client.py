@@ -1,13 +1,12 @@
 """The endpoint against a real server that fails as servers do."""
 
-import contextlib
 import json
-import socket
 import threading
 import time
 
 import pytest
 from model_server import KEY_VARIABLE, MODEL, Fault, ModelServer, refusal, reply, stamped
+from raw_server import BODY, HEAD, RawServer
 
 from robot_rl.config.labelling import BudgetConfig, EndpointConfig
 from robot_rl.errors import BudgetSpentError, EndpointError, UnansweredError
@@ -189,43 +188,6 @@ def test_tokens_cannot_be_limited_where_the_server_does_not_count_them():
         endpoint(server, budget=BudgetConfig(tokens=1000)).complete(TURN)
 
 
-class RawServer:
-    """Answers each request with the same pieces of a reply, one each `pause` seconds."""
-
-    def __init__(self, pieces, pause=0.0):
-        self._pieces, self._pause = pieces, pause
-        self.connections = 0
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/v1"
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self):
-        with contextlib.suppress(OSError):
-            while True:
-                connection, _ = self._listener.accept()
-                self.connections += 1
-                threading.Thread(target=self._reply, args=(connection,), daemon=True).start()
-
-    def _reply(self, connection):
-        with contextlib.suppress(OSError), connection, connection.makefile("rb") as requests:
-            while head := list(iter(requests.readline, b"\r\n")):
-                (size,) = [int(line.split()[1]) for line in head if line.lower().startswith(b"content-length")]
-                requests.read(size)
-                for piece in self._pieces:
-                    connection.sendall(piece)
-                    time.sleep(self._pause)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._listener.close()
-
-
-BODY = json.dumps(reply("fine")).encode()
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"
-
-
 def test_a_reply_that_trickles_in_does_not_exceed_the_time_of_the_attempt():
     pieces = [HEAD % len(BODY), *(BODY[i : i + 1] for i in range(len(BODY)))]
     with RawServer(pieces, 0.05) as server:
@@ -258,7 +220,7 @@ def test_connections_of_failed_attempts_do_not_run_out():
 
 
 def test_closing_ends_a_wait():
-    with ModelServer(fine, faults=[refusal(429, "later", Retry_After="600")]) as server:
+    with ModelServer(fine, faults=[refusal(429, "later", Retry_After="200")]) as server:
         one = endpoint(server)
         failed = []
 
@@ -284,3 +246,22 @@ def test_another_server_of_the_same_model_name_is_another_labeller():
         assert endpoint(server).identity != endpoint(other).identity
         assert endpoint(server).complete(TURN).served_by == {"model": MODEL, "system_fingerprint": "fp_7"}
         assert endpoint(other).complete(TURN).served_by == {"model": MODEL}
+
+
+@pytest.mark.parametrize("stated", [{"root": "/models/vision"}, {"digest": "sha256:ab"}, {}], ids=str)
+def test_the_weights_behind_the_name_are_kept_with_each_answer_if_the_server_states_them(stated):
+    with ModelServer(fine, **stated) as server:
+        one = endpoint(server)
+        before = one.identity
+        one.connect()
+        assert one.complete(TURN).served_by == {"model": MODEL, **stated}
+        assert one.identity == before, "labels of a server that did not state them can be continued"
+
+
+def test_a_name_that_cannot_be_shown_is_not_taken_from_the_server():
+    with (
+        ModelServer(fine, models=["evil\x1b[2J"]) as server,
+        pytest.raises(EndpointError, match="choose with") as caught,
+    ):
+        endpoint(server, model="").connect()
+    assert str(caught.value).isprintable()

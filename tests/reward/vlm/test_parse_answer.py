@@ -1,5 +1,6 @@
 import json
 import math
+import time
 
 import pytest
 from hypothesis import given
@@ -107,8 +108,43 @@ def test_nothing_that_a_model_may_write_raises_or_becomes_a_value_by_chance(text
         assert reading.status is Status.UNPARSABLE
 
 
-@given(st.lists(st.floats(-2000.0, 0.0), min_size=2, max_size=2))
-def test_a_choice_is_always_a_probability(logs):
-    reading = read_choice((("True", logs[0]), ("False", logs[1])))
-    assert 0.0 <= reading.values[0] <= 1.0
-    assert math.isfinite(reading.details["log_odds"])
+@given(st.floats(-2000.0, 0.0), st.floats(-2000.0, 0.0))
+def test_a_choice_is_a_probability_exactly_if_its_tokens_can_be_a_distribution(yes, no):
+    reading = read_choice((("True", yes), ("False", no)))
+    assert (reading.status is Status.OK) == (math.exp(yes) + math.exp(no) <= 1.01)
+    if reading.status is Status.OK:
+        assert 0.0 <= reading.values[0] <= 1.0
+        assert math.isfinite(reading.details["log_odds"])
+
+
+@given(st.lists(st.floats(), min_size=1, max_size=4), st.permutations(["True", "False", "The", "It"]))
+def test_numbers_that_are_no_log_probabilities_are_no_value_and_raise_nothing(logs, tokens):
+    reading = read_choice(tuple(zip(tokens, logs, strict=False)))
+    possible = all(log <= 0.01 for log in logs) and sum(map(math.exp, logs)) <= 1.01
+    choices = [log for token, log in zip(tokens, logs, strict=False) if token in ("True", "False")]
+    assert (reading.status is Status.OK) == (possible and max(choices, default=-math.inf) > -math.inf)
+    if reading.status is Status.OK:
+        assert 0.0 <= reading.values[0] <= 1.0
+        assert math.isfinite(reading.details["log_odds"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{" * 5_000_000,
+        '{"seen":' + "[" * 100_000,
+        '{"seen":' * 30_000 + "1" + "}" * 30_000,
+        '{"verdict": "success"} ' * 10_000,
+        '{"confidence": 1' + "0" * 10_000 + "}",
+        '{"\\ud800\u001b[31m": 1}',
+        "<think>" * 30_000,
+    ],
+    ids=["braces", "deep list", "deep object", "many objects", "long number", "names", "thoughts"],
+)
+def test_a_hostile_reply_is_refused_quickly_with_one_printable_line(text):
+    started = time.monotonic()
+    for reading in (read_success(text), read_preference(text), read_progress(text, 2)):
+        assert reading.status is Status.UNPARSABLE
+        assert reading.details["why"].isprintable()
+        assert len(reading.details["why"]) < 400
+    assert time.monotonic() - started < 3.0, "the first one took two minutes"

@@ -3,12 +3,20 @@ import pytest
 
 from robot_rl.errors import ConfigError
 from robot_rl.reward.query import QueryKind
-from robot_rl.reward.vlm.prompts import BUILT_IN, PLACES, Prompt, check_places, choose_prompt
+from robot_rl.reward.vlm.prompts import BUILT_IN, PLACES, WRITING, Prompt, check_places, choose_prompt
+
+VERSIONS = [(key[0], prompt) for key, versions in BUILT_IN.items() for prompt in versions]
+FIRST = {
+    "success": "06d3da7a8b5e0177",
+    "success-logprobs": "e5cb3266912e1305",
+    "progress": "b1f78ababd29a4cb",
+    "preference": "4450f1d673f5552d",
+}
+"""Digests of version 1, from before there was another one: labels and trainings of it depend on every letter."""
 
 
-@pytest.mark.parametrize("key", BUILT_IN, ids=str)
-def test_built_in_prompts_are_valid_and_show_everything(key):
-    kind, prompt = key[0], BUILT_IN[key]
+@pytest.mark.parametrize(("kind", "prompt"), VERSIONS, ids=lambda one: str(getattr(one, "name", one)))
+def test_built_in_prompts_are_valid_and_show_everything(kind, prompt):
     check_places(prompt, kind)
     images = {place: [np.full((2, 2, 3), n, np.uint8) for n in range(3)] for place in PLACES[kind][1:]}
     parts = prompt.fill("push the {cube}", images)
@@ -63,3 +71,18 @@ def test_changed_words_are_another_identity():
 def test_not_every_kind_has_log_probabilities():
     with pytest.raises(ConfigError, match="kind=preference cannot be combined with answer=logprobs; valid: "):
         choose_prompt(QueryKind.PREFERENCE, "logprobs")
+
+
+@pytest.mark.parametrize("key", BUILT_IN, ids=str)
+def test_the_newest_prompt_states_that_writing_in_the_scene_is_no_instruction(key):
+    first, newest = (choose_prompt(*key, version=version) for version in (1, 0))
+    assert WRITING in newest.text
+    assert first.identity["prompt_digest"] == FIRST[first.name]
+    assert (first.version, newest.version) == (1, 2)
+
+
+def test_a_version_that_is_not_there_is_refused():
+    with pytest.raises(ConfigError, match="there are versions 1 to 2"):
+        choose_prompt(QueryKind.SUCCESS, "structured", version=3)
+    with pytest.raises(ConfigError, match="set one of the two"):
+        choose_prompt(QueryKind.SUCCESS, "structured", "mine.yaml", 1)

@@ -62,7 +62,7 @@ async def person(console, said):
 def test_a_persons_word_over_topics_is_recorded_and_learned_as_in_one_process(graph, tmp_path):
     run, said = tmp_path / "run", {}
     graph.add(SimNode, task="reach", lockstep=True, operator="person")
-    graph.add(SafetyNode, use_sim_time=True)
+    graph.add(SafetyNode, lockstep=True)
     graph.add(TeleopNode)
     graph.thread(graph.add(LearnerNode).serve)
     settings = [f"{key}={to_json(value)}" for key, value in {**SETTINGS, "task": "reach"}.items()]

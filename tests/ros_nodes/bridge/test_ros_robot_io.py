@@ -14,6 +14,7 @@ from sim.sensing import Sensing
 CAMERA_DELAY = Sensing().camera_delay
 LONG_COMMANDS = {"max_ttl": 3.0, "max_speed": 2.0, "max_acceleration": 40.0}
 """The contract speaks of commands that count for seconds and lead 10 cm away."""
+CAP = {"cap_lead": 1.0, "cap_turn": 4.0, "cap_speed": 10.0, "cap_turn_rate": 40.0}
 PATIENT = 1.5
 """Largest age of a state in real time [s]: a test shall not fail because its machine is busy."""
 
@@ -30,7 +31,7 @@ class TestLockstepPeg(RobotIOContract):
     @pytest.fixture
     def robot(self):
         graph = Graph()
-        yield under_test(Cell(graph, "peg_insert", safety=LONG_COMMANDS))
+        yield under_test(Cell(graph, "peg_insert", safety=LONG_COMMANDS, cap=CAP))
         graph.close()
 
 
@@ -38,7 +39,7 @@ class TestLockstepGripper(RobotIOContract):
     @pytest.fixture
     def robot(self):
         graph = Graph()
-        yield under_test(Cell(graph, "cube_lift", safety=LONG_COMMANDS), gripper_width=0.08)
+        yield under_test(Cell(graph, "cube_lift", safety=LONG_COMMANDS, cap=CAP), gripper_width=0.08)
         graph.close()
 
 
@@ -47,7 +48,7 @@ class TestRealTime(RobotIOContract):
     def robot(self):
         graph = Graph()
         safety = {**LONG_COMMANDS, "max_age": PATIENT}
-        cell = Cell(graph, "peg_insert", lockstep=False, safety=safety, max_age=PATIENT)
+        cell = Cell(graph, "peg_insert", lockstep=False, safety=safety, cap=CAP, max_age=PATIENT)
         robot = under_test(cell)
 
         def freeze():

@@ -4,6 +4,7 @@ import pytest
 from fakes import SPEC
 
 from robot_rl.config.components import SimulationConfig
+from robot_rl.env.camera_mount import CameraMount
 from robot_rl.errors import LinkError
 from robot_rl.run.directory.calibrations import CalibrationRecord
 from robot_rl.spec import ArraySpec
@@ -18,6 +19,7 @@ from ros_nodes.interface.task_messages import (
     to_text,
 )
 
+MOUNT = CameraMount("tcp", (0.1, -0.2, 1 / 3), (1.0, 0.0, 0.0, 0.0))
 MESSAGES = (
     TaskHead(
         SPEC,
@@ -31,8 +33,10 @@ MESSAGES = (
     Estimates(3, 17, {"state/goal": [0.1, 1 / 3, -1e-300]}),
     OutcomeMessage(3, 17, True, 1.0, None, {"distance": 0.1 + 0.2}),
     Advance(2**62, -1, frames=True),
-    CameraCalibration(CalibrationRecord("wrist", "a.yaml", "hand_eye", "8144", (640, 480), "fr3", "ab" * 32, "a: 1\n")),
-    CameraCalibration(None),
+    CameraCalibration(
+        CalibrationRecord("wrist", "a.yaml", "hand_eye", "8144", (640, 480), "fr3", "ab" * 32, "a: 1\n"), MOUNT
+    ),
+    CameraCalibration(None, None),
 )
 
 
@@ -50,7 +54,7 @@ def changed(**changes):
     [
         ("[1, 2", "malformed"),
         ("[1, 2]", "no version"),
-        (changed(version=99), "version 99, this program reads 2; run the same robot_rl"),
+        (changed(version=99), "version 99, this program reads 3; run the same robot_rl"),
         (changed(stamp="noon"), "stamp"),
         (changed(color="red"), "color"),
         (changed(metrics={"a": "b"}), "metrics"),

@@ -114,3 +114,10 @@ def test_files_are_those_after_the_flag():
         Path("a.yaml"),
         Path("b.yaml"),
     ]
+
+
+def test_a_list_as_ros2_launch_writes_it_is_a_list(tmp_path):
+    path = tmp_path / "launch_params"
+    path.write_text("/**:\n  ros__parameters:\n    settings: !!python/tuple\n    - task=reach\n    - seed=0\n")
+    (section,) = read_sections(path)
+    assert section.parameters == {"settings": ["task=reach", "seed=0"]}

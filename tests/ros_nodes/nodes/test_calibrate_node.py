@@ -30,9 +30,9 @@ class Mirror:
     def __init__(self, graph, out, mounting="eye_in_hand", **parameters):
         self.graph, self.out = graph, out
         self.sim = graph.add(SimNode, board=BOARD, mounting=mounting, cameras=["wrist"], lockstep=True, episode_seed=1)
-        self.safety = graph.add(SafetyNode, use_sim_time=True)
+        self.safety = graph.add(SafetyNode, lockstep=True)
         settings = {"board": BOARD, "mounting": mounting, "robot": "fr3", "views": VIEWS, "out": str(out)}
-        fast = {"speed": 0.25, "turn_rate": 1.0, "graph_timeout": 30.0, "use_sim_time": True}
+        fast = {"speed": 0.25, "turn_rate": 1.0, "graph_timeout": 30.0, "lockstep": True}
         self.node = graph.add(CalibrateNode, **{**settings, **fast, **parameters})
 
     def session(self):

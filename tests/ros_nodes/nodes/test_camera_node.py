@@ -9,9 +9,11 @@ from PIL import Image
 from ros_nodes_graph import Graph
 from waiting import eventually
 
-from calibration.result import CameraIntrinsics, Quality, save_result, write_camera_info
+from calibration.result import CameraIntrinsics, HandEye, Quality, save_result, write_camera_info
+from robot_rl.env.camera_mount import CameraMount
 from robot_rl.errors import CalibrationError, ConfigError, UnknownNameError
 from ros_nodes.interface import convert, topics
+from ros_nodes.interface.task_messages import CameraCalibration, from_text
 from ros_nodes.node.robot_node_base import RobotNode
 from ros_nodes.nodes.camera_node import CameraNode
 
@@ -101,6 +103,19 @@ def test_without_a_calibration_the_info_says_so_and_with_one_it_is_that_of_the_s
     assert info.header.stamp == next(m for m in rig.screen.images if m.header.stamp == info.header.stamp).header.stamp
 
 
+def test_where_a_camera_is_comes_from_its_hand_eye_calibration(rig, tmp_path):
+    six = tuple(map(tuple, np.eye(6).tolist()))
+    file = tmp_path / "wrist.yaml"
+    hand_eye = HandEye("fr3", "eye_in_hand", (0.0, 0.1, 0.2), (0.0, 1.0, 0.0, 0.0), six, LENS, "x", 0.0, 0.0)
+    save_result(hand_eye, Quality(True, "good"), file)
+    published = []
+    rig.screen.subscribe(topics.CALIBRATION, published.append, camera="wrist")
+    rig.start(calibrations=[f"wrist={file}"], robot="fr3")
+    assert eventually(lambda: published)
+    mount = from_text(CameraCalibration, published[-1].data).mount
+    assert mount == CameraMount("tcp", (0.0, 0.1, 0.2), (0.0, 1.0, 0.0, 0.0))
+
+
 def test_a_calibration_of_another_camera_is_refused_at_the_start(rig, tmp_path):
     write_camera_info(CameraIntrinsics("front", 64, 48, *LENS_NUMBERS), tmp_path / "front.yaml")
     with pytest.raises(CalibrationError, match="intrinsics of camera 'front', not of 'wrist'"):
@@ -127,7 +142,7 @@ def test_a_camera_that_is_unplugged_is_reported_and_goes_on_when_it_is_back(rig)
     assert len(rig.screen.images) == count
     rig.folder.with_name("away").rename(rig.folder)
     assert rig.goes_on()
-    assert rig.says(DiagnosticStatus.OK, "ok") or rig.says(DiagnosticStatus.WARN, "slower")
+    assert rig.says(DiagnosticStatus.OK, "ok") or rig.says(DiagnosticStatus.WARN, "too slow")
     values = {value.key: value.value for value in rig.screen.status[-1].values}
     assert int(values["wrist opened"]) >= 2
     assert float(values["wrist age_s"]) < 2.0

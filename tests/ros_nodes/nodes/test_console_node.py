@@ -61,6 +61,7 @@ def test_a_person_at_the_page_takes_over_stops_and_goes_on(cell):
             assert np.argmax(np.abs(led.action)) == 0
             seen = await anna.hear("state", lambda m: m["episode"]["source"] == "human")
             assert seen["arm"]["cameras"] == ["wrist"]
+            assert list(seen["arm"]["views"]) == ["wrist"], "the simulation publishes where its cameras are"
             assert seen["phase"]["requests"] == [], "in simulation the task judges by itself"
 
             await anna.say(type="do", what="e-stop")

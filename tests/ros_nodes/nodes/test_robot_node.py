@@ -17,6 +17,7 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 from waiting import PATIENCE, eventually
 
+from robot_rl.config.command_limits import CommandLimits
 from robot_rl.env.robot_io import Command
 from robot_rl.env.state_assembler import Freshness
 from robot_rl.errors import ConfigError
@@ -24,6 +25,7 @@ from robot_rl.geometry import Pose
 from ros_nodes.bridge.ros_robot_io import RosRobotIO
 from ros_nodes.bridge.wait import Arrivals
 from ros_nodes.interface import convert, topics
+from ros_nodes.node.parameters import declare
 from ros_nodes.node.robot_node_base import RobotNode
 from ros_nodes.nodes.robot_node import ArmNode
 from ros_nodes.nodes.safety_node import SafetyNode
@@ -37,7 +39,16 @@ GRIPPER = {
     "gripper_opened": 0.0,
     "gripper_width": 0.085,
 }
-ARM = {"wrench_topic": "/external_wrench", "wrench_frame": "base", "max_age": OLD, **GRIPPER}
+WIDE = {
+    "cap_box_low": [-1.0, -1.0, -1.0],
+    "cap_box_high": [2.0, 2.0, 2.0],
+    "cap_lead": 1.0,
+    "cap_turn": 4.0,
+    "cap_speed": 10.0,
+    "cap_turn_rate": 40.0,
+}
+"""A cap that is reached by the tests of the cap only."""
+ARM = {"wrench_topic": "/external_wrench", "wrench_frame": "base", "max_age": OLD, **GRIPPER, **WIDE}
 AHEAD, UP = np.array([0.1, 0.0, 0.0]), np.array([0.0, 0.0, 0.1])
 NAMESPACE = ["--ros-args", "-r", "__ns:=/cell"]
 
@@ -46,7 +57,8 @@ class Actor(RobotNode):
     """Sends commands as the safety node does, and keeps what is measured."""
 
     def __init__(self, **options):
-        super().__init__("actor", cli_args=NAMESPACE, **options)
+        super().__init__(options.pop("name", "safety_node"), cli_args=NAMESPACE, **options)
+        declare(self, CommandLimits)
         self.seen = {topic.name: [] for topic in (topics.POSE, topics.TWIST, topics.WRENCH, topics.JOINTS, topics.TOOL)}
         for topic in (topics.POSE, topics.TWIST, topics.WRENCH, topics.JOINTS, topics.TOOL):
             self.subscribe(topic, self.seen[topic.name].append)
@@ -72,6 +84,7 @@ class Rig:
         self.node = self.graph.add(make, **{**ARM, **parameters})
         assert eventually(lambda: self.actor.commands.get_subscription_count() == 1)
         assert eventually(lambda: self.actor.seen[topics.POSE.name])
+        assert eventually(lambda: "not known yet" not in self.node.health()[1])
         return self.node
 
     def says(self, text, level=None):
@@ -139,19 +152,25 @@ def test_a_stop_and_the_end_of_the_node_hold_the_arm(rig):
 
 
 def test_ctrl_c_holds_the_arm_and_ends_the_process_well(rig):
-    arguments = [*NAMESPACE, "-p", f"max_age:={OLD}"]
+    arguments = [*NAMESPACE, "-p", f"max_age:={OLD}", "-p", "cap_lead:=1.0", "-p", "cap_speed:=10.0"]
     command = [sys.executable, "-m", "ros_nodes.nodes.robot_node", *arguments]
     variables = {"ROS_DOMAIN_ID": str(DOMAIN), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
     process = subprocess.Popen(command, env=environment(**variables), stderr=subprocess.PIPE, text=True)
     try:
         assert eventually(lambda: rig.actor.seen[topics.POSE.name], 60.0)
         assert eventually(lambda: rig.actor.commands.get_subscription_count() == 1)
-        rig.actor.go(rig.controller.position + AHEAD)
-        assert eventually(lambda: len(rig.controller.targets) == 1)
+
+        def follows():
+            """Whether it follows a command: at first it does not know yet who commands it."""
+            rig.actor.go(rig.controller.position + AHEAD)
+            return eventually(lambda: rig.controller.targets, 0.5)
+
+        assert eventually(follows)
+        count = len(rig.controller.targets)
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 0, process.stderr.read()
-        assert eventually(lambda: len(rig.controller.targets) == 2)
-        assert rig.controller.targets[1][0] < rig.controller.targets[0][0]
+        assert eventually(lambda: len(rig.controller.targets) > count)
+        assert rig.controller.targets[-1][0] < rig.controller.targets[count - 1][0]
         assert "Traceback" not in process.stderr.read()
     finally:
         process.kill()
@@ -276,6 +295,56 @@ def test_the_arm_follows_nobody_while_two_nodes_command_it(rig, topic):
     assert rig.says("", DiagnosticStatus.OK)
     rig.actor.go(start + AHEAD)
     assert eventually(lambda: len(rig.controller.targets) > count)
+
+
+def test_nobody_but_the_safety_node_of_the_same_namespace_moves_the_arm(rig):
+    rig.start()
+    start = rig.controller.position
+    rig.graph.remove(rig.actor)
+    rogue = rig.actor = rig.graph.add(lambda **options: Actor(name="rogue", **options))
+    assert rig.says("/cell/rogue publishes on /cell/safe_command; only /cell/safety_node may", DiagnosticStatus.ERROR)
+    count = len(rig.controller.targets)
+    rogue.go(start + AHEAD)
+    assert eventually(lambda: any("only /cell/safety_node may" in text for text in rig.node.problems))
+    assert len(rig.controller.targets) == count
+
+
+@pytest.mark.parametrize(
+    ("cap", "sentence"),
+    [
+        ({"cap_box_high": [0.6, 0.3, 0.5]}, "box_high [0.7, 0.3, 0.5] is outside cap_box_high [0.6, 0.3, 0.5]"),
+        ({"cap_speed": 0.2}, "max_speed 0.3 is more than cap_speed 0.2"),
+        ({"cap_lead": 0.02}, "max_speed * reaction_time 0.027 is more than cap_lead 0.02"),
+        ({"cap_turn_rate": 1.0}, "max_turn_rate 1.5 is more than cap_turn_rate 1"),
+    ],
+)
+def test_limits_of_the_safety_node_that_are_wider_than_the_arms_own_are_refused_by_name(rig, cap, sentence):
+    rig.start(**cap)
+    assert rig.says("/cell/safety_node are wider than the cap of robot_node", DiagnosticStatus.ERROR)
+    assert rig.says(sentence)
+    rig.actor.go(rig.controller.position)
+    assert eventually(lambda: any(sentence in text for text in rig.node.problems)), rig.node.problems
+    assert rig.controller.targets == []
+
+
+def test_the_arms_own_cap_holds_whatever_the_safety_node_passes(rig):
+    rig.start(cap_lead=0.04, cap_box_high=[0.7, 0.3, 0.5])
+    start = rig.controller.position
+    rig.actor.go(start + AHEAD)
+    assert eventually(lambda: rig.controller.targets)
+    assert np.linalg.norm(rig.controller.targets[0] - start) == pytest.approx(0.04)
+    assert any("brought nearer" in text for text in rig.node.problems)
+    rig.actor.go([0.71, 0.0, 0.2])
+    assert rig.says("the arm holds: its set-point is 10 mm outside the arm's own box")
+    assert np.linalg.norm(rig.controller.targets[-1] - start) < 0.04, "it holds where it is"
+
+
+def test_an_arm_that_moves_faster_than_its_own_cap_holds(rig):
+    rig.start(cap_speed=0.31)
+    rig.actor.go(rig.controller.position + 2 * AHEAD)  # 0.2 m with a time constant of 0.2 s: 1 m/s
+    assert rig.says("m/s, the arm's own cap is 0.31 m/s")
+    assert eventually(lambda: len(rig.controller.targets) == 2)
+    assert rig.says("the arm holds", DiagnosticStatus.OK)
 
 
 def test_a_second_commander_stops_a_motion_that_has_begun(rig):

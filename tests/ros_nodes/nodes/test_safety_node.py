@@ -26,7 +26,7 @@ class Arm(RobotNode):
 
     def __init__(self, **options):
         super().__init__("arm", **options)
-        self.measures, self.beats, self.wrench, self.force = True, True, np.zeros(6), 0.0
+        self.measures, self.beats, self.wrench, self.pose = True, True, np.zeros(6), HERE
         self.received, self.stopped = [], []
         self._p, self._w = self.publisher(topics.POSE), self.publisher(topics.WRENCH)
         self.subscribe(topics.SAFE_COMMAND, lambda m: self.received.append((time.monotonic(), convert.command_of(m))))
@@ -35,7 +35,7 @@ class Arm(RobotNode):
 
     def _measure(self):
         if self.measures:
-            self._p.publish(convert.pose_message(self.wall.now(), HERE))
+            self._p.publish(convert.pose_message(self.wall.now(), self.pose))
             self._w.publish(convert.wrench_message(self.wall.now(), self.wrench))
 
     def _beat(self):
@@ -177,6 +177,23 @@ def test_a_second_source_of_what_the_arm_obeys_or_measures_is_named_and_the_arm_
     assert rig.holds(f"2 nodes publish on /{topic.name}: ")
     assert "rogue" in rig.arm.stopped[-1]
     rig.graph.remove(rogue)
+    assert eventually(rig.moves)
+
+
+def test_outside_the_box_the_arm_holds_and_comes_in_at_limited_lead_once_an_operator_releases_it(rig):
+    rig.arm.pose = Pose(HERE.position + np.array([0.25, 0.0, 0.0]), DOWN)  # the box ends at 0.7
+    assert rig.holds("the tcp is 50 mm outside the box")
+    answer = rig.hand.call(rig.hand.release_client)
+    assert answer.success
+    assert "50 mm outside the box: it may move inwards only" in answer.message
+
+    count = len(rig.arm.received)
+    set_points = lambda: [c.T_base_target.position[0] for _, c in rig.arm.received[count:] if c is not None]  # noqa: E731
+    assert eventually(lambda: rig.hand.go(offset=0.4) or len(set_points()) > 2)
+    bound = SafetyNodeConfig().max_speed * SafetyNodeConfig().reaction_time
+    assert all(0.75 - bound - 1e-9 <= x < 0.75 for x in set_points())
+    rig.arm.pose = HERE
+    assert eventually(lambda: rig.safety.health() == (b"\x00", "the arm may move"))
     assert eventually(rig.moves)
 
 

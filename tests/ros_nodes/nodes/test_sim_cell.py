@@ -52,7 +52,7 @@ def test_camera_info_is_that_of_the_calibration_and_a_run_records_which(graph, t
     named = saved(dataclasses.replace(HAND_EYE, position=(0.0, 0.0, 0.2)), tmp_path / "other.yaml")
     with pytest.raises(CalibrationError, match=r"the run names .*other.yaml .* but the camera has .*wrist.yaml"):
         Calibrations.of(dataclasses.replace(config, calibrations=(str(named),)), [record])
-    graph.add(SafetyNode, use_sim_time=True)
+    graph.add(SafetyNode, lockstep=True)
     cell.make("reach", WorkcellOptions(cameras=("wrist",), image_size=(64, 64))).task.reset(0)
     assert eventually(lambda: infos)
     info = infos[-1]
@@ -78,7 +78,7 @@ def test_an_identified_arm_is_simulated_and_a_run_has_to_know_it(graph, tmp_path
     file = saved(ARM, tmp_path / "arm.yaml")
     sim, actor = start(graph, arm=str(file), robot="fr3", cameras=[""])
     assert sim.cell.playback.own == ARM.settings
-    graph.add(SafetyNode, use_sim_time=True)
+    graph.add(SafetyNode, lockstep=True)
     cell = RosWorkcell(actor, ActorNodeConfig(graph_timeout=20.0))
     with pytest.raises(GraphError, match=r"`simulation` is the task's, the arm here is .*translation_stiffness 1500"):
         cell.make("reach", WorkcellOptions())

@@ -101,6 +101,11 @@ def test_the_seed_may_change_at_any_time(graph):
     assert "restart it" in node.set_parameters([Parameter("task", value="other")])[0].reason
 
 
+FACTS = (
+    "instruction: go, max_steps: 9, control_period: 0.1, workspace: {low: [0, 0, 0], high: [1, 1, 1], yaw: 0, tilt: 0}"
+)
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -108,11 +113,15 @@ def test_the_seed_may_change_at_any_time(graph):
         ("- 1", "has to be a mapping"),
         ("speed: 3", "unknown speed; valid: instruction, max_steps"),
         ("max_steps: many", "instruction: .*; max_steps: "),
+        ("max_steps: [1", "cannot be read as a task: [^\n]*is not YAML[^\n]*example$"),
+        (FACTS, r"action_axes is missing; list the axes that the policy moves, of x, y, z, roll"),
+        (f"{FACTS}, action_axes: [x, why]", r"action_axes: why; valid: x, y, z, roll, pitch, yaw, each once"),
+        (f"{FACTS}, action_axes: [x, x]", r"action_axes: x, x; valid: "),
     ],
 )
 def test_a_file_that_is_no_task_is_named(tmp_path, text, reason):
     path = tmp_path / "a.yaml"
     if text is not None:
-        path.write_text(text)
+        path.write_text(f"{{{text}}}" if text.startswith(FACTS) else text)
     with pytest.raises(ConfigError, match=f"a.yaml: {reason}"):
         load_task(path, "a")

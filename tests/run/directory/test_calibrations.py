@@ -20,7 +20,7 @@ from robot_rl.config.components import SimulationConfig, TrainConfig
 from robot_rl.data.store.edit import merge
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import CalibrationError
-from robot_rl.run.demonstrate import check_calibrations
+from robot_rl.run.demonstrate import check_demonstrations
 from robot_rl.run.directory.calibrations import Calibrations, read_record
 from robot_rl.run.directory.run_directory import RunDirectory
 
@@ -138,11 +138,11 @@ def test_a_run_is_not_begun_with_demonstrations_of_another_calibration(folder, c
     assert not run.exists()
     # A policy that sees, but names no calibration, is no better; who does not see is not concerned.
     with pytest.raises(CalibrationError, match="now it is none"):
-        check_calibrations(demos, of(cameras=("wrist", "front")))
-    check_calibrations(demos, of())
-    check_calibrations(demos, of(cameras=("front",)))
-    check_calibrations(demos, of(lens, hand_eye, cameras=("wrist",)))
+        check_demonstrations(demos, "reach", of(cameras=("wrist", "front")))
+    check_demonstrations(demos, "reach", of())
+    check_demonstrations(demos, "reach", of(cameras=("front",)))
+    check_demonstrations(demos, "reach", of(lens, hand_eye, cameras=("wrist",)))
     # What was put together from several stores knows what each of them was recorded with.
     merge([demos], folder / "merged")
     with pytest.raises(CalibrationError, match=f"{demos} was recorded with another"):
-        check_calibrations(folder / "merged", of(moved))
+        check_demonstrations(folder / "merged", "reach", of(moved))

@@ -97,3 +97,17 @@ def test_reading_needs_neither_torch_nor_tensorboard():
     code = "import sys, json, robot_rl.run.directory.metrics; print(json.dumps(list(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"torch", "tensorboard", "matplotlib"} & set(json.loads(done.stdout))
+
+
+def test_the_one_record_of_a_step_replaces_what_a_killed_run_left_there(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    first, again = ({"episodes": 3, "success_rate": rate, "cycle_time_s": None} for rate in (0.5, 1.0))
+    with MetricsWriter(path) as writer:
+        writer.write("update", 3, {"updates": 12, **UPDATE})
+        writer.replace("evaluation", 2, first)
+        writer.replace("evaluation", 3, first)
+    with MetricsWriter(path, resume_step=3) as writer:
+        writer.replace("evaluation", 3, again)
+        writer.write("update", 4, {"updates": 16, **UPDATE})
+    assert [(r["kind"], r["env_step"], r.get("success_rate")) for r in read_metrics(path)] == [
+        ("update", 3, None), ("evaluation", 2, 0.5), ("evaluation", 3, 1.0), ("update", 4, None)]  # fmt: skip

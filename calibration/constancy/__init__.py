@@ -1,0 +1,1 @@
+"""Tests that what is calibrated did not change while it was recorded."""

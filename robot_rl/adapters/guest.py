@@ -1,0 +1,441 @@
+"""Guests: environments of others, made by name and driven in gymnasium's terms.
+
+This one file is also the program that serves a guest from another interpreter, for packages whose pins clash with ours:
+`guest_process.py` starts it there. So it needs gymnasium, numpy and msgpack alone, and imports nothing of ours.
+
+Messages are msgpack maps behind their length (4 bytes, big-endian), over a socket whose file descriptor is the only
+argument: a request names a method of `Guest` and its arguments; the reply has its value, or a `GuestError`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.metadata
+import os
+import socket
+import struct
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gymnasium
+import msgpack
+import numpy as np
+
+SUCCESS_KEYS = ("is_success", "success", "succeed")
+"""Entries of gymnasium's info that tell whether the task is done."""
+EXPERT_GROUP = "robot_rl.experts"
+"""Entry points of experts: functions of a gymnasium environment that return a function from observation to action."""
+MAX_MESSAGE = 1 << 28
+"""Largest message [bytes]."""
+NEAR_NAMES = 5
+_CALLS = ("facts", "reset", "step", "frame", "expert")
+
+
+class GuestError(Exception):
+    """A guest cannot be made, or failed.
+
+    Args:
+        text: What was wrong, and how to cure it.
+        near: Names like the one that is not known.
+    """
+
+    def __init__(self, text: str, near: Sequence[str] = ()) -> None:
+        super().__init__(text)
+        self.text, self.near = text, tuple(near)
+
+
+class Guest:
+    """A gymnasium environment with what robot_rl needs beyond it: success, action repeat, limit, period, frames.
+
+    Args:
+        env: The environment.
+        success: Entry of its info that tells whether the task is done; empty takes the first of `SUCCESS_KEYS`.
+        repeat: Steps of the environment for one of ours, whose rewards are added up.
+        expert: From observation to action; None without one.
+        reset: Starts an episode from a seed, for an environment that does not follow gymnasium's `seed`.
+    """
+
+    def __init__(
+        self,
+        env: gymnasium.Env[Any, Any],
+        *,
+        success: str = "",
+        repeat: int = 1,
+        expert: Callable[[Any], Any] | None = None,
+        reset: Callable[[int], Any] | None = None,
+    ) -> None:
+        self.env, self._expert = env, expert
+        self._success, self._repeat = (success,) if success else SUCCESS_KEYS, repeat
+        self._reset = reset or (lambda seed: env.reset(seed=seed)[0])
+        self._observation: Any = None
+
+    @property
+    def observation_space(self) -> gymnasium.Space[Any]:
+        """Space of the observations."""
+        return self.env.observation_space
+
+    @property
+    def action_space(self) -> gymnasium.Space[Any]:
+        """Space of the actions."""
+        return self.env.action_space
+
+    def facts(self) -> dict[str, Any]:
+        """Play one step, and return what it shows and what the environment declares.
+
+        Returns:
+            `steps`, the step limit, and `period` [s], of steps of ours, or None; `frames`, whether it can draw;
+            `expert`, whether there is one; `info`, the entries of the info of a step; `success`, whether one of them
+            tells whether the task is done.
+        """
+        limit, period = step_limit(self.env), control_period(self.env)
+        self.reset(0)
+        info = self.env.step(self.env.action_space.sample())[-1]
+        return {
+            "steps": None if limit is None else -(-limit // self._repeat),
+            "period": None if period is None else period * self._repeat,
+            "frames": "rgb_array" in self.env.metadata.get("render_modes", ()),
+            "expert": self._expert is not None,
+            "info": sorted(map(str, info)),
+            "success": any(key in info for key in self._success),
+        }
+
+    def reset(self, seed: int) -> Any:
+        """Start an episode; return its first observation."""
+        self._observation = self._reset(seed)
+        return self._observation
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, bool]:
+        """Play one step; return observation, reward, terminated, truncated, and whether the task was done in it."""
+        total, done = 0.0, False
+        for _ in range(self._repeat):
+            self._observation, reward, terminated, truncated, info = self.env.step(action)
+            total, done = total + float(reward), done or self._is_done(info)
+            if terminated or truncated:
+                break
+        return self._observation, total, bool(terminated), bool(truncated), done
+
+    def frame(self) -> np.ndarray:
+        """Return a picture of the scene, (height, width, 3), uint8."""
+        if self.env.render_mode != "rgb_array":
+            raise GuestError("it was made without render_mode='rgb_array'")
+        return np.asarray(self.env.render())
+
+    def expert(self) -> Any:
+        """Return the expert's action for the newest observation."""
+        if self._expert is None:
+            raise GuestError("it has no expert")
+        return self._expert(self._observation)
+
+    def close(self) -> None:
+        """Release its resources."""
+        self.env.close()
+
+    def _is_done(self, info: Mapping[str, Any]) -> bool:
+        return any(bool(np.any(info[key])) for key in self._success if key in info)
+
+
+def step_limit(env: gymnasium.Env[Any, Any]) -> int | None:
+    """Return the number of steps after which an environment truncates its episodes; None if it declares none."""
+    declared = env.spec.max_episode_steps if env.spec is not None else None
+    return declared or getattr(env.unwrapped, "max_episode_steps", None)
+
+
+def control_period(env: gymnasium.Env[Any, Any]) -> float | None:
+    """Return the time between two steps [s]; None if the environment declares none."""
+    period = getattr(env.unwrapped, "dt", None)
+    if isinstance(period, (int, float)) and period > 0:
+        return float(period)
+    rate = env.metadata.get("render_fps")
+    return 1.0 / rate if rate else None
+
+
+# Makers.
+
+
+def make_guest(
+    family: str,
+    name: str,
+    options: Mapping[str, Any],
+    *,
+    success: str = "",
+    repeat: int = 1,
+    expert: str = "",
+    frames: bool = False,
+) -> Guest:
+    """Make the guest of a name.
+
+    Args:
+        family: `gym`, `dm_control` or `metaworld`.
+        name: In the family: `Pendulum-v1`, `PACKAGE:ID`, `cheetah/run`, `peg-insert-side-v3`.
+        options: Keyword arguments of the environment.
+        success: See `Guest`.
+        repeat: See `Guest`.
+        expert: `metaworld` takes the policies of that package; else a name in `EXPERT_GROUP` or `MODULE:FUNCTION`.
+        frames: Whether it has to draw.
+
+    Raises:
+        GuestError: if it cannot be made.
+    """
+    makers = {"gym": _gym, "dm_control": _dm_control, "metaworld": _metaworld}
+    try:
+        env, reset = makers[family](name, dict(options), frames)
+        leader = _make_expert(expert, env, name) if expert else None
+    except GuestError:
+        raise
+    except ImportError as error:
+        raise GuestError(f"{family}:{name} needs a package that is not here: {error}") from error
+    except Exception as error:
+        raise GuestError(f"{family}:{name} cannot be made: {_one_line(error)}") from error
+    return Guest(env, success=success, repeat=repeat, expert=leader, reset=reset)
+
+
+_Made = tuple[Any, Any]  # the environment, and how its episodes start if not by gymnasium's `seed`
+
+
+def _gym(name: str, options: dict[str, Any], frames: bool) -> _Made:
+    package, _, identity = name.rpartition(":")
+    if package:
+        module = importlib.import_module(package)
+        if hasattr(gymnasium, "register_envs"):
+            gymnasium.register_envs(module)
+    if identity not in gymnasium.registry:
+        known = sorted(gymnasium.registry)
+        near = difflib.get_close_matches(identity, known, n=NEAR_NAMES)
+        raise GuestError(f"gymnasium knows no {identity!r}", near)
+    if frames:
+        options.setdefault("render_mode", "rgb_array")
+    return gymnasium.make(identity, disable_env_checker=True, **options), None
+
+
+def _dm_control(name: str, options: dict[str, Any], frames: bool) -> _Made:
+    domain, _, task = name.partition("/")
+    if domain == "manipulation":
+        from dm_control import manipulation
+
+        _check_known(name, [f"manipulation/{known}" for known in manipulation.ALL])
+        return DmControlEnv(manipulation.load(task, **options), frames), None
+    from dm_control import suite
+
+    _check_known(name, ["/".join(known) for known in suite.ALL_TASKS])
+    return DmControlEnv(suite.load(domain, task, **options), frames), None
+
+
+def _metaworld(name: str, options: dict[str, Any], frames: bool) -> _Made:
+    from metaworld.env_dict import ALL_V3_ENVIRONMENTS_GOAL_OBSERVABLE as ENVIRONMENTS
+
+    suffix = "-goal-observable"
+    _check_known(name, [known[: -len(suffix)] for known in ENVIRONMENTS])
+    env = ENVIRONMENTS[name + suffix](seed=0, **({"render_mode": "rgb_array"} if frames else {}), **options)
+    env._freeze_rand_vec, env.seeded_rand_vec = False, True  # each reset draws a scene, from the seed of `seed()`
+    limited = gymnasium.wrappers.TimeLimit(env, env.max_path_length)
+
+    def reset(seed: int) -> Any:
+        env.seed(seed)
+        return limited.reset()[0]
+
+    return limited, reset
+
+
+class DmControlEnv(gymnasium.Env[Any, Any]):
+    """An environment of dm_control in gymnasium's terms; a time limit truncates, everything else terminates."""
+
+    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012  (gymnasium declares it as a plain class attribute)
+
+    def __init__(self, env: Any, frames: bool) -> None:
+        self._env, self.dt = env, float(env.control_timestep())
+        self.render_mode = "rgb_array" if frames else None
+        action = env.action_spec()
+        self.action_space = gymnasium.spaces.Box(action.minimum, action.maximum, action.shape, np.float64)
+        self.observation_space = gymnasium.spaces.Dict(
+            {key: gymnasium.spaces.Box(-np.inf, np.inf, spec.shape) for key, spec in env.observation_spec().items()}
+        )
+        seconds, steps = getattr(env, "_time_limit", None), getattr(env, "_step_limit", None)
+        limit = steps if steps is not None else seconds / self.dt if seconds is not None else np.inf
+        self.max_episode_steps = round(limit) if np.isfinite(limit) else None
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        """Start an episode; the task's own source of randomness is seeded."""
+        source = self._env.random_state if hasattr(self._env, "random_state") else self._env.task.random
+        source.seed(seed)
+        return dict(self._env.reset().observation), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Play one step."""
+        step = self._env.step(action)
+        ended = step.last()
+        return dict(step.observation), float(step.reward), ended and step.discount == 0, ended and step.discount > 0, {}
+
+    def render(self) -> np.ndarray:
+        """Return a picture by the first camera."""
+        return np.asarray(self._env.physics.render(height=256, width=256, camera_id=0))
+
+    def close(self) -> None:
+        """Release the physics."""
+        self._env.close()
+
+
+def _make_expert(expert: str, env: Any, name: str) -> Callable[[Any], Any]:
+    if expert == "metaworld":
+        from metaworld.policies import ENV_POLICY_MAP
+
+        _check_known(name, list(ENV_POLICY_MAP), "an expert of metaworld for ")
+        policy = ENV_POLICY_MAP[name]()
+        return lambda observation: policy.get_action(observation)
+    points = {point.name: point for point in importlib.metadata.entry_points(group=EXPERT_GROUP)}
+    if expert in points:
+        return points[expert].load()(env)
+    module, _, function = expert.partition(":")
+    if not function:
+        valid = ", ".join(sorted({"metaworld", *points}))
+        raise GuestError(f"unknown expert {expert!r}; valid: {valid}, or MODULE:FUNCTION")
+    sys.path.insert(0, os.getcwd())
+    try:
+        return getattr(importlib.import_module(module), function)(env)
+    except (ImportError, AttributeError) as error:
+        raise GuestError(f"expert {expert!r} cannot be imported: {error}") from error
+    finally:
+        sys.path.remove(os.getcwd())
+
+
+def _check_known(name: str, known: Sequence[str], what: str = "") -> None:
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=NEAR_NAMES, cutoff=0.4)
+        raise GuestError(f"there is no {what}{name!r}", near or sorted(known)[:NEAR_NAMES])
+
+
+def _one_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
+
+
+# Messages.
+
+
+def pack(value: Any) -> bytes:
+    """Return a message of nested plain values and numpy arrays."""
+    body: bytes = msgpack.packb(value, default=_plain)
+    return struct.pack(">I", len(body)) + body
+
+
+def receive(connection: socket.socket) -> Any:
+    """Return the next message.
+
+    Raises:
+        EOFError: if the other side is gone.
+        ValueError: if it is larger than `MAX_MESSAGE`, or no message at all.
+    """
+    (length,) = struct.unpack(">I", _receive_exactly(connection, 4))
+    if length > MAX_MESSAGE:
+        raise ValueError(f"a message of {length} bytes; the limit is {MAX_MESSAGE}")
+    return msgpack.unpackb(_receive_exactly(connection, length), object_hook=_from_plain, strict_map_key=False)
+
+
+def _receive_exactly(connection: socket.socket, length: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < length:
+        part = connection.recv(length - len(parts))
+        if not part:
+            raise EOFError("the other side is gone")
+        parts += part
+    return bytes(parts)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        return {"__array__": [value.dtype.str, list(value.shape), np.ascontiguousarray(value).tobytes()]}
+    raise TypeError(f"a {type(value).__name__} cannot be sent")
+
+
+def _from_plain(value: dict[Any, Any]) -> Any:
+    if "__array__" not in value:
+        return value
+    dtype, shape, data = value["__array__"]
+    return np.frombuffer(data, np.dtype(dtype)).reshape(shape).copy()
+
+
+def describe_space(space: gymnasium.Space[Any]) -> dict[str, Any]:
+    """Return a space as plain values; `space_of` is the inverse."""
+    spaces = gymnasium.spaces
+    if isinstance(space, spaces.Box):
+        return {"kind": "Box", "low": space.low, "high": space.high, "dtype": space.dtype.str}
+    if isinstance(space, spaces.Discrete):
+        return {"kind": "Discrete", "n": int(space.n), "start": int(space.start)}
+    if isinstance(space, spaces.MultiDiscrete):
+        return {"kind": "MultiDiscrete", "nvec": np.asarray(space.nvec), "start": np.asarray(space.start)}
+    if isinstance(space, spaces.MultiBinary):
+        return {"kind": "MultiBinary", "n": [int(n) for n in np.atleast_1d(space.n)]}
+    if isinstance(space, spaces.Dict):
+        return {"kind": "Dict", "spaces": {key: describe_space(part) for key, part in space.items()}}
+    if isinstance(space, spaces.Tuple):
+        return {"kind": "Tuple", "spaces": [describe_space(part) for part in space]}
+    return {"kind": type(space).__name__, "text": repr(space)}
+
+
+class OtherSpace(gymnasium.Space[Any]):
+    """A space of a kind that messages cannot carry; it can only be named."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+
+    def __repr__(self) -> str:
+        """Return the text of the space that it stands for."""
+        return self._text
+
+
+def space_of(description: Mapping[str, Any]) -> gymnasium.Space[Any]:
+    """Return the space that `describe_space` described."""
+    spaces, kind = gymnasium.spaces, description["kind"]
+    if kind == "Box":
+        dtype = np.dtype(description["dtype"]).type
+        return spaces.Box(description["low"], description["high"], dtype=dtype)
+    if kind == "Discrete":
+        return spaces.Discrete(description["n"], start=description["start"])
+    if kind == "MultiDiscrete":
+        return spaces.MultiDiscrete(description["nvec"], start=description["start"])
+    if kind == "MultiBinary":
+        return spaces.MultiBinary(description["n"])
+    if kind == "Dict":
+        return spaces.Dict({key: space_of(part) for key, part in description["spaces"].items()})
+    if kind == "Tuple":
+        return spaces.Tuple([space_of(part) for part in description["spaces"]])
+    return OtherSpace(description["text"])
+
+
+# The program.
+
+
+def serve(connection: socket.socket) -> None:
+    """Make the guest that the first message names, and do what the others ask, until the connection ends."""
+    guest: Guest | None = None
+    while True:
+        try:
+            request = receive(connection)
+        except EOFError:
+            break
+        try:
+            if guest is None:
+                guest = make_guest(**request)
+                value: Any = {
+                    "observation_space": describe_space(guest.observation_space),
+                    "action_space": describe_space(guest.action_space),
+                }
+            else:
+                if request["call"] not in _CALLS:
+                    raise GuestError(f"unknown call {request['call']!r}; valid: {', '.join(_CALLS)}")
+                value = getattr(guest, request["call"])(*request["arguments"])
+            reply = pack({"value": value})
+        except GuestError as error:
+            reply = pack({"error": error.text, "near": list(error.near)})
+        except Exception as error:  # noqa: BLE001  (whatever it is, the other side has to know)
+            reply = pack({"error": _one_line(error), "near": []})
+        connection.sendall(reply)
+    if guest is not None:
+        guest.close()
+
+
+if __name__ == "__main__":
+    serve(socket.socket(fileno=int(sys.argv[1])))

@@ -1,0 +1,1 @@
+"""A table of runs over tasks and seeds: started, resumed and summed up."""

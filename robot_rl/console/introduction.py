@@ -1,0 +1,62 @@
+"""What people need to open the console: its addresses, its fingerprint, and a QR code for a telephone."""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+from urllib.parse import quote
+
+import segno
+
+from robot_rl.console.networks import page_url, reachable_hosts
+from robot_rl.console.server import Console
+
+logger = logging.getLogger(__name__)
+
+WHITE_ON_BLACK, PLAIN = "\x1b[97;40m", "\x1b[0m"
+
+
+def introduce(console: Console) -> None:
+    """Print to stderr how the console is opened; warn if others can read along.
+
+    It goes past `logging`, because the addresses hold the token.
+    """
+    print(introduction(console, terminal=sys.stderr.isatty()), file=sys.stderr, flush=True)
+    if console.tls is None and not console.address.loopback:
+        logger.warning(
+            "the console is served without TLS on an address that others can reach: anybody on the network can read "
+            "the token, see the cameras and lead the arm; add --tls (over ROS: the parameter tls)"
+        )
+
+
+def introduction(console: Console, *, terminal: bool) -> str:
+    """Return the lines that say how the console is opened.
+
+    Args:
+        console: The console, which is served.
+        terminal: Whether a person reads them on a terminal; then a QR code of the first address is added, unless only
+            this machine can open it.
+    """
+    first, *others = page_urls(console)
+    lines = [f"operator console: {first}", *(f"              or: {url}" for url in others)]
+    if console.tls is not None:
+        lines.append(f"its certificate has the SHA-256 fingerprint {console.tls.fingerprint}")
+        lines.append("the browser warns of a certificate that it does not know: compare the fingerprint, then go on")
+    if terminal and not console.address.loopback:
+        lines.append(qr_code(first))
+    return "\n".join(lines)
+
+
+def page_urls(console: Console) -> list[str]:
+    """Return the addresses for a browser, with the token; the first is as good as any."""
+    scheme = "https" if console.tls is not None else "http"
+    token = f"#token={quote(console.token, safe='')}" if console.token is not None else ""
+    return [page_url(host, console.port, scheme) + token for host in reachable_hosts(console.address)]
+
+
+def qr_code(text: str) -> str:
+    """Return a QR code (ISO/IEC 18004) in half blocks, light on dark, for a terminal of any colours."""
+    out = io.StringIO()
+    segno.make(text, micro=False).terminal(out, compact=True)
+    return "\n".join(f"{WHITE_ON_BLACK}{line}{PLAIN}" for line in out.getvalue().splitlines())

@@ -1,0 +1,34 @@
+"""JSON that may come from anybody: malformed or deeply nested text is a `ValueError`, never a full stack."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+MAX_DEPTH = 100
+"""Levels of nesting; what robot_rl writes has fewer than ten."""
+
+
+def parse_json(content: str | bytes | bytearray) -> Any:
+    """Return the value of a JSON text.
+
+    Raises:
+        ValueError: if it is malformed or nested too deeply.
+    """
+    too_deep = f"is JSON nested deeper than {MAX_DEPTH} levels"
+    try:
+        value = json.loads(content)
+    except RecursionError as error:
+        raise ValueError(too_deep) from error
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [part for item in level for part in _parts(item)]
+        if not level:
+            return value
+    raise ValueError(too_deep)
+
+
+def _parts(value: Any) -> list[Any]:
+    """Return the lists and mappings in a list or a mapping."""
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [item for item in items if isinstance(item, dict | list)]

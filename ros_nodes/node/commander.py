@@ -1,0 +1,94 @@
+"""Who commands an arm: one node of a known name, whose limits are within the arm's own cap."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+from pydantic import ValidationError
+from rcl_interfaces.srv import GetParameters
+from rclpy.parameter import parameter_value_to_python
+
+from robot_rl.arm.set_point_cap import SetPointCap
+from robot_rl.config.command_limits import ArmCap, CommandLimits
+from ros_nodes.interface import topics
+from ros_nodes.node.robot_node_base import LIMIT, RobotNode
+
+LOOK_RATE = 10.0
+"""How often it looks for a new commander [Hz]."""
+PATIENCE = 1.0
+"""Time after which an unanswered request for its limits is repeated [s]."""
+LIMITS = [field.name for field in fields(CommandLimits)]
+
+
+class Commander:
+    """Watches the writer of `safe_command`, and compares its limits with the cap when it appears.
+
+    Args:
+        node: The node that drives the arm.
+        config: Its cap, and the name of the commander.
+        on_known: Called when the limits of a commander have become known.
+
+    Raises:
+        ConfigError: if the cap's box is not one.
+    """
+
+    def __init__(self, node: RobotNode, config: ArmCap, on_known: Callable[[], None] = lambda: None) -> None:
+        self.cap = SetPointCap(config)
+        self._node, self._config, self._on_known = node, config, on_known
+        self._writer = node.sole_writer(topics.SAFE_COMMAND, config.commander)
+        self._client = node.create_client(GetParameters, f"{self._writer.expected}/get_parameters")
+        self._known: frozenset[bytes] = frozenset()  # writers whose limits are known
+        self._wider: list[str] = []
+        self._asked_at = -PATIENCE
+        node.timer(1.0 / LOOK_RATE, self._look)
+
+    @property
+    def pending(self) -> bool:
+        """Whether the limits of the present commander are not known yet."""
+        writers = self._writer.identity()
+        return bool(writers) and writers != self._known and self._writer.conflict() is None
+
+    def fault(self) -> str | None:
+        """Return why whoever publishes commands now may not command; None if it may, or if nobody does."""
+        if (conflict := self._writer.conflict()) is not None:
+            return conflict
+        if self.pending:
+            return f"the limits of {self._writer.expected} are not known yet"
+        if self._wider and self._writer.identity():
+            return (
+                f"the limits of {self._writer.expected} are wider than the cap of {self._node.get_name()}: "
+                f"{'; '.join(self._wider)}; change one of each pair"
+            )
+        return None
+
+    def facts(self) -> dict[str, object]:
+        """Return the cap in force."""
+        return {f"{LIMIT}{field.name}": getattr(self._config, field.name) for field in fields(ArmCap)}
+
+    def _look(self) -> None:
+        if not self.pending or time.monotonic() - self._asked_at < PATIENCE or not self._client.service_is_ready():
+            return
+        self._asked_at, writers = time.monotonic(), self._writer.identity()
+        future = self._client.call_async(GetParameters.Request(names=LIMITS))
+        future.add_done_callback(lambda answered: self._compare(writers, answered.result()))
+
+    def _compare(self, writers: frozenset[bytes], answer: Any) -> None:
+        values = [parameter_value_to_python(value) for value in answer.values]
+        if len(values) != len(LIMITS) or None in values:
+            self._wider = ["it has no limits that could be compared"]
+        else:
+            self._wider = self._compared(dict(zip(LIMITS, values, strict=True)))
+        self._known, self._asked_at = writers, -PATIENCE
+        for sentence in self._wider:
+            self._node.get_logger().error(f"{self._writer.expected}: {sentence}")
+        self._on_known()
+
+    def _compared(self, values: dict[str, Any]) -> list[str]:
+        try:
+            limits = CommandLimits(**{**values, **{name: tuple(values[name]) for name in ("box_low", "box_high")}})
+        except (TypeError, ValidationError) as error:
+            return [f"they are not valid: {error}"]
+        return self.cap.exceeded_by(limits)

@@ -1,0 +1,41 @@
+"""ROS's own time, for nodes with `use_sim_time`: what a simulator or `ros2 bag play --clock` publishes on `/clock`."""
+
+from __future__ import annotations
+
+import time
+
+from rclpy.node import Node
+
+POLL = 0.001
+"""How often a sleeper looks whether its time has come [s]."""
+
+
+class RosTime:
+    """A `Clock` that follows `/clock`.
+
+    Args:
+        node: Has the parameter `use_sim_time`, and receives `/clock` while it is spun.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._clock = node.get_clock()
+        self._newest, self._changed = 0, time.monotonic()
+
+    def now(self) -> int:
+        """Return the time [ns]; 0 before the first message."""
+        now = int(self._clock.now().nanoseconds)
+        if now != self._newest:
+            self._newest, self._changed = now, time.monotonic()
+        return now
+
+    def sleep_until(self, stamp: int) -> None:
+        """Sleep until `stamp` [ns], however long that takes."""
+        while self.now() < stamp:
+            time.sleep(POLL)
+
+    def fault(self, limit: float) -> str | None:
+        """Return why nothing can be timed by it, e.g. that it has stood still for more than `limit` [s]; else None."""
+        if self.now() == 0:
+            return "use_sim_time is true, but nothing has come on /clock; start what publishes it, or set it to false"
+        still = time.monotonic() - self._changed
+        return f"simulated time has stood still for {still:.2f} s: nothing comes on /clock" if still > limit else None

@@ -1,0 +1,133 @@
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from hypothesis import given
+from hypothesis import strategies as st
+
+from robot_rl.adapters.observation_layout import ObservationLayout
+from robot_rl.errors import SpecError, UnknownNameError
+
+
+def numbers(size):
+    return spaces.Box(-np.inf, np.inf, (size,), np.float64)
+
+
+def no_frame():
+    raise AssertionError("nothing shall be drawn")
+
+
+LEAVES = st.one_of(
+    st.integers(1, 4).map(numbers),
+    st.lists(st.integers(1, 3), min_size=1, max_size=3).map(lambda shape: spaces.Box(-1.0, 1.0, tuple(shape))),
+    st.builds(spaces.Discrete, st.integers(1, 5), start=st.integers(-3, 3)),
+    st.lists(st.integers(1, 4), min_size=1, max_size=3).map(spaces.MultiDiscrete),
+    st.integers(1, 4).map(spaces.MultiBinary),
+)
+TREES = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.dictionaries(st.sampled_from(["pose", "goal", "cube"]), inner, min_size=1, max_size=3).map(spaces.Dict),
+        st.lists(inner, min_size=1, max_size=3).map(spaces.Tuple),
+    ),
+    max_leaves=5,
+)
+
+
+@given(TREES, st.integers(0, 100))
+def test_every_number_of_a_nested_observation_is_there_once(space, seed):
+    space.seed(seed)
+    sample = space.sample()
+    layout = ObservationLayout(space, "odd")
+    arrays = layout.arrays(sample, no_frame)
+    assert arrays.keys() == layout.specs.keys()
+    assert sum(spec.size for spec in layout.specs.values()) == gymnasium.spaces.flatdim(space)
+    found = np.sort(np.concatenate([array.ravel() for array in arrays.values()]))
+    expected = np.sort(np.asarray(gymnasium.spaces.flatten(space, sample), np.float32))
+    assert np.array_equal(found, expected)
+
+
+def test_names_say_where_a_part_was():
+    space = spaces.Dict(
+        {"robot": spaces.Dict({"joints": numbers(7)}), "state/goal": numbers(3), "both": spaces.Tuple([numbers(1)] * 2)}
+    )
+    layout = ObservationLayout(space, "odd")
+    assert set(layout.specs) == {"state/robot.joints", "state/goal", "state/both.0", "state/both.1"}
+    assert set(ObservationLayout(numbers(3), "odd").specs) == {"state/observation"}
+
+
+@pytest.mark.parametrize("shape", [(20, 30), (20, 30, 1), (20, 30, 3), (20, 30, 4), (3, 20, 30), (1, 20, 30)])
+def test_pictures_are_observed_on_request_with_channels_last(shape):
+    picture = np.random.default_rng(0).integers(0, 255, shape, np.uint8)
+    space = spaces.Dict({"front": spaces.Box(0, 255, shape, np.uint8), "pose": numbers(2)})
+    assert set(ObservationLayout(space, "odd").specs) == {"state/pose"}
+    layout = ObservationLayout(space, "odd", cameras=("front",), image_size=(20, 30))
+    assert layout.cameras == ("front",)
+    seen = layout.arrays({"front": picture, "pose": np.zeros(2)}, no_frame)["images/front"]
+    assert (seen.shape, seen.dtype) == ((20, 30, 3), np.uint8)
+    expected = picture.transpose(1, 2, 0) if shape[0] in (1, 3) else picture.reshape(20, 30, -1)
+    assert np.array_equal(seen[..., 0], expected[..., 0])
+
+
+def test_a_picture_of_another_size_is_resampled_without_being_stretched():
+    square = np.full((60, 60, 3), 200, np.uint8)
+    layout = ObservationLayout(numbers(2), "odd", cameras=("render",), image_size=(30, 40), draws=True)
+    seen = layout.arrays(np.zeros(2), lambda: square)["images/render"]
+    assert seen.shape == (30, 40, 3)
+    assert (seen[:, 5:35] == 200).all()
+    assert (seen[:, :5] == 0).all() and (seen[:, 35:] == 0).all()
+
+
+def test_scales_come_from_bounds_or_from_what_is_seen():
+    bounded = spaces.Box(np.array([-2.0, 0.0, -np.inf]), np.array([1.0, 8.0, np.inf]))
+    assert ObservationLayout(bounded, "odd").specs["state/observation"].scale is None
+    assert ObservationLayout(bounded, "odd", scaling="bounds").specs["state/observation"].scale == (2.0, 8.0, 1.0)
+    given = ObservationLayout(bounded, "odd", scales={"state/observation": 3.0})
+    assert given.specs["state/observation"].scale == 3.0
+    assert ObservationLayout(spaces.Discrete(3), "odd").specs["state/observation"].scale == 1.0
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.Text(5),
+        spaces.Sequence(numbers(2)),
+        spaces.Dict({"words": spaces.Text(5)}),
+        spaces.Box(0.0, 1.0, (0,)),
+        spaces.Box(0.0, 1.0, (400, 400)),
+    ],
+)
+def test_a_space_of_another_kind_is_refused_by_name(space):
+    with pytest.raises(SpecError, match=r"odd: .*supported are"):
+        ObservationLayout(space, "odd")
+
+
+def test_pictures_alone_need_a_camera_and_a_camera_has_to_exist():
+    picture = spaces.Box(0, 255, (20, 30, 3), np.uint8)
+    with pytest.raises(SpecError, match=r"no state is observed; learn from pixels.*observation"):
+        ObservationLayout(picture, "odd")
+    with pytest.raises(UnknownNameError, match=r"observaton.*did you mean 'observation'"):
+        ObservationLayout(picture, "odd", cameras=("observaton",))
+
+
+@pytest.mark.parametrize(
+    ("observation", "expected"),
+    [
+        ({"pose": np.zeros(3)}, "state/pose: its shape is"),
+        ({"pse": np.zeros(2)}, "state/pose"),
+        ({"pose": [0.0, np.nan]}, "NaN"),
+        (None, "state/pose"),
+    ],
+)
+def test_an_observation_outside_its_space_is_refused(observation, expected):
+    with pytest.raises(SpecError, match=f"odd: .*{expected}"):
+        ObservationLayout(spaces.Dict({"pose": numbers(2)}), "odd").arrays(observation, no_frame)
+
+
+def test_state_can_be_hidden_by_pattern_so_that_pictures_are_left_alone():
+    space = spaces.Dict({"cube": spaces.Dict({"pose": numbers(2), "goal": numbers(1)}), "arm": numbers(3)})
+    assert set(ObservationLayout(space, "odd", hidden=["cube.*"]).specs) == {"state/arm"}
+    alone = ObservationLayout(space, "odd", hidden=["*"], cameras=("render",), draws=True)
+    assert set(alone.specs) == {"images/render"}
+    with pytest.raises(UnknownNameError, match=r"state entry of odd 'sphere'; valid: arm, cube\.goal, cube\.pose"):
+        ObservationLayout(space, "odd", hidden=["sphere"])

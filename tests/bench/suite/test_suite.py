@@ -1,0 +1,149 @@
+"""Suites: their files, what is concluded from their runs, and the runs themselves as real processes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import yaml
+
+from robot_rl.bench.suite.definition import Suite, read_suite
+from robot_rl.bench.suite.names import suite_names
+from robot_rl.bench.suite.report import SuiteResult, page
+from robot_rl.bench.suite.runs import SuiteRun, play, run_path
+from robot_rl.config.components import TrainConfig
+from robot_rl.errors import ConfigError, UnknownNameError
+
+SMALL = {
+    "title": "Small",
+    "tasks": ["gym:Pendulum-v1"],
+    "tuning_tasks": ["reach"],
+    "best_return": 100,
+    "settings": {
+        "env_steps": 300,
+        "warmup_steps": 50,
+        "update_to_data": 1,
+        "sac": {"hidden_sizes": [8]},
+        "environment": {"max_steps": 25},
+        "evaluation": {"episodes": 2, "curve_interval": 100, "curve_episodes": 1, "video_episodes": 0},
+    },
+}
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_our_suites_can_be_read_and_keep_results_and_tuning_apart(name):
+    suite = read_suite(name)
+    for task in (*suite.tasks, *suite.tuning_tasks):
+        assert suite.config(task, 3).task == task
+    assert name == "ours" or not set(suite.tasks) & set(suite.tuning_tasks)
+    assert suite.config(suite.tasks[0], 3, "some/python").environment.python == "some/python"
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"tasks": []}, "expected `key: value` lines with `tasks`"),
+        ({"task": ["a"]}, "unknown keys task; valid: best_return, notes"),
+        ({"tasks": "reach"}, "tasks must be a list of texts"),
+        ({"best_return": 0}, "best_return must be a number above 0"),
+        ({"settings": {"sac": {"discunt": 0.9}}}, "did you mean 'sac.discount'"),
+        ({"settings": [1]}, "settings must be a section"),
+    ],
+)
+def test_a_wrong_suite_is_refused(tmp_path, change, expected):
+    file = tmp_path / "small.yaml"
+    file.write_text(yaml.safe_dump(SMALL | change))
+    with pytest.raises(ConfigError, match=expected):
+        read_suite(str(file))
+
+
+def test_an_unknown_suite_names_the_known_ones():
+    with pytest.raises(UnknownNameError, match=r"metaworld-hard.*did you mean 'metaworld-hard'"):
+        read_suite("metaworld_hard")
+
+
+def result(scores, curves=None):
+    suite = Suite("some", "Some", tuple(scores), notes=("all alike",))
+    return SuiteResult(suite, scores, curves or {}, {task: [1.0] * len(seeds) for task, seeds in scores.items()})
+
+
+def test_the_interquartile_mean_leaves_the_extremes_out_and_the_table_shows_them():
+    shown = result({"easy": [1.0, 1.0, 0.9], "hard": [0.0, 0.5, 0.6], "odd": [0.7, 0.8]})
+    summary = shown.summary()
+    assert summary["iqm"] == pytest.approx(np.mean([0.6, 0.7, 0.8, 0.9]))
+    assert summary["iqm_ci95"][0] < summary["iqm"] < summary["iqm_ci95"][1]
+    assert summary["mean"] == pytest.approx(np.mean([2.9 / 3, 1.1 / 3, 0.75]))
+    text = page(shown, [], "robot-rl bench suite")
+    assert "| hard | 0.37 | 0.00 0.50 0.60 | 1 |" in text
+    assert "- all alike" in text
+    assert result({}).summary()["iqm"] is None
+
+
+def test_the_curve_covers_the_steps_that_all_runs_have():
+    up = [(100, 0.0), (200, 0.5), (300, 1.0)]
+    steps, middle, band = result({"a": [1.0] * 4}, {"a": [up, up, up, [*up, (400, 1.0)]]}).over_steps()
+    assert (steps[0], steps[-1]) == (100, 300)
+    assert middle == pytest.approx((steps - 100) / 200)
+    assert band == pytest.approx(np.stack([middle, middle], 1))
+    thresholds, shares = result({"a": [0.0, 0.5, 1.0, 1.0]}).profile()
+    assert dict(zip(thresholds.round(2), shares, strict=True)) | {0.0: 0.75, 0.5: 0.5, 1.0: 0.0} == dict(
+        zip(thresholds.round(2), shares, strict=True)
+    )
+
+
+def test_a_directory_of_other_settings_is_refused_before_anything_starts(tmp_path):
+    other = tmp_path / "run"
+    other.mkdir()
+    (other / "config.yaml").write_text("task: reach\n")
+    (other / "provenance.json").write_text("{}")
+    run = SuiteRun("reach", 0, TrainConfig(task="reach", seed=5), other)
+    with pytest.raises(ConfigError, match="other settings than this suite's; choose another --out"):
+        play([run], 1)
+    assert run_path(tmp_path, "gym:a/b-v0", 2) == tmp_path / "gym_a_b-v0" / "seed-2"
+
+
+def suite_command(tmp_path, *more):
+    file = tmp_path / "small.yaml"
+    file.write_text(yaml.safe_dump(SMALL))
+    command = [sys.executable, "-m", "robot_rl", "bench", "suite", "--suite", str(file), "--out", str(tmp_path / "out")]
+    return [*command, "--seeds", "0", "1", "--jobs", "2", "--json", *more]
+
+
+@pytest.mark.slow
+def test_a_killed_suite_is_gone_on_with_and_what_fails_is_named(tmp_path):
+    first = subprocess.Popen(suite_command(tmp_path), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    waiting = time.monotonic() + 90
+    while not list(tmp_path.glob("out/*/seed-*/episodes/episodes/*")) and time.monotonic() < waiting:
+        time.sleep(0.1)
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    time.sleep(1.0)  # the runs end with their parent
+    done = subprocess.run(suite_command(tmp_path), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert (answer["runs"], answer["wanted"], answer["failed"]) == (2, 2, [])
+    assert len(answer["tasks"]["gym:Pendulum-v1"]["scores"]) == 2
+    assert (tmp_path / "out" / "suite.png").stat().st_size > 1000
+    again = subprocess.run(suite_command(tmp_path, "--report"), capture_output=True, text=True, timeout=60)
+    assert json.loads(again.stdout)["iqm"] == answer["iqm"]
+
+    spoilt = tmp_path / "out" / "gym_Pendulum-v1" / "seed-1"
+    (spoilt / "summary.json").unlink()
+    (spoilt / "checkpoint.pt").write_bytes(b"no checkpoint")
+    failed = subprocess.run(suite_command(tmp_path), capture_output=True, text=True, timeout=300)
+    assert failed.returncode == 1
+    (reason,) = json.loads(failed.stdout)["failed"]
+    assert reason.startswith("gym:Pendulum-v1, seed 1: ended with exit code 1: robot-rl: ")
+    assert os.path.exists(tmp_path / "out" / "report.md")
+
+
+def test_results_and_tuning_have_seeds_of_their_own(tmp_path):
+    refused = subprocess.run(
+        [*suite_command(tmp_path)[:-6], "--seeds", "100"], capture_output=True, text=True, timeout=60
+    )
+    assert refused.returncode == 1
+    assert "seeds [100] without --tuning" in refused.stderr
