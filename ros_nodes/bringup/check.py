@@ -20,13 +20,15 @@ from rclpy.qos import QoSCompatibility, qos_check_compatible
 from ros_nodes.bringup.supervisor import Supervisor
 from ros_nodes.bringup.table import NodeSpec
 from ros_nodes.interface import topics
-from ros_nodes.interface.topics import TOPICS, Topic
+from ros_nodes.interface.topics import HEARTBEAT, TOPICS, Topic
 from ros_nodes.node.robot_node_base import LIMIT, is_neighbour
 
 PATIENCE = 60.0
 """How long nodes may take to show up [s]."""
 SETTLE = 3.0
 """Time from the last node to the look at the graph [s]: its topics follow it, and its diagnostics."""
+PARTING = 22.0
+"""How long the graph may hold a node that was killed [s]: its lease of 20 s, and time to look again."""
 
 
 def check(specs: Sequence[NodeSpec], namespace: str, environment: dict[str, str]) -> int:
@@ -41,6 +43,11 @@ def check(specs: Sequence[NodeSpec], namespace: str, environment: dict[str, str]
         supervisor.start()
         missing = _wait_for(node, {spec.executable for spec in others}, supervisor)
         _spin(node, SETTLE)
+        deadline = time.monotonic() + PARTING
+        doubled = _any_twice(node)
+        while doubled and not missing and time.monotonic() < deadline and topic_problems(node) + diagnosed.problems():
+            doubled = _any_twice(node)
+            _spin(node, SETTLE)  # what nodes say while another is there twice does not count
         problems = [f"node {name} has not shown up within {PATIENCE:g} s" for name in sorted(missing)]
         problems += topic_problems(node) + diagnosed.problems()
     finally:
@@ -95,6 +102,13 @@ def _wait_for(node: Node, names: set[str], supervisor: Supervisor) -> set[str]:
         if any(code not in (None, 0) for code in supervisor.codes().values()):
             break  # it has said why
     return missing
+
+
+def _any_twice(node: Node) -> bool:
+    """Return whether a node of the namespace is there twice, as after a kill until its lease has run out."""
+    here = node.get_namespace()
+    names = {name for name, where in node.get_node_names_and_namespaces() if where == here}
+    return any(node.count_publishers(HEARTBEAT.name.format(node=name)) > 1 for name in names)
 
 
 class _Diagnosed:

@@ -1,6 +1,8 @@
 """`robot-rl up calibrate_robot`: a camera is calibrated on an arm and a camera that stand in for real ones."""
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -48,12 +50,39 @@ def flags(tmp_path):
     return ("--namespace", "cell", "--params", tmp_path / "cell.yaml", "--robot", "fr3")
 
 
+HEARTBEAT = """
+import rclpy, sys
+from ros_nodes.interface import topics
+rclpy.init()
+node = rclpy.create_node("robot_node", namespace="cell")
+topic = topics.HEARTBEAT
+writer = node.create_publisher(topic.type, topic.name.format(node="robot_node"), topic.qos)
+while not writer.get_subscription_count():
+    rclpy.spin_once(node, timeout_sec=0.1)
+print("read", flush=True)
+rclpy.spin(node)
+"""
+"""A robot_node that was started before and does nothing."""
+
+
 def test_the_check_starts_all_nodes_but_the_one_that_commands_and_says_that_they_fit(graph, tmp_path):
     controller = graph.add(Controller)
     given = flags(tmp_path)
     Image.fromarray(np.zeros((48, 64, 3), np.uint8)).save(tmp_path / "frames" / "one.png")
     variables = environment(ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST")
+    killed = subprocess.Popen(
+        [sys.executable, "-c", HEARTBEAT], env=variables | {"ROS_DOMAIN_ID": str(DOMAIN)}, stdout=subprocess.PIPE
+    )
+
+    def kill():
+        killed.stdout.read(4)
+        killed.kill()
+        killed.wait()
+
+    thread = graph.thread(kill)
     done = robot_rl("up", "calibrate_robot", *given, "--check", "--domain", DOMAIN, env=variables)
+    killed.kill()
+    thread.join()
     assert done.returncode == 0, done.stderr
     assert "3 nodes are there and well: topics, types and quality of service fit" in done.stdout
     assert not controller.targets
