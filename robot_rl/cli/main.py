@@ -33,6 +33,7 @@ from robot_rl.cli.command import (
 from robot_rl.cli.completion import SHELLS, completion
 from robot_rl.cli.data import add_data_commands
 from robot_rl.cli.label import add_label_commands
+from robot_rl.cli.lineage import add_lineage_flags, check_lineage_flags, initial_parts
 from robot_rl.cli.logs import show_logs
 from robot_rl.cli.operator import add_devices_command, add_operator_flags, operator_options
 from robot_rl.cli.parser import CommandParser
@@ -157,6 +158,7 @@ def command_line() -> CommandParser:
     train.add_argument(
         "--rewards", metavar="NAME", help="of `label apply`, what these are worth, instead of as recorded"
     )
+    add_lineage_flags(train)
     add_operator_flags(train)
 
     evaluate = _command(
@@ -340,6 +342,7 @@ def _train(arguments: argparse.Namespace) -> int:
     operator = operator_options(arguments)
     if arguments.realtime or operator is not None:  # nobody can lead an arm faster than real time
         overrides += ["realtime=true", "processes=2"]
+    check_lineage_flags(arguments)
     if arguments.rewards is not None and arguments.demos is None:
         arguments.parser.error("--rewards needs --demos STORE, the store whose rewards are meant")
     if arguments.demos is not None and not arguments.resume:
@@ -348,12 +351,14 @@ def _train(arguments: argparse.Namespace) -> int:
 
         with EpisodeStore.open(arguments.demos) as demos:
             overrides.append(f"demonstrations={len(rewarded_episodes(demos, arguments.rewards))}")
+    initial = None
     if arguments.resume:
         if arguments.out is None:
             arguments.parser.error("--resume needs --out DIR, the directory of the run to continue")
         RunDirectory.read_config(arguments.out)  # its error names what is wrong, if there is no run
         config = load_run_config(arguments.config or arguments.out / "config.yaml", overrides)
     else:
+        initial = initial_parts(arguments, overrides)
         config = load_config(arguments.config, overrides)
     path = arguments.out or default_run_path(config.task, config.seed)
     check_task(config.task)
@@ -367,9 +372,8 @@ def _train(arguments: argparse.Namespace) -> int:
         from robot_rl.hil.local_operator import local_deployment
 
         deployment = local_deployment(operator, path, config.env_steps)
-    summary = train(
-        config, path, resume=arguments.resume, demos=arguments.demos, rewards=arguments.rewards, deployment=deployment
-    )
+    options = {"demos": arguments.demos, "rewards": arguments.rewards, "deployment": deployment, "initial": initial}
+    summary = train(config, path, resume=arguments.resume, **options)
     _answer(arguments, summary, [*summary_lines(summary), f"run directory: {path}"])
     return _exit_code(summary["success_rate"], arguments.min_success)
 

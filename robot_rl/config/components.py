@@ -294,6 +294,8 @@ class TrainConfig:
     between steps; on a robot, whose control must not pause, after the episode."""
     checkpoint_interval: Annotated[Positive, RESUMABLE, WithGuest(5_000)] = 1_000
     """Env steps between checkpoints."""
+    keep_checkpoints: Annotated[NonNegative, RESUMABLE] = 0
+    """Env steps between checkpoints that stay, in `checkpoints`; 0: the newest two alone."""
     algorithm: AlgorithmConfig = Field(default_factory=AlgorithmConfig)
     offline: IQLConfig = Field(default_factory=IQLConfig)
     sac: SACConfig = Field(default_factory=SACConfig)

@@ -74,6 +74,7 @@ class Learner:
         """Updates so far: minibatches that the algorithm was given online."""
         self.offline_updates = 0
         """Updates on the demonstrations alone, before the first online step."""
+        self._standardised = False  # whether features are standardised, which happens once
         self._logs: list[dict[str, torch.Tensor]] = []
 
     @property
@@ -130,8 +131,7 @@ class Learner:
             DataError: if there are no demonstrations.
             DivergedError: if a loss is not finite.
         """
-        if self.offline_updates == 0:
-            self._standardise()
+        self._standardise()
         rows = []
         for done in range(0, updates, self._config.update_to_data):
             count = min(self._config.update_to_data, updates - done)
@@ -156,8 +156,7 @@ class Learner:
 
     def _update(self) -> dict[str, float] | None:
         """Call the algorithm once, with the minibatches of one env step."""
-        if self.updates == 0 and self.offline_updates == 0:
-            self._standardise()
+        self._standardise()
         count = self._config.update_to_data
         logs = self._engine.update(self._batch(count))
         self.updates += count
@@ -178,7 +177,10 @@ class Learner:
         return Batch._make(None if column is None else torch.as_tensor(column).to(device) for column in sample)
 
     def _standardise(self) -> None:
-        """Set the standardisation of the head by sampled images."""
+        """Set the standardisation of the head by sampled images, unless it is set."""
+        if self._standardised:
+            return
+        self._standardised = True
         size = self._config.replay.batch_size
         examples = self._batch(-(-EXAMPLES // size)).images
         if examples is not None:
@@ -207,6 +209,7 @@ class Learner:
             "env_steps": self.env_steps,
             "updates": self.updates,
             "offline_updates": self.offline_updates,
+            "standardised": self._standardised,
             "logs": [dict(row) for row in self._logs],
             **({"moments": self._moments.state_dict()} if self._moments is not None else {}),
         }
@@ -217,7 +220,7 @@ class Learner:
         Raises:
             CheckpointError: if it is the state of another algorithm, or of networks of other sizes.
         """
-        state = _without_sac_keys(state) if "sac" in state else state
+        state = in_present_form(state)
         mine, saved = self._config.algorithm.name, state["algorithm_name"]
         if saved != mine:
             raise CheckpointError(f"the checkpoint is of algorithm {saved}, this run has algorithm.name={mine}")
@@ -227,14 +230,17 @@ class Learner:
         self._rng.bit_generator.state = state["rng"]
         self.env_steps, self.updates = int(state["env_steps"]), int(state["updates"])
         self.offline_updates = int(state["offline_updates"])
+        self._standardised = bool(state.get("standardised", self.updates + self.offline_updates > 0))
         self._logs = [dict(row) for row in state["logs"]]
         if self._moments is not None:
             self._moments.load_state_dict(state["moments"])
         self._engine.restart()
 
 
-def _without_sac_keys(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a state of the time when SAC was the only algorithm, and its counter the learner's."""
+def in_present_form(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a learner's state; one of the time when SAC was the only algorithm is converted."""
+    if "sac" not in state:
+        return state
     rest = {key: value for key, value in state.items() if key not in ("sac", "offline")}
     algorithm = {**state["sac"], "pretraining": state.get("offline")}
     converted = {"algorithm_name": "sac", "algorithm": algorithm, "updates": algorithm["critic_updates"]}

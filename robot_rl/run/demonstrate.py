@@ -170,7 +170,9 @@ def _recorded_calibrations(metadata: Mapping[str, Any], path: Path) -> Iterator[
         yield from _recorded_calibrations(source, Path(source["path"]))
 
 
-def adopt_demonstrations(store: EpisodeStore, path: Path, env: Environment, rewards: str | None = None) -> int:
+def adopt_demonstrations(
+    store: EpisodeStore, path: Path, env: Environment, rewards: str | None = None, *, of_run: bool = False
+) -> int:
     """Copy the episodes of another store into a new run, as its demonstrations.
 
     Args:
@@ -178,6 +180,7 @@ def adopt_demonstrations(store: EpisodeStore, path: Path, env: Environment, rewa
         path: The other store.
         env: Of the run; the episodes must hold what it observes.
         rewards: Name of an overlay with other rewards, episodes without it are left out; None: as recorded.
+        of_run: The other store is that of a run, of which only the demonstrations are copied.
 
     Returns:
         The number of episodes.
@@ -186,7 +189,7 @@ def adopt_demonstrations(store: EpisodeStore, path: Path, env: Environment, rewa
         DataError: if something that the policy observes was not recorded.
     """
     with EpisodeStore.open(path) as source:
-        adopted = rewarded_episodes(source, rewards)
+        adopted = demonstrations_in(source) if of_run else rewarded_episodes(source, rewards)
         for number, episode in enumerate(source.read(name, rewards=rewards) for name in adopted):
             if missing := sorted(env.observation_specs.keys() - episode.observations.keys()):
                 raise DataError(
@@ -197,6 +200,11 @@ def adopt_demonstrations(store: EpisodeStore, path: Path, env: Environment, rewa
             metadata = episode.facts.updated(demonstration=True, recorded_as=episode.episode_id).metadata
             store.append(replace(episode, episode_id=demonstration_id(number), observations=kept, metadata=metadata))
         return len(adopted)
+
+
+def demonstrations_in(store: EpisodeStore) -> list[str]:
+    """Return the ids of the demonstrations in the store of a run."""
+    return [row.episode_id for row in store.summaries() if row.facts.demonstration]
 
 
 def demonstration_facts(rows: Sequence[EpisodeSummary], control_period: float) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from robot_rl.errors import CheckpointError, InterruptedRunError
 from robot_rl.learn.checkpoint import load_checkpoint, save_checkpoint
 from robot_rl.learn.perception import Perception
 from robot_rl.run.directory.run_directory import RunDirectory
+from robot_rl.system.atomic_file import link_or_copy, sync_directory, writing
 from robot_rl.system.model_files import TRAINING
 
 
@@ -39,6 +40,29 @@ def save_training(path: Path, state: Mapping[str, Any], metadata: Mapping[str, A
         metadata: Facts that can be read without the state.
     """
     save_checkpoint(path, dict(state), kind=TRAINING.name, metadata=dict(metadata))
+
+
+def keep_checkpoint(path: Path, env_steps: int, interval: int) -> None:
+    """Give the newest checkpoint a second name by which it stays, where a multiple of `interval` was passed.
+
+    Args:
+        path: The newest checkpoint.
+        env_steps: Of that.
+        interval: Env steps; 0 keeps none.
+
+    Raises:
+        RunDirectoryError: if it cannot be written.
+    """
+    if interval == 0:
+        return
+    folder = path.parent / RunDirectory.KEPT
+    kept = [int(file.stem) for file in folder.glob("*.pt") if file.stem.isdecimal()]
+    if env_steps // interval <= max((step for step in kept if step <= env_steps), default=0) // interval:
+        return
+    with writing(folder):
+        folder.mkdir(exist_ok=True)
+        link_or_copy(path, folder / f"{env_steps:09d}.pt")
+        sync_directory(folder)
 
 
 def checkpoint_to_resume(run: RunDirectory, config: TrainConfig) -> dict[str, Any] | None:

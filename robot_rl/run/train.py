@@ -12,6 +12,7 @@ from robot_rl.errors import InterruptedRunError
 from robot_rl.run.conclude import conclude
 from robot_rl.run.deployment import Deployment, workcell_options
 from robot_rl.run.human_labels import deliver_recorded
+from robot_rl.run.lineage.initial_parts import InitialParts
 from robot_rl.run.resume import encode_again, explain_resume, how_to_resume
 from robot_rl.run.training_files import open_training_files
 from robot_rl.run.training_loop import Training
@@ -28,6 +29,7 @@ def train(
     demos: Path | None = None,
     rewards: str | None = None,
     deployment: Deployment | None = None,
+    initial: InitialParts | None = None,
 ) -> dict[str, Any]:
     """Run the main job and return its summary, which is also written to `summary.json`.
 
@@ -38,6 +40,7 @@ def train(
         demos: Store of demonstrations to begin a new run with, instead of recording them.
         rewards: Name of an overlay with other rewards for these; None takes the recorded ones.
         deployment: Where the run takes place and which human operator assists; None is this process without one.
+        initial: What a new run takes over from another one; None: nothing.
 
     Raises:
         InterruptedRunError: after Ctrl-C; the run can be resumed.
@@ -45,16 +48,21 @@ def train(
     """
     deployment = deployment or Deployment()
     with contextlib.ExitStack() as stack:
-        files = stack.enter_context(open_training_files(config, path, deployment, resume=resume, demos=demos))
+        files = stack.enter_context(
+            open_training_files(config, path, deployment, resume=resume, demos=demos, initial=initial)
+        )
         reward = files.reward()
         files.load_checkpoint()
         observed, helped = reward.observe(workcell_options(config)), config.intervention.enabled
         env = stack.enter_context(deployment.environment(config.task, observed, reward, interventions=helped))
-        if demos is None and config.demonstrations and not resume:
+        given = demos is not None or (initial is not None and initial.demonstrations is not None)
+        if not given and config.demonstrations and not resume:
             check_demonstrator(deployment.demonstrator(env))
         labels = stack.enter_context(reward.labels(env))
         potential = reward.potential(env.environment_spec)
         learner = stack.enter_context(deployment.open_learner(config, env, potential))
+        if files.initial is not None:
+            files.initial.give(learner, env, config)
         stack.enter_context(files.begin(reward, env, repeatable=deployment.repeatable, demos=demos, overlay=rewards))
         stack.enter_context(explain_resume(path, deployment.resume_command))
         with Progress(config.env_steps, f"train {config.task}", start=files.env_steps) as progress:

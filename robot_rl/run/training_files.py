@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from robot_rl.run.deployment import Deployment
 from robot_rl.run.directory.calibrations import Calibrations
 from robot_rl.run.directory.metrics import MetricsWriter
 from robot_rl.run.directory.run_directory import RunDirectory
+from robot_rl.run.lineage.initial_parts import InitialParts
 from robot_rl.run.make_reward import RewardSetup
 from robot_rl.run.resume import checkpoint_to_resume
 
@@ -31,18 +32,27 @@ class TrainingFiles:
         store: The recorded episodes, from `begin` on.
         metrics: The writer of `metrics.jsonl`, from `begin` on.
         checkpoint: Content of the checkpoint of a resumed run, once loaded; None if there is none.
+        initial: What the run takes over from another one; None once it has a checkpoint, and if it takes nothing.
     """
 
     run: RunDirectory
     store: EpisodeStore
     metrics: MetricsWriter
 
-    def __init__(self, config: TrainConfig, path: Path, calibrations: Calibrations, run: RunDirectory | None) -> None:
+    def __init__(
+        self,
+        config: TrainConfig,
+        path: Path,
+        calibrations: Calibrations,
+        run: RunDirectory | None,
+        initial: InitialParts | None = None,
+    ) -> None:
         self._config, self._path, self._calibrations = config, path, calibrations
         self.resumed = run is not None
         if run is not None:
             self.run = run
         self.checkpoint: dict[str, Any] | None = None
+        self.initial = initial
 
     @property
     def env_steps(self) -> int:
@@ -56,9 +66,17 @@ class TrainingFiles:
         return RewardSetup.from_config(self._config.reward)
 
     def load_checkpoint(self) -> None:
-        """Load the checkpoint of a resumed run. See `checkpoint_to_resume`."""
-        if self.resumed:
-            self.checkpoint = checkpoint_to_resume(self.run, self._config)
+        """Load the checkpoint of a resumed run, or what it takes over from another one if it has none yet.
+
+        Raises:
+            CheckpointError: see `checkpoint_to_resume` and `InitialParts.of_run`.
+        """
+        if not self.resumed:
+            return
+        self.checkpoint = checkpoint_to_resume(self.run, self._config)
+        origin = RunDirectory.read_facts(self._path).get("origin")
+        if self.checkpoint is None and origin is not None:
+            self.initial = InitialParts.of_run(self._path, origin, self._config)
 
     @contextlib.contextmanager
     def begin(
@@ -77,17 +95,22 @@ class TrainingFiles:
             overlay: Name of an overlay with other rewards for these; None takes the recorded ones.
         """
         with contextlib.ExitStack() as stack:
+            facts = {"task": self._config.task, "seed": self._config.seed}
             if not self.resumed:
+
+                def prepare(path: Path) -> None:
+                    self._begin_with(path, facts, env, demos, overlay)
+
+                origin = None if self.initial is None else self.initial.facts
                 self.run = stack.enter_context(
-                    RunDirectory.create(self._path, self._config, calibrations=self._calibrations)
+                    RunDirectory.create(
+                        self._path, self._config, calibrations=self._calibrations, origin=origin, prepare=prepare
+                    )
                 )
             reward.pin(self.run)
-            facts = {"task": self._config.task, "seed": self._config.seed}
             keep = not repeatable and self.checkpoint is not None
             opened = EpisodeStore.open_or_create(self.run.episodes_path, facts, keep_interrupted=keep)
             self.store = stack.enter_context(opened)
-            if demos is not None and not self.resumed:
-                adopt_demonstrations(self.store, demos, env, overlay)
             for message in self.store.recovered:
                 logger.info("%s", message)
             kept = None
@@ -96,10 +119,28 @@ class TrainingFiles:
             self.metrics = stack.enter_context(MetricsWriter(self.run.metrics_path, self.run.tensorboard_path, kept))
             yield
 
+    def _begin_with(
+        self, path: Path, facts: Mapping[str, Any], env: Environment, demos: Path | None, overlay: str | None
+    ) -> None:
+        """Write into the directory of a new run what it has from others, before it counts as a run."""
+        of_run = None
+        if self.initial is not None:
+            self.initial.save(path)
+            of_run = self.initial.demonstrations
+        if (source := demos or of_run) is not None:
+            with EpisodeStore.create(path / "episodes", facts) as store:
+                adopt_demonstrations(store, source, env, overlay, of_run=of_run is not None)
+
 
 @contextlib.contextmanager
 def open_training_files(
-    config: TrainConfig, path: Path, deployment: Deployment, *, resume: bool, demos: Path | None
+    config: TrainConfig,
+    path: Path,
+    deployment: Deployment,
+    *,
+    resume: bool,
+    demos: Path | None,
+    initial: InitialParts | None = None,
 ) -> Iterator[TrainingFiles]:
     """Check what can be checked at once, and open the directory of a resumed run.
 
@@ -109,6 +150,7 @@ def open_training_files(
         deployment: Where the run takes place.
         resume: Continue the run in that directory.
         demos: Store of demonstrations for a new run; None if they are recorded.
+        initial: What a new run takes over from another one; None: nothing.
 
     Raises:
         ConfigError: if settings contradict each other.
@@ -122,8 +164,19 @@ def open_training_files(
     if demos is not None and not resume:
         check_demonstrations(demos, config.task, calibrations)
     if not resume:
-        yield TrainingFiles(config, path, calibrations, None)
+        if initial is not None:
+            _check_origin(initial, config, calibrations)
+        yield TrainingFiles(config, path, calibrations, None, initial)
         return
     with RunDirectory.resume(path, config.task) as run:
         calibrations.check_same(RunDirectory.read_calibrations(path), path)
         yield TrainingFiles(config, path, calibrations, run)
+
+
+def _check_origin(initial: InitialParts, config: TrainConfig, calibrations: Calibrations) -> None:
+    """Check that the episodes that a run takes over are of its task and calibrations."""
+    if (store := initial.demonstrations) is not None:
+        check_demonstrations(store, config.task, calibrations)
+    if {"replay", "demonstrations"} & {*initial.parts}:
+        source = Path(initial.facts["run"])
+        calibrations.check_demonstrations(RunDirectory.read_calibrations(source), source)

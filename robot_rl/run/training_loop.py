@@ -24,7 +24,7 @@ from robot_rl.run.assistance import Assistance, LabelSource
 from robot_rl.run.demonstrate import demonstration_facts, demonstration_id, record_demonstrations
 from robot_rl.run.episode_retry import EpisodeRetry
 from robot_rl.run.evaluation import evaluate
-from robot_rl.run.resume import save_training
+from robot_rl.run.resume import keep_checkpoint, save_training
 from robot_rl.run.training_record import TrainingRecord
 from robot_rl.seeding import Purpose, episode_seed
 
@@ -233,6 +233,7 @@ class Training:
             {"task": self._config.task, "env_steps": self.env_steps, "updates": self._learner.updates},
         )
         self._saved = reached
+        keep_checkpoint(self._checkpoint, self.env_steps, self._config.keep_checkpoints)
 
     def load(self, state: Mapping[str, Any], *, play_again: bool = True) -> None:
         """Continue from a checkpoint.
@@ -251,6 +252,7 @@ class Training:
         self.demo_cycle_time = state["demo_cycle_time"]
         self.record.resume(self.env_steps, self._learner.updates, float(state["wall_time"]))
         self._saved = self.env_steps, self._learner.offline_updates
+        keep_checkpoint(self._checkpoint, self.env_steps, self._config.keep_checkpoints)  # if it was killed before
         if len(self._store) < state["stored"]:
             raise CheckpointError(
                 f"the checkpoint knows {state['stored']} episodes, but {self._store.path} holds {len(self._store)}; "

@@ -49,7 +49,7 @@ def replace_file(path: Path, chunks: Iterable[bytes | memoryview], *, previous: 
     try:
         write_synced(temporary, chunks)
         if previous is not None and path.exists():
-            _second_name(path, previous)  # before the replacement, so that `path` never disappears
+            link_or_copy(path, previous)  # before the replacement, so that `path` never disappears
         os.replace(temporary, path)
         sync_directory(path.parent)
     except OSError:
@@ -57,15 +57,25 @@ def replace_file(path: Path, chunks: Iterable[bytes | memoryview], *, previous: 
         raise
 
 
-def _second_name(path: Path, other: Path) -> None:
-    """Make `other` hold the content of `path`, atomically: by a hard link, or a copy where the disk has no links."""
+def link_or_copy(path: Path, other: Path) -> bool:
+    """Make `other` hold the content of `path`, atomically: by a hard link, or a copy where there can be none.
+
+    A hard link is safe where files are only ever replaced as a whole, as `replace_file` does.
+
+    Returns:
+        Whether it is a hard link.
+    """
     spare = other.with_name(f".{other.name}.tmp")
     spare.unlink(missing_ok=True)
     try:
         os.link(path, spare)
     except OSError:
         write_synced(spare, [path.read_bytes()])
+        os.replace(spare, other)
+        return False
     os.replace(spare, other)
+    spare.unlink(missing_ok=True)  # renaming one name of a file to another name of it does nothing
+    return True
 
 
 _CURES = {

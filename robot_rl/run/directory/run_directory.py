@@ -13,9 +13,10 @@ import datetime
 import importlib.metadata
 import os
 import platform
+import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -102,6 +103,8 @@ FORMAT = 1
 """Version of the layout of a run directory."""
 
 _LOCK = "lock"
+_UNFINISHED = ".unfinished_run_of_robot_rl"
+"""A file that is there while a run directory is made; without `provenance.json` beside it, that was interrupted."""
 
 
 def default_run_path(task: str, seed: int, now: datetime.datetime | None = None) -> Path:
@@ -120,6 +123,9 @@ class RunDirectory:
             goes again.
     """
 
+    KEPT = "checkpoints"
+    """Folder of the checkpoints that stay, named by their env steps."""
+
     def __init__(self, path: Path, lock: Lock) -> None:
         self.path = path
         self.begun = False
@@ -135,8 +141,21 @@ class RunDirectory:
         config: TrainConfig,
         argv: Sequence[str] | None = None,
         calibrations: Calibrations | None = None,
+        *,
+        origin: Mapping[str, Any] | None = None,
+        prepare: Callable[[Path], object] = lambda path: None,
     ) -> RunDirectory:
         """Make the directory of a new run and write its configuration, calibrations and provenance.
+
+        It becomes a run with its provenance, which is written last. What a killed process left before is removed.
+
+        Args:
+            path: The directory.
+            config: Configuration of the run.
+            argv: Command line to record; None takes that of this process.
+            calibrations: Those that hold in the run.
+            origin: The run that it begins from, to be recorded.
+            prepare: Called with the directory, to write what else belongs to a new run.
 
         Raises:
             RunDirectoryError: if the directory is not empty, in use, or cannot be written.
@@ -149,12 +168,15 @@ class RunDirectory:
             run = cls(path, Lock(path / _LOCK))
             on_error.callback(run.close)
             _check_unused(path)
+            _clear_unfinished(path)
             on_error.push(new.removed_on_error(lambda: run.begun))
             run.provenance = provenance(argv)
+            (path / _UNFINISHED).touch()
             dump_config(config, run.config_path)
             run.episodes_path.mkdir()
             calibrations = calibrations or Calibrations(())
             calibrations.write(path)
+            prepare(path)
             facts = {
                 "format": FORMAT,
                 "schema_version": SCHEMA_VERSION,
@@ -162,8 +184,10 @@ class RunDirectory:
                 "seed": config.seed,
                 "calibrations": calibrations.facts(),
                 "starts": [run.provenance],
+                **({"origin": origin} if origin is not None else {}),
             }
             run.write_json(run.provenance_path, facts)
+            (path / _UNFINISHED).unlink()
             run._on_exit = on_error.pop_all()
         return run
 
@@ -321,9 +345,24 @@ class RunDirectory:
 def _check_unused(path: Path) -> None:
     if (path / "provenance.json").exists():
         raise RunDirectoryError(f"{path} already holds a run; add --resume to continue it, or choose another directory")
+    if (path / _UNFINISHED).exists():
+        return
     if others := sorted(entry.name for entry in path.iterdir() if entry.name != _LOCK):
         shown = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
         raise RunDirectoryError(f"{path} is not empty ({shown}) and not a run; choose another directory")
+
+
+def _clear_unfinished(path: Path) -> None:
+    """Remove what a process left that was killed while it made a run here; call it with the lock held."""
+    if not (path / _UNFINISHED).exists():
+        return
+    for entry in path.iterdir():
+        if entry.name in (_LOCK, _UNFINISHED):
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
 
 
 def _read_facts(path: Path) -> dict[str, Any]:

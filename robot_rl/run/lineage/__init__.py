@@ -1,0 +1,1 @@
+"""Where a run comes from: another run whose networks, replay or demonstrations it begins with, or which it forks."""
