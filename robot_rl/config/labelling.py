@@ -131,6 +131,9 @@ class LabelConfig:
     pair_ends: Fraction = 0.5
     """For `preference`: share of the moments that are the last of an episode. What it came to is decided there, and
     of moments drawn evenly few are; the others are drawn so."""
+    segment: NonNegative = 0
+    """For `preference`: steps that a segment spans, of which `frames.count` evenly spaced frames are shown. 0: single
+    moments are compared."""
     seed: NonNegative = 0
     """For `preference`: which pairs."""
     endpoint: EndpointConfig = Field(default_factory=EndpointConfig)

@@ -119,4 +119,5 @@ class StoreLabelling:
 
 def query_identity(backend: Backend, config: LabelConfig, task: str, camera: str) -> dict[str, object]:
     """Return all that an answer depends on besides the episode: the backend, the task, the camera and the frames."""
-    return {**backend.identity, "task": task, "camera": camera, "frames": config.frames.count}
+    segment = {"segment": config.segment} if config.segment else {}
+    return {**backend.identity, "task": task, "camera": camera, "frames": config.frames.count, **segment}

@@ -1,8 +1,8 @@
-"""The units of a store that get labels: episodes, or pairs of moments."""
+"""The units of a store that get labels: episodes, or pairs of moments or of segments."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -14,6 +14,9 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import DataError
 from robot_rl.reward.query import Clip, Query, QueryKind, canonical
 
+Shown = tuple[str, tuple[int, ...]]
+"""Episode id, and rows of the observations that are shown of it."""
+Pair = tuple[Shown, Shown]
 KEPT_EPISODES = 8
 """Episodes kept in memory while pairs are drawn from all of them."""
 
@@ -71,25 +74,15 @@ class Units:
         """Return the first steps of an episode as a unit, as if it had ended there."""
         return self._unit((episode_id, spaced_rows(steps, self._config.frames)))
 
-    def _pairs(self) -> Iterator[Unit]:
-        """Yield pairs of different moments, each in both orders; some moments are ends of episodes, the others any."""
-        names, rng = list(self._lengths), np.random.default_rng(self._config.seed)
-        after = np.cumsum([self._lengths[name] + 1 for name in names])
-        if after[-1] < 2:
-            raise DataError(f"{self._store.path}: holds fewer than two moments to compare")
-        share = self._config.pair_ends if len(names) > 1 else 0.0  # one episode has one end, and no other to compare
-        for _ in range(self._config.pairs):
-            drawn = np.zeros(2, int)
-            while drawn[0] == drawn[1]:
-                drawn = np.where(rng.uniform(size=2) < share, rng.choice(after, 2) - 1, rng.choice(after[-1], 2))
-            moments = []
-            for flat in drawn.tolist():
-                number = int(np.searchsorted(after, flat, side="right"))
-                moments.append((names[number], (flat - (int(after[number - 1]) if number else 0),)))
-            yield self._unit(*moments)
-            yield self._unit(*reversed(moments))
+    def in_both_orders(self, first: Shown, second: Shown) -> tuple[Unit, Unit]:
+        """Return a pair of moments or segments as two units, one for each order."""
+        return self._unit(first, second), self._unit(second, first)
 
-    def _unit(self, *clips: tuple[str, tuple[int, ...]]) -> Unit:
+    def _pairs(self) -> Iterator[Unit]:
+        for first, second in random_pairs(self._lengths, self._config, np.random.default_rng(self._config.seed)):
+            yield from self.in_both_orders(first, second)
+
+    def _unit(self, *clips: Shown) -> Unit:
         subjects = [
             {"episode_id": name, "fingerprint": self._fingerprint(name), "camera": self.camera, "rows": list(rows)}
             for name, rows in clips
@@ -103,6 +96,43 @@ class Units:
         choose_camera(episode, self.camera)
         frames = episode.observations[IMAGE_PREFIX + self.camera][list(rows)]
         return Clip(episode_id, self._fingerprint(episode_id), self.camera, rows, frames)
+
+
+def random_pairs(lengths: Mapping[str, int], config: LabelConfig, rng: np.random.Generator) -> Iterator[Pair]:
+    """Yield `config.pairs` pairs of different moments or segments; some end with their episode, the others anywhere.
+
+    Args:
+        lengths: Steps of each episode, by its id.
+        config: Of the labeller.
+        rng: Source of all randomness.
+
+    Raises:
+        DataError: if there are no two that differ.
+    """
+    names = list(lengths)
+    shortest = [min(config.segment, lengths[name]) for name in names]
+    if sum(lengths[name] + 1 - least for name, least in zip(names, shortest, strict=True)) < 2:
+        what = f"segments of {config.segment} steps" if config.segment else "moments"
+        raise DataError(f"the store holds fewer than two {what} to compare; record more")
+    after = np.cumsum([lengths[name] + 1 for name in names])
+    share = config.pair_ends if len(names) > 1 else 0.0  # one episode has one end, and no other to compare
+    for _ in range(config.pairs):
+        pair: list[Shown] = []
+        while not pair or pair[0] == pair[1]:
+            drawn = np.where(rng.uniform(size=2) < share, rng.choice(after, 2) - 1, rng.choice(after[-1], 2))
+            pair = []
+            for flat in drawn.tolist():
+                number = int(np.searchsorted(after, flat, side="right"))
+                row = flat - (int(after[number - 1]) if number else 0)
+                pair.append((names[number], segment_rows(max(row, shortest[number]), config)))
+        yield pair[0], pair[1]
+
+
+def segment_rows(end: int, config: LabelConfig) -> tuple[int, ...]:
+    """Return the rows shown of a segment that ends there, evenly spaced; only the end for a single moment."""
+    if not config.segment:
+        return (end,)
+    return tuple(sorted({round(row) for row in np.linspace(max(0, end - config.segment), end, config.frames.count)}))
 
 
 def spaced_rows(steps: int, config: FramesConfig) -> tuple[int, ...]:

@@ -85,8 +85,9 @@ class RewardEnsemble:
         """Fit the members to P pairs, and keep the parameters of least loss on the held-out ones.
 
         Args:
-            first: Features of one moment, shape (P, inputs).
-            second: Of the other, shape (P, inputs).
+            first: Features of one moment, shape (P, inputs); or of the moments of a segment, (P, rows, inputs), whose
+                reward is the mean of theirs.
+            second: Of the other, of the same shape.
             value: 1 where the first is preferred, 0 where the second is, 0.5 for a tie; shape (P,).
             steps: Gradient steps.
             batch_size: Pairs per member and step.
@@ -98,13 +99,15 @@ class RewardEnsemble:
             DivergedError: if no loss was finite.
         """
         count = len(value)
-        if first.shape != (count, self._inputs) or second.shape != first.shape:
+        if first.ndim == 2:
+            first, second = first[:, None], second[:, None]
+        if first.shape != (count, first.shape[1], self._inputs) or second.shape != first.shape:
             raise DataError(f"pairs of shapes {tuple(first.shape)} and {tuple(second.shape)}, {count} values")
         if count < FEWEST_PAIRS:
             raise DataError(
                 f"{count} readable pairs are too few for a reward; label at least {FEWEST_PAIRS}, set pairs"
             )
-        both = torch.cat([first, second])
+        both = torch.cat([first, second]).flatten(0, 1)
         self._mean, self._deviation = both.mean(0), both.std(0).clamp(min=1e-6)
         order = torch.randperm(count, generator=self._generator)
         validating, training = order[: max(1, round(held_out * count))], order[max(1, round(held_out * count)) :]
@@ -117,7 +120,7 @@ class RewardEnsemble:
         for step in range(1, steps + 1):
             draw = torch.randint(len(training), (members, batch_size), generator=self._generator)
             picked = bags.gather(1, draw)
-            logits = self._each(first[picked]) - self._each(second[picked])
+            logits = self._of_segments(first[picked]) - self._of_segments(second[picked])
             optimizer.zero_grad()
             loss = preference_loss(logits, value[picked]).mean(1).sum()
             torch.autograd.backward(loss)
@@ -144,6 +147,19 @@ class RewardEnsemble:
         spread = each.std(1, keepdim=True).clamp(min=LEAST_SPREAD)
         return ((each - each.mean(1, keepdim=True)) / spread).std(0)
 
+    @torch.no_grad()
+    def pair_disagreement(self, first: Tensor, second: Tensor) -> Tensor:
+        """Return the standard deviation over the members of P(first is preferred), (P, rows, inputs) -> (P,).
+
+        Where it is large, an answer teaches most (Lee 2021, PEBBLE).
+        """
+        each = [side.expand(self._network.members, *side.shape) for side in (first, second)]
+        return torch.sigmoid(self._of_segments(each[0]) - self._of_segments(each[1])).std(0)
+
+    def _of_segments(self, features: Tensor) -> Tensor:
+        """Compute each member's reward of segments, (members, P, rows, inputs) -> (members, P): mean over the rows."""
+        return self._each(features.flatten(1, 2)).view(features.shape[:3]).mean(-1)
+
     def _each(self, features: Tensor) -> Tensor:
         """Compute the reward of each member, (members, N, inputs) -> (members, N)."""
         return self._network.each((features - self._mean) / self._deviation).squeeze(-1)
@@ -151,7 +167,8 @@ class RewardEnsemble:
     @torch.no_grad()
     def _check(self, first: Tensor, second: Tensor, value: Tensor) -> tuple[float, float | None]:
         """Return loss and accuracy of the ensemble's mean on pairs."""
-        logits = self(first) - self(second)
+        each = [side.expand(self._network.members, *side.shape) for side in (first, second)]
+        logits = (self._of_segments(each[0]) - self._of_segments(each[1])).mean(0)
         loss = float(preference_loss(logits, value).mean())
         decided = value != 0.5
         if not decided.any():

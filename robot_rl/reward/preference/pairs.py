@@ -11,23 +11,34 @@ from robot_rl.reward.query import canonical
 
 Moment = tuple[str, int]
 """Episode id, and row of the observation."""
+Shown = tuple[str, tuple[int, ...]]
+"""Episode id, and rows of the observations."""
 
 
 @dataclass(frozen=True)
 class Preference:
-    """Which of two moments is closer to the goal.
+    """Which of two moments is closer to the goal, or which of two segments does better.
 
     Attributes:
-        first: One moment.
+        first: One moment; of a segment, its end.
         second: The other.
         value: 1 if the first is, 0 if the second is, 0.5 if neither is, or if the two orders contradict each other.
         flipped: Whether they do.
+        earlier: Of segments, the rows that were shown before their ends.
     """
 
     first: Moment
     second: Moment
     value: float
     flipped: bool
+    earlier: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+
+    @property
+    def shown(self) -> tuple[Shown, Shown]:
+        """Episode and rows of either side."""
+        sides = zip((self.first, self.second), self.earlier, strict=True)
+        first, second = ((name, (*rows, end)) for (name, end), rows in sides)
+        return first, second
 
 
 @dataclass(frozen=True)
@@ -67,5 +78,6 @@ def combine_orders(labels: Iterable[Label]) -> Preferences:
             flipped = (one - 0.5) * (other - 0.5) < 0.0
             value = one if one == other else 0.5
             moments = tuple((str(clip["episode_id"]), int(clip["rows"][-1])) for clip in twin.subject)
-            pairs.append(Preference(moments[0], moments[1], value, flipped))
+            earlier = tuple(tuple(map(int, clip["rows"][:-1])) for clip in twin.subject)
+            pairs.append(Preference(moments[0], moments[1], value, flipped, (earlier[0], earlier[1])))
     return Preferences(tuple(pairs), skipped, len(waiting))

@@ -16,7 +16,7 @@ from robot_rl.errors import DataError
 from robot_rl.reward.heads.frame_features import FrameFeatures
 from robot_rl.reward.label_store import Label
 from robot_rl.reward.preference.bradley_terry import FitInfo, RewardEnsemble
-from robot_rl.reward.preference.pairs import Preferences, combine_orders
+from robot_rl.reward.preference.pairs import Preferences, Shown, combine_orders
 
 Features = Callable[[Episode], Tensor]
 """Features of each observation of an episode, shape (T + 1, n)."""
@@ -58,12 +58,32 @@ def learn_reward(
     if missing := sorted({name for p in preferences.pairs for name, _ in (p.first, p.second)} - moments.keys()):
         raise DataError(f"preferences are about {', '.join(missing[:3])}, which the store does not have")
     width = next(iter(moments.values())).shape[1]
-    first, second = (
-        torch.stack([moments[name][row] for name, row in side]) if side else torch.zeros(0, width)
-        for side in ([p.first for p in preferences.pairs], [p.second for p in preferences.pairs])
-    )
+    first, second = segment_features(moments, [pair.shown for pair in preferences.pairs])
     ensemble = RewardEnsemble(width, torch.Generator().manual_seed(seed))
     return ensemble, ensemble.fit(first, second, torch.tensor([p.value for p in preferences.pairs]))
+
+
+def segment_features(moments: Mapping[str, Tensor], pairs: Sequence[tuple[Shown, Shown]]) -> tuple[Tensor, Tensor]:
+    """Return the features of both sides of P pairs, each of shape (P, rows, n).
+
+    Where fewer rows are shown of a segment than of others, because its episode is short, some count several times.
+
+    Args:
+        moments: Features of each observation, by episode id.
+        pairs: Which of them are compared.
+    """
+    width = next(iter(moments.values())).shape[1]
+    longest = max((len(rows) for pair in pairs for _, rows in pair), default=1)
+
+    def features_of(name: str, rows: tuple[int, ...]) -> Tensor:
+        places = np.linspace(0, len(rows) - 1, longest).round().astype(int)
+        return moments[name][torch.tensor(rows)[places]]
+
+    first, second = (
+        torch.stack([features_of(*pair[side]) for pair in pairs]) if pairs else torch.zeros(0, longest, width)
+        for side in (0, 1)
+    )
+    return first, second
 
 
 def rewards_of_ends(ensemble: RewardEnsemble, moments: Mapping[str, Tensor]) -> dict[str, np.ndarray]:

@@ -17,7 +17,7 @@ from robot_rl.reward.vlm.cascade_backend import CascadeBackend
 from robot_rl.reward.vlm.chat_backend import ChatBackend
 from robot_rl.reward.vlm.chat_model import ChatModel
 from robot_rl.reward.vlm.openai_client import Endpoint
-from robot_rl.reward.vlm.prompts import choose_prompt
+from robot_rl.reward.vlm.prompts import SEGMENTS, choose_prompt
 
 BUILT_IN = ("openai", "qwen", "clip", "head")
 LABELLER_GROUP = "robot_rl.labellers"
@@ -61,7 +61,8 @@ def _backend(config: LabelConfig, kind: QueryKind, budget: Budget) -> Backend:
         from robot_rl.reward.vlm.head_backend import HeadBackend
 
         return HeadBackend(Path(config.head), kind, budget)
-    prompt = choose_prompt(kind, config.answer, config.prompt, config.prompt_version)
+    manner = SEGMENTS if config.segment and config.answer == "structured" else config.answer
+    prompt = choose_prompt(kind, manner, config.prompt, config.prompt_version)
     model: ChatModel
     if config.backend == "qwen":
         from robot_rl.reward.vlm.qwen_local import LocalChat
@@ -90,6 +91,11 @@ def _check(config: LabelConfig, kind: QueryKind) -> None:
         )
     if kind is QueryKind.PROGRESS and config.frames.count < 2:
         raise ConfigError("frames.count=1 shows no progress; set it to at least 2: the first frame and the last")
+    if config.segment and (kind is not QueryKind.PREFERENCE or config.frames.count < 2):
+        raise ConfigError(
+            f"segment={config.segment} is for kind=preference with frames.count of at least 2; with segment=0 moments "
+            "are compared"
+        )
     if config.backend != "openai" and config.budget.money:
         raise ConfigError(
             f"budget.money limits nothing with backend={config.backend}, which has no price; limit budget.calls or "

@@ -75,6 +75,9 @@ def _versions(name: str, text: str, *, before: str, gap: str = "\n") -> tuple[Pr
     return Prompt(name, 1, text), Prompt(name, 2, text.replace(before, WRITING + gap + before))
 
 
+SEGMENTS = "segments"
+"""Instead of the manner of the answer: of preferences between segments."""
+
 BUILT_IN = {
     (QueryKind.SUCCESS, "structured"): _versions(
         "success",
@@ -130,6 +133,21 @@ Answer with one JSON object and nothing else: {{"seen": what tells the two apart
 "second", "neither" or "unsure"}}""",
         before="In which image is the arm",
     ),
+    (QueryKind.PREFERENCE, SEGMENTS): _versions(
+        "preference-segments",
+        """You compare two short clips of the work of a robot arm. The task: {task}
+
+Each clip is some camera frames, evenly spaced in time and in order. First clip:
+{first}
+Second clip:
+{second}
+
+In which clip does the arm do better: is it closer to having finished the task, and moving towards that? Say \
+"neither" if there is no real difference, and "unsure" if the frames do not show what decides it.
+Answer with one JSON object and nothing else: {{"seen": what tells the two apart, in one sentence, "closer": "first", \
+"second", "neither" or "unsure"}}""",
+        before="In which clip does the arm",
+    ),
 }
 """By kind and manner of the answer: each version, from the first. None is changed or removed, because trainings and
 labels go on with the one that they began with."""
@@ -140,7 +158,7 @@ def choose_prompt(kind: QueryKind, answer: str, path: str = "", version: int = 0
 
     Args:
         kind: Of the queries.
-        answer: `structured` or `logprobs`.
+        answer: `structured` or `logprobs`; `SEGMENTS` for preferences between segments.
         path: YAML file with `name`, `version` and `text`; empty takes the built-in one.
         version: Of the built-in one; 0 takes the newest.
 
@@ -148,7 +166,7 @@ def choose_prompt(kind: QueryKind, answer: str, path: str = "", version: int = 0
         ConfigError: if there is none for these, or the file's is not usable.
     """
     if (kind, answer) not in BUILT_IN:
-        valid = ", ".join(f"kind={k} answer={a}" for k, a in BUILT_IN)
+        valid = ", ".join(f"kind={k} answer={a}" for k, a in BUILT_IN if a != SEGMENTS)
         raise ConfigError(f"kind={kind} cannot be combined with answer={answer}; valid: {valid}")
     if path and version:
         raise ConfigError(f"prompt_version={version} is of a built-in prompt, but prompt={path}; set one of the two")

@@ -11,6 +11,7 @@ FIRST = {
     "success-logprobs": "e5cb3266912e1305",
     "progress": "b1f78ababd29a4cb",
     "preference": "4450f1d673f5552d",
+    "preference-segments": "3d29088cbc629ff1",
 }
 """Digests of version 1, from before there was another one: labels and trainings of it depend on every letter."""
 
