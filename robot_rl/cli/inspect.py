@@ -17,6 +17,9 @@ from robot_rl.system.regular_file import read_regular
 RESULTS = ("env_steps", "success_rate", "success_ci95", "episodes", "cycle_time_s", "wall_s")
 """What is shown of a run's summary."""
 
+ORIGIN = ("how", "run", "env_steps", "parts", "changed")
+"""What is shown of the run that it began from."""
+
 
 def inspect(path: Path) -> dict[str, Any]:
     """Facts about a run (its task, progress, result, episodes) or about a store.
@@ -53,6 +56,8 @@ def _run(path: Path) -> dict[str, Any]:
         facts["checkpoint"] = describe_checkpoint(checkpoint)["metadata"] if checkpoint.exists() else None
     except CheckpointError as error:
         facts["checkpoint"] = {"error": str(error)}
+    if (origin := RunDirectory.read_facts(path).get("origin")) is not None:
+        facts["origin"] = {key: origin[key] for key in ORIGIN if key in origin}
     facts["store"] = store_facts(store) if (store / STORE_HEAD).exists() else None
     return facts
 

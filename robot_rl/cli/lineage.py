@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from robot_rl.cli.command import natural
 
 if TYPE_CHECKING:  # torch takes seconds to import
+    from robot_rl.config.components import TrainConfig
     from robot_rl.run.lineage.initial_parts import InitialParts
+    from robot_rl.run.lineage.source_run import SourceRun
 
+logger = logging.getLogger(__name__)
 DEFAULT = "policy,critics"
 
 
@@ -23,6 +27,12 @@ def add_lineage_flags(train: argparse.ArgumentParser) -> None:
         help=f"of --init-from: some of policy,critics,replay,demonstrations (default: {DEFAULT})",
     )
     train.add_argument(
+        "--fork",
+        type=Path,
+        metavar="RUN",
+        help="go on from a checkpoint of this run, in a new one, with settings changed",
+    )
+    train.add_argument(
         "--at", type=natural, metavar="STEP", help="of that run: the checkpoint after so many steps (default: newest)"
     )
 
@@ -30,13 +40,43 @@ def add_lineage_flags(train: argparse.ArgumentParser) -> None:
 def check_lineage_flags(arguments: argparse.Namespace) -> None:
     """Refuse flags that contradict each other, as wrong usage."""
     error = arguments.parser.error
-    if arguments.init_from is None:
-        for flag in ("init", "at"):
-            if getattr(arguments, flag) is not None:
-                error(f"--{flag} needs --init-from RUN, the run to begin from")
-        return
-    if arguments.resume:
+    if arguments.init is not None and arguments.init_from is None:
+        error("--init needs --init-from RUN, the run to begin from")
+    if arguments.at is not None and arguments.init_from is None and arguments.fork is None:
+        error("--at needs --init-from RUN or --fork RUN, the run to begin from")
+    if arguments.resume and arguments.init_from is not None:
         error("--resume continues a run that has its beginning already; leave out --init-from")
+    if arguments.fork is not None:
+        for flag in ("resume", "init_from", "demos"):
+            if getattr(arguments, flag):
+                error(f"--fork takes all from the run that it goes on from; leave out --{flag.replace('_', '-')}")
+
+
+def fork_source(arguments: argparse.Namespace) -> SourceRun:
+    """Read the run that is forked.
+
+    Raises:
+        RobotRLError: if there is no such run or checkpoint.
+    """
+    from robot_rl.run.lineage.source_run import SourceRun
+
+    return SourceRun.read(arguments.fork, arguments.at)
+
+
+def fork(source: SourceRun, config: TrainConfig, path: Path) -> None:
+    """Make the directory of the fork, and log where it comes from; see `fork_run`."""
+    from robot_rl.run.lineage.fork import fork_run
+
+    origin = fork_run(source, config, path)
+    changed = ", ".join(f"{key}: {before} -> {after}" for key, (before, after) in origin["changed"].items())
+    logger.info(
+        "%s forks %s after %d steps (%s); changed: %s",
+        path,
+        source.path,
+        source.env_steps,
+        origin["shared"],
+        changed or "nothing",
+    )
 
 
 def initial_parts(arguments: argparse.Namespace, overrides: list[str]) -> InitialParts | None:

@@ -33,7 +33,7 @@ from robot_rl.cli.command import (
 from robot_rl.cli.completion import SHELLS, completion
 from robot_rl.cli.data import add_data_commands
 from robot_rl.cli.label import add_label_commands
-from robot_rl.cli.lineage import add_lineage_flags, check_lineage_flags, initial_parts
+from robot_rl.cli.lineage import add_lineage_flags, check_lineage_flags, fork, fork_source, initial_parts
 from robot_rl.cli.logs import show_logs
 from robot_rl.cli.operator import add_devices_command, add_operator_flags, operator_options
 from robot_rl.cli.parser import CommandParser
@@ -351,12 +351,15 @@ def _train(arguments: argparse.Namespace) -> int:
 
         with EpisodeStore.open(arguments.demos) as demos:
             overrides.append(f"demonstrations={len(rewarded_episodes(demos, arguments.rewards))}")
-    initial = None
+    initial, source = None, None
     if arguments.resume:
         if arguments.out is None:
             arguments.parser.error("--resume needs --out DIR, the directory of the run to continue")
         RunDirectory.read_config(arguments.out)  # its error names what is wrong, if there is no run
         config = load_run_config(arguments.config or arguments.out / "config.yaml", overrides)
+    elif arguments.fork is not None:
+        source = fork_source(arguments)
+        config = load_run_config(arguments.config or source.path / "config.yaml", overrides)
     else:
         initial = initial_parts(arguments, overrides)
         config = load_config(arguments.config, overrides)
@@ -373,7 +376,9 @@ def _train(arguments: argparse.Namespace) -> int:
 
         deployment = local_deployment(operator, path, config.env_steps)
     options = {"demos": arguments.demos, "rewards": arguments.rewards, "deployment": deployment, "initial": initial}
-    summary = train(config, path, resume=arguments.resume, **options)
+    if source is not None:
+        fork(source, config, path)
+    summary = train(config, path, resume=arguments.resume or source is not None, **options)
     _answer(arguments, summary, [*summary_lines(summary), f"run directory: {path}"])
     return _exit_code(summary["success_rate"], arguments.min_success)
 

@@ -16,6 +16,7 @@ from pydantic_core import ArgsKwargs
 from robot_rl.config.conditional_defaults import Section, with_conditional_defaults
 from robot_rl.config.environment import EnvironmentConfig
 from robot_rl.config.field_types import (
+    FORKABLE,
     RESUMABLE,
     STRICT,
     Fraction,
@@ -40,27 +41,27 @@ class SACConfig(Section):
     """Number of independent critics."""
     target_subset: Positive = 2
     """Critics drawn at random for each target; the target is their minimum (REDQ)."""
-    discount: Annotated[float, Field(gt=0, lt=1)] | None = None
+    discount: Annotated[Annotated[float, Field(gt=0, lt=1)] | None, FORKABLE] = None
     """Discount per control step. null: 1 - 4 / (steps of the longest episode), within [0.96, 0.995]."""
-    n_step: Annotated[Positive, WithGuest(1)] = 3
+    n_step: Annotated[Positive, FORKABLE, WithGuest(1)] = 3
     """Steps summed before the bootstrap. A window ends early where the episode ends or control changes hands."""
-    target_rate: Fraction = 0.005
+    target_rate: Annotated[Fraction, FORKABLE] = 0.005
     """Polyak rate of the target critics, per critic update."""
-    learning_rate: PositiveReal = 3e-4
+    learning_rate: Annotated[PositiveReal, FORKABLE] = 3e-4
     """Adam, for actor, critics and temperature alike."""
     initial_temperature: PositiveReal = 0.01
     """Entropy coefficient at the start."""
-    target_entropy_per_action: float = -0.5
+    target_entropy_per_action: Annotated[float, FORKABLE] = -0.5
     """Target entropy of the policy, times the number of continuous actions."""
     critic_loss: Literal["squared", "hl_gauss"] = "squared"
     """`squared`: critics estimate the return. `hl_gauss`: they estimate a histogram of it over the range that the task
     declares, by cross-entropy (Farebrother 2024); those of the gripper keep the squared error."""
-    clamp_targets: bool = True
+    clamp_targets: Annotated[bool, FORKABLE] = True
     """Clamp critic targets to the return range that the task or environment declares."""
     goal_weight: Annotated[float, Field(ge=0)] = 0.1
     """With pixels: weight of a second loss for what sees, which learns from the frames of successful episodes how far
     the tcp was from where they ended. 0 leaves it out."""
-    gripper_exploration: Fraction = 0.02
+    gripper_exploration: Annotated[Fraction, FORKABLE] = 0.02
     """Chance of a random gripper action while training, for tasks that have one."""
 
 
@@ -96,11 +97,11 @@ class IQLConfig:
 class ReplayConfig(Section):
     """Memory of past steps, and how it is sampled."""
 
-    capacity: Annotated[Positive, WithPixels(30_000), WithGuest(300_000)] = 100_000
+    capacity: Annotated[Positive, FORKABLE, WithPixels(30_000), WithGuest(300_000)] = 100_000
     """Steps kept online; the oldest episodes go first. Demonstrations are never dropped."""
-    batch_size: Annotated[Positive, WithPixels(256)] = 128
+    batch_size: Annotated[Positive, FORKABLE, WithPixels(256)] = 128
     """Transitions in each critic update."""
-    demo_fraction: Fraction = 0.5
+    demo_fraction: Annotated[Fraction, FORKABLE] = 0.5
     """Share of each batch drawn from demonstrations and interventions."""
     history: Annotated[tuple[NonNegative, ...], WithGuest((0,))] = (0, 1)
     """Ages [steps] of the observations stacked for the networks; before the first one, the first is repeated."""
@@ -259,7 +260,7 @@ class TrainConfig:
     """Name of the task, or of an environment of others, e.g. `gym:Pendulum-v1`; `robot-rl tasks` lists them."""
     observations: Literal["state", "pixels"] = "state"
     """`state`: proprioception and the task's estimate of where things are. `pixels`: proprioception and cameras."""
-    seed: NonNegative = 0
+    seed: Annotated[NonNegative, FORKABLE] = 0
     """Everything random follows from it."""
     device: Literal["cpu", "cuda"] = "cpu"
     """Where the learner computes."""
@@ -277,9 +278,9 @@ class TrainConfig:
     warmup: Annotated[Literal["policy", "uniform"], WithGuest("uniform")] = "policy"
     """Actions of these steps. `policy`: of the untrained policy, which is gentle with an arm. `uniform`: drawn
     uniformly, which explores more where nobody demonstrates."""
-    update_to_data: Annotated[Positive, WithPixels(4), WithGuest(4)] = 8
+    update_to_data: Annotated[Positive, FORKABLE, WithPixels(4), WithGuest(4)] = 8
     """Critic updates per env step; actor and temperature are updated once per env step."""
-    policy_average: Annotated[float, Field(ge=0, le=1)] = 0.1
+    policy_average: Annotated[float, Field(ge=0, le=1), FORKABLE] = 0.1
     """The policy that is evaluated and deployed is the mean over this newest share of the steps, which evens out what
     the last few updates did; 0: the newest. The policy that explores is always the newest."""
     processes: Annotated[Literal[1, 2], RESUMABLE, WithPixels(2)] = 1
@@ -301,12 +302,12 @@ class TrainConfig:
     sac: SACConfig = Field(default_factory=SACConfig)
     replay: ReplayConfig = Field(default_factory=ReplayConfig)
     encoder: EncoderConfig = Field(default_factory=EncoderConfig)
-    engine: EngineConfig = Field(default_factory=EngineConfig)
-    intervention: InterventionConfig = Field(default_factory=InterventionConfig)
+    engine: Annotated[EngineConfig, FORKABLE] = Field(default_factory=EngineConfig)
+    intervention: Annotated[InterventionConfig, FORKABLE] = Field(default_factory=InterventionConfig)
     reward: RewardConfig = Field(default_factory=RewardConfig)
     evaluation: Annotated[EvaluationConfig, RESUMABLE] = Field(default_factory=EvaluationConfig)
-    simulation: SimulationConfig = Field(default_factory=SimulationConfig)
-    randomization: RandomizationConfig = Field(default_factory=RandomizationConfig)
+    simulation: Annotated[SimulationConfig, FORKABLE] = Field(default_factory=SimulationConfig)
+    randomization: Annotated[RandomizationConfig, FORKABLE] = Field(default_factory=RandomizationConfig)
     environment: EnvironmentConfig = Field(default_factory=EnvironmentConfig)
 
     @model_validator(mode="before")

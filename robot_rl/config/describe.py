@@ -17,7 +17,15 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from robot_rl.config.components import TrainConfig
-from robot_rl.config.field_types import Resumable, WithGuest, WithPixels, annotations_of, mark_of, section_type
+from robot_rl.config.field_types import (
+    Forkable,
+    Resumable,
+    WithGuest,
+    WithPixels,
+    annotations_of,
+    mark_of,
+    section_type,
+)
 
 _BOUNDS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
 
@@ -52,7 +60,7 @@ class KeyDescription:
 
 def list_keys(config_type: type = TrainConfig) -> list[KeyDescription]:
     """Return every setting, in the order in which it is declared."""
-    return list(_walk(config_type, "", None))
+    return list(_walk(config_type, "", None, False))
 
 
 def as_typed(value: Any) -> str:
@@ -84,20 +92,23 @@ def _bounds(metadata: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
                     yield sign, getattr(constraint, name)
 
 
-def _walk(config_type: type, prefix: str, resumable: Resumable | None) -> Iterator[KeyDescription]:
-    """Describe the settings of a section; `resumable` is the mark of the section itself."""
+def _walk(config_type: type, prefix: str, resumable: Resumable | None, forkable: bool) -> Iterator[KeyDescription]:
+    """Describe the settings of a section; `resumable` is the mark of the section itself, so is `forkable`."""
     docs = {name: text for base in reversed(config_type.__mro__) for name, text in _field_docs(base).items()}
     annotations, defaults = annotations_of(config_type), config_type()
     for name, annotation in annotations.items():
         mark, key = mark_of(annotation, Resumable) or resumable, f"{prefix}{name}"
+        fork = forkable or mark_of(annotation, Forkable) is not None
         if (section := section_type(annotation)) is not None:
-            yield from _walk(section, f"{key}.", mark)
+            yield from _walk(section, f"{key}.", mark, fork)
             continue
         notes: list[str] = []
         others = (mark_of(annotation, kind) for kind in (WithPixels, WithGuest))
         notes += [f"{other.condition}: {as_typed(other.default)}" for other in others if other is not None]
         if mark is not None:
             notes.append(f"a resumed run may change it {mark.note}".rstrip())
+        elif fork:
+            notes.append("a fork may change it")
         default = getattr(defaults, name)
         yield KeyDescription(key, describe_type(annotation), default, docs.get(name, ""), tuple(notes))
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic.dataclasses import dataclass
 
 from robot_rl.config.field_types import (
+    FORKABLE,
     RESUMABLE,
     STRICT,
     Fraction,
@@ -49,11 +50,11 @@ class EnvironmentConfig:
     scaling: Literal["running", "bounds"] = "running"
     """Of the observations. `running`: networks see them less their mean, divided by their standard deviation, both of
     all that was seen. `bounds`: divided by their declared bounds, where these are finite."""
-    expert: str = ""
+    expert: Annotated[str, FORKABLE] = ""
     """Who demonstrates and takes over: `metaworld`, the policies of that package; a name of the entry point group
     `robot_rl.experts`; or `MODULE:FUNCTION`, a function of the environment that returns one from observation to
     action. Empty: nobody."""
-    takeovers: Fraction = 0.0
+    takeovers: Annotated[Fraction, FORKABLE] = 0.0
     """Chance at each step that the expert takes over from the policy."""
-    takeover_steps: Positive = 10
+    takeover_steps: Annotated[Positive, FORKABLE] = 10
     """Mean length of such an intervention [steps]."""

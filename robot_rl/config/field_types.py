@@ -1,4 +1,4 @@
-"""Types of settings, and marks on a field: whether a resumed run may change it, and its default with pixels.
+"""Types of settings, and marks on a field: whether a resumed run or a fork may change it, and other defaults.
 
 A mark stands in the annotation of the field, e.g. `env_steps: Annotated[NonNegative, RESUMABLE, WithPixels(8_000)]`, so
 that each fact about a setting is written once. `describe.py` shows marks, `resuming.py` and `conditional_defaults.py`
@@ -41,6 +41,14 @@ class Resumable:
 
 
 RESUMABLE = Resumable()
+
+
+@dataclass(frozen=True)
+class Forkable:
+    """Mark of a setting, or of a whole section, that a fork of a run may change, besides what a resumed run may."""
+
+
+FORKABLE = Forkable()
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,7 @@ class Learner:
         """Updates so far: minibatches that the algorithm was given online."""
         self.offline_updates = 0
         """Updates on the demonstrations alone, before the first online step."""
+        self._learned = config.warmup_steps  # online steps whose updates were made, or are not made at all
         self._standardised = False  # whether features are standardised, which happens once
         self._logs: list[dict[str, torch.Tensor]] = []
 
@@ -148,9 +149,9 @@ class Learner:
         Raises:
             DivergedError: if a loss is not finite.
         """
-        due = (self.env_steps - self._config.warmup_steps) * self._config.update_to_data - self.updates
         logs = None
-        for _ in range(due // self._config.update_to_data):
+        while self._learned < self.env_steps:
+            self._learned += 1
             logs = self._update() or logs
         return logs
 
@@ -209,6 +210,7 @@ class Learner:
             "env_steps": self.env_steps,
             "updates": self.updates,
             "offline_updates": self.offline_updates,
+            "learned": self._learned,
             "standardised": self._standardised,
             "logs": [dict(row) for row in self._logs],
             **({"moments": self._moments.state_dict()} if self._moments is not None else {}),
@@ -230,6 +232,8 @@ class Learner:
         self._rng.bit_generator.state = state["rng"]
         self.env_steps, self.updates = int(state["env_steps"]), int(state["updates"])
         self.offline_updates = int(state["offline_updates"])
+        done = max(self._config.warmup_steps, self.env_steps)  # an earlier revision saved when all updates were made
+        self._learned = int(state.get("learned", done))
         self._standardised = bool(state.get("standardised", self.updates + self.offline_updates > 0))
         self._logs = [dict(row) for row in state["logs"]]
         if self._moments is not None:

@@ -101,10 +101,10 @@ class TrainingFiles:
                 def prepare(path: Path) -> None:
                     self._begin_with(path, facts, env, demos, overlay)
 
-                origin = None if self.initial is None else self.initial.facts
+                origin = None if self.initial is None else {"origin": self.initial.facts}
                 self.run = stack.enter_context(
                     RunDirectory.create(
-                        self._path, self._config, calibrations=self._calibrations, origin=origin, prepare=prepare
+                        self._path, self._config, calibrations=self._calibrations, facts=origin, prepare=prepare
                     )
                 )
             reward.pin(self.run)

@@ -142,7 +142,7 @@ class RunDirectory:
         argv: Sequence[str] | None = None,
         calibrations: Calibrations | None = None,
         *,
-        origin: Mapping[str, Any] | None = None,
+        facts: Mapping[str, Any] | None = None,
         prepare: Callable[[Path], object] = lambda path: None,
     ) -> RunDirectory:
         """Make the directory of a new run and write its configuration, calibrations and provenance.
@@ -154,7 +154,7 @@ class RunDirectory:
             config: Configuration of the run.
             argv: Command line to record; None takes that of this process.
             calibrations: Those that hold in the run.
-            origin: The run that it begins from, to be recorded.
+            facts: Other facts to be recorded, e.g. `origin`, the run that it begins from.
             prepare: Called with the directory, to write what else belongs to a new run.
 
         Raises:
@@ -177,16 +177,16 @@ class RunDirectory:
             calibrations = calibrations or Calibrations(())
             calibrations.write(path)
             prepare(path)
-            facts = {
+            recorded = {
                 "format": FORMAT,
                 "schema_version": SCHEMA_VERSION,
                 "task": config.task,
                 "seed": config.seed,
                 "calibrations": calibrations.facts(),
                 "starts": [run.provenance],
-                **({"origin": origin} if origin is not None else {}),
+                **(facts or {}),
             }
-            run.write_json(run.provenance_path, facts)
+            run.write_json(run.provenance_path, recorded)
             (path / _UNFINISHED).unlink()
             run._on_exit = on_error.pop_all()
         return run
