@@ -29,6 +29,7 @@ from robot_rl.config.field_types import (
     WithPixels,
 )
 from robot_rl.config.randomization import RandomizationConfig
+from robot_rl.config.schedule import Count, Rate, Scheduled
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -47,12 +48,15 @@ class SACConfig(Section):
     """Steps summed before the bootstrap. A window ends early where the episode ends or control changes hands."""
     target_rate: Annotated[Fraction, FORKABLE] = 0.005
     """Polyak rate of the target critics, per critic update."""
-    learning_rate: Annotated[PositiveReal, FORKABLE] = 3e-4
-    """Adam, for actor, critics and temperature alike."""
+    learning_rate: Annotated[Rate, Scheduled(gt=0), FORKABLE] = 3e-4
+    """Adam, for actor, critics and temperature alike. A schedule over env steps: {0: 3e-4, 20000: 1e-4}, linear in
+    between."""
     initial_temperature: PositiveReal = 0.01
     """Entropy coefficient at the start."""
-    target_entropy_per_action: Annotated[float, FORKABLE] = -0.5
-    """Target entropy of the policy, times the number of continuous actions."""
+    temperature: Annotated[Rate | None, Scheduled(gt=0, optional=True), FORKABLE] = None
+    """Entropy coefficient, a number or a schedule as of `learning_rate`. null: tuned to reach the target entropy."""
+    target_entropy_per_action: Annotated[Rate, Scheduled(), FORKABLE] = -0.5
+    """Target entropy of the policy, times the number of continuous actions; a number or a schedule."""
     critic_loss: Literal["squared", "hl_gauss"] = "squared"
     """`squared`: critics estimate the return. `hl_gauss`: they estimate a histogram of it over the range that the task
     declares, by cross-entropy (Farebrother 2024); those of the gripper keep the squared error."""
@@ -278,8 +282,9 @@ class TrainConfig:
     warmup: Annotated[Literal["policy", "uniform"], WithGuest("uniform")] = "policy"
     """Actions of these steps. `policy`: of the untrained policy, which is gentle with an arm. `uniform`: drawn
     uniformly, which explores more where nobody demonstrates."""
-    update_to_data: Annotated[Positive, FORKABLE, WithPixels(4), WithGuest(4)] = 8
-    """Critic updates per env step; actor and temperature are updated once per env step."""
+    update_to_data: Annotated[Count, Scheduled(whole=True, ge=1), FORKABLE, WithPixels(4), WithGuest(4)] = 8
+    """Critic updates per env step; actor and temperature are updated once per env step. A schedule over env steps:
+    {0: 4, 10000: 8}, each holds up to the next."""
     policy_average: Annotated[float, Field(ge=0, le=1), FORKABLE] = 0.1
     """The policy that is evaluated and deployed is the mean over this newest share of the steps, which evens out what
     the last few updates did; 0: the newest. The policy that explores is always the newest."""

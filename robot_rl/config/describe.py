@@ -79,6 +79,8 @@ def describe_type(annotation: Any) -> str:
     if origin is tuple:
         items = arguments[:1] if arguments[-1:] == (Ellipsis,) else arguments
         return "list of " + ", ".join(describe_type(item) for item in items)
+    if origin is dict:
+        return f"{{env step: {describe_type(arguments[1])}}}"
     if origin in (Union, types.UnionType):
         return " or ".join("null" if item is type(None) else describe_type(item) for item in arguments)
     return getattr(annotation, "__name__", str(annotation))
@@ -88,7 +90,7 @@ def _bounds(metadata: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
     for entry in metadata:
         for constraint in entry.metadata if isinstance(entry, FieldInfo) else (entry,):
             for name, sign in _BOUNDS.items():
-                if hasattr(constraint, name):
+                if getattr(constraint, name, None) is not None:
                     yield sign, getattr(constraint, name)
 
 

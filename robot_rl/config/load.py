@@ -139,7 +139,12 @@ def _build(config_type: type[_T], tree: Any, prefix: str, problems: list[_Proble
             name, *rest = detail["loc"] or ("",)
             at = "".join(f"[{index}]" for index in rest)
             valid = f"; valid: {describe_type(types[str(name)])}" if name in types else ""
-            message = detail["msg"].replace("Input should be", "should be").replace("a valid tuple", "a list")
+            message = (
+                detail["msg"]
+                .removeprefix("Value error, ")
+                .replace("Input should be", "should be")
+                .replace("a valid tuple", "a list")
+            )
             key = f"{prefix}{name}{at}".rstrip(".") or where
             problems.append(_Problem(key, f"{_shown(detail['input'])} {message}{valid}"))
         return None
@@ -190,7 +195,10 @@ def _merge(base: Mapping[str, Any], update: Mapping[str, Any]) -> dict[str, Any]
     merged = dict(base)
     for key, value in update.items():
         old = merged.get(key)
-        merged[key] = _merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+        if isinstance(old, Mapping) and isinstance(value, Mapping) and not any(str(name).isdecimal() for name in value):
+            merged[key] = _merge(old, value)
+        else:  # also a schedule, whose keys are numbers
+            merged[key] = value
     return merged
 
 

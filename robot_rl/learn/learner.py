@@ -7,17 +7,15 @@ on no robot and no environment.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
 from robot_rl.config.components import TrainConfig
-from robot_rl.data.replay.buffer import ReplayBuffer
-from robot_rl.data.replay.demo_mixing import DemoMixer
+from robot_rl.config.schedule import held_at
+from robot_rl.data.replay.memories import Memories
 from robot_rl.data.replay.percept import Percept, PerceptSpec
-from robot_rl.data.replay.row_moments import RowMoments
 from robot_rl.data.replay.transition import Transition
 from robot_rl.data.sparse_reward import SUCCESS_REWARD, success_reward
 from robot_rl.env.environment import EnvironmentSpec
@@ -51,12 +49,8 @@ class Learner:
     def __init__(self, task: EnvironmentSpec, percepts: PerceptSpec, config: TrainConfig) -> None:
         check_device(config.device)
         self._config = config = with_discount(config, task.max_steps)
-        sizes = percepts.state_size, task.action_size, percepts.images, percepts.pose, config.device
-        rows, shaped = max(2, config.demonstrations * (task.max_steps + 1)), percepts.potential > 0
-        self._moments = RowMoments(percepts.state_size) if percepts.unscaled else None
-        make = partial(ReplayBuffer, shaped=shaped, rewards=task.return_range, moments=self._moments)
-        self.demos = make(rows, *sizes, forgets=False)
-        self.online = make(config.replay.capacity, *sizes)
+        self._memories = Memories(percepts, task.action_size, task.max_steps, task.return_range, config)
+        self.demos, self.online = self._memories.demos, self._memories.online
         self._rng = np.random.default_rng((config.seed, 0))
         generator = torch.Generator(config.device).manual_seed(config.seed)
         returns = task.return_range
@@ -64,8 +58,7 @@ class Learner:
             returns = returns[0] - percepts.potential, returns[1]  # Q' = Q - Phi
         policy = make_policy(task, percepts, config, generator)
         self.algorithm = make_algorithm(AlgorithmSetup(policy=policy, return_range=returns, config=config))
-        window = self.algorithm.n_step, self.algorithm.discount
-        self._mixer = DemoMixer(self.demos, self.online, config.replay, *window)
+        self._mixer = self._memories.mixer(self.algorithm.n_step, self.algorithm.discount)
         self._engine = Engine(self.algorithm, config.engine)
         self._success_reward = SUCCESS_REWARD if task.return_range is None else task.return_range[1]
         self.env_steps = 0
@@ -82,6 +75,11 @@ class Learner:
     def policy(self) -> Policy:
         """The policy that acts; it is the learner's own, so it is always the newest."""
         return self.algorithm.policy
+
+    @property
+    def minibatches(self) -> int:
+        """Updates for the env step that was learned from last."""
+        return held_at(self._config.update_to_data, self._learned)
 
     @property
     def update_to_data(self) -> float:
@@ -134,8 +132,9 @@ class Learner:
         """
         self._standardise()
         rows = []
-        for done in range(0, updates, self._config.update_to_data):
-            count = min(self._config.update_to_data, updates - done)
+        at_once = held_at(self._config.update_to_data, 0)
+        for done in range(0, updates, at_once):
+            count = min(at_once, updates - done)
             rows.append(self.algorithm.pretrain(self._batch(count)))
             self._check_finite(rows[-1])
             self.offline_updates += count
@@ -158,8 +157,11 @@ class Learner:
     def _update(self) -> dict[str, float] | None:
         """Call the algorithm once, with the minibatches of one env step."""
         self._standardise()
-        count = self._config.update_to_data
+        scheduled, count = self.algorithm.advance(self._learned), self.minibatches
+        if isinstance(self._config.update_to_data, dict):
+            scheduled |= {"update_to_data": count}
         logs = self._engine.update(self._batch(count))
+        logs |= {name: torch.tensor(float(value), device=self._config.device) for name, value in scheduled.items()}
         self.updates += count
         self._check_finite(logs)
         self._logs.append(logs)
@@ -171,8 +173,8 @@ class Learner:
 
     def _batch(self, minibatches: int) -> Batch:
         """Sample minibatches onto the learner's device, where the policy standardises them by the newest moments."""
-        if self._moments is not None:
-            self.policy.head.set_moments(self._moments.mean, self._moments.deviation)
+        if (moments := self._memories.moments) is not None:
+            self.policy.head.set_moments(moments.mean, moments.deviation)
         sample = self._mixer.sample(minibatches, self._rng)
         device = self._config.device
         return Batch._make(None if column is None else torch.as_tensor(column).to(device) for column in sample)
@@ -204,8 +206,7 @@ class Learner:
         return {
             "algorithm_name": self._config.algorithm.name,
             "algorithm": self.algorithm.state_dict(),
-            "online": self.online.state_dict(),
-            "demos": self.demos.state_dict(),
+            **self._memories.state_dict(),
             "rng": self._rng.bit_generator.state,
             "env_steps": self.env_steps,
             "updates": self.updates,
@@ -213,7 +214,6 @@ class Learner:
             "learned": self._learned,
             "standardised": self._standardised,
             "logs": [dict(row) for row in self._logs],
-            **({"moments": self._moments.state_dict()} if self._moments is not None else {}),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -227,8 +227,7 @@ class Learner:
         if saved != mine:
             raise CheckpointError(f"the checkpoint is of algorithm {saved}, this run has algorithm.name={mine}")
         self.algorithm.load_state_dict(state["algorithm"])
-        self.online.load_state_dict(state["online"])
-        self.demos.load_state_dict(state["demos"])
+        self._memories.load_state_dict(state)
         self._rng.bit_generator.state = state["rng"]
         self.env_steps, self.updates = int(state["env_steps"]), int(state["updates"])
         self.offline_updates = int(state["offline_updates"])
@@ -236,8 +235,6 @@ class Learner:
         self._learned = int(state.get("learned", done))
         self._standardised = bool(state.get("standardised", self.updates + self.offline_updates > 0))
         self._logs = [dict(row) for row in state["logs"]]
-        if self._moments is not None:
-            self._moments.load_state_dict(state["moments"])
         self._engine.restart()
 
 
@@ -252,4 +249,5 @@ def in_present_form(state: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _means(rows: Sequence[Mapping[str, torch.Tensor]]) -> dict[str, float]:
-    return {name: float(torch.stack([row[name] for row in rows]).mean()) for name in rows[0]}
+    names = dict.fromkeys(name for row in rows for name in row)  # a fork may begin to log more
+    return {name: float(torch.stack([row[name] for row in rows if name in row]).mean()) for name in names}

@@ -68,7 +68,11 @@ class Agreement(NamedTuple):
             )
 
     def _plain(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-        """Return task, specs and configuration as a receiver has them: 1 becomes 1.0 where a float is due."""
+        """Return task, specs and configuration as a receiver has them: 1.0 for 1 where a float is due, keys as text."""
         task = _TASK.validate_python(dataclasses.asdict(self.task))
         percepts = _PERCEPTS.validate_python(dataclasses.asdict(self.percepts))
-        return _TASK.dump_python(task), _PERCEPTS.dump_python(percepts), config_to_dict(self.config)
+        return (
+            _TASK.dump_python(task),
+            _PERCEPTS.dump_python(percepts),
+            json.loads(json.dumps(config_to_dict(self.config))),
+        )

@@ -136,7 +136,7 @@ class LearnerServer:
         logs = learner.catch_up()
         if logs is not None:
             self._connection.send(Logs(values=logs))
-        calls = (learner.updates - self._published) // self._agreement.config.update_to_data
+        calls = (learner.updates - self._published) // learner.minibatches
         if calls >= PUBLISH_INTERVAL:
             self._publish()
         self._report_progress()

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from robot_rl.config import nodes
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.describe import list_keys
-from robot_rl.config.field_types import annotations_of, bare_type, section_type
+from robot_rl.config.field_types import annotations_of, bare_type, mark_of, section_type
 from robot_rl.config.labelling import LabelConfig
 from robot_rl.config.load import config_from_dict, config_to_dict, dump_config, load_component, load_config
 from robot_rl.config.randomization import RandomizationConfig
+from robot_rl.config.schedule import Scheduled
 from robot_rl.config.yaml_file import dump_yaml, parse_yaml
 from robot_rl.errors import ConfigError
 
@@ -36,6 +37,11 @@ def bounds(annotation):
 def values_of(name, annotation):
     """A strategy of valid values of one setting, plain as in YAML."""
     bare, (low, high) = bare_type(annotation), bounds(annotation)
+    if scheduled := mark_of(annotation, Scheduled):
+        low = max(-1e6, *(bound + 1e-3 for bound in (scheduled.gt, scheduled.ge) if bound is not None), -1e6)
+        numbers = st.integers(1, 2**31) if scheduled.whole else st.floats(low, 1e6)
+        points = st.dictionaries(st.integers(1, 10**6), numbers, max_size=3)
+        return numbers | st.builds(lambda first, rest: {0: first, **rest}, numbers, points)
     if name == "image_size":
         return st.sampled_from([32, 128, 224])
     if name == "cameras":
@@ -89,7 +95,8 @@ def test_any_valid_settings_are_kept_and_come_back_from_their_file(tree, tmp_pat
 def test_settings_count_the_same_as_a_file_and_as_overrides(tree, tmp_path_factory):
     def flat(part, prefix=""):
         for key, value in part.items():
-            yield from flat(value, f"{prefix}{key}.") if isinstance(value, dict) else [(prefix + key, value)]
+            section = isinstance(value, dict) and 0 not in value
+            yield from flat(value, f"{prefix}{key}.") if section else [(prefix + key, value)]
 
     path = tmp_path_factory.mktemp("config") / "some.yaml"
     path.write_text(dump_yaml(tree), encoding="utf-8")

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from robot_rl.config.components import SACConfig
 from robot_rl.errors import ConfigError
 from robot_rl.learn.algorithms.critic_outputs import make_critic_outputs
+from robot_rl.learn.algorithms.scheduled_values import ScheduledValues
 from robot_rl.learn.networks.networks import Policy, StackedMLP
 
 
@@ -31,6 +32,7 @@ class ActorCritic:
             raise ConfigError(f"return_range {return_range} is empty")
         self.config, self.return_range = config, return_range
         self.policy, self.generator = policy, policy.generator
+        self.scheduled = ScheduledValues(self.generator.device)
         self.critic_outputs = make_critic_outputs(config, return_range, self.generator.device)
         inputs = policy.head.size + policy.continuous_size
         self.critic = StackedMLP(
@@ -49,6 +51,10 @@ class ActorCritic:
             self.modules["gripper_target"] = self.gripper_target
             self._followed += policy.gripper.parameters()
             self._following += self.gripper_target.parameters()
+
+    def advance(self, env_steps: int) -> dict[str, float]:
+        """Set what follows a schedule; see `Algorithm.advance`."""
+        return self.scheduled.advance(env_steps)
 
     @torch.no_grad()
     def value(self, state: Tensor, images: Tensor | None) -> Tensor:

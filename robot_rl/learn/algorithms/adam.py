@@ -20,10 +20,10 @@ class Adam:
 
     Args:
         parameters: The parameters that it changes; nothing else receives a gradient.
-        learning_rate: Step size.
+        learning_rate: Step size; a scalar on their device may change between the steps.
     """
 
-    def __init__(self, parameters: Iterable[Tensor], learning_rate: float) -> None:
+    def __init__(self, parameters: Iterable[Tensor], learning_rate: float | Tensor) -> None:
         self._parameters, self._learning_rate = list(parameters), learning_rate
         self._means = [torch.zeros_like(parameter) for parameter in self._parameters]
         self._squares = [torch.zeros_like(parameter) for parameter in self._parameters]

@@ -114,6 +114,15 @@ class Algorithm(abc.ABC):
         """Conclude the pretraining; called once, after its last `pretrain`. Does nothing unless overridden."""
         return
 
+    def advance(self, env_steps: int) -> dict[str, float]:
+        """Set what follows a schedule to its value after so many env steps; called before each update.
+
+        Returns:
+            What follows one, by name, for the logs; nothing unless overridden.
+        """
+        del env_steps
+        return {}
+
     def value(self, state: Tensor, images: Tensor | None) -> Tensor | None:
         """Return the return that is expected from states (B, state) on, shape (B,); None where nothing expects one."""
         del state, images

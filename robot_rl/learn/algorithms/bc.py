@@ -16,11 +16,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, mse_loss
 
+from robot_rl.config.schedule import Rate
 from robot_rl.errors import CheckpointError, ConfigError, DataError, DivergedError
 from robot_rl.learn.algorithms.adam import Adam
 from robot_rl.learn.algorithms.base import Algorithm, AlgorithmSetup
 from robot_rl.learn.algorithms.batch import Batch, check_batch
 from robot_rl.learn.algorithms.losses import gripper_index, mean_of
+from robot_rl.learn.algorithms.scheduled_values import ScheduledValues
 from robot_rl.learn.networks.networks import Policy
 
 CHECKS = 50
@@ -34,15 +36,20 @@ class BehaviourCloning(Algorithm):
 
     Args:
         policy: The policy that is trained, on its device.
-        learning_rate: Of Adam.
+        learning_rate: Of Adam, a number or a schedule.
     """
 
     capturable = True
     n_step, discount = 1, 1.0  # of what follows nothing is used
 
-    def __init__(self, policy: Policy, learning_rate: float) -> None:
+    def __init__(self, policy: Policy, learning_rate: Rate) -> None:
         self.policy = policy
-        self._optimizer = Adam(policy.parameters(), learning_rate)
+        self._scheduled = ScheduledValues(policy.generator.device)
+        self._optimizer = Adam(policy.parameters(), self._scheduled.follow("learning_rate", learning_rate))
+
+    def advance(self, env_steps: int) -> dict[str, float]:
+        """Set what follows a schedule; see `Algorithm.advance`."""
+        return self._scheduled.advance(env_steps)
 
     def update(self, batch: Batch) -> dict[str, Tensor]:
         """Make one step down `cloning_loss` on each minibatch.

@@ -45,7 +45,7 @@ class IQLTrainer:
             raise ConfigError("IQL does not learn a gripper's actions yet; choose a task without one")
         self.config, self._networks, self._policy = config, networks, policy
         self.value = StackedMLP(1, policy.head.size, networks.config.hidden_sizes, 1, networks.generator)
-        rate = networks.config.learning_rate
+        rate = networks.scheduled.follow("learning_rate", networks.config.learning_rate)
         self._optimizers = {
             "value": Adam(self.value.parameters(), rate),
             "critic": Adam([*networks.critic.parameters(), *policy.head.parameters()], rate),

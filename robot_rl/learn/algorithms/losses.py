@@ -122,7 +122,7 @@ def actor_loss(values: Tensor, log_prob: Tensor, temperature: Tensor) -> Tensor:
     return (temperature * log_prob).mean() - values.mean()
 
 
-def temperature_loss(log_temperature: Tensor, entropy: Tensor, target_entropy: float) -> Tensor:
+def temperature_loss(log_temperature: Tensor, entropy: Tensor, target_entropy: float | Tensor) -> Tensor:
     """Return alpha (H - H_target); its descent raises alpha while the entropy is too small (Haarnoja 2018, eq. 18)."""
     return log_temperature.exp() * (entropy - target_entropy)
 

@@ -54,17 +54,22 @@ class SAC(ActorCritic, Algorithm):
         super().__init__(policy, return_range, config)
         self.n_step, self.discount = config.n_step, config.discount or horizon_discount(USUAL_STEPS)
         self._clamp = return_range if config.clamp_targets else None
-        self.target_entropy = config.target_entropy_per_action * policy.continuous_size
+        per_action, actions = config.target_entropy_per_action, policy.continuous_size
+        self.target_entropy = self.scheduled.follow("target_entropy", per_action, actions)
         """Entropy of the policy that the temperature is tuned for."""
         device = self.generator.device
         self.log_temperature = torch.tensor(math.log(config.initial_temperature), device=device, requires_grad=True)
         valued: list[Tensor] = [*self.critic.parameters(), *policy.head.parameters()]  # their loss trains the head
         if policy.gripper is not None:
             valued += policy.gripper.parameters()
+        rate = self.scheduled.follow("learning_rate", config.learning_rate)
+        self._temperature: float | Tensor | None = None  # where it is set and not tuned
+        if config.temperature is not None:
+            self._temperature = self.scheduled.follow("temperature", config.temperature)
         self._optimizers = {
-            "actor": Adam(policy.actor.parameters(), config.learning_rate),
-            "critic": Adam(valued, config.learning_rate),
-            "temperature": Adam([self.log_temperature], config.learning_rate),
+            "actor": Adam(policy.actor.parameters(), rate),
+            "critic": Adam(valued, rate),
+            "temperature": Adam([self.log_temperature], rate),
         }
         self._run_look_ahead, self._run_critic_step = self._look_ahead, self._critic_step
         self._run_actor_step = self._actor_step
@@ -149,13 +154,16 @@ class SAC(ActorCritic, Algorithm):
         """Make one step of actor and temperature."""
         with torch.no_grad():
             latent = self.policy.head(state, images)
+        if self._temperature is not None:
+            with torch.no_grad():
+                self.log_temperature.copy_(torch.as_tensor(self._temperature).log())
         temperature = self.log_temperature.detach().exp()
         loss, entropy = self._actor_objective(latent, noise, temperature)
         self._optimizers["actor"].minimize(loss)
 
-        # J_alpha = alpha (H - H_target)
-        goal = self.target_entropy
-        self._optimizers["temperature"].minimize(losses.temperature_loss(self.log_temperature, entropy, goal))
+        if self._temperature is None:  # J_alpha = alpha (H - H_target)
+            goal = self.target_entropy
+            self._optimizers["temperature"].minimize(losses.temperature_loss(self.log_temperature, entropy, goal))
         return {"actor_loss": loss.detach(), "entropy": entropy, "temperature": temperature}
 
     def _critic_objective(

@@ -47,10 +47,14 @@ class Engine:
 
     def restart(self) -> None:
         """Forget where the tensors of the algorithm lie; call it after the algorithm has loaded a state."""
+        self._count = 0  # minibatches of the newest call
         self._run: Update = CapturedUpdate(self._plain, self._generator) if self._capture else self._plain
 
     def update(self, batch: Batch) -> dict[str, Tensor]:
-        """Run `Algorithm.update` on a batch."""
+        """Run `Algorithm.update` on a batch; another number of minibatches needs another recording."""
+        if self._capture and len(batch.reward) != self._count:
+            self.restart()
+        self._count = len(batch.reward)
         return self._run(batch)
 
     def _plain(self, batch: Batch) -> dict[str, Tensor]:

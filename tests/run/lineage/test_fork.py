@@ -50,6 +50,17 @@ def test_an_unchanged_fork_lands_on_the_same_result_and_needs_the_other_run_no_m
     assert [timeless(record) for record in mine] == [timeless(record) for record in theirs]
 
 
+def test_schedules_go_on_where_they_were(config, tmp_path):
+    rates = replace(config.sac, learning_rate={0: 1e-2, 90: 1e-4}, temperature={0: 0.1, 60: 0.01})
+    config = replace(config, update_to_data={0: 1, 60: 2}, sac=rates)
+    whole, fork = tmp_path / "whole", tmp_path / "fork"
+    train(config, whole, resume=False)
+    earlier = SourceRun.read(whole, load_checkpoint(whole / "checkpoint.pt.previous")["env_steps"])
+    assert 0 < earlier.env_steps < 90
+    go_on(earlier, config, fork)
+    assert same(learned(fork), learned(whole))
+
+
 def test_it_shares_what_never_changes_and_records_where_it_comes_from(earlier, old, tmp_path):
     path = tmp_path / "fork"
     config = replace(earlier.config, seed=9, update_to_data=3, sac=replace(earlier.config.sac, learning_rate=1e-3))

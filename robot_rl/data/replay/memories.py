@@ -1,0 +1,66 @@
+"""All that a learner remembers: demonstrations, online steps, and the moments of both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from robot_rl.config.components import TrainConfig
+from robot_rl.data.replay.buffer import ReplayBuffer
+from robot_rl.data.replay.demo_mixing import DemoMixer
+from robot_rl.data.replay.percept import PerceptSpec
+from robot_rl.data.replay.row_moments import RowMoments
+
+
+class Memories:
+    """The memories of one learner.
+
+    Args:
+        percepts: Format of the percepts.
+        action_size: Elements of an action.
+        max_steps: Most steps of an episode.
+        return_range: Smallest and largest possible return; None: not known.
+        config: Configuration of the run.
+
+    Attributes:
+        demos: Demonstrations, of which none is forgotten.
+        online: What happened while training.
+        moments: Of all states seen; None where none are standardised by them.
+    """
+
+    def __init__(
+        self,
+        percepts: PerceptSpec,
+        action_size: int,
+        max_steps: int,
+        return_range: tuple[float, float] | None,
+        config: TrainConfig,
+    ) -> None:
+        self._config = config
+        sizes = percepts.state_size, action_size, percepts.images, percepts.pose, config.device
+        rows = max(2, config.demonstrations * (max_steps + 1))
+        self.moments = RowMoments(percepts.state_size) if percepts.unscaled else None
+        make = partial(ReplayBuffer, shaped=percepts.potential > 0, rewards=return_range, moments=self.moments)
+        self.demos = make(rows, *sizes, forgets=False)
+        self.online = make(config.replay.capacity, *sizes)
+
+    def mixer(self, n_step: int, discount: float) -> DemoMixer:
+        """Return what draws minibatches from them; see `DemoMixer`."""
+        return DemoMixer(self.demos, self.online, self._config.replay, n_step, discount)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all of it."""
+        moments = {"moments": self.moments.state_dict()} if self.moments is not None else {}
+        return {"online": self.online.state_dict(), "demos": self.demos.state_dict(), **moments}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Replace all by what `state_dict` returned.
+
+        Raises:
+            DataError: if it does not fit.
+        """
+        self.online.load_state_dict(state["online"])
+        self.demos.load_state_dict(state["demos"])
+        if self.moments is not None:
+            self.moments.load_state_dict(state["moments"])
