@@ -34,6 +34,8 @@ def summary_lines(summary: dict[str, Any]) -> list[str]:
         )
     if (labels := summary.get("labels")) is not None:
         lines += _labels_summary_lines(labels)
+    if (preferences := summary.get("preferences")) is not None:
+        lines += _preferences_summary_lines(preferences)
     if summary["video"] is not None:
         lines.append(f"video: {summary['video']}")
     if summary.get("offline_updates"):
@@ -45,6 +47,24 @@ def summary_lines(summary: dict[str, Any]) -> list[str]:
             f"{summary['env_steps']} env steps ({summary['robot_minutes']:.1f} robot minutes), "
             f"{summary['updates']} critic updates, {summary['wall_s'] / 60:.1f} min"
         )
+    return lines
+
+
+def _preferences_summary_lines(pairs: dict[str, Any]) -> list[str]:
+    """Return what rewarded the training, if that was learned from pairs."""
+    accuracy = "not known" if pairs["accuracy"] is None else f"{pairs['accuracy']:.0%}"
+    lines = [
+        f"rewarded by {pairs['pairs']} pairs {pairs['labels']!r} of {pairs['model']} in {pairs['sessions']} sessions, "
+        f"{pairs['queried']} queries, cost {pairs['cost']:.4g}; the reward predicts {accuracy} of held-out pairs"
+    ]
+    if pairs["auc"] is not None:
+        lines.append(
+            f"it separates the {pairs['judged']} online episodes of known outcome with an ROC-AUC of {pairs['auc']:.2f}"
+        )
+    if pairs["ended"]:
+        lines.append(pairs["ended"])
+    if not pairs["certified"]:
+        lines.append("WITHOUT A PASSED GATE: what was learned may be how to deceive the labeller")
     return lines
 
 

@@ -149,30 +149,52 @@ _CLASSIFIER_FILE = "of a classifier, to another file of the same content"
 
 
 @dataclass(frozen=True, config=STRICT)
+class PreferencesConfig:
+    """For `kind=preferences`: a reward is learned from answers about pairs while the run goes on (Wang 2024)."""
+
+    episodes: Positive = 5
+    """Online episodes from one session of queries to the next."""
+    pairs: Positive = 40
+    """Pairs of a session, each queried in both orders."""
+    candidates: Positive = 10
+    """Pairs drawn at random for each pair that is queried: those are taken about which the members of the ensemble
+    disagree most (Lee 2021). 1: as they are drawn."""
+    features: Literal["state", "frames"] = "state"
+    """What of a moment decides its reward: proprioception and the task's estimates, or the frame as the bundled encoder
+    sees it."""
+    updates: Positive = 2000
+    """Gradient steps of each fit."""
+
+
+@dataclass(frozen=True, config=STRICT)
 class RewardConfig:
     """The source of success and reward, while training and in evaluation."""
 
-    kind: Literal["task", "classifier", "labels"] = "task"
+    kind: Literal["task", "classifier", "labels", "preferences"] = "task"
     """`task`: the task itself, which in simulation knows the truth. `classifier`: frames, at every step; see
-    `robot-rl classifier`. `labels`: a label of the whole episode, which comes after its end; see `robot-rl label`."""
+    `robot-rl classifier`. `labels`: a label of the whole episode, which comes after its end; see `robot-rl label`.
+    `preferences`: a reward of each step, learned from labels of pairs while the run goes on; see `preferences`."""
     path: Annotated[str, Resumable(_CLASSIFIER_FILE, lambda old, new: old.kind == "classifier")] = ""
-    """`classifier`: its file, from `robot-rl classifier train`. `labels`: a store, or a run, with labels of the same
+    """`classifier`: its file, from `robot-rl classifier train`. Otherwise a store, or a run, with labels of the same
     labeller, calibrated and validated there."""
     labels: str = "success"
-    """`labels`: name of these labels. The labeller has the settings with which they were made."""
+    """`labels`, `preferences`: name of these labels. The labeller has the settings with which they were made."""
     unlabelled: Literal["masked", "failure"] = "masked"
     """`labels`: how the end of an episode counts that has no label (yet). `masked`: nothing is learned from its last
     step. `failure`: it was no success, until there is a label."""
     episode_steps: NonNegative = 0
-    """`labels`: step limit of labelled episodes, which no success ends: half as many again as a demonstration takes
-    leaves time to succeed, and the robot does not wait for long. 0: the limit of the task, which none exceeds."""
+    """`labels`, `preferences`: step limit of labelled episodes, which no success ends: half as many again as a
+    demonstration takes leaves time to succeed, and the robot does not wait for long. 0: the limit of the task, which
+    none exceeds."""
     find_onset: bool = False
     """`labels`: find by bisection since when an episode has been a success: log2(steps) queries more. It is then
     learned as if it had ended there, and not at the step limit."""
     allow_uncalibrated: bool = False
-    """`labels`: accept labels that did not pass the gate for being a sparse reward. The run records it."""
+    """`labels`, `preferences`: accept labels that did not pass the gate for their use. The run records it."""
     budget: Annotated[BudgetConfig, RESUMABLE] = Field(default_factory=BudgetConfig)
-    """`labels`: limits of labelling while the run lasts, anew after each resuming."""
+    """`labels`, `preferences`: limits of labelling while the run lasts, anew after each resuming."""
+    preferences: PreferencesConfig = Field(default_factory=PreferencesConfig)
+    """`preferences`: how many pairs, when, and what is learned from them."""
     shaping: ShapingConfig = Field(default_factory=ShapingConfig)
     """With any kind: a reward for progress while learning."""
     allow_unfit: bool = False

@@ -114,6 +114,13 @@ class Learner:
         reward = success_reward(success, self._success_reward)
         self.online.decide(episode_id, reward, success, since if success else 0)
 
+    def reward_episode(self, episode_id: str, closeness: np.ndarray) -> None:
+        """Receive learned rewards of an episode; one that replay has dropped is ignored. See `LearnerPort`."""
+        # The return of a policy that stays at the goal is that of a success: sum over t of gamma^t (1 - gamma) = 1.
+        rewards = ((1.0 - self.algorithm.discount) * self._success_reward * closeness).astype(np.float32)
+        if not self.online.relabel(episode_id, rewards):
+            self.demos.relabel(episode_id, rewards)
+
     # Updates.
 
     def pretrain(self, updates: int) -> dict[str, float]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+import numpy as np
+
 from robot_rl.data.schema import Episode, Observation, Step
 from robot_rl.learn.networks.networks import Policy
 from robot_rl.learn.perception import Perception
@@ -67,6 +69,17 @@ class LearnerPort(Protocol):
             episode_id: Of the episode.
             success: Whether it succeeded.
             since: Steps after which it had succeeded; 0: in its last one.
+        """
+        ...
+
+    def reward_episode(self, episode_id: str, closeness: np.ndarray) -> None:
+        """Replace the rewards of a demonstration, or of an online episode that has ended; its end stays as it is.
+
+        A step is worth (1 - gamma) c, in units of a success; a step that was judged a success keeps its reward.
+
+        Args:
+            episode_id: Of the episode.
+            closeness: c, how close the observation after each step is to the goal, in [0, 1]; shape (T,).
         """
         ...
 

@@ -21,6 +21,7 @@ from robot_rl.link.messages import (
     ActorHello,
     Demonstration,
     EpisodeLabel,
+    EpisodeRewards,
     Failure,
     LearnerReady,
     Logs,
@@ -114,6 +115,8 @@ class LearnerServer:
                 self._report_progress()
             case EpisodeLabel():
                 self._learner.label_episode(message.episode_id, message.success, message.since)
+            case EpisodeRewards():
+                self._learner.reward_episode(message.episode_id, message.closeness)
             case Demonstration():
                 self._remember(message)
             case StateRequest():
@@ -145,7 +148,7 @@ class LearnerServer:
         if len(message.percepts) != len(message.steps) + 1:
             raise LinkError(f"a demonstration has {len(message.percepts)} observations and {len(message.steps)} steps")
         demos = self._learner.demos
-        demos.begin(message.percepts[0])
+        demos.begin(message.percepts[0], message.episode_id)
         for step, percept in zip(message.steps, message.percepts[1:], strict=True):
             demos.append(step, percept)
 

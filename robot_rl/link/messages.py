@@ -2,8 +2,8 @@
 
 Sender and receiver refuse what does not fit with a `LinkError`.
 
-    actor -> learner   ActorHello, Demonstration, Pretrain, Start, StepTaken, EpisodeLabel, StateRequest, StatePart
-                       (to load), Stop
+    actor -> learner   ActorHello, Demonstration, Pretrain, Start, StepTaken, EpisodeLabel, EpisodeRewards,
+                       StateRequest, StatePart (to load), Stop
     learner -> actor   LearnerReady, Parameters, UpdateProgress, Logs, StatePart (as requested), Failure
 """
 
@@ -19,7 +19,7 @@ from robot_rl.data.replay.percept import Percept
 from robot_rl.data.replay.transition import Transition
 from robot_rl.system.message_codec import MESSAGE, MessageCodec
 
-PROTOCOL = 9
+PROTOCOL = 10
 """Version of these messages; both sides must have the same."""
 
 Count = Annotated[int, Field(ge=0)]
@@ -60,10 +60,12 @@ class Demonstration:
     Attributes:
         percepts: The T + 1 observations.
         steps: The T steps between them.
+        episode_id: Its name, for `EpisodeRewards`.
     """
 
     percepts: Annotated[list[Percept], Field(min_length=1)]
     steps: list[Transition]
+    episode_id: str = ""
 
 
 @dataclass(frozen=True, eq=False, config=MESSAGE)
@@ -118,6 +120,19 @@ class EpisodeLabel:
     episode_id: str
     success: bool
     since: Count = 0
+
+
+@dataclass(frozen=True, eq=False, config=MESSAGE)
+class EpisodeRewards:
+    """Learned rewards of an episode that has ended, or of a demonstration.
+
+    Attributes:
+        episode_id: As in its `Start` or `Demonstration`.
+        closeness: As in `LearnerPort.reward_episode`, shape (T,), float32.
+    """
+
+    episode_id: str
+    closeness: np.ndarray
 
 
 @dataclass(frozen=True, eq=False, config=MESSAGE)
@@ -205,6 +220,7 @@ Message = (
     | Start
     | StepTaken
     | EpisodeLabel
+    | EpisodeRewards
     | Parameters
     | UpdateProgress
     | Logs

@@ -21,7 +21,17 @@ from robot_rl.learn.perception import Perception
 from robot_rl.link.handshake import Agreement
 from robot_rl.link.inbox import SILENCE_LIMIT, Inbox
 from robot_rl.link.learner_child import LearnerProcess
-from robot_rl.link.messages import Demonstration, EpisodeLabel, Message, Pretrain, Start, StateRequest, StepTaken, Stop
+from robot_rl.link.messages import (
+    Demonstration,
+    EpisodeLabel,
+    EpisodeRewards,
+    Message,
+    Pretrain,
+    Start,
+    StateRequest,
+    StepTaken,
+    Stop,
+)
 from robot_rl.link.peer import LearnerPeer
 from robot_rl.link.socket import PeerGoneError
 from robot_rl.link.state_transfer import cut
@@ -132,7 +142,11 @@ class RemoteLearner:
         steps = Transition.of_episode(episode)
         if not (steps[-1].terminated or steps[-1].truncated):
             steps[-1] = steps[-1]._replace(truncated=True)
-        self._post(Demonstration(percepts=list(self.perception.of_rows(episode.observations)), steps=steps))
+        self._post(
+            Demonstration(
+                percepts=list(self.perception.of_rows(episode.observations)), steps=steps, episode_id=episode.episode_id
+            )
+        )
 
     def on_start(self, episode_id: str, observation: Observation) -> None:
         """Send the start of an online episode."""
@@ -154,6 +168,10 @@ class RemoteLearner:
     def label_episode(self, episode_id: str, success: bool, since: int = 0) -> None:
         """Send the label of an online episode."""
         self._post(EpisodeLabel(episode_id=episode_id, success=success, since=since))
+
+    def reward_episode(self, episode_id: str, closeness: np.ndarray) -> None:
+        """Send learned rewards of an episode."""
+        self._post(EpisodeRewards(episode_id=episode_id, closeness=closeness))
 
     # From the learner.
 

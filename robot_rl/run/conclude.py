@@ -12,7 +12,7 @@ from robot_rl.run.deployment import Deployment
 from robot_rl.run.directory.metrics import read_metrics
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.evaluate_run import evaluate_policy, film
-from robot_rl.run.label_rewards import LabelRewards
+from robot_rl.run.label_rewards import LateRewards
 from robot_rl.run.training_loop import Training
 
 
@@ -23,7 +23,7 @@ def conclude(
     learner: LearnerPort,
     training: Training,
     deployment: Deployment,
-    labels: LabelRewards | None,
+    labels: LateRewards | None,
 ) -> dict[str, Any]:
     """Evaluate the policy, write the summary, draw the learning curve, and film episodes.
 
@@ -52,7 +52,7 @@ def conclude(
         **evaluation,
         "demo_cycle_time_s": training.demo_cycle_time,
         "timing": record.timing.summary(),
-        **({"labels": labels.summary()} if labels is not None else {}),
+        **({labels.section: labels.summary()} if labels is not None else {}),
         "intervention_rate": _intervention_rate([r for r in records if r["kind"] == "episode"], training.env_steps),
         "wall_s": record.wall_time,
         "learning_wall_s": learned,

@@ -21,6 +21,7 @@ from robot_rl.reward.labels.labeller import Labeller, read_labeller
 from robot_rl.reward.labels.process_link import LabellerLink, wait_until
 from robot_rl.reward.labels.process_messages import Labelled, Order, RoundDone
 from robot_rl.reward.labels.reward_source import LabelReward
+from robot_rl.reward.preference_loop.training_rewards import PreferenceRewards, rewards_by_pairs
 from robot_rl.run.training_record import TrainingRecord
 
 logger = logging.getLogger(__name__)
@@ -36,6 +37,9 @@ class LabelRewards:
         waits: Wait for each label between episodes, because time stands still meanwhile and the run is repeatable.
             Otherwise labels are used when they arrive.
     """
+
+    section = "labels"
+    """Name of its section of the summary."""
 
     def __init__(self, labeller: Labeller, link: LabellerLink, judge: LabelReward, *, waits: bool) -> None:
         self._labeller, self._link, self._judge, self._waits = labeller, link, judge, waits
@@ -78,7 +82,11 @@ class LabelRewards:
                 if message.why and message.why != self._reason:
                     self._record.log(f"episodes are left without a label and queried again: {message.why}")
                 self._reason = message.why
-            elif message.episode_id in rows and message.episode_id not in self._labelled:
+            elif (
+                isinstance(message, Labelled)
+                and message.episode_id in rows
+                and message.episode_id not in self._labelled
+            ):
                 self._labelled.add(message.episode_id)
                 self._apply(message, rows[message.episode_id], env_steps)
 
@@ -118,8 +126,12 @@ class LabelRewards:
         }
 
 
+LateRewards = LabelRewards | PreferenceRewards
+"""What brings rewards to a training after the episodes."""
+
+
 @contextlib.contextmanager
-def open_label_rewards(reward: RewardConfig, env: Environment) -> Iterator[LabelRewards | None]:
+def open_label_rewards(reward: RewardConfig, env: Environment) -> Iterator[LateRewards | None]:
     """Start the labeller beside a training; None if labels do not reward its episodes.
 
     Args:
@@ -135,7 +147,8 @@ def open_label_rewards(reward: RewardConfig, env: Environment) -> Iterator[Label
     if judge is None:
         yield None
         return
-    labeller = read_labeller(Path(reward.path), reward.labels, allowed=reward.allow_uncalibrated)
+    kind = "preference" if reward.kind == "preferences" else "success"
+    labeller = read_labeller(Path(reward.path), reward.labels, allowed=reward.allow_uncalibrated, kind=kind)
     spec = env.environment_spec
     if labeller.task != spec.instruction and not labeller.config.task:
         raise ConfigError(
@@ -144,9 +157,14 @@ def open_label_rewards(reward: RewardConfig, env: Environment) -> Iterator[Label
         )
     if not labeller.certified:
         logger.warning("rewards by labels WITHOUT A PASSED GATE: what is learned may be how to deceive the labeller")
+    waits = waits_between_steps(env)
+    if reward.kind == "preferences":
+        with rewards_by_pairs(labeller, reward, judge, logger.warning, waits=waits) as rewards:
+            yield rewards
+        return
     order = Order(
         labeller.name, labeller.within(reward.budget), labeller.task, labeller.identity, labeller.calibration,
         reward.find_onset,
     )  # fmt: skip
     with LabellerLink(order, logger.warning) as link:
-        yield LabelRewards(labeller, link, judge, waits=waits_between_steps(env))
+        yield LabelRewards(labeller, link, judge, waits=waits)

@@ -22,7 +22,10 @@ from robot_rl.reward.labels.labeller import labelled_view
 from robot_rl.reward.labels.reward_source import LabelReward
 from robot_rl.run.directory.pinned_files import PINNED_CLASSIFIER, PINNED_HEAD, pin_classifier
 from robot_rl.run.directory.run_directory import RunDirectory
-from robot_rl.run.label_rewards import LabelRewards, open_label_rewards
+from robot_rl.run.label_rewards import LateRewards, open_label_rewards
+
+LABELLED = ("labels", "preferences")
+"""Kinds of rewards that come later than their episode, from a labeller."""
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +90,7 @@ class RewardSetup:
             DataError: if that store cannot be read.
         """
         needed: list[tuple[str, tuple[int, int]]] = []
-        if self.config.kind == "labels":
+        if self.config.kind in LABELLED:
             _check_path(self.config)
             needed.append(labelled_view(Path(self.config.path), self.config.labels))
         elif self.classifier is not None:
@@ -112,7 +115,7 @@ class RewardSetup:
             UncertifiedError: if the classifier is not fit to end episodes, and the configuration does not allow that.
             UnknownNameError: if the scene lacks a camera that the classifier needs.
         """
-        if self.config.kind == "labels":
+        if self.config.kind in LABELLED:
             cell = make()
             label_judge = LabelReward(knows_truth=cell.playback is not None, limit=self.config.episode_steps)
             return replace(cell, judges=(*cell.judges, label_judge))
@@ -135,7 +138,7 @@ class RewardSetup:
 
         return replace(cell, judges=(*cell.judges, judge), close=close)
 
-    def labels(self, env: Environment) -> contextlib.AbstractContextManager[LabelRewards | None]:
+    def labels(self, env: Environment) -> contextlib.AbstractContextManager[LateRewards | None]:
         """Start the labeller of a training; None if labels do not reward it. See `open_label_rewards`."""
         return open_label_rewards(self.config, env)
 
@@ -176,6 +179,7 @@ def _check_path(config: RewardConfig) -> None:
     needed = {
         "classifier": "the file of `robot-rl classifier train`",
         "labels": "a store or run with labels: see `robot-rl label run`",
+        "preferences": "a store or run with labels of pairs: see `robot-rl label run --kind preference`",
     }
     raise ConfigError(f"reward.kind={config.kind} needs reward.path, {needed[config.kind]}")
 

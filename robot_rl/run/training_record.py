@@ -128,6 +128,10 @@ class TrainingRecord:
             },
         )
 
+    def session(self, env_steps: int, figures: Mapping[str, Any]) -> None:
+        """Record a session of queries about pairs, and the fit of the reward; one is recorded again after resuming."""
+        self.metrics.write("preference_session", env_steps, figures)
+
     def episode(self, env_steps: int, number: int, result: EpisodeResult, queue_peak: int, not_journalled: int) -> None:
         """Record an online episode.
 

@@ -14,12 +14,14 @@ from robot_rl.data.replay.percept import Percept, PerceptSpec
 from robot_rl.data.replay.transition import Transition
 from robot_rl.env.task import TaskSpec, Workspace
 from robot_rl.errors import ConfigError, DataError, DivergedError, LinkError
+from robot_rl.learn.learner import Learner
 from robot_rl.link.handshake import Agreement
 from robot_rl.link.inbox import Inbox
 from robot_rl.link.learner_process import LearnerServer
 from robot_rl.link.messages import (
     Demonstration,
     EpisodeLabel,
+    EpisodeRewards,
     Failure,
     LearnerReady,
     Logs,
@@ -181,6 +183,24 @@ def test_what_has_no_label_yet_can_count_as_a_failure():
     answers = serve(hello, DEMONSTRATION, Start(percept=SEEN, episode_id="one"), step(0), end, StateRequest())
     known = CheckpointAssembler().add(answers[-1])["online"]
     assert (known["undecided"].tolist(), known["reward"].tolist()) == ([], [0, 0, 0])
+
+
+def test_learned_rewards_replace_those_of_an_episode_and_of_a_demonstration():
+    """A step is worth (1 - gamma) c, in this process and in that one."""
+    end = step(1, truncated=True, undecided=True)
+    demo = replace(DEMONSTRATION, episode_id="shown")
+    rewards = [
+        EpisodeRewards(episode_id="one", closeness=np.array([0.25, 0.75], np.float32)),
+        EpisodeRewards(episode_id="shown", closeness=np.array([0.5, 1.0], np.float32)),
+        EpisodeRewards(episode_id="forgotten", closeness=np.ones(9, np.float32)),
+    ]
+    asked = (AGREEMENT.hello(), demo, Start(percept=SEEN, episode_id="one"), step(0), end, *rewards, StateRequest())
+    known = CheckpointAssembler().add(serve(*asked)[-1])
+    unit = 1.0 - Learner(*AGREEMENT).algorithm.discount
+    assert known["online"]["reward"].tolist() == pytest.approx([0.25 * unit, 0.75 * unit, 0.0])
+    assert not len(known["online"]["undecided"])
+    assert known["demos"]["reward"].tolist() == pytest.approx([0.5 * unit, unit, 0.0])
+    assert known["demos"]["terminated"].tolist() == [False, True, False]
 
 
 def test_what_a_label_says_later_is_learned_from_then_on():

@@ -18,6 +18,7 @@ from robot_rl.link.messages import (
     ActorHello,
     Demonstration,
     EpisodeLabel,
+    EpisodeRewards,
     Failure,
     LearnerReady,
     Logs,
@@ -64,6 +65,7 @@ ONE_OF_EACH = st.one_of(
     st.builds(Start, percept=PERCEPTS, episode_id=st.text()),
     st.builds(StepTaken, number=COUNTS, step=STEPS, percept=PERCEPTS),
     st.builds(EpisodeLabel, episode_id=st.text(), success=st.booleans()),
+    st.builds(EpisodeRewards, episode_id=st.text(), closeness=ARRAYS),
     st.builds(Parameters, updates=COUNTS, arrays=st.dictionaries(st.text(), ARRAYS)),
     st.builds(UpdateProgress, env_steps=COUNTS, updates=COUNTS, update_to_data=FLOATS, offline_updates=COUNTS),
     st.builds(Logs, values=st.dictionaries(st.text(), FLOATS)),
@@ -110,7 +112,9 @@ def test_a_message_comes_out_as_it_went_in(message):
 def test_each_kind_is_tried():
     assert {
         cls.__name__ for cls in (type(STEP), ActorHello, LearnerReady, Demonstration, Start, Parameters, UpdateProgress)
-    } | {cls.__name__ for cls in (Pretrain, EpisodeLabel, Logs, StateRequest, StatePart, Stop, Failure)} == set(KINDS)
+    } | {
+        cls.__name__ for cls in (Pretrain, EpisodeLabel, EpisodeRewards, Logs, StateRequest, StatePart, Stop, Failure)
+    } == set(KINDS)
 
 
 @pytest.mark.parametrize("layout", ["big-endian", "strided", "read-only"])

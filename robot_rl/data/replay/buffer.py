@@ -14,7 +14,7 @@ import numpy as np
 
 from robot_rl.data.replay.image_memory import image_memory
 from robot_rl.data.replay.percept import ImageSpec, Percept, check_maker, check_reward, checked_percept, checked_row
-from robot_rl.data.replay.relabel import write_verdict
+from robot_rl.data.replay.relabel import write_rewards, write_verdict
 from robot_rl.data.replay.ring_index import EpisodeList, SlotQueue
 from robot_rl.data.replay.row_moments import RowMoments
 from robot_rl.data.replay.sample import Sample
@@ -102,7 +102,7 @@ class ReplayBuffer:
 
         Args:
             percept: Its first observation.
-            name: For `decide`.
+            name: For `decide` and `relabel`.
 
         Raises:
             DataError: if a shape or dtype is wrong or a value is not finite.
@@ -170,18 +170,35 @@ class ReplayBuffer:
         Returns:
             Whether there is such an episode; one that was forgotten needs no reward.
         """
-        found, columns = self._episodes.find(name), self._columns
-        if found is None or found[1] < 2 or (self._open and name == self._episodes.newest[0]):
+        slots = self._slots_of(name)
+        if slots is None:
             return False
-        before, rows = found
-        slots = (self._first + before + np.arange(rows - 1)) % self.capacity
-        write_verdict(columns, slots, reward, terminated, min(since or rows - 1, rows - 1))
-        if name in self._episodes.undecided:
-            self._episodes.undecided.discard(name)
-            slot = int(slots[-1])
-            self._all.insert(slot, self._first)
-            if columns["source"][slot] in OPERATOR_SOURCES:
-                self._operator.insert(slot, self._first)
+        write_verdict(self._columns, slots, reward, terminated, min(since or len(slots), len(slots)))
+        self._release(name, int(slots[-1]))
+        return True
+
+    def relabel(self, name: str, rewards: np.ndarray) -> bool:
+        """Replace the rewards of an episode that has ended, but for steps that were judged a success.
+
+        Args:
+            name: Of the episode.
+            rewards: Of its T steps, shape (T,).
+
+        Returns:
+            Whether there is such an episode; one that was forgotten needs no rewards.
+
+        Raises:
+            DataError: if there are more or fewer rewards than steps, or one is not possible.
+        """
+        slots = self._slots_of(name)
+        if slots is None:
+            return False
+        if rewards.shape != slots.shape:
+            raise DataError(f"episode {name}: rewards of shape {rewards.shape} for {len(slots)} steps")
+        for reward in rewards.tolist():
+            check_reward(reward, self._rewards)
+        write_rewards(self._columns, slots, rewards)
+        self._release(name, int(slots[-1]))
         return True
 
     def add_episode(self, episode: Episode, percepts: Iterable[Percept]) -> None:
@@ -207,7 +224,7 @@ class ReplayBuffer:
             raise DataError(f"episode {episode.episode_id}: {error}") from error
         if len(checked) != rows:
             raise DataError(f"episode {episode.episode_id}: {len(checked)} observations, expected {rows}")
-        self.begin(checked[0])
+        self.begin(checked[0], episode.episode_id)
         for step, percept in zip(steps, checked[1:], strict=True):
             self.append(step, percept)
         self._close()
@@ -297,6 +314,23 @@ class ReplayBuffer:
         rows = slots[:, None] - np.minimum(np.asarray(history, np.int64), self._columns["index"][slots][:, None])
         state = self._columns["state"].take(rows % self.capacity, axis=0).reshape(1, len(history) * self.state_size)
         return state, self._images.sample(slots, np.random.default_rng(0)) if self._images else None
+
+    def _slots_of(self, name: str) -> np.ndarray | None:
+        """Return the slots of the steps of an episode that has ended, in their order; None if there is none."""
+        found = self._episodes.find(name)
+        if found is None or found[1] < 2 or (self._open and name == self._episodes.newest[0]):
+            return None
+        before, rows = found
+        slots: np.ndarray = (self._first + before + np.arange(rows - 1)) % self.capacity
+        return slots
+
+    def _release(self, name: str, last: int) -> None:
+        """Have the last step of an episode sampled from now on, if it was undecided."""
+        if name in self._episodes.undecided:
+            self._episodes.undecided.discard(name)
+            self._all.insert(last, self._first)
+            if self._columns["source"][last] in OPERATOR_SOURCES:
+                self._operator.insert(last, self._first)
 
     def _to_goal(self, slots: np.ndarray) -> np.ndarray:
         """`Sample.to_goal` of the steps in these slots."""

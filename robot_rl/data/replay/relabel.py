@@ -1,4 +1,4 @@
-"""The late result of an ended episode, written into the columns of a memory.
+"""The late result of an ended episode, or its rewards, written into the columns of a memory.
 
 It knows columns and the rows of one episode; it does not know who judged.
 """
@@ -30,6 +30,20 @@ def write_verdict(
     columns["reward"][done], columns["terminated"][done] = reward, terminated
     columns["success_at"][slots[0]] = since if terminated and reward > 0 else 0
     _write_runs(columns, slots, since)
+
+
+def write_rewards(columns: Mapping[str, np.ndarray], slots: np.ndarray, rewards: np.ndarray) -> None:
+    """Replace the rewards of an episode; steps that were judged a success keep theirs. No end is changed.
+
+    Args:
+        columns: Of a `ReplayBuffer`.
+        slots: Of the T steps of the episode, in their order.
+        rewards: Of the steps, shape (T,).
+    """
+    success_at = int(columns["success_at"][slots[0]])
+    judged = columns["terminated"][slots] if success_at else np.zeros(len(slots), bool)
+    columns["reward"][slots[~judged]] = rewards[~judged]
+    _write_runs(columns, slots, success_at or len(slots))
 
 
 def _write_runs(columns: Mapping[str, np.ndarray], slots: np.ndarray, since: int) -> None:

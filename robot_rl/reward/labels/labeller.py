@@ -57,31 +57,35 @@ class Labeller:
         return replace(self.config, budget=budget)
 
 
-def read_labeller(path: Path, name: str, *, allowed: bool) -> Labeller:
+def read_labeller(path: Path, name: str, *, allowed: bool, kind: str = QueryKind.SUCCESS) -> Labeller:
     """Read the labeller of the labels of that name.
 
     Args:
         path: The store that has them, or its run.
         name: Of the labels.
         allowed: Whether the user takes the risk of labels that did not pass the gate.
+        kind: The kind of label that the training needs.
 
     Raises:
         DataError: if there are no such labels, or they cannot be read.
-        ConfigError: if they are not labels of success.
+        ConfigError: if they are labels of another kind.
         UncertifiedError: if they did not pass the gate, and the user does not take the risk.
     """
     store_path = find_store(path)
     with EpisodeStore.open(store_path) as store, LabelStore(store_path) as labels:
-        if (kind := labels.kind(name)) is not QueryKind.SUCCESS:
-            raise ConfigError(f"labels {name!r} are of kind {kind}; a training can be rewarded by labels of success")
+        if (found := labels.kind(name)) != kind:
+            raise ConfigError(
+                f"labels {name!r} are of kind {found}; a training can be rewarded by labels of success "
+                "(reward.kind=labels), or by preferences (reward.kind=preferences): set reward.labels to such"
+            )
         file = labels.calibration_path(name)
         calibration = read_calibration(file) if file.exists() else None
         rows, trained_on = current_labels(store, labels.labels(name)).labels, labels.trained_on(name)
         try:
-            gates = make_report(kind, rows, read_truth(store), calibration, trained_on).gates
+            gates = make_report(found, rows, read_truth(store), calibration, trained_on).gates
         except DataError:  # nothing to compare with
             gates = []
-        gate = check_certified(kind, gates, allowed, CURE)
+        gate = check_certified(found, gates, allowed, CURE)
         identity = labels.identity(name)
         return Labeller(
             name=name,

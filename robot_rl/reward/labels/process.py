@@ -12,12 +12,14 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from robot_rl.data.store.summary import EpisodeSummary
 from robot_rl.errors import BudgetSpentError, ConfigError, LinkError, RobotRLError, ValuelessAnswersError
 from robot_rl.reward.answer import Answer
+from robot_rl.reward.backend import Backend
 from robot_rl.reward.budget import Budget
 from robot_rl.reward.label_store import LabelStore
 from robot_rl.reward.labels.annotate_new import StoreLabelling, query_identity
@@ -40,15 +42,41 @@ PAUSE = 5.0
 """Before the next attempt for episodes without a label, unless another one is recorded [s]."""
 
 
-def main() -> int:
-    """Serve the training at the other end; return the exit code."""
+class Work(NamedTuple):
+    """What a labeller's process has to do its work.
+
+    Attributes:
+        store: Directory of the store whose episodes are recorded.
+        order: The labeller's settings.
+        labels: Where labels go.
+        backend: Answers the queries.
+        identity: All that an answer depends on, besides the episode.
+        budget: What may be used.
+        send: Sends a message to the training.
+    """
+
+    store: Path
+    order: Order
+    labels: LabelStore
+    backend: Backend
+    identity: dict[str, object]
+    budget: Budget
+    send: Callable[[LabellerMessage], None]
+
+
+def main(begin: Callable[[Work], Callable[[], bool]]) -> int:
+    """Serve the training at the other end; return the exit code.
+
+    Args:
+        begin: Begins the work; returns the function that does a round of it, which returns whether to try again soon.
+    """
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print is no message
     try:
         first = TO_LABELLER.read(sys.stdin.buffer)
         if not isinstance(first, LabellingOrder):
             raise LinkError(f"the first message is {type(first).__name__}, expected LabellingOrder")
-        _serve(first.order(), sys.stdin.buffer, out)
+        _serve(first.order(), sys.stdin.buffer, out, begin)
     except BudgetSpentError as error:
         _send(out, LabellerEnded(f"{error}; continue with --resume and a larger reward.budget", failed=False))
     except ValuelessAnswersError as error:
@@ -61,7 +89,7 @@ def main() -> int:
     return 0
 
 
-def _serve(order: Order, orders: IO[bytes], out: IO[bytes]) -> None:
+def _serve(order: Order, orders: IO[bytes], out: IO[bytes], begin: Callable[[Work], Callable[[], bool]]) -> None:
     """Label until the input ends.
 
     Raises:
@@ -86,23 +114,34 @@ def _serve(order: Order, orders: IO[bytes], out: IO[bytes]) -> None:
     threading.Thread(target=_listen, args=(orders, wake, gone, backend.close), name="listen", daemon=True).start()
 
     with LabelStore(store, create=True) as labels:
-        onset = Onset(store, order, labels, backend, identity) if order.find_onset else None
-
-        def send_label(row: EpisodeSummary, answer: Answer, lag: float | None, queried: bool) -> None:
-            since, cost = onset.of(row, answer) if onset is not None else (0, 0.0)
-            cost += answer.cost if queried else 0.0
-            _send(out, Labelled(row.episode_id, str(answer.status), answer.values, lag, queried, cost, since))
-
-        labelling = StoreLabelling(
-            store, config, order.task, labels, order.name, backend, on_label=send_label, wanted=_wanted
-        )
+        work_on = begin(Work(store, order, labels, backend, identity, budget, partial(_send, out)))
         while not gone.is_set():
             wake.clear()
-            found = labelling.round()
-            _send(out, RoundDone(*found))
-            budget.check()
-            wake.wait(PAUSE if found.left else None)
+            wake.wait(PAUSE if work_on() else None)
     backend.close()
+
+
+def label_episodes(work: Work) -> Callable[[], bool]:
+    """Label each episode as it is recorded."""
+    order = work.order
+    onset = Onset(work.store, order, work.labels, work.backend, work.identity) if order.find_onset else None
+
+    def send_label(row: EpisodeSummary, answer: Answer, lag: float | None, queried: bool) -> None:
+        since, cost = onset.of(row, answer) if onset is not None else (0, 0.0)
+        cost += answer.cost if queried else 0.0
+        work.send(Labelled(row.episode_id, str(answer.status), answer.values, lag, queried, cost, since))
+
+    labelling = StoreLabelling(
+        work.store, order.config, order.task, work.labels, order.name, work.backend, on_label=send_label, wanted=_wanted
+    )
+
+    def work_on() -> bool:
+        found = labelling.round()
+        work.send(RoundDone(*found))
+        work.budget.check()
+        return bool(found.left)
+
+    return work_on
 
 
 def _wanted(row: EpisodeSummary) -> bool:
@@ -126,4 +165,4 @@ def _send(out: IO[bytes], message: LabellerMessage) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(label_episodes))

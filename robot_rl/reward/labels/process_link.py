@@ -28,12 +28,15 @@ from robot_rl.reward.labels.process_messages import (
     LabellingOrder,
     Order,
     RoundDone,
+    SessionDone,
+    StepsRewarded,
     StoreOpened,
     TrainingMessage,
 )
 from robot_rl.system.child_process import ChildProcess
 from robot_rl.system.process import LABELLING
 
+Result = Labelled | SessionDone | StepsRewarded | RoundDone
 READY_LIMIT = 300.0
 """Longest time until the first start is ready [s]; a local model has to be loaded."""
 EXIT_LIMIT = 3.0
@@ -48,14 +51,17 @@ class LabellerLink:
     Args:
         order: The labeller's settings.
         notify: Receives a sentence for the user, from any thread.
+        module: Which the process runs.
 
     Raises:
         ConfigError: on entering, if the labeller cannot do what `order` requires; with the labeller's own message.
     """
 
-    def __init__(self, order: Order, notify: Callable[[str], object]) -> None:
-        self._order, self.notify = order, notify
-        self._messages: deque[Labelled | RoundDone] = deque()
+    def __init__(
+        self, order: Order, notify: Callable[[str], object], module: str = "robot_rl.reward.labels.process"
+    ) -> None:
+        self._order, self.notify, self._module = order, notify, module
+        self._messages: deque[Result] = deque()
         self._process: ChildProcess | None = None
         self._lock = threading.Lock()  # of the process and its standard input
         self._store: Path | None = None
@@ -98,7 +104,7 @@ class LabellerLink:
             finally:
                 self._lock.release()
 
-    def collect(self) -> list[Labelled | RoundDone]:
+    def collect(self) -> list[Result]:
         """Return the messages since the last call."""
         return [self._messages.popleft() for _ in range(len(self._messages))]
 
@@ -142,7 +148,7 @@ class LabellerLink:
                 return ""
             try:
                 process = self._process = ChildProcess(
-                    [sys.executable, "-m", "robot_rl.reward.labels.process"],
+                    [sys.executable, "-m", self._module],
                     environment={"OMP_NUM_THREADS": "1", **os.environ},  # beside a learner more threads would only wait
                     pipes=True,
                     niceness=LABELLING,

@@ -3,7 +3,8 @@
 `robot_rl.system.message_codec` makes bytes of them.
 
 training -> labeller    LabellingOrder, then StoreOpened, then EpisodeRecorded whenever an episode was recorded
-labeller -> training    LabellerReady, then Labelled for each label, RoundDone after each round; at last LabellerEnded
+labeller -> training    LabellerReady, then Labelled for each label, RoundDone after each round; at last LabellerEnded;
+                        of preferences SessionDone and StepsRewarded instead of Labelled
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
+from robot_rl.config.components import PreferencesConfig
 from robot_rl.config.labelling import LabelConfig
 from robot_rl.errors import LinkError
 from robot_rl.reward.validation.probability_calibration import Calibration
-from robot_rl.system.message_codec import MessageCodec
+from robot_rl.system.message_codec import MESSAGE, MessageCodec
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Version of these messages; both sides must have the same."""
 
 
@@ -35,6 +38,7 @@ class Order:
         identity: All that an answer depends on, besides the episode; a labeller that turns out another refuses.
         calibration: Of its probabilities; None if there is none.
         find_onset: Whether to find the step from which on a success was one.
+        preferences: For preferences: how many pairs, when, and what is learned from them.
     """
 
     name: str
@@ -43,6 +47,7 @@ class Order:
     identity: Mapping[str, Any]
     calibration: Calibration | None = None
     find_onset: bool = False
+    preferences: PreferencesConfig | None = None
 
 
 _ORDERS = TypeAdapter(Order)
@@ -120,6 +125,50 @@ class Labelled:
 
 
 @dataclass(frozen=True)
+class SessionDone:
+    """Pairs were queried, and a reward was learned from all pairs so far.
+
+    Attributes:
+        session: Its number, from 1.
+        pairs: Pairs that the reward was fitted to.
+        skipped: Pairs with an answer that could not be used.
+        flip_rate: Share of the pairs whose two answers contradict each other; None if there are none.
+        accuracy: Share of the held-out decided pairs that the reward predicts; None if there is none, or no reward yet.
+        disagreement: Of the ensemble about the pairs that were chosen, mean; None if there was no ensemble.
+        disagreement_drawn: Likewise, about all pairs that it chose from.
+        queried: Queries that were made.
+        cost: Of them.
+        seconds: Duration of the session [s].
+        stopped: Why not all pairs were answered, or why there is no reward yet; empty otherwise.
+    """
+
+    session: int
+    pairs: int
+    skipped: int
+    flip_rate: float | None
+    accuracy: float | None
+    disagreement: float | None
+    disagreement_drawn: float | None
+    queried: int
+    cost: float
+    seconds: float
+    stopped: str
+
+
+@dataclass(frozen=True, eq=False, config=MESSAGE)
+class StepsRewarded:
+    """Learned rewards of an episode.
+
+    Attributes:
+        episode_id: Of the episode.
+        closeness: As in `LearnerPort.reward_episode`, shape (T,), float32.
+    """
+
+    episode_id: str
+    closeness: np.ndarray
+
+
+@dataclass(frozen=True)
 class RoundDone:
     """A round is over.
 
@@ -148,6 +197,6 @@ class LabellerEnded:
 
 
 TrainingMessage = LabellingOrder | StoreOpened | EpisodeRecorded
-LabellerMessage = LabellerReady | Labelled | RoundDone | LabellerEnded
+LabellerMessage = LabellerReady | Labelled | SessionDone | StepsRewarded | RoundDone | LabellerEnded
 TO_LABELLER: MessageCodec[TrainingMessage] = MessageCodec(PROTOCOL, TrainingMessage.__args__)
 TO_TRAINING: MessageCodec[LabellerMessage] = MessageCodec(PROTOCOL, LabellerMessage.__args__)

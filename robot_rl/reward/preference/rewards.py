@@ -43,7 +43,7 @@ def features(of: Literal["state", "frames"], camera: str = "") -> Features:
 
 
 def learn_reward(
-    moments: Mapping[str, Tensor], preferences: Preferences, seed: int = 0
+    moments: Mapping[str, Tensor], preferences: Preferences, seed: int = 0, *, updates: int = 2000
 ) -> tuple[RewardEnsemble, FitInfo]:
     """Fit an ensemble to preferences.
 
@@ -51,6 +51,7 @@ def learn_reward(
         moments: Features of each observation, by episode id.
         preferences: Between these moments.
         seed: Everything random follows from it.
+        updates: Gradient steps.
 
     Raises:
         DataError: if there are too few preferences, or they are about episodes that are not there.
@@ -59,8 +60,9 @@ def learn_reward(
         raise DataError(f"preferences are about {', '.join(missing[:3])}, which the store does not have")
     width = next(iter(moments.values())).shape[1]
     first, second = segment_features(moments, [pair.shown for pair in preferences.pairs])
+    value = torch.tensor([pair.value for pair in preferences.pairs])
     ensemble = RewardEnsemble(width, torch.Generator().manual_seed(seed))
-    return ensemble, ensemble.fit(first, second, torch.tensor([p.value for p in preferences.pairs]))
+    return ensemble, ensemble.fit(first, second, value, steps=updates)
 
 
 def segment_features(moments: Mapping[str, Tensor], pairs: Sequence[tuple[Shown, Shown]]) -> tuple[Tensor, Tensor]:

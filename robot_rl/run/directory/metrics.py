@@ -33,6 +33,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
         "wall_s",  # since the run was started
     ),
     "label": ("episode_id", "status", "value", "success", "truth", "lag_s", "cost", "alarms"),
+    "preference_session": ("session", "pairs", "flip_rate", "accuracy", "queried", "cost", "seconds"),
     "update": ("updates", "steps_per_s", "updates_per_s", "utd"),  # and the logs of the algorithm
     "curve": ("episodes", "success_rate", "cycle_time_s"),  # a short evaluation while training
     "evaluation": ("episodes", "success_rate", "cycle_time_s"),
