@@ -39,9 +39,9 @@ def summary_lines(summary: dict[str, Any]) -> list[str]:
     if summary["video"] is not None:
         lines.append(f"video: {summary['video']}")
     if summary.get("offline_updates"):
-        lines.append(
-            f"{summary['offline_updates']} critic updates on {summary['config']['demonstrations']} episodes alone"
-        )
+        config = summary["config"]
+        what = "critic updates" if config.get("base", {}).get("kind", "none") == "none" else "updates of the base"
+        lines.append(f"{summary['offline_updates']} {what} on {config['demonstrations']} episodes alone")
     if "wall_s" in summary:
         lines.append(
             f"{summary['env_steps']} env steps ({summary['robot_minutes']:.1f} robot minutes), "

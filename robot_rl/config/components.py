@@ -98,6 +98,21 @@ class IQLConfig:
 
 
 @dataclass(frozen=True, config=STRICT)
+class BaseConfig:
+    """A base policy, which stays as it is, while the algorithm learns a bounded correction of its actions.
+
+    A residual policy (Silver 2018, Johannink 2019): it starts as good as its base, and is never far from it.
+    """
+
+    kind: Literal["none", "clone"] = "none"
+    """`none`: the policy that learns acts alone. `clone`: a base is cloned from the demonstrations first."""
+    updates: Positive = 3_000
+    """Updates in which it is cloned, on minibatches of `replay.batch_size`."""
+    bound: Annotated[float, Field(gt=0, le=2), FORKABLE] = 0.3
+    """Largest correction, as a share of half an action's range: 2 reaches everything from everywhere."""
+
+
+@dataclass(frozen=True, config=STRICT)
 class ReplayConfig(Section):
     """Memory of past steps, and how it is sampled."""
 
@@ -326,6 +341,7 @@ class TrainConfig:
     """Env steps between checkpoints that stay, in `checkpoints`; 0: the newest two alone."""
     algorithm: AlgorithmConfig = Field(default_factory=AlgorithmConfig)
     offline: IQLConfig = Field(default_factory=IQLConfig)
+    base: BaseConfig = Field(default_factory=BaseConfig)
     sac: SACConfig = Field(default_factory=SACConfig)
     replay: ReplayConfig = Field(default_factory=ReplayConfig)
     encoder: EncoderConfig = Field(default_factory=EncoderConfig)
@@ -336,6 +352,11 @@ class TrainConfig:
     simulation: Annotated[SimulationConfig, FORKABLE] = Field(default_factory=SimulationConfig)
     randomization: Annotated[RandomizationConfig, FORKABLE] = Field(default_factory=RandomizationConfig)
     environment: EnvironmentConfig = Field(default_factory=EnvironmentConfig)
+
+    @property
+    def pretraining_updates(self) -> int:
+        """Updates on the demonstrations alone, before the first online step."""
+        return self.offline.steps if self.base.kind == "none" else self.base.updates
 
     @model_validator(mode="before")
     @classmethod

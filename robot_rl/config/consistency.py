@@ -21,5 +21,22 @@ def check_consistent(config: TrainConfig) -> None:
             f"settings of the section `environment` with task={config.task}: they are for environments of others, e.g. "
             "task=gym:Pendulum-v1; leave them out"
         )
+    if config.base.kind != "none":
+        _check_base(config)
     if config.env_steps == 0 and config.offline.steps == 0:
         raise ConfigError("env_steps=0 and offline.steps=0: nothing would be learned; set one of them")
+
+
+def _check_base(config: TrainConfig) -> None:
+    base = f"base.kind={config.base.kind}"
+    if config.algorithm.name != "sac":
+        raise ConfigError(f"{base} with algorithm.name={config.algorithm.name}: only sac learns corrections")
+    if config.offline.steps:
+        raise ConfigError(
+            f"{base} with offline.steps={config.offline.steps}: the demonstrations teach the base alone; set "
+            "offline.steps=0, and base.updates for the base"
+        )
+    if not config.demonstrations:
+        raise ConfigError(f"{base} with demonstrations=0: there is nothing to clone; set demonstrations")
+    if not config.env_steps:
+        raise ConfigError(f"{base} with env_steps=0: nothing would be corrected; clone alone with algorithm.name=bc")

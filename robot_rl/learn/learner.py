@@ -145,7 +145,7 @@ class Learner:
             rows.append(self.algorithm.pretrain(self._batch(count)))
             self._check_finite(rows[-1])
             self.offline_updates += count
-        if self.offline_updates >= self._config.offline.steps:
+        if self.offline_updates >= self._config.pretraining_updates:
             self.algorithm.end_pretraining()
         return _means(rows)
 

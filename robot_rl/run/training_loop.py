@@ -130,7 +130,7 @@ class Training:
 
     def pretrain(self) -> bool:
         """Learn from the demonstrations alone, as long as configured; return True when done, False when stopped."""
-        total, learner = self._config.offline.steps, self._learner
+        total, learner = self._config.pretraining_updates, self._learner
         if learner.offline_updates >= total or self.env_steps:
             return True
         while learner.offline_updates < total and not self.stop_requested:
@@ -138,8 +138,11 @@ class Training:
             self.record.offline(learner.offline_updates, total, logs)
         self.deployed.restart()
         self.record.progress.update(0, offline=None)
+        done: bool = learner.offline_updates >= total
+        if done and self._config.base.kind != "none" and self._config.evaluation.curve_interval:
+            self._record_curve_point()  # what the corrections start from
         self.save()
-        return learner.offline_updates >= total
+        return done
 
     def learn(self) -> bool:
         """Play and learn until the configured number of env steps; return True when reached, False when stopped."""

@@ -16,6 +16,7 @@ from robot_rl.learn.algorithms import losses
 from robot_rl.learn.algorithms.actor_critic import ActorCritic
 from robot_rl.learn.algorithms.adam import Adam, state_of_torch
 from robot_rl.learn.algorithms.base import Algorithm, AlgorithmSetup, StepTransform
+from robot_rl.learn.algorithms.base_cloning import BaseCloning
 from robot_rl.learn.algorithms.batch import Batch, check_batch
 from robot_rl.learn.algorithms.horizon import USUAL_STEPS, horizon_discount
 from robot_rl.learn.algorithms.iql import IQLTrainer
@@ -26,14 +27,14 @@ STATE_FORMAT, WITHOUT_PRETRAINING, WITH_TORCHS_ADAM = 4, 3, 2
 
 
 class SAC(ActorCritic, Algorithm):
-    """Soft actor-critic, with implicit Q-learning as its pretraining on the same networks.
+    """Soft actor-critic. Its pretraining is implicit Q-learning on the same networks or, with a base, its cloning.
 
     Args:
         policy: What is learned, on its device; all randomness comes from its generator. The discrete gripper, where
             there is one, is learned by a double DQN (HIL-SERL, Luo 2024).
         return_range: Smallest and largest possible discounted return; None: not known.
         config: Hyper-parameters; without a discount, that of episodes of 100 steps.
-        pretraining: Those of `pretrain`.
+        pretraining: Those of `pretrain`, where the policy has no base.
 
     Raises:
         ConfigError: if the settings contradict each other.
@@ -74,7 +75,7 @@ class SAC(ActorCritic, Algorithm):
         self._run_look_ahead, self._run_critic_step = self._look_ahead, self._critic_step
         self._run_actor_step = self._actor_step
         self._pretraining_config = pretraining or IQLConfig()
-        self._pretraining: IQLTrainer | None = None
+        self._pretraining: IQLTrainer | BaseCloning | None = None
 
     def update(self, batch: Batch) -> dict[str, Tensor]:
         """Update the critics on each of the N minibatches, then actor and temperature once, on the last one.
@@ -92,21 +93,23 @@ class SAC(ActorCritic, Algorithm):
         return logs | self.update_actor(batch.observation[-1], batch.images[-1] if batch.images is not None else None)
 
     def pretrain(self, batch: Batch) -> dict[str, Tensor]:
-        """Make one update of implicit Q-learning on each minibatch; see `IQLTrainer.update`.
+        """Make one update on each minibatch; see `IQLTrainer.update` and, of the base, `BaseCloning.update`.
 
         Raises:
-            ConfigError: if the policy has a gripper.
+            ConfigError: if IQL would learn a policy with a gripper.
         """
         if self._pretraining is None:
             self._pretraining = self._make_pretraining()
         return self._pretraining.update(batch)
 
     def end_pretraining(self) -> None:
-        """Set the policy to the mean of what it was lately."""
+        """Conclude it; IQL sets the policy to the mean of what it was lately."""
         if self._pretraining is not None:
             self._pretraining.conclude()
 
-    def _make_pretraining(self) -> IQLTrainer:
+    def _make_pretraining(self) -> IQLTrainer | BaseCloning:
+        if self.policy.base is not None:
+            return BaseCloning(self.policy, self.scheduled.follow("learning_rate", self.config.learning_rate))
         return IQLTrainer(self, self._pretraining_config)
 
     def transform_steps(self, transform: StepTransform) -> None:
@@ -139,7 +142,8 @@ class SAC(ActorCritic, Algorithm):
         """Return what the head makes of next states, and a' ~ pi(s')."""
         latent = self.policy.head(state, images)
         mean, log_std = self.policy(latent)
-        return latent, squashed_sample(mean, log_std, noise)[0]
+        output, _ = squashed_sample(mean, log_std, noise)
+        return latent, self.policy.executed(output, self.policy.proposal(state, images))
 
     def _critic_step(
         self, batch: Batch, next_latent: Tensor, next_action: Tensor, members: Tensor | None
@@ -158,7 +162,7 @@ class SAC(ActorCritic, Algorithm):
             with torch.no_grad():
                 self.log_temperature.copy_(torch.as_tensor(self._temperature).log())
         temperature = self.log_temperature.detach().exp()
-        loss, entropy = self._actor_objective(latent, noise, temperature)
+        loss, entropy = self._actor_objective(latent, self.policy.proposal(state, images), noise, temperature)
         self._optimizers["actor"].minimize(loss)
 
         if self._temperature is None:  # J_alpha = alpha (H - H_target)
@@ -199,11 +203,14 @@ class SAC(ActorCritic, Algorithm):
         gripper_loss = losses.critic_loss(values, target)
         return loss + gripper_loss, figures | {"gripper_loss": gripper_loss.detach()}
 
-    def _actor_objective(self, latent: Tensor, noise: Tensor, temperature: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the loss of the actor and the entropy of the policy."""
+    def _actor_objective(
+        self, latent: Tensor, proposal: Tensor | None, noise: Tensor, temperature: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return the loss of the actor and the entropy of the policy: of its correction, where there is a base."""
         # J = mean_b (alpha log pi(a|s) - mean_i Q_i(s, a)), a = tanh(mu(s) + sigma(s) eps)
         mean, log_std = self.policy(latent)
-        action, log_prob = squashed_sample(mean, log_std, noise)
+        output, log_prob = squashed_sample(mean, log_std, noise)
+        action = self.policy.executed(output, proposal)
         values = self.critic_outputs.value(self.critic(self.policy.head.with_action(latent, action)))
         return losses.actor_loss(values, log_prob, temperature), -log_prob.detach().mean()
 

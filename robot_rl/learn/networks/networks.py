@@ -141,9 +141,11 @@ class Policy(nn.Module):
         hidden_sizes: Widths of the hidden layers.
         generator: Source of all randomness, from initialisation to exploration. Its device is the policy's device.
         gripper_exploration: Chance of a random gripper action when `act` is not deterministic.
+        base: A policy that stays as it is while this one learns to correct it; None: this one acts alone.
+        bound: Largest correction, as a share of half the range of an action.
 
     Raises:
-        ConfigError: if no continuous action is left.
+        ConfigError: if no continuous action is left, or a base would move a gripper.
     """
 
     def __init__(
@@ -155,6 +157,8 @@ class Policy(nn.Module):
         hidden_sizes: tuple[int, ...],
         generator: torch.Generator,
         gripper_exploration: float = 0.0,
+        base: Policy | None = None,
+        bound: float = 1.0,
     ) -> None:
         super().__init__()
         self.head = head
@@ -168,6 +172,13 @@ class Policy(nn.Module):
         self.gripper: StackedMLP | None = None
         if gripper:
             self.gripper = StackedMLP(GRIPPER_MEMBERS, head.size, hidden_sizes, GRIPPER_CHOICES, generator)
+        self.base, self.bound = base, bound
+        if base is not None:
+            if gripper:
+                raise ConfigError("base.kind: a base moves no gripper yet; choose a task without one, or leave it out")
+            with torch.no_grad():  # no correction yet, and some noise
+                self.actor.last.weight.zero_()
+                self.actor.last.bias.zero_()
 
     def forward(self, latent: Tensor) -> tuple[Tensor, Tensor]:
         """(B, head.size) -> mean and log standard deviation before the tanh, (B, continuous) each."""
@@ -179,6 +190,19 @@ class Policy(nn.Module):
         mean, log_std = self(latent)
         return squashed_sample(mean, log_std, self.draw_noise(latent))
 
+    @torch.no_grad()
+    def proposal(self, state: Tensor, images: Tensor | None) -> Tensor | None:
+        """Return what the base would do, (B, continuous), in states (B, state) with images (B, *view_shape)."""
+        if self.base is None:
+            return None
+        action: Tensor = self.base(self.base.head(state, images))[0].tanh()
+        return action
+
+    def executed(self, action: Tensor, proposal: Tensor | None) -> Tensor:
+        """Return the action that is carried out for an output of the actor, both (B, continuous) in [-1, 1]."""
+        # a = clip(a_base + bound tanh(...)): a residual policy (Silver 2018; Johannink 2019) of bounded reach
+        return action if proposal is None else (proposal + self.bound * action).clamp(-1.0, 1.0)
+
     def draw_noise(self, rows: Tensor) -> Tensor:
         """Draw standard normal noise for `squashed_sample`, (B, continuous), for B rows."""
         shape = (len(rows), self.continuous_size)
@@ -188,7 +212,8 @@ class Policy(nn.Module):
     def act(self, state: Tensor, images: Tensor | None = None, *, deterministic: bool) -> Tensor:
         """State (B, state) and images (B, *view_shape) -> (B, act) in [-1, 1]; the gripper entry is -1, 0 or 1."""
         latent = self.head(state, images)
-        action: Tensor = self(latent)[0].tanh() if deterministic else self.sample(latent)[0]
+        output: Tensor = self(latent)[0].tanh() if deterministic else self.sample(latent)[0]
+        action = self.executed(output, self.proposal(state, images))
         if self.gripper is None:
             return action
         choice = self.gripper(latent).mean(0).argmax(-1)
@@ -228,22 +253,31 @@ def make_policy(
     Raises:
         ConfigError: if the settings contradict each other.
     """
+
+    def make(base: Policy | None = None) -> Policy:
+        return Policy(
+            head=_make_head(percepts, config, generator),
+            action_size=task.action_size,
+            gripper=task.gripper,
+            hidden_sizes=config.sac.hidden_sizes,
+            generator=generator,
+            gripper_exploration=config.sac.gripper_exploration,
+            base=base,
+            bound=config.base.bound,
+        )
+
+    return make(make() if config.base.kind == "clone" else None)
+
+
+def _make_head(percepts: PerceptSpec, config: TrainConfig, generator: torch.Generator) -> StateHead | ImageHead:
     size = percepts.state_size * len(config.replay.history)
     scaling: StateScaling | None = None
     if percepts.unscaled:
         stacked = len(config.replay.history)
         scaling = StateScaling(percepts.state_size, percepts.unscaled, stacked, generator.device)
-    head: StateHead | ImageHead = StateHead(size, scaling)
-    if percepts.images is not None:
-        head = ImageHead(size, percepts, config.encoder, generator, scaling)
-    return Policy(
-        head=head,
-        action_size=task.action_size,
-        gripper=task.gripper,
-        hidden_sizes=config.sac.hidden_sizes,
-        generator=generator,
-        gripper_exploration=config.sac.gripper_exploration,
-    )
+    if percepts.images is None:
+        return StateHead(size, scaling)
+    return ImageHead(size, percepts, config.encoder, generator, scaling)
 
 
 def squashed_sample(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
