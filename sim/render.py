@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 
 import mujoco
@@ -20,6 +21,8 @@ _COSTLY = (
     mujoco.mjtRndFlag.mjRND_SKYBOX,
     mujoco.mjtRndFlag.mjRND_HAZE,
 )
+_rendering_process: list[int | None] = [None]
+"""Id of the process that has opened an OpenGL context, here or before this one was forked from it."""
 
 
 class MujocoCameras:
@@ -93,6 +96,42 @@ class MujocoCameras:
         self._renderer.close()
 
 
+class SceneView:
+    """Pictures of a scene as it is now, for people: without noise or delay. Opens a renderer at the first one.
+
+    Args:
+        model: Scene.
+        data: Its state; kinematics must be up to date.
+    """
+
+    def __init__(self, model: mujoco.MjModel, data: mujoco.MjData) -> None:
+        self._model, self._data = model, data
+        self._renderer: mujoco.Renderer | None = None
+
+    def picture(self, camera: str, size: tuple[int, int]) -> np.ndarray:
+        """Return the picture of a camera, shape (*size, 3), uint8.
+
+        Raises:
+            UnknownNameError: if the scene has no such camera.
+            RenderError: if no OpenGL context can be made.
+        """
+        valid = [self._model.camera(i).name for i in range(self._model.ncam)]
+        if camera not in valid:
+            raise UnknownNameError("camera", camera, valid)
+        renderer = self._renderer
+        if renderer is None or (renderer.height, renderer.width) != size:
+            self.close()
+            renderer = self._renderer = open_renderer(self._model, size)
+        renderer.update_scene(self._data, camera=camera)
+        return np.array(renderer.render())
+
+    def close(self) -> None:
+        """Release the OpenGL context, if there is one."""
+        if self._renderer is not None:
+            self._renderer.close()
+            self._renderer = None
+
+
 def camera_mounts(model: mujoco.MjModel, names: Sequence[str]) -> dict[str, CameraMount]:
     """Return where cameras of a scene are fixed; those on a link of the arm, or on an object, are left out."""
     data = mujoco.MjData(model)
@@ -123,6 +162,12 @@ def open_renderer(model: mujoco.MjModel, size: tuple[int, int]) -> mujoco.Render
     model.vis.global_.offwidth = max(model.vis.global_.offwidth, size[1])
     if GL_FAILURE:
         raise _render_error(GL_FAILURE)
+    if _rendering_process[0] not in (None, os.getpid()):
+        raise RenderError(
+            f"process {os.getpid()} was forked from one that had rendered, so that OpenGL would hang here; start it "
+            'anew: gymnasium.make_vec(..., vector_kwargs={"context": "spawn"}), or fork before anything is rendered'
+        )
+    _rendering_process[0] = os.getpid()
     try:
         renderer = mujoco.Renderer(model, height=size[0], width=size[1])
     except (RuntimeError, ImportError, AttributeError, mujoco.FatalError) as error:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from robot_rl.data.schema import Source
 from robot_rl.env.task import Operator, Task, Workcell, WorkcellOptions
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.playback import MujocoPlayback
 from sim.real_time import RealTimeRobotIO
-from sim.render import MujocoCameras, camera_mounts
+from sim.render import MujocoCameras, SceneView, camera_mounts
 
 
 def simulated_workcell(io: MujocoRobotIO, task: Task, operator: Operator, options: WorkcellOptions) -> Workcell:
@@ -17,12 +19,13 @@ def simulated_workcell(io: MujocoRobotIO, task: Task, operator: Operator, option
         UnknownNameError: for a camera that the scene does not have.
         RenderError: if this machine cannot render.
     """
-    close = _nothing_to_close
+    resources, view = contextlib.ExitStack(), SceneView(io.model, io.data)
+    resources.callback(view.close)
     if options.cameras:
         looks, noise = options.randomization.looks, io.sensing.pixel_noise
         cameras = MujocoCameras(io.model, io.data, options.cameras, options.image_size, noise, looks)
         io.attach_cameras(cameras)
-        close = cameras.close
+        resources.callback(cameras.close)
     io.randomize(options.randomization.dynamics)
     arm: MujocoRobotIO | RealTimeRobotIO = io
     if options.realtime:
@@ -30,8 +33,6 @@ def simulated_workcell(io: MujocoRobotIO, task: Task, operator: Operator, option
         arm = RealTimeRobotIO(io)
     playback = MujocoPlayback(io.model, io.gains)
     mounts = camera_mounts(io.model, options.cameras)
-    return Workcell(arm, arm, task, operator, Source.SCRIPT, close, playback, mounts=mounts)
-
-
-def _nothing_to_close() -> None:
-    """Do nothing: a simulation without cameras holds no resources."""
+    return Workcell(
+        arm, arm, task, operator, Source.SCRIPT, resources.close, playback, mounts=mounts, view=view.picture
+    )

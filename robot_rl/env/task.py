@@ -257,6 +257,8 @@ class Workcell:
             frames have just come, so that they are as fresh in every later period. A simulation that waits for its user
             has nothing to wait for.
         mounts: Where the cameras are, of which that is known.
+        view: Returns a picture of the scene as it is now, from the camera of that name and of that height and width
+            [px]: (height, width, 3), uint8. Opens a renderer when it is called first. None on a robot.
     """
 
     io: RobotIO
@@ -269,3 +271,4 @@ class Workcell:
     judges: tuple[Judge, ...] = ()
     await_frames: Callable[[], None] = lambda: None
     mounts: Mapping[str, CameraMount] = field(default_factory=dict)
+    view: Callable[[str, tuple[int, int]], np.ndarray] | None = None
