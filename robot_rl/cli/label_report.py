@@ -47,6 +47,17 @@ def add_judgement_commands(commands: Any, add: MakeParser) -> None:
     report.add_argument("--name", metavar="NAME", help="of the labels (default: the only ones)")
     report.add_argument("--progress", default="", metavar="NAME", help="overlay whose rewards are the true progress")
 
+    alpha = add(
+        commands,
+        "alpha",
+        _alpha,
+        "show what scores would be with another score.alpha, against the known outcomes",
+        example="robot-rl label alpha runs/one",
+    )
+    _labelled(alpha)
+    alpha.add_argument("--name", default="score", metavar="NAME", help="of the labels (default: score)")
+    alpha.add_argument("--out", type=Path, metavar="FILE", help="picture of the curve (default: beside the labels)")
+
     compare = add(
         commands,
         "compare",
@@ -79,13 +90,21 @@ def add_judgement_commands(commands: Any, add: MakeParser) -> None:
         type=share_below_one,
         default=0.96,
         metavar="X",
-        help="that is learned with, for progress (default: 0.96)",
+        help="that is learned with, for progress and scores (default: 0.96)",
     )
     apply.add_argument(
         "--features",
         choices=("state", "frames"),
         default="state",
         help="of a moment, for preferences: what it is a reward of (default: state)",
+    )
+    apply.add_argument(
+        "--as",
+        dest="use",
+        choices=("shaping", "reward"),
+        default="shaping",
+        help="of scores: shape the recorded rewards, or replace them, which takes --allow-uncalibrated "
+        "(default: shaping)",
     )
     apply.add_argument("--allow-uncalibrated", action="store_true", help="though the labels did not pass the gate")
 
@@ -220,6 +239,41 @@ def figure_line(name: str, figure: Any) -> str:
     return f"  {name:<40} {figure.value:7.3f}   {figure.low:.3f} to {figure.high:.3f}"
 
 
+def _alpha(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.data.store.layout import find_store
+    from robot_rl.data.store.store import EpisodeStore
+    from robot_rl.reward.label_store import LABELS, LabelStore
+    from robot_rl.reward.labels.alpha_curve import alpha_curve, draw_alpha_curve
+    from robot_rl.reward.query import QueryKind
+    from robot_rl.reward.validation.current_labels import current_labels
+    from robot_rl.reward.validation.ground_truth import read_truth
+
+    path, name = find_store(arguments.store), arguments.name
+    with EpisodeStore.open(path) as store, LabelStore(path) as labels:
+        if (kind := labels.kind(name)) is not QueryKind.SCORE:
+            raise ConfigError(f"labels {name!r} are of kind {kind}; only scores have an alpha")
+        used = float(labels.identity(name).get("alpha", 0.0))
+        current = current_labels(store, labels.labels(name))
+        found = alpha_curve(current.labels, read_truth(store, outcomes=arguments.truth))
+    out = arguments.out or path / LABELS / f"{name}.alpha.png"
+    draw_alpha_curve(found, used, out)
+    lines = [f"{found.episodes} episodes of known outcome, {found.successes} of them successes; by their last frame:"]
+    for point in found.points:
+        chosen = "   <- of these labels" if abs(point.alpha - used) < 1e-9 else ""
+        auc = f"{point.auc.value:.3f} ({point.auc.low:.3f} to {point.auc.high:.3f})"
+        lines.append(f"  alpha {point.alpha:.1f}: ROC-AUC {auc}, distance to the outcomes {point.distance:.3f}{chosen}")
+    lines += [f"note: {note}" for note in current.notes]
+    if found.worse:
+        lines.append(
+            f"alpha {', '.join(f'{alpha:.1f}' for alpha in found.worse)} separates less than alpha 0: the baseline is "
+            "not what it should be, or not below the goal"
+        )
+    lines.append(f"drawn in {out}; label anew with --set score.alpha=X under another --name to use one")
+    points = [{"alpha": p.alpha, "auc": p.auc._asdict(), "distance": p.distance} for p in found.points]
+    answer = {"name": name, "episodes": found.episodes, "successes": found.successes, "points": points, "picture": out}
+    return Reply(answer, lines)
+
+
 def _compare(arguments: argparse.Namespace) -> Reply:
     from robot_rl.data.store.layout import find_store
     from robot_rl.data.store.store import EpisodeStore
@@ -284,7 +338,11 @@ def _apply(arguments: argparse.Namespace) -> Reply:
             verdicts = make_report(kind, rows, truth, calibration, labels.trained_on(name)).gates
         except DataError:  # nothing to compare with
             verdicts = []
-        verdict = check_certified(kind, verdicts, arguments.allow_uncalibrated)
+        instead = arguments.use == "reward"
+        if instead and kind is not QueryKind.SCORE:
+            raise ConfigError(f"--as reward is for labels of kind score, {name!r} are of kind {kind}; leave it out")
+        harmless = kind is QueryKind.SCORE and not instead  # it leaves the best policy as it is
+        verdict = check_certified(kind, verdicts, arguments.allow_uncalibrated or harmless)
         certified = verdict is not None and verdict.passed
         provenance = {
             "labels": name,
@@ -292,7 +350,8 @@ def _apply(arguments: argparse.Namespace) -> Reply:
             "labeller": labels.identity(name),
             "calibrated": calibration is not None,
             "certified": certified,
-            "reasons": list(verdict.reasons) if verdict else ["not known: no outcomes to compare with"],
+            "reasons": list(verdict.reasons) if verdict else ["not known: nothing to compare with"],
+            **({"used_as": arguments.use} if kind is QueryKind.SCORE else {}),
         }
         answer: dict[str, Any] = {
             "rewards": arguments.rewards,
@@ -317,6 +376,7 @@ def _apply(arguments: argparse.Namespace) -> Reply:
                 provenance,
                 calibration=calibration,
                 discount=arguments.discount,
+                instead=instead,
             )
             answer |= asdict(done)
             lines = [
@@ -326,6 +386,8 @@ def _apply(arguments: argparse.Namespace) -> Reply:
             if done.positive is not None:
                 lines.append(f"{done.positive} of them are rewarded as a success")
     lines += [f"note: {note}" for note in current.notes]
-    if not certified:
+    if harmless:
+        lines.append("a similarity that shapes: without a passed gate it may cost time, but not change the best policy")
+    elif not certified:
         lines.append("WITHOUT A PASSED GATE: what is learned from these rewards may be how to deceive the labeller")
     return Reply(answer, lines)

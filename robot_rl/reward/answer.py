@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+OFFSET, ALONG = "offset_squared", "along_squared"
+"""Details of a score against a goal g and a baseline b: |x - g|^2 of each frame x, and its part along g - b."""
+
 
 class Status(StrEnum):
     """Result of parsing an answer.

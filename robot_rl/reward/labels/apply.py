@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from robot_rl.data.schema import Episode
 from robot_rl.data.sparse_reward import sparse_reward
 from robot_rl.data.store.reward_overlays import OverlayWriter
 from robot_rl.data.store.store import EpisodeStore
@@ -20,6 +19,8 @@ from robot_rl.reward.shaping import potential_between, shaped_reward
 from robot_rl.reward.validation.gates import GATES, GateResult
 from robot_rl.reward.validation.probability_calibration import Calibration, counts_as_success
 
+LOWEST = 0.01
+"""Share of the scores that become 0."""
 USE = {kind: next(iter(uses)) for kind, uses in GATES.items() if uses}
 """The use of labels of a kind as rewards: the first of its uses."""
 
@@ -51,11 +52,16 @@ def check_certified(
         cure: What to do otherwise, for the message.
 
     Raises:
-        UncertifiedError: if it is not passed, and the user does not.
-        DataError: if labels of this kind are not rewards by themselves.
+        UncertifiedError: if it is not passed, or there is none for labels of this kind, and the user does not.
     """
     if kind is QueryKind.SCORE:
-        raise DataError(f"labels of kind {kind} are no rewards by themselves, see docs/rewards.md; label success")
+        if not allowed:
+            raise UncertifiedError(
+                "a reward of every step",
+                ("a similarity has no unit, no zero and no end of the task, so there is no gate for it",),
+                f"apply it as shaping, which leaves the best policy as it is, or: {cure}",
+            )
+        return None
     gate = next((gate for gate in gates if gate.use == USE[kind]), None)
     if not allowed and (gate is None or not gate.passed):
         failing = gate.shortcomings if gate else ()
@@ -72,11 +78,15 @@ def apply_labels(
     *,
     calibration: Calibration | None,
     discount: float,
+    instead: bool = False,
 ) -> Applied:
     """Write the rewards of an overlay.
 
     Success: 1 at the last step of what counts as one, which is then the end of the task, as for a training that is
-    rewarded by labels; any other episode was cut off. Progress: the recorded reward, shaped by it.
+    rewarded by labels; any other episode was cut off. Progress: the recorded reward, shaped by it. Score: likewise; or,
+    with `instead`, nothing but the score (VLM-RM, Rocamonde 2023): (1 - gamma) times it at every step, of an episode
+    that was cut off, so that staying at the goal for ever is worth 1. Scores are scaled from the lowest 1 % of all, 0,
+    to the highest, 1.
 
     Args:
         store: The episodes.
@@ -85,7 +95,8 @@ def apply_labels(
         kind: Of the labels.
         provenance: Where they come from; JSON values.
         calibration: For success; without it a probability of 0.5 is one.
-        discount: For progress: the one that is learned with.
+        discount: For progress and scores: the one that is learned with.
+        instead: For scores: they are the reward, instead of shaping the recorded one.
 
     Raises:
         DataError: if the overlay has rewards of an episode already.
@@ -93,7 +104,8 @@ def apply_labels(
     """
     known = {(clip["episode_id"], clip["fingerprint"]): label for label in labels for clip in label.subject}
     without, written, positive = [], 0, 0
-    ended: bool | None = None  # a progress label does not mark an end
+    ended: bool | None = False if instead else None  # labels of progress and scores do not mark an end
+    low, high = _scale(known.values()) if kind is QueryKind.SCORE else (0.0, 1.0)
     with OverlayWriter(store.path, name, provenance) as writer:
         for episode_id in store.ids():
             mark = store.fingerprint(episode_id)
@@ -107,13 +119,26 @@ def apply_labels(
                 positive += success
                 reward, ended = sparse_reward(len(episode), success), success
             else:
-                reward = _shaped(episode, label, discount)
+                rows = label.subject[0]["rows"]
+                scaled = np.clip((np.array(label.answer.values) - low) / (high - low), 0.0, 1.0)
+                potential = potential_between(rows, scaled.tolist(), len(episode))
+                if instead:
+                    reward = ((1.0 - discount) * potential[1:]).astype(np.float32)
+                else:
+                    reward = shaped_reward(episode.reward, potential, bool(episode.terminated[-1]), discount)
             writer.write(episode, mark, reward, terminated=ended)
             written += 1
     return Applied(written, tuple(without), positive if kind is QueryKind.SUCCESS else None)
 
 
-def _shaped(episode: Episode, label: Label, discount: float) -> np.ndarray:
-    rows = label.subject[0]["rows"]
-    potential = potential_between(rows, label.answer.values, len(episode))
-    return shaped_reward(episode.reward, potential, bool(episode.terminated[-1]), discount)
+def _scale(labels: Iterable[Label]) -> tuple[float, float]:
+    """Return the scores that become 0 and 1; one that is far off does not set the scale.
+
+    Raises:
+        DataError: if all are the same.
+    """
+    scores = np.array([value for label in labels for value in label.answer.values])
+    low, high = (float(np.quantile(scores, LOWEST)), float(scores.max())) if len(scores) else (0.0, 0.0)
+    if not high > low:
+        raise DataError("all scores are the same, so nothing is closer to the goal; label with other goals")
+    return low, high

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from robot_rl.config.labelling import LocalConfig, ScoreConfig
 from robot_rl.errors import ConfigError
-from robot_rl.reward.answer import Answer, Status
+from robot_rl.reward.answer import ALONG, OFFSET, Answer, Status
 from robot_rl.reward.budget import Budget
 from robot_rl.reward.query import Query
 from robot_rl.reward.vlm.local_weights import dtype_of, loaded, name_of, require_transformers, revision_of
@@ -58,6 +58,12 @@ def goal_baseline_reward(image: Tensor, goal: Tensor, baseline: Tensor | None, a
         direction = (goal - baseline) / (goal - baseline).norm()
         offset = alpha * (offset @ direction)[:, None] * direction + (1 - alpha) * offset
     return 1 - 0.5 * offset.square().sum(-1)
+
+
+def offsets_from_goal(image: Tensor, goal: Tensor, baseline: Tensor) -> tuple[Tensor, Tensor]:
+    """Return |x - g|^2, and its part along d = g - b, each (N,); R for any alpha follows, see `reward_of_offsets`."""
+    offset, direction = image - goal, (goal - baseline) / (goal - baseline).norm()
+    return offset.square().sum(-1), (offset @ direction).square()
 
 
 class ClipBackend:
@@ -114,7 +120,11 @@ class ClipBackend:
             goal, baseline = self._of_task(query.task)
             images = self.embed_images(query.clips[0].frames)
             values = goal_baseline_reward(images, goal, baseline, self._score.alpha)
-        return Answer(Status.OK, tuple(values.tolist()), latency=time.monotonic() - started)
+        details: dict[str, Any] = {}
+        if baseline is not None:
+            whole, along = offsets_from_goal(images, goal, baseline)
+            details = {OFFSET: whole.tolist(), ALONG: along.tolist()}
+        return Answer(Status.OK, tuple(values.tolist()), details=details, latency=time.monotonic() - started)
 
     def close(self) -> None:
         """Do nothing: it holds only memory."""

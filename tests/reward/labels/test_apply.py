@@ -110,6 +110,42 @@ def test_without_a_comparison_nothing_is_certified():
     assert check_certified(QueryKind.SUCCESS, [], True) is None
 
 
-def test_scores_are_no_rewards():
-    with pytest.raises(DataError, match="label success"):
-        check_certified(QueryKind.SCORE, [], True)
+def test_scores_are_rewards_of_every_step_only_for_who_takes_the_risk():
+    with pytest.raises(UncertifiedError, match=r"no end of the task.*apply it as shaping.*--allow-uncalibrated"):
+        check_certified(QueryKind.SCORE, [], False)
+    assert check_certified(QueryKind.SCORE, [], True) is None
+
+
+def scored(store):
+    """Every frame's score is 0.2 + 0.001 row, so the lowest is 0.2 and the highest that of the longest episode."""
+    lengths = {row.episode_id: row.length for row in store.summaries()}
+    rows = {name: tuple(range(0, length + 1, length)) for name, length in lengths.items()}
+    made = [label(store, name, value(*(0.2 + 0.001 * row for row in rows[name])), rows[name]) for name in lengths]
+    return made, lengths, max(lengths.values())
+
+
+def test_a_score_that_shapes_changes_every_return_by_its_first_potential_alone(store):
+    labels, lengths, longest = scored(store)
+    done = applied(store, labels, QueryKind.SCORE)
+    assert (done.episodes, done.positive) == (len(lengths), None)
+    for name, length in lengths.items():
+        episode, found = store.read(name), overlay(store, name)
+        assert found.terminated is None
+        potential = np.arange(length + 1) / longest
+        expected = shaped_reward(episode.reward, potential, bool(episode.terminated[-1]), 0.9)
+        assert found.reward.tolist() == pytest.approx(expected.tolist(), abs=1e-4)
+
+
+def test_a_score_that_is_the_reward_is_worth_a_success_to_who_stays_at_the_goal(store):
+    labels, lengths, longest = scored(store)
+    applied(store, labels, QueryKind.SCORE, instead=True)
+    for name, length in lengths.items():
+        found = overlay(store, name)
+        expected = 0.1 * np.arange(1, length + 1) / longest
+        assert found.reward.tolist() == pytest.approx(expected.tolist(), abs=1e-4)
+        assert found.terminated is False, "a similarity marks no end"
+
+
+def test_scores_that_are_all_the_same_are_no_reward(store):
+    with pytest.raises(DataError, match="all scores are the same"):
+        applied(store, [label(store, name, value(0.3, 0.3)) for name in store.ids()], QueryKind.SCORE)

@@ -10,8 +10,10 @@ from tiny_models import save_pair
 from robot_rl.config.labelling import BudgetConfig, FramesConfig, LabelConfig, LocalConfig, ScoreConfig
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import ConfigError
+from robot_rl.reward.answer import ALONG, OFFSET
 from robot_rl.reward.budget import Budget
 from robot_rl.reward.label_store import LabelStore
+from robot_rl.reward.labels.alpha_curve import reward_of_offsets
 from robot_rl.reward.labels.annotate import Labelling
 from robot_rl.reward.labels.units import Units
 from robot_rl.reward.query import Clip, Query, QueryKind
@@ -59,6 +61,15 @@ def test_a_score_is_the_cosine_with_the_task(checkpoint):
     _, folder, model = checkpoint
     answer = backend(folder).answer(query())
     assert answer.values == pytest.approx(by_hand(folder, model, "push the cube").tolist(), abs=1e-4)
+
+
+def test_with_a_baseline_the_score_of_any_alpha_can_be_computed_from_the_answer(checkpoint):
+    _, folder, _ = checkpoint
+    answers = {alpha: backend(folder, baselines=("a table",), alpha=alpha).answer(query()) for alpha in (0.0, 0.7)}
+    details = answers[0.0].details
+    for alpha, answer in answers.items():
+        found = reward_of_offsets(np.array(details[OFFSET]), np.array(details[ALONG]), alpha)
+        assert found == pytest.approx(answer.values, abs=1e-5)
 
 
 def test_frames_score_the_same_alone_and_together(checkpoint):
