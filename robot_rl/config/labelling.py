@@ -98,8 +98,15 @@ class FramesConfig:
 
     camera: str = ""
     """Which camera; empty takes the only one that the episodes have."""
+    also: tuple[str, ...] = ()
+    """Further cameras, whose frames of the same moments are shown beside; not for backends `clip` and `head`."""
     count: Positive = 8
     """Frames shown of an episode, evenly spaced, the last one always among them."""
+    span: NonNegative = 0
+    """For `success`: show a short clip, the last so many steps. 0: the whole episode."""
+    captions: Literal["number", "step"] = "number"
+    """Caption of each frame if there are several: its number, or also its step in the episode. Steps would give away
+    the order, so `progress` has numbers only."""
     longest_side: Annotated[int, Field(ge=16, le=4096)] = 384
     """Larger frames are reduced to this [px]; smaller ones are sent as they are."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -38,6 +38,7 @@ class Clip:
         camera: Who saw them.
         rows: Which observations they are, ascending.
         frames: uint8, shape (len(rows), height, width, 3).
+        views: Frames of the same moments by further cameras, by name; each as `frames`, perhaps of another size.
     """
 
     episode_id: str
@@ -45,6 +46,7 @@ class Clip:
     camera: str
     rows: tuple[int, ...]
     frames: np.ndarray
+    views: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check the frames.
@@ -52,14 +54,18 @@ class Clip:
         Raises:
             DataError: if there are none, or they are no RGB images.
         """
-        shape = self.frames.shape
-        if not self.rows or len(self.rows) != len(self.frames):
-            raise DataError(f"episode {self.episode_id}: {len(self.frames)} frames for rows {list(self.rows)}")
-        if self.frames.dtype != np.uint8 or len(shape) != 4 or shape[3] != 3:
-            raise DataError(
-                f"episode {self.episode_id}: frames of {self.camera} are {self.frames.dtype} {shape}, "
-                "must be uint8 (n, height, width, 3)"
-            )
+        for camera, frames in self.by_camera().items():
+            if not self.rows or len(self.rows) != len(frames):
+                raise DataError(f"episode {self.episode_id}: {len(frames)} frames for rows {list(self.rows)}")
+            if frames.dtype != np.uint8 or frames.ndim != 4 or frames.shape[3] != 3:
+                raise DataError(
+                    f"episode {self.episode_id}: frames of {camera} are {frames.dtype} {frames.shape}, "
+                    "must be uint8 (n, height, width, 3)"
+                )
+
+    def by_camera(self) -> dict[str, np.ndarray]:
+        """Return the frames of each camera, in the order in which they are shown."""
+        return {self.camera: self.frames, **self.views}
 
     @property
     def subject(self) -> dict[str, Any]:
@@ -69,12 +75,15 @@ class Clip:
             "fingerprint": self.fingerprint,
             "camera": self.camera,
             "rows": list(self.rows),
+            **({"also": list(self.views)} if self.views else {}),
         }
 
     def digest(self) -> str:
         """Return the hash of the frames, whichever episode they come from."""
-        frames = np.ascontiguousarray(self.frames)
-        return hashlib.sha256(str(frames.shape).encode() + frames.tobytes()).hexdigest()
+        content = hashlib.sha256()
+        for frames in self.by_camera().values():
+            content.update(str(frames.shape).encode() + np.ascontiguousarray(frames).tobytes())
+        return content.hexdigest()
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from robot_rl.reward.classifier.classifier import ClassifierFile
 from robot_rl.reward.classifier.reward_source import ClassifierReward
 from robot_rl.reward.heads.progress_head import ProgressHeadFile
 from robot_rl.reward.heads.progress_potential import ProgressPotential
-from robot_rl.reward.labels.labeller import labelled_view
+from robot_rl.reward.labels.labeller import labelled_views
 from robot_rl.reward.labels.reward_source import LabelReward
 from robot_rl.run.directory.pinned_files import PINNED_CLASSIFIER, PINNED_HEAD, pin_classifier
 from robot_rl.run.directory.run_directory import RunDirectory
@@ -92,7 +92,7 @@ class RewardSetup:
         needed: list[tuple[str, tuple[int, int]]] = []
         if self.config.kind in LABELLED:
             _check_path(self.config)
-            needed.append(labelled_view(Path(self.config.path), self.config.labels))
+            needed += labelled_views(Path(self.config.path), self.config.labels)
         elif self.classifier is not None:
             classifier = self.classifier.classifier
             needed += [(camera, (classifier.size, classifier.size)) for camera in classifier.cameras]

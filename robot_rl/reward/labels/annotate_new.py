@@ -119,5 +119,6 @@ class StoreLabelling:
 
 def query_identity(backend: Backend, config: LabelConfig, task: str, camera: str) -> dict[str, object]:
     """Return all that an answer depends on besides the episode: the backend, the task, the camera and the frames."""
-    segment = {"segment": config.segment} if config.segment else {}
-    return {**backend.identity, "task": task, "camera": camera, "frames": config.frames.count, **segment}
+    shown = {"also": list(config.frames.also), "span": config.frames.span, "segment": config.segment}
+    more = {key: value for key, value in shown.items() if value}  # labels that were made before there were these stay
+    return {**backend.identity, "task": task, "camera": camera, "frames": config.frames.count, **more}

@@ -98,19 +98,23 @@ def read_labeller(path: Path, name: str, *, allowed: bool, kind: str = QueryKind
         )
 
 
-def labelled_view(path: Path, name: str) -> tuple[str, tuple[int, int]]:
-    """Return the camera of the labels of that name, and height and width of its frames [px].
+def labelled_views(path: Path, name: str) -> list[tuple[str, tuple[int, int]]]:
+    """Return the cameras of the labels of that name, and height and width of their frames [px].
 
     Raises:
         DataError: if there are no such labels, or no episodes.
     """
     store_path = find_store(path)
     with EpisodeStore.open(store_path) as store, LabelStore(store_path) as labels:
-        camera = str(labels.identity(name).get("camera", ""))
+        identity = labels.identity(name)
+        cameras = [str(identity.get("camera", "")), *map(str, identity.get("also", ()))]
         for episode_id in store.ids():
-            if (frames := store.read(episode_id).observations.get(IMAGE_PREFIX + camera)) is not None:
-                return camera, (int(frames.shape[1]), int(frames.shape[2]))
-    raise DataError(f"{store_path}: no episode has frames of camera {camera!r}, which labels {name!r} are about")
+            seen = store.read(episode_id).observations
+            if all(IMAGE_PREFIX + camera in seen for camera in cameras):
+                shapes = [seen[IMAGE_PREFIX + camera].shape for camera in cameras]
+                return [(camera, (int(s[1]), int(s[2]))) for camera, s in zip(cameras, shapes, strict=True)]
+    wanted = ", ".join(map(repr, cameras))
+    raise DataError(f"{store_path}: no episode has frames of camera {wanted}, which labels {name!r} are about")
 
 
 def _config(settings: Mapping[str, Any], identity: Mapping[str, Any], store: Path) -> LabelConfig:

@@ -57,7 +57,10 @@ class Units:
         self._fingerprint = lru_cache(None)(store.fingerprint)
         rows = [row for row in store.summaries() if only is None or row.episode_id in only]
         self._lengths = {row.episode_id: row.length for row in rows}
-        self.camera = choose_camera(self._episode(rows[0].episode_id), config.frames.camera)
+        first = self._episode(rows[0].episode_id)
+        self.camera = choose_camera(first, config.frames.camera)
+        if self.camera in config.frames.also or len({*config.frames.also}) < len(config.frames.also):
+            raise DataError(f"frames.also={list(config.frames.also)}: each camera once, and not {self.camera} again")
         self.kind = QueryKind(config.kind)
 
     def __len__(self) -> int:
@@ -83,8 +86,10 @@ class Units:
             yield from self.in_both_orders(first, second)
 
     def _unit(self, *clips: Shown) -> Unit:
+        also = {"also": list(self._config.frames.also)} if self._config.frames.also else {}
         subjects = [
             {"episode_id": name, "fingerprint": self._fingerprint(name), "camera": self.camera, "rows": list(rows)}
+            | also
             for name, rows in clips
         ]
         return Unit(
@@ -94,8 +99,10 @@ class Units:
     def _clip(self, episode_id: str, rows: tuple[int, ...]) -> Clip:
         episode = self._episode(episode_id)
         choose_camera(episode, self.camera)
-        frames = episode.observations[IMAGE_PREFIX + self.camera][list(rows)]
-        return Clip(episode_id, self._fingerprint(episode_id), self.camera, rows, frames)
+        cameras = self.camera, *(choose_camera(episode, other) for other in self._config.frames.also)
+        frames, *others = (episode.observations[IMAGE_PREFIX + camera][list(rows)] for camera in cameras)
+        views = dict(zip(cameras[1:], others, strict=True))
+        return Clip(episode_id, self._fingerprint(episode_id), self.camera, rows, frames, views)
 
 
 def random_pairs(lengths: Mapping[str, int], config: LabelConfig, rng: np.random.Generator) -> Iterator[Pair]:
@@ -136,10 +143,14 @@ def segment_rows(end: int, config: LabelConfig) -> tuple[int, ...]:
 
 
 def spaced_rows(steps: int, config: FramesConfig) -> tuple[int, ...]:
-    """Return evenly spaced rows of an episode of so many steps, with the first and the last; only the last if one."""
+    """Return evenly spaced rows of an episode of so many steps, the last always among them.
+
+    The first is that of the episode, or of `config.span` steps before the end.
+    """
     if config.count == 1:
         return (steps,)
-    return tuple(sorted({round(row) for row in np.linspace(0, steps, config.count)}))
+    start = max(0, steps - config.span) if config.span else 0
+    return tuple(sorted({round(row) for row in np.linspace(start, steps, config.count)}))
 
 
 def choose_camera(episode: Episode, camera: str) -> str:

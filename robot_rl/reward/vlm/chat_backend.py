@@ -9,14 +9,14 @@ import base64
 import io
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image
 
 from robot_rl.errors import DataError
 from robot_rl.reward.answer import Answer, Status
-from robot_rl.reward.query import Query, QueryKind
+from robot_rl.reward.query import Clip, Query, QueryKind
 from robot_rl.reward.vlm.chat_model import ChatModel, Completion, Part, Turn
 from robot_rl.reward.vlm.parse_answer import (
     ParsedAnswer,
@@ -60,6 +60,18 @@ def data_url(frame: np.ndarray) -> str:
 CHOICES = ("True", "False")
 
 
+class Shot(NamedTuple):
+    """What is shown of one moment.
+
+    Attributes:
+        row: Which observation it is.
+        views: Image of each camera, uint8 (height, width, 3), in their order.
+    """
+
+    row: int
+    views: dict[str, np.ndarray]
+
+
 class ChatBackend:
     """A `Backend` that prompts a `ChatModel` and parses its replies.
 
@@ -68,15 +80,21 @@ class ChatBackend:
         prompt: Its prompt, for the kind of the queries.
         answer: `structured` or `logprobs`.
         longest_side: Limit of the images' longer side; larger ones are reduced [px].
+        captions: `number`, or `step`: also the step of each frame.
     """
 
-    def __init__(self, model: ChatModel, prompt: Prompt, answer: str, longest_side: int) -> None:
+    def __init__(
+        self, model: ChatModel, prompt: Prompt, answer: str, longest_side: int, captions: str = "number"
+    ) -> None:
         self._model, self._prompt, self._answer, self._side = model, prompt, answer, longest_side
+        self._captions = captions
 
     @property
     def identity(self) -> Mapping[str, Any]:
         """Model, prompt, manner of the answer, size of the images."""
-        return {**self._model.identity, **self._prompt.identity, "answer": self._answer, "longest_side": self._side}
+        captions = {"captions": self._captions} if self._captions != "number" else {}
+        manner = {"answer": self._answer, "longest_side": self._side, **captions}
+        return {**self._model.identity, **self._prompt.identity, **manner}
 
     @property
     def concurrency(self) -> int:
@@ -88,10 +106,10 @@ class ChatBackend:
         if query.kind is QueryKind.PROGRESS:
             return self._progress(query)
         if query.kind is QueryKind.PREFERENCE:
-            images = {"first": self._frames(query, 0), "second": self._frames(query, 1)}
-            done = self._model.complete(Turn(self._parts(query, images), PreferenceForm.model_json_schema()))
+            shown = {place: self._shots(clip) for place, clip in zip(("first", "second"), query.clips, strict=True)}
+            done = self._model.complete(Turn(self._parts(query, shown), PreferenceForm.model_json_schema()))
             return _answer(done, read_preference(done.text))
-        parts = self._parts(query, {"frames": self._frames(query, 0)})
+        parts = self._parts(query, {"frames": self._shots(query.clips[0])})
         if self._answer == "logprobs":
             done = self._model.complete(Turn(parts, choices=CHOICES))
             return _answer(done, read_choice(done.first_token))
@@ -107,7 +125,7 @@ class ChatBackend:
 
         Generative value learning (Ma 2024). The order follows from the query: the same query gives the same prompt.
         """
-        start, *later = self._frames(query, 0)
+        start, *later = self._shots(query.clips[0])
         if not later:
             raise DataError(f"episode {query.clips[0].episode_id}: progress needs two frames; raise frames.count")
         order = np.random.default_rng(int(query.key(self.identity)[:16], 16)).permutation(len(later))
@@ -120,11 +138,28 @@ class ChatBackend:
             parsed = parsed._replace(values=tuple(values.tolist()))
         return _answer(done, parsed._replace(details={**parsed.details, "shown_order": order.tolist()}))
 
-    def _parts(self, query: Query, images: Mapping[str, list[np.ndarray]]) -> tuple[Part, ...]:
-        return self._prompt.fill(query.task, images)
+    def _parts(self, query: Query, shown: Mapping[str, list[Shot]]) -> tuple[Part, ...]:
+        """Fill the prompt: moments in their order, the views of one moment by each camera side by side."""
+        images = {place: [image for shot in shots for image in shot.views.values()] for place, shots in shown.items()}
+        captions = {place: self._captions_of(shots) for place, shots in shown.items()}
+        return self._prompt.fill(query.task, images, captions)
 
-    def _frames(self, query: Query, clip: int) -> list[np.ndarray]:
-        return [reduced(frame, self._side) for frame in query.clips[clip].frames]
+    def _captions_of(self, shots: list[Shot]) -> list[str]:
+        found = []
+        for number, shot in enumerate(shots, 1):
+            numbered = [f"Frame {number}"] if len(shots) > 1 else []
+            numbered += [f"step {shot.row}"] if self._captions == "step" else []
+            for camera in shot.views:
+                caption = ", ".join([*numbered, *([f"camera {camera}"] if len(shot.views) > 1 else [])])
+                found.append(caption[:1].upper() + caption[1:])
+        return found
+
+    def _shots(self, clip: Clip) -> list[Shot]:
+        frames = clip.by_camera().items()
+        return [
+            Shot(row, {camera: reduced(images[number], self._side) for camera, images in frames})
+            for number, row in enumerate(clip.rows)
+        ]
 
 
 def _answer(done: Completion, parsed: ParsedAnswer) -> Answer:

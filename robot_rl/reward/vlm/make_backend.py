@@ -71,7 +71,7 @@ def _backend(config: LabelConfig, kind: QueryKind, budget: Budget) -> Backend:
     else:
         model = endpoint = Endpoint(config.endpoint, budget)
         endpoint.connect()
-    return ChatBackend(model, prompt, config.answer, config.frames.longest_side)
+    return ChatBackend(model, prompt, config.answer, config.frames.longest_side, config.frames.captions)
 
 
 def _check(config: LabelConfig, kind: QueryKind) -> None:
@@ -96,6 +96,13 @@ def _check(config: LabelConfig, kind: QueryKind) -> None:
             f"segment={config.segment} is for kind=preference with frames.count of at least 2; with segment=0 moments "
             "are compared"
         )
+    frames = config.frames
+    if config.backend in ("clip", "head") and (frames.also or frames.captions != "number"):
+        raise ConfigError(f"frames.also and frames.captions are for models that chat, not for backend={config.backend}")
+    if frames.span and (kind is not QueryKind.SUCCESS or frames.count < 2):
+        raise ConfigError(f"frames.span={frames.span} is for kind=success with frames.count of at least 2")
+    if frames.captions == "step" and kind is QueryKind.PROGRESS:
+        raise ConfigError("frames.captions=step gives away the order of the frames, which kind=progress hides")
     if config.backend != "openai" and config.budget.money:
         raise ConfigError(
             f"budget.money limits nothing with backend={config.backend}, which has no price; limit budget.calls or "

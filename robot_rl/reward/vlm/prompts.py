@@ -40,8 +40,19 @@ class Prompt:
             "prompt_digest": hashlib.sha256(self.text.encode()).hexdigest()[:16],
         }
 
-    def fill(self, task: str, images: Mapping[str, Sequence[np.ndarray]]) -> tuple[Part, ...]:
-        """Return the text with the task in its place and each group of images in its, numbered if there are several."""
+    def fill(
+        self,
+        task: str,
+        images: Mapping[str, Sequence[np.ndarray]],
+        captions: Mapping[str, Sequence[str]] | None = None,
+    ) -> tuple[Part, ...]:
+        """Return the text with the task in its place, and each group of images in its.
+
+        Args:
+            task: The task.
+            images: By place.
+            captions: Of each image, by place; none numbers them if there are several. An empty one is left out.
+        """
         parts: list[Part] = []
         pending = ""
         for text, place, _, _ in Formatter().parse(self.text):
@@ -50,8 +61,9 @@ class Prompt:
                 pending += task
             elif place is not None:
                 group = images[place]
-                for number, image in enumerate(group, 1):
-                    pending += f"\nFrame {number}:\n" if len(group) > 1 else ""
+                numbers = [f"Frame {number}" if len(group) > 1 else "" for number in range(1, len(group) + 1)]
+                for image, caption in zip(group, captions[place] if captions else numbers, strict=True):
+                    pending += f"\n{caption}:\n" if caption else ""
                     parts += [pending, image] if pending else [image]
                     pending = ""
         return (*parts, pending) if pending else tuple(parts)
