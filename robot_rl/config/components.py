@@ -108,8 +108,9 @@ class BaseConfig:
     """`none`: the policy that learns acts alone. `clone`: a base is cloned from the demonstrations first."""
     updates: Positive = 3_000
     """Updates in which it is cloned, on minibatches of `replay.batch_size`."""
-    bound: Annotated[float, Field(gt=0, le=2), FORKABLE] = 0.3
-    """Largest correction, as a share of half an action's range: 2 reaches everything from everywhere."""
+    bound: Annotated[Rate, Scheduled(gt=0, le=2), FORKABLE] = 0.3
+    """Largest correction, as a share of half an action's range: 2 reaches everything from everywhere. A schedule over
+    env steps, {0: 0.2, 10000: 1}, begins gently and then leaves more and more to what was learned."""
 
 
 @dataclass(frozen=True, config=STRICT)

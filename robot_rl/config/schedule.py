@@ -28,12 +28,14 @@ class Scheduled:
         whole: Whether its numbers are whole.
         gt: They are greater than this; None sets no bound.
         ge: They are at least this; None sets no bound.
+        le: They are at most this; None sets no bound.
         optional: Whether it may be null.
     """
 
     whole: bool = False
     gt: float | None = None
     ge: float | None = None
+    le: float | None = None
     optional: bool = False
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
@@ -63,6 +65,8 @@ class Scheduled:
             raise ValueError(f"should be greater than {self.gt:g}{where}")
         if self.ge is not None and not value >= self.ge:
             raise ValueError(f"should be greater than or equal to {self.ge:g}{where}")
+        if self.le is not None and not value <= self.le:
+            raise ValueError(f"should be less than or equal to {self.le:g}{where}")
         return int(value) if self.whole else float(value)
 
 

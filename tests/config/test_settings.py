@@ -39,7 +39,7 @@ def values_of(name, annotation):
     bare, (low, high) = bare_type(annotation), bounds(annotation)
     if scheduled := mark_of(annotation, Scheduled):
         low = max(-1e6, *(bound + 1e-3 for bound in (scheduled.gt, scheduled.ge) if bound is not None), -1e6)
-        numbers = st.integers(1, 2**31) if scheduled.whole else st.floats(low, 1e6)
+        numbers = st.integers(1, 2**31) if scheduled.whole else st.floats(low, scheduled.le or 1e6)
         points = st.dictionaries(st.integers(1, 10**6), numbers, max_size=3)
         return numbers | st.builds(lambda first, rest: {0: first, **rest}, numbers, points)
     if name == "image_size":

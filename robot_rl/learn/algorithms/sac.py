@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from robot_rl.config.components import IQLConfig, SACConfig
+from robot_rl.config.schedule import Rate, value_at
 from robot_rl.errors import CheckpointError, ConfigError
 from robot_rl.learn.algorithms import losses
 from robot_rl.learn.algorithms.actor_critic import ActorCritic
@@ -35,6 +36,7 @@ class SAC(ActorCritic, Algorithm):
         return_range: Smallest and largest possible discounted return; None: not known.
         config: Hyper-parameters; without a discount, that of episodes of 100 steps.
         pretraining: Those of `pretrain`, where the policy has no base.
+        bound: Of its corrections, where it has one: a number or a schedule.
 
     Raises:
         ConfigError: if the settings contradict each other.
@@ -49,6 +51,7 @@ class SAC(ActorCritic, Algorithm):
         return_range: tuple[float, float] | None,
         config: SACConfig,
         pretraining: IQLConfig | None = None,
+        bound: Rate = 1.0,
     ) -> None:
         if config.target_subset > config.ensemble_size:
             raise ConfigError(f"target_subset {config.target_subset} exceeds ensemble_size {config.ensemble_size}")
@@ -64,6 +67,7 @@ class SAC(ActorCritic, Algorithm):
         if policy.gripper is not None:
             valued += policy.gripper.parameters()
         rate = self.scheduled.follow("learning_rate", config.learning_rate)
+        self._bound = bound
         self._temperature: float | Tensor | None = None  # where it is set and not tuned
         if config.temperature is not None:
             self._temperature = self.scheduled.follow("temperature", config.temperature)
@@ -76,6 +80,14 @@ class SAC(ActorCritic, Algorithm):
         self._run_actor_step = self._actor_step
         self._pretraining_config = pretraining or IQLConfig()
         self._pretraining: IQLTrainer | BaseCloning | None = None
+
+    def advance(self, env_steps: int) -> dict[str, float]:
+        """Set what follows a schedule; see `Algorithm.advance`."""
+        values = super().advance(env_steps)
+        if self.policy.base is not None:
+            values["bound"] = value_at(self._bound, env_steps)
+            self.policy.bound.fill_(values["bound"])
+        return values
 
     def update(self, batch: Batch) -> dict[str, Tensor]:
         """Update the critics on each of the N minibatches, then actor and temperature once, on the last one.
@@ -266,4 +278,10 @@ def make_sac(setup: AlgorithmSetup) -> SAC:
     """Make SAC with the settings `sac`, pretrained with the settings `offline`."""
     setup.options()  # it has none
     config = setup.config
-    return SAC(setup.policy, return_range=setup.return_range, config=config.sac, pretraining=config.offline)
+    return SAC(
+        setup.policy,
+        return_range=setup.return_range,
+        config=config.sac,
+        pretraining=config.offline,
+        bound=config.base.bound,
+    )

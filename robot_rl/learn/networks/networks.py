@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import layer_norm, softplus
 
 from robot_rl.config.components import TrainConfig
+from robot_rl.config.schedule import value_at
 from robot_rl.data.replay.percept import PerceptSpec
 from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.errors import CheckpointError, ConfigError
@@ -142,7 +143,7 @@ class Policy(nn.Module):
         generator: Source of all randomness, from initialisation to exploration. Its device is the policy's device.
         gripper_exploration: Chance of a random gripper action when `act` is not deterministic.
         base: A policy that stays as it is while this one learns to correct it; None: this one acts alone.
-        bound: Largest correction, as a share of half the range of an action.
+        bound: Largest correction, as a share of half the range of an action; a buffer that its algorithm may change.
 
     Raises:
         ConfigError: if no continuous action is left, or a base would move a gripper.
@@ -172,8 +173,10 @@ class Policy(nn.Module):
         self.gripper: StackedMLP | None = None
         if gripper:
             self.gripper = StackedMLP(GRIPPER_MEMBERS, head.size, hidden_sizes, GRIPPER_CHOICES, generator)
-        self.base, self.bound = base, bound
+        self.base = base
         if base is not None:
+            self.register_buffer("bound", torch.tensor(bound, device=generator.device))
+            self.bound: Tensor
             if gripper:
                 raise ConfigError("base.kind: a base moves no gripper yet; choose a task without one, or leave it out")
             with torch.no_grad():  # no correction yet, and some noise
@@ -263,7 +266,7 @@ def make_policy(
             generator=generator,
             gripper_exploration=config.sac.gripper_exploration,
             base=base,
-            bound=config.base.bound,
+            bound=value_at(config.base.bound, 0),
         )
 
     return make(make() if config.base.kind == "clone" else None)

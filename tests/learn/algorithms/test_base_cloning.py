@@ -101,6 +101,18 @@ def test_a_saved_learner_continues_bit_for_bit(percepts, cloned):
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
 
 
+def test_the_bound_follows_its_schedule_and_that_of_a_fork():
+    mine = learner(base=replace(CONFIG.base, bound={0: 0.1, 20: 0.3}))
+    mine.pretrain(400)
+    assert float(mine.policy.bound) == pytest.approx(0.1)
+    play(mine, 10)
+    assert float(mine.policy.bound) == pytest.approx(0.2, abs=0.02)
+    other = learner(base=replace(CONFIG.base, bound=0.7))
+    other.load_state_dict(mine.state_dict())
+    play(other, 1)
+    assert float(other.policy.bound) == pytest.approx(0.7)
+
+
 def test_a_gripper_is_refused():
     task = replace(TASK, gripper=True, action_size=3)
     with pytest.raises(ConfigError, match="a base moves no gripper yet; choose a task without one"):
