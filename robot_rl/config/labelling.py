@@ -123,8 +123,9 @@ class LabelConfig:
     """`success`: probability that an episode succeeded. `progress`: how far it was at each frame. `preference`: which
     of two moments is closer to the goal. `score`: how near each frame is to the goal in texts or pictures."""
     answer: Literal["structured", "logprobs"] = "structured"
-    """`structured`: the model writes its answer as JSON. `logprobs`: for `success`, the probabilities of the tokens
-    True and False; finer, if the server returns them."""
+    """`structured`: the model writes its answer as JSON. `logprobs`: the probabilities of the tokens True and False;
+    finer, if the server returns them. For `success`, and for `progress` by a query about each beginning of the episode
+    (TOPReward, 2026), `frames.count` of them."""
     head: str = ""
     """File of a head, for `backend=head`."""
     prompt: str = ""

@@ -9,6 +9,7 @@ import base64
 import io
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,6 +89,7 @@ class ChatBackend:
     ) -> None:
         self._model, self._prompt, self._answer, self._side = model, prompt, answer, longest_side
         self._captions = captions
+        self._prefixes: dict[str, Completion] = {}  # of episodes without an answer so far, so that none is paid twice
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -104,7 +106,7 @@ class ChatBackend:
     def answer(self, query: Query) -> Answer:
         """See `Backend.answer`."""
         if query.kind is QueryKind.PROGRESS:
-            return self._progress(query)
+            return self._prefix_progress(query) if self._answer == "logprobs" else self._progress(query)
         if query.kind is QueryKind.PREFERENCE:
             shown = {place: self._shots(clip) for place, clip in zip(("first", "second"), query.clips, strict=True)}
             done = self._model.complete(Turn(self._parts(query, shown), PreferenceForm.model_json_schema()))
@@ -137,6 +139,43 @@ class ChatBackend:
             values[1 + order] = parsed.values
             parsed = parsed._replace(values=tuple(values.tolist()))
         return _answer(done, parsed._replace(details={**parsed.details, "shown_order": order.tolist()}))
+
+    def _prefix_progress(self, query: Query) -> Answer:
+        """Query each beginning of the clip whether the task is done; the probability of True is the progress there.
+
+        TOPReward (2026) takes log p(True), scaled from the least to the largest of an episode; by that scale every
+        episode ends near 1, a failed one too. So the probability is the value, p(True) / (p(True) + p(False)); what the
+        paper takes is in the details.
+        """
+        shots = self._shots(query.clips[0])
+        done, read = [], []
+        keys = [f"{query.key(self.identity)} {length}" for length in range(1, len(shots) + 1)]
+        for length, key in enumerate(keys, 1):
+            if key not in self._prefixes:
+                shown = {"start": shots[:1], "frames": shots[1:length] or shots[:1]}
+                self._prefixes[key] = self._model.complete(Turn(self._parts(query, shown), choices=CHOICES))
+            done.append(self._prefixes[key])
+            read.append(read_choice(done[-1].first_token))
+            if done[-1].refused or read[-1].status is not Status.OK:
+                break
+        for key in keys:
+            self._prefixes.pop(key, None)
+        together = replace(
+            done[-1],
+            first_token=(),
+            prompt_tokens=sum(one.prompt_tokens for one in done),
+            reply_tokens=sum(one.reply_tokens for one in done),
+            cost=sum(one.cost for one in done),
+            latency=sum(one.latency for one in done),
+            attempts=sum(one.attempts for one in done),
+            uncounted=sum(one.uncounted for one in done),
+        )
+        if read[-1].status is not Status.OK:
+            why = f"the first {len(read)} frames: {read[-1].details.get('why')}"
+            return _answer(together, ParsedAnswer(read[-1].status, details={"why": why}))
+        names = ("log_true", "log_odds", "bounded")
+        details = {name: [_json_value(one.details[name]) for one in read] for name in names}
+        return _answer(together, ParsedAnswer(Status.OK, tuple(one.values[0] for one in read), details))
 
     def _parts(self, query: Query, shown: Mapping[str, list[Shot]]) -> tuple[Part, ...]:
         """Fill the prompt: moments in their order, the views of one moment by each camera side by side."""

@@ -138,7 +138,11 @@ def read_choice(first_token: Sequence[tuple[str, float]]) -> ParsedAnswer:
         )
     yes, no = (_log_sum(logs.get(choice, [least])) for choice in ("true", "false"))
     log_odds = min(max(yes - no, -_LARGEST_LOG_ODDS), _LARGEST_LOG_ODDS)
-    details = {"log_odds": log_odds, "bounded": not {"true", "false"} <= logs.keys()}
+    details = {
+        "log_true": max(yes, -_LARGEST_LOG_ODDS),
+        "log_odds": log_odds,
+        "bounded": not {"true", "false"} <= logs.keys(),
+    }
     return ParsedAnswer(Status.OK, (1.0 / (1.0 + math.exp(-log_odds)),), details)
 
 

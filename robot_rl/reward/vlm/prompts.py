@@ -130,6 +130,18 @@ in a few words, "percent": the percentage}}, ...], "unsure": true or \
 false, whether the frames fail to show what decides it}}""",
         before="For each of these frames say",
     ),
+    (QueryKind.PROGRESS, "logprobs"): _versions(
+        "progress-logprobs",
+        """At the start of an attempt of a robot arm the camera saw this:
+{start}
+These frames are of the same attempt up to now, evenly spaced in time and in order:
+{frames}
+
+Statement: this attempt has completed the following task: {task}
+Is the statement true? Answer with the single word True or False.""",
+        before="Statement:",
+        gap="\n\n",
+    ),
     (QueryKind.PREFERENCE, "structured"): _versions(
         "preference",
         """You compare two moments in the work of a robot arm. The task: {task}

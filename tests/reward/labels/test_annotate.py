@@ -276,7 +276,7 @@ def test_a_server_that_requests_a_long_wait_ends_the_run_at_once(tmp_path):
         ({"backend": "clip", "kind": "score", "budget": BudgetConfig(money=1.0)}, "has no price"),
         ({"backend": "clip", "kind": "score", "score": ScoreConfig(goal_images=("no.png",))}, "cannot read no.png"),
         ({"prompt": "no.yaml"}, "cannot read prompt"),
-        ({"kind": "progress", "answer": "logprobs"}, "cannot be combined"),
+        ({"kind": "preference", "answer": "logprobs"}, "cannot be combined"),
     ],
 )
 def test_wrong_settings_are_refused_before_the_first_connection(settings, reason):

@@ -10,6 +10,7 @@ FIRST = {
     "success": "06d3da7a8b5e0177",
     "success-logprobs": "e5cb3266912e1305",
     "progress": "b1f78ababd29a4cb",
+    "progress-logprobs": "20f832e76e68ea0f",
     "preference": "4450f1d673f5552d",
     "preference-segments": "3d29088cbc629ff1",
 }
