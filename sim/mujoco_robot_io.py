@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
 import mujoco
@@ -16,13 +17,13 @@ import numpy as np
 
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.components import SimulationConfig
-from robot_rl.config.randomization import DynamicsConfig
+from robot_rl.config.randomization import DynamicsConfig, WorldConfig
 from robot_rl.env.robot_io import Command, RobotState, check_command
 from robot_rl.errors import DivergedError, StaleStateError, UnknownNameError
 from robot_rl.geometry import Pose, quat_from_matrix, quat_from_rotvec, quat_multiply
 from sim.arm import ARM_DOF
 from sim.controller import ImpedanceController, ImpedanceGains
-from sim.randomize import DynamicsRandomizer
+from sim.randomize import DynamicsRandomizer, drawn_direction
 from sim.sensing import SampleHistory, SensedState, Sensing, WrenchFilter, seconds_to_ns
 from sim.settings import apply_settings
 
@@ -84,6 +85,7 @@ class MujocoRobotIO:
         self._sample_every = max(1, round(self.sensing.period / model.opt.timestep))
         self._filter = WrenchFilter(self.sensing.wrench_cutoff, model.opt.timestep, self._sample_every)
         self._tare = np.zeros(6)
+        self._bias, self._force_error = 0.0, np.zeros(3)
         self._peak_force = 0.0
         self._tcp = model.site("tcp").id
         # Views are made once: at the physics rate, slicing costs as much as computing.
@@ -101,6 +103,13 @@ class MujocoRobotIO:
         """Draw the dynamics anew at every `reset`; without a width nothing is drawn."""
         randomizer = DynamicsRandomizer(self.model, self.gains, dynamics)
         self._randomizer = None if randomizer.draws_nothing else randomizer
+
+    def disturb(self, world: WorldConfig) -> None:
+        """Change friction, delay and the force sensor; to be called once, before `randomize`."""
+        self.model.geom_friction[:, 0] *= world.friction
+        self.gains = replace(self.gains, delay=self.gains.delay + world.command_delay)
+        self.controller.set_gains(self.gains)
+        self._bias = world.wrench_bias
 
     # ------------------------------------------------------------------ clock
 
@@ -158,7 +167,7 @@ class MujocoRobotIO:
         noise = self._rng.standard_normal(12)
         turn = quat_from_rotvec(sensing.rotation_noise * noise[:3])
         wrench = self._wrist_to_tcp @ sample.wrench
-        wrench[:3] += sensing.force_noise * noise[3:6]
+        wrench[:3] += self._force_error + sensing.force_noise * noise[3:6]
         wrench[3:] += sensing.torque_noise * noise[6:9]
         frames: Mapping[str, np.ndarray] = self.frames()[1] if images else {}
         peak_force, self._peak_force = self._peak_force, 0.0
@@ -215,6 +224,7 @@ class MujocoRobotIO:
             seed: Seeds the sensor noise.
         """
         self._rng, self._pixel_rng = np.random.default_rng(seed), np.random.default_rng([seed, 3])
+        self._force_error = self._bias * drawn_direction(np.random.default_rng([seed, 6]))
         if self._cameras is not None:
             self._cameras.reset(seed)
         if self._randomizer is not None:

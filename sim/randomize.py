@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 import mujoco
 import numpy as np
 
-from robot_rl.config.randomization import DynamicsConfig, LooksConfig
+from robot_rl.config.randomization import DynamicsConfig, LooksConfig, WorldConfig
 from sim.arm import ARM_DOF
 from sim.controller import ImpedanceGains
 
@@ -22,14 +22,19 @@ class VisualRandomizer:
     Args:
         model: Model whose lights, colours and cameras are changed.
         amount: Half-widths of the draws.
+        world: How light and cameras differ in all episodes.
     """
 
-    def __init__(self, model: mujoco.MjModel, amount: LooksConfig | None = None) -> None:
-        self._model, self._amount = model, amount or LooksConfig()
+    def __init__(
+        self, model: mujoco.MjModel, amount: LooksConfig | None = None, world: WorldConfig | None = None
+    ) -> None:
+        self._model, self._amount, self._world = model, amount or LooksConfig(), world or WorldConfig()
         headlight = model.vis.headlight
         self._camera_positions, self._camera_turns = model.cam_pos.copy(), model.cam_quat.copy()
         self._lamp_positions, self._lamps = model.light_pos.copy(), model.light_diffuse.copy()
         self._ambient, self._diffuse = headlight.ambient.copy(), headlight.diffuse.copy()
+        for light in (self._lamps, self._ambient, self._diffuse):
+            light *= self._world.brightness
         self._colours, self._paint = np.unique(model.geom_rgba, axis=0, return_inverse=True)
 
     def draw(self, seed: int) -> None:
@@ -52,6 +57,17 @@ class VisualRandomizer:
         for camera, turn in enumerate(rng.uniform(-1, 1, (model.ncam, 3)) * amount.camera_rotation):
             mujoco.mju_copy(model.cam_quat[camera], self._camera_turns[camera])
             mujoco.mju_quatIntegrate(model.cam_quat[camera], turn, 1.0)
+        rng = np.random.default_rng([seed, 7])
+        for camera in range(model.ncam):
+            shift, turn = drawn_direction(rng), drawn_direction(rng)
+            model.cam_pos[camera] += self._world.camera_position * shift
+            mujoco.mju_quatIntegrate(model.cam_quat[camera], turn, self._world.camera_rotation)
+
+
+def drawn_direction(rng: np.random.Generator) -> np.ndarray:
+    """Draw a unit vector, uniform over the sphere. Shape (3,)."""
+    vector = rng.standard_normal(3)
+    return vector / np.linalg.norm(vector)
 
 
 class DynamicsRandomizer:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import mujoco
 import numpy as np
 
-from robot_rl.config.randomization import LooksConfig
+from robot_rl.config.randomization import LooksConfig, WorldConfig
 from robot_rl.env.camera_mount import CameraMount
 from robot_rl.errors import RenderError, UnknownNameError
 from robot_rl.geometry import Pose, quat_from_matrix
@@ -35,6 +35,7 @@ class MujocoCameras:
         size: Height and width [px].
         pixel_noise: Standard deviation added to each colour value [0-255].
         looks: How much light, colours and cameras differ from episode to episode.
+        world: How light and cameras differ from the scene's own in all episodes.
 
     Raises:
         UnknownNameError: for a camera that the scene does not have.
@@ -49,6 +50,7 @@ class MujocoCameras:
         size: tuple[int, int],
         pixel_noise: float = 0.0,
         looks: LooksConfig | None = None,
+        world: WorldConfig | None = None,
     ) -> None:
         valid = [model.camera(i).name for i in range(model.ncam)]
         for name in names:
@@ -60,7 +62,7 @@ class MujocoCameras:
         self._noise = np.rint(np.random.default_rng(0).normal(0.0, pixel_noise, 4 * pixels)).astype(np.int16)
         self._noisy = np.empty((*size, 3), np.int16)
         self._data = mujoco.MjData(model)
-        self._randomizer = VisualRandomizer(model, looks)
+        self._randomizer = VisualRandomizer(model, looks, world)
         self._renderer = open_renderer(model, size)
 
     def reset(self, seed: int) -> None:

@@ -11,6 +11,9 @@ from sim.playback import MujocoPlayback
 from sim.real_time import RealTimeRobotIO
 from sim.render import MujocoCameras, SceneView, camera_mounts
 
+ARM_WORLD = ("wrench_bias", "command_delay", "brightness", "camera_position", "camera_rotation")
+"""Settings of `WorldConfig` that every scene of the simulated arm has."""
+
 
 def simulated_workcell(io: MujocoRobotIO, task: Task, operator: Operator, options: WorkcellOptions) -> Workcell:
     """Make the workcell, with cameras if the options name any.
@@ -19,11 +22,12 @@ def simulated_workcell(io: MujocoRobotIO, task: Task, operator: Operator, option
         UnknownNameError: for a camera that the scene does not have.
         RenderError: if this machine cannot render.
     """
+    io.disturb(options.world)
     resources, view = contextlib.ExitStack(), SceneView(io.model, io.data)
     resources.callback(view.close)
     if options.cameras:
         looks, noise = options.randomization.looks, io.sensing.pixel_noise
-        cameras = MujocoCameras(io.model, io.data, options.cameras, options.image_size, noise, looks)
+        cameras = MujocoCameras(io.model, io.data, options.cameras, options.image_size, noise, looks, options.world)
         io.attach_cameras(cameras)
         resources.callback(cameras.close)
     io.randomize(options.randomization.dynamics)

@@ -32,6 +32,7 @@ from robot_rl.cli.command import (
 )
 from robot_rl.cli.completion import SHELLS, completion
 from robot_rl.cli.data import add_data_commands
+from robot_rl.cli.evaluate import add_eval_command, exit_code
 from robot_rl.cli.label import add_label_commands
 from robot_rl.cli.lineage import add_lineage_flags, check_lineage_flags, fork, fork_source, initial_parts
 from robot_rl.cli.logs import show_logs
@@ -161,28 +162,7 @@ def command_line() -> CommandParser:
     add_lineage_flags(train)
     add_operator_flags(train)
 
-    evaluate = _command(
-        commands,
-        "eval",
-        _eval,
-        "evaluate a trained policy on held-out resets",
-        example="robot-rl eval runs/one --episodes 300 --video one.mp4",
-        page="docs/benchmarks.md",
-    )
-    evaluate.add_argument("run", type=Path, metavar="RUN", help="run directory")
-    evaluate.add_argument(
-        "--episodes", type=positive, metavar="N", help="how many (default: as the run was configured)"
-    )
-    evaluate.add_argument("--seed", type=natural, metavar="N", help="which resets (default: as the run was configured)")
-    evaluate.add_argument("--device", choices=("cpu", "cuda"), help="where to compute (default: as the run did)")
-    evaluate.add_argument("--video", type=Path, metavar="FILE", help="film the first episodes into this MP4")
-    evaluate.add_argument("--record", type=Path, metavar="DIR", help="keep the episodes in a new store here")
-    evaluate.add_argument(
-        "--camera", action="append", default=[], metavar="NAME", help="film from this camera; repeatable (default: all)"
-    )
-    evaluate.add_argument(
-        "--min-success", type=share, default=0.0, metavar="RATE", help="exit with 1 if the success rate is below this"
-    )
+    add_eval_command(_reply_command, commands)
 
     inspect = _command(
         commands,
@@ -380,28 +360,7 @@ def _train(arguments: argparse.Namespace) -> int:
         fork(source, config, path)
     summary = train(config, path, resume=arguments.resume or source is not None, **options)
     _answer(arguments, summary, [*summary_lines(summary), f"run directory: {path}"])
-    return _exit_code(summary["success_rate"], arguments.min_success)
-
-
-def _eval(arguments: argparse.Namespace) -> int:
-    if arguments.camera and arguments.video is None:
-        arguments.parser.error("--camera needs --video FILE, the film to make from it")
-    one_thread()
-    from robot_rl.run.evaluate_run import evaluate_run
-
-    answer = evaluate_run(
-        arguments.run,
-        episodes=arguments.episodes,
-        seed=arguments.seed,
-        device=arguments.device,
-        video=arguments.video,
-        cameras=tuple(arguments.camera),
-        record=arguments.record,
-    )
-    _answer(arguments, answer, summary_lines(answer))
-    if arguments.video is not None and answer["video"] is None:
-        return 1  # there is no film; evaluate_run has logged why
-    return _exit_code(answer["success_rate"], arguments.min_success)
+    return exit_code(summary["success_rate"], arguments.min_success)
 
 
 def _inspect(arguments: argparse.Namespace) -> int:
@@ -432,12 +391,3 @@ def _answer(arguments: argparse.Namespace, answer: Any, lines: Sequence[str]) ->
     else:
         text = printable("\n".join(lines))
     print(text, end="\n" if text else "")
-
-
-def _exit_code(rate: float | None, wanted: float) -> int:
-    """Return the exit code for a success rate; None where no episode can succeed."""
-    if (rate or 0.0) >= wanted:
-        return 0
-    found = "there is no success in this environment, so it" if rate is None else f"success {rate:.3f}"
-    print(f"robot-rl: {found} is below --min-success {wanted:g}", file=sys.stderr)
-    return 1

@@ -10,7 +10,9 @@ def summary_lines(summary: dict[str, Any]) -> list[str]:
     kind, value = ("success", "success_rate") if summary["success_rate"] is not None else ("return", "return_mean")
     low, high = summary[f"{kind}_ci95"]
     digits = ".3f" if kind == "success" else ".5g"
-    lines = [
+    changed = ", ".join(f"{key}={value}" for key, value in summary.get("changes", {}).items())
+    lines = [f"in another world: {changed}"] if changed else []
+    lines += [
         f"{kind} {summary[value]:{digits}} on {summary['episodes']} held-out resets of {summary['task']} "
         f"(95 % interval {low:{digits}} to {high:{digits}})"
     ]

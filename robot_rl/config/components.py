@@ -7,6 +7,7 @@ that differ under a condition, e.g. `observations=pixels`; these hold however a 
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -28,7 +29,7 @@ from robot_rl.config.field_types import (
     WithGuest,
     WithPixels,
 )
-from robot_rl.config.randomization import RandomizationConfig
+from robot_rl.config.randomization import RandomizationConfig, WorldConfig
 from robot_rl.config.schedule import Count, Rate, Scheduled
 
 
@@ -352,6 +353,7 @@ class TrainConfig:
     evaluation: Annotated[EvaluationConfig, RESUMABLE] = Field(default_factory=EvaluationConfig)
     simulation: Annotated[SimulationConfig, FORKABLE] = Field(default_factory=SimulationConfig)
     randomization: Annotated[RandomizationConfig, FORKABLE] = Field(default_factory=RandomizationConfig)
+    world: Annotated[WorldConfig, FORKABLE] = Field(default_factory=WorldConfig)
     environment: EnvironmentConfig = Field(default_factory=EnvironmentConfig)
 
     @property
@@ -363,3 +365,12 @@ class TrainConfig:
     @classmethod
     def _apply_conditional_defaults(cls, value: Any) -> Any:
         return with_conditional_defaults(cls, value) if isinstance(value, ArgsKwargs) else value
+
+
+WORLD_SECTIONS = ("simulation", "randomization", "world", "environment")
+"""Settings that make the world in which a policy acts, and nothing of the policy."""
+
+
+def world_of(config: TrainConfig) -> dict[str, Any]:
+    """Return the task and all settings that make the world, nested and plain."""
+    return {"task": config.task, **{section: asdict(getattr(config, section)) for section in WORLD_SECTIONS}}

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 from pydantic import ValidationError
 
-from robot_rl.config.components import TrainConfig
+from robot_rl.config.components import WORLD_SECTIONS, TrainConfig
 from robot_rl.config.describe import describe_type, list_keys
 from robot_rl.config.field_types import annotations_of, bare_type, section_type
 from robot_rl.config.renamed import renamed_setting, with_new_names
@@ -83,6 +83,29 @@ def config_from_dict(tree: Mapping[str, Any]) -> TrainConfig:
 def config_to_dict(config: Any) -> dict[str, Any]:
     """Return nested plain values of a configuration, lists for tuples; `config_from_dict` is the inverse."""
     return {key: _to_plain(value) for key, value in dataclasses.asdict(config).items()}
+
+
+def in_other_world(config: TrainConfig, task: str | None = None, overrides: Sequence[str] = ()) -> TrainConfig:
+    """Return the configuration of a run with another world: another task, or other settings of `WORLD_SECTIONS`.
+
+    Args:
+        config: Of the run.
+        task: Name of the task; None keeps it.
+        overrides: See `load_config`.
+
+    Raises:
+        ConfigError: if a setting is not one of the world's, or has a wrong value.
+    """
+    tree = config_to_dict(config) | ({} if task is None else {"task": task})
+    for override in overrides:
+        update = _read_override(override)
+        if not update.keys() <= {*WORLD_SECTIONS}:
+            raise ConfigError(
+                f"{override!r} is no setting of the world, and the policy stays as it is; valid sections: "
+                f"{', '.join(WORLD_SECTIONS)}"
+            )
+        tree = _merge(tree, update)
+    return _checked(TrainConfig, tree, {})
 
 
 def dump_config(config: TrainConfig, path: Path) -> None:

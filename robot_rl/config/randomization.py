@@ -1,6 +1,6 @@
-"""Settings of what a simulation draws anew for each episode: looks and dynamics.
+"""Settings of how a simulated scene differs from the task's own: by draws for each episode, and by a fixed amount.
 
-All draws follow from the seed of the episode. A width of 0 draws nothing. A real robot ignores this section.
+All draws follow from the seed of the episode. A width of 0 draws nothing. A real robot has none of it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from robot_rl.config.field_types import STRICT, NonNegativeReal
+from robot_rl.config.field_types import STRICT, NonNegativeReal, PositiveReal
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 
@@ -56,3 +56,30 @@ class RandomizationConfig:
 
     looks: LooksConfig = Field(default_factory=LooksConfig)
     dynamics: DynamicsConfig = Field(default_factory=DynamicsConfig)
+
+
+@dataclass(frozen=True, config=STRICT)
+class WorldConfig:
+    """Another world than the task's own, e.g. to find out where a policy fails. The defaults change nothing.
+
+    A task refuses what its scene does not have. Directions are drawn for each episode, uniformly, from its seed.
+    """
+
+    clearance: PositiveReal = 1.0
+    """Factor of the gap between two parts that fit."""
+    friction: PositiveReal = 1.0
+    """Factor of the sliding friction of all surfaces."""
+    tilt: Annotated[float, Field(ge=0, lt=math.pi / 4)] = 0.0
+    """Of the part that receives the other, about a horizontal axis of drawn direction, unknown to the policy [rad]."""
+    estimate_error: NonNegativeReal = 1.0
+    """Factor of the largest error of the estimated pose."""
+    wrench_bias: NonNegativeReal = 0.0
+    """Constant error of the measured force, in a drawn direction [N]."""
+    command_delay: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """From a command to its first effect, besides `simulation.command_delay` [s]."""
+    brightness: NonNegativeReal = 1.0
+    """Factor of all lights."""
+    camera_position: NonNegativeReal = 0.0
+    """How far each camera is displaced, in a drawn direction [m]."""
+    camera_rotation: Annotated[float, Field(ge=0, lt=math.pi)] = 0.0
+    """How far each camera is turned, about a drawn axis [rad]."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from robot_rl.clock import Clock, stands_still
+from robot_rl.config.randomization import WorldConfig
 from robot_rl.env.step_info import EpisodeStart, StepInfo
 from robot_rl.errors import ConfigError, UnknownNameError
 from robot_rl.spec import ArraySpec
@@ -34,6 +35,7 @@ class EnvironmentSpec:
         instruction: The task in one sentence, for people and vision-language models.
         cameras: Names of the cameras that can be observed.
         success: Whether an episode can succeed; where none can, its return is what counts.
+        world: Settings of `WorldConfig` that can be changed in it.
     """
 
     name: str
@@ -45,6 +47,7 @@ class EnvironmentSpec:
     instruction: str = ""
     cameras: tuple[str, ...] = ()
     success: bool = True
+    world: tuple[str, ...] = ()
 
 
 class Environment(Protocol):
@@ -145,6 +148,45 @@ def check_cameras(wanted: Iterable[str], spec: EnvironmentSpec) -> None:
     for camera in wanted:
         if camera not in all_cameras(spec):
             raise UnknownNameError("camera", camera, spec.cameras)
+
+
+def check_world(world: WorldConfig, spec: EnvironmentSpec) -> None:
+    """Check that what differs from the task's own world can be changed in it.
+
+    Raises:
+        ConfigError: naming what cannot, and what can.
+    """
+    own = asdict(WorldConfig())
+    if wrong := [name for name, value in asdict(world).items() if value != own[name] and name not in spec.world]:
+        can = f"it has {', '.join(spec.world)}" if spec.world else "nothing can be changed in its world"
+        raise ConfigError(f"{spec.name} has no world.{', world.'.join(wrong)}; {can}")
+
+
+def check_fits(trained: Environment, other: Environment) -> None:
+    """Check that a policy of one environment can act in another: it observes the same, and acts alike.
+
+    Raises:
+        ConfigError: naming every difference.
+    """
+    ours, theirs = trained.observation_specs, other.observation_specs
+    (here, there), wrong = (trained.environment_spec, other.environment_spec), []
+    if missing := sorted(ours.keys() - theirs.keys()):
+        wrong.append(f"it observes {', '.join(missing)}, which {there.name} does not have")
+    if more := sorted(theirs.keys() - ours.keys()):
+        wrong.append(f"{there.name} has {', '.join(more)}, which it does not know")
+    wrong += [
+        f"{key} has shape {theirs[key].shape} there, not {ours[key].shape}"
+        for key in sorted(ours.keys() & theirs.keys())
+        if ours[key].shape != theirs[key].shape
+    ]
+    if (here.action_size, here.gripper) != (there.action_size, there.gripper):
+        wrong.append(f"an action is {_action_text(there)} there, not {_action_text(here)}")
+    if wrong:
+        raise ConfigError(f"a policy of {here.name} does not fit {there.name}: {'; '.join(wrong)}")
+
+
+def _action_text(spec: EnvironmentSpec) -> str:
+    return f"{spec.action_size} numbers with{'' if spec.gripper else 'out'} a gripper"
 
 
 def all_cameras(spec: EnvironmentSpec) -> tuple[str, ...]:

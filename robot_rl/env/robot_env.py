@@ -16,7 +16,7 @@ import numpy as np
 from robot_rl.clock import NS_PER_S, Clock, Rate
 from robot_rl.data.schema import Observation, Source, Step
 from robot_rl.env.action_mapping import SafetyFilter
-from robot_rl.env.environment import check_cameras
+from robot_rl.env.environment import check_cameras, check_world
 from robot_rl.env.handover import Handover, HandoverLimits
 from robot_rl.env.move_arm import go_to_start
 from robot_rl.env.robot_io import RobotState
@@ -55,7 +55,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
 
     Raises:
         ConfigError: if a command would go out a whole control period after its observation, or later; if cameras are
-            wanted and the task has none.
+            wanted and the task has none; if its world cannot be changed as the options want.
         UnknownNameError: if it has no camera of that name.
     """
 
@@ -76,6 +76,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         self.interventions = interventions
         """Whether the operator may take over; evaluation switches it off."""
         check_cameras(options.cameras, self.environment_spec)
+        check_world(options.world, self.environment_spec)
         self._safety = SafetyFilter(self.spec_task)
         self._handover = Handover(self.spec_task, handover) if handover is not None else None
         self._rate = Rate(workcell.clock, self.spec_task.control_period)

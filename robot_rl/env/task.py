@@ -15,7 +15,7 @@ import numpy as np
 from robot_rl.clock import Clock
 from robot_rl.config.components import SimulationConfig
 from robot_rl.config.environment import EnvironmentConfig
-from robot_rl.config.randomization import RandomizationConfig
+from robot_rl.config.randomization import RandomizationConfig, WorldConfig
 from robot_rl.data.schema import Source
 from robot_rl.env.camera_mount import CameraMount
 from robot_rl.env.environment import EnvironmentSpec
@@ -100,6 +100,7 @@ class TaskSpec:
         force_limit: Filtered contact force [N] that ends the episode as a failure.
         cameras: Names of the cameras that the scene has.
         start: Where the arm is brought before the scene is made ready; None leaves it to the task's reset.
+        world: Settings of `WorldConfig` that the scene has; none on a robot.
     """
 
     name: str
@@ -116,6 +117,7 @@ class TaskSpec:
     force_limit: float = 60.0
     cameras: tuple[str, ...] = ()
     start: StartPose | None = None
+    world: tuple[str, ...] = ()
 
     @property
     def action_size(self) -> int:
@@ -134,6 +136,7 @@ class TaskSpec:
             return_range=self.return_range,
             instruction=self.instruction,
             cameras=self.cameras,
+            world=self.world,
         )
 
 
@@ -227,6 +230,7 @@ class WorkcellOptions:
         reaction_time: From an observation to its command [s], see `TrainConfig.reaction_time`.
         simulation: Dynamics of a simulated arm.
         randomization: Draws of a simulation for each episode.
+        world: How a simulated scene differs from the task's own.
         environment: How an environment of others is made, and what counts in it.
     """
 
@@ -237,6 +241,7 @@ class WorkcellOptions:
     reaction_time: float = 0.0
     simulation: SimulationConfig = field(default_factory=SimulationConfig)
     randomization: RandomizationConfig = field(default_factory=RandomizationConfig)
+    world: WorldConfig = field(default_factory=WorldConfig)
     environment: EnvironmentConfig = field(default_factory=EnvironmentConfig)
 
 

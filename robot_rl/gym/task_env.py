@@ -46,7 +46,7 @@ class TaskEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         UnknownNameError: if there is no task or camera of that name.
     """
 
-    SECTIONS = ("simulation", "randomization")
+    SECTIONS = ("simulation", "randomization", "world")
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012  (gymnasium declares it as such)
 
     def __init__(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from robot_rl.config.components import RewardConfig, TrainConfig
-from robot_rl.env.environment import Environment, check_cameras, waits_between_steps
+from robot_rl.env.environment import Environment, check_cameras, check_world, waits_between_steps
 from robot_rl.env.registry import is_environment, make_environment, make_workcell
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import Workcell, WorkcellOptions
@@ -89,6 +89,7 @@ class Deployment:
         if is_environment(task) and self.assistance is None:
             with contextlib.closing(make_environment(task, options)) as other:
                 check_cameras(options.cameras, other.environment_spec)
+                check_world(options.world, other.environment_spec)
                 yield other
             return
         cell = reward.workcell(lambda: self.workcell(task, options))
@@ -139,6 +140,7 @@ def workcell_options(config: TrainConfig) -> WorkcellOptions:
         reaction_time=reaction_time,
         simulation=config.simulation,
         randomization=config.randomization,
+        world=config.world,
         environment=config.environment,
     )
     if config.observations == "pixels":

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 
-from robot_rl.config.components import EvaluationConfig, TrainConfig
+from robot_rl.config.components import EvaluationConfig, TrainConfig, world_of
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.env.environment import Environment, all_cameras, check_cameras, disable_interventions
+from robot_rl.env.environment import Environment, all_cameras, check_cameras, check_fits, disable_interventions
 from robot_rl.errors import EnvironmentFailedError, RenderError, RunDirectoryError
 from robot_rl.learn.actor import EpisodeResult, Observer, Rollout, StoreRecorder
 from robot_rl.learn.engine.hardware import check_device
@@ -43,6 +43,7 @@ def evaluate_run(
     cameras: tuple[str, ...] = (),
     record: Path | None = None,
     deployment: Deployment | None = None,
+    elsewhere: TrainConfig | None = None,
 ) -> dict[str, Any]:
     """Evaluate the policy in a run's checkpoint on held-out resets; the run is only read.
 
@@ -55,26 +56,31 @@ def evaluate_run(
         cameras: Cameras of the film; none takes all of the scene.
         record: Directory of a new store for the episodes; None records none.
         deployment: Where it takes place; None is this process.
+        elsewhere: The run's configuration in another world, see `in_other_world`; None is its own.
 
     Returns:
-        The summary of the evaluation, `task`, the episodes' `results`, and `video`: its path, or None if there is none.
+        The summary of the evaluation, `task`, `world` and its `changes` from the run's, the episodes' `results`, and
+        `video`: its path, or None if there is none.
 
     Raises:
         UnknownNameError: if the scene has no such camera.
-        ConfigError: if there shall be a film and the scene has no camera.
+        ConfigError: if there shall be a film and the scene has no camera; if the policy does not fit another world.
         RobotRLError: if the run cannot be read.
     """
-    config = RunDirectory.read_config(path)
+    trained = RunDirectory.read_config(path)
+    config = elsewhere or trained
     if device is not None:
         config = replace(config, device=device)
     check_device(config.device)
-    settings = config.evaluation
-    settings = replace(settings, episodes=episodes or settings.episodes, seed=settings.seed if seed is None else seed)
+    wanted = config.evaluation
+    wanted = replace(wanted, episodes=episodes or wanted.episodes, seed=wanted.seed if seed is None else seed)
     checkpoint = read_training(path / "checkpoint.pt")
     deployment = deployment or Deployment()
     reward = RewardSetup.of_run(path, config.reward, shaped=False)
     with contextlib.ExitStack() as stack:
         observed = reward.observe(workcell_options(config))
+        if (config.task, config.environment) != (trained.task, trained.environment):
+            _check_fits(trained, config)
         env = stack.enter_context(deployment.environment(config.task, observed, reward))
         spec = env.environment_spec
         if video is not None:
@@ -88,19 +94,48 @@ def evaluate_run(
         if record is not None:
             facts = {
                 "task": config.task,
-                "seed": settings.seed,
+                "seed": wanted.seed,
                 "evaluation_of": str(path),
+                "world": world_of(config),
                 "calibrations": RunDirectory.read_calibrations(path),
             }
             recorders = [StoreRecorder(stack.enter_context(EpisodeStore.create(record, facts)))]
-        settled = replace(config, evaluation=settings)
+        settled = replace(config, evaluation=wanted)
         evaluation = evaluate_policy(settled, env, policy, perception, deployment, recorders)
-    answer = {"task": config.task, **evaluation.summary(), "video": None, "results": evaluation.rows()}
+    answer = {
+        "task": config.task,
+        "world": world_of(config),
+        "changes": _changes(world_of(trained), world_of(config)),
+        **evaluation.summary(),
+        "video": None,
+        "results": evaluation.rows(),
+    }
     if video is not None:
-        filmed = min(settings.video_episodes or EvaluationConfig().video_episodes, settings.episodes)
-        if film(config, policy, perception, video, cameras, filmed, settings.seed):
+        filmed = min(wanted.video_episodes or EvaluationConfig().video_episodes, wanted.episodes)
+        if film(config, policy, perception, video, cameras, filmed, wanted.seed):
             answer["video"] = str(video)
     return answer
+
+
+def _check_fits(trained: TrainConfig, config: TrainConfig) -> None:
+    """Check that a policy of one configuration can act in the environment of another, before any of it is loaded."""
+    here, there = Deployment(), replace(workcell_options(config), cameras=())
+    with (
+        here.environment(trained.task, replace(workcell_options(trained), cameras=())) as ours,
+        here.environment(config.task, there) as theirs,
+    ):
+        check_fits(ours, theirs)
+
+
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return the settings that differ, by dotted key."""
+    changes: dict[str, Any] = {}
+    for key, value in after.items():
+        if isinstance(value, Mapping):
+            changes |= _changes(before[key], value, f"{prefix}{key}.")
+        elif value != before[key]:
+            changes[f"{prefix}{key}"] = value
+    return changes
 
 
 def evaluate_policy(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from robot_rl.config.components import SimulationConfig
-from robot_rl.config.randomization import RandomizationConfig
+from robot_rl.config.randomization import RandomizationConfig, WorldConfig
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import GraphError, UnknownNameError
 from ros_nodes.interface.task_messages import TaskHead
@@ -26,8 +26,10 @@ def check_task(head: TaskHead, task: str, options: WorkcellOptions) -> None:
             f"the run is for an arm whose `simulation` is {_set(options.simulation)}, the arm here is {here}; give "
             "sim_node the file (arm:=FILE) and the run its numbers (--config, from `calibrate sim --train-config`)"
         )
-    if options.randomization != RandomizationConfig():
-        raise GraphError("randomization is for a simulation in the process of the run; here leave it at its defaults")
+    if (options.randomization, options.world) != (RandomizationConfig(), WorldConfig()):
+        raise GraphError(
+            "randomization and world are for a simulation in the process of the run; here leave both at their defaults"
+        )
     for camera in options.cameras:
         if camera not in head.cameras:
             raise UnknownNameError("camera", camera, head.cameras)

@@ -20,7 +20,7 @@ from sim.controller import ImpedanceGains
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.operator import InterventionHabit, OperatorSkill, ScriptedOperator
 from sim.scene import CAMERAS, DOWNWARD, FINGER_RANGE, GRIP, add_gripper_tool, new_scene
-from sim.sim_workcell import simulated_workcell
+from sim.sim_workcell import ARM_WORLD, simulated_workcell
 from sim.tasks.pose_estimate import drawn_offset, seen_from_tcp
 
 SPEC = TaskSpec(
@@ -34,6 +34,7 @@ SPEC = TaskSpec(
     gripper=True,
     gripper_open_width=2 * FINGER_RANGE,
     cameras=CAMERAS,
+    world=("friction", "estimate_error", *ARM_WORLD),
 )
 CUBE = 0.02
 """Half the side of the cube [m]."""
@@ -51,12 +52,13 @@ class CubeLift:
     Args:
         io: The simulated arm with the gripper; the cube's free joint comes after the fingers.
         q_start: Joint angles of the start pose [rad].
+        estimate_error: Factor of the largest error of the estimate.
     """
 
     spec = SPEC
 
-    def __init__(self, io: MujocoRobotIO, q_start: np.ndarray) -> None:
-        self._io, self._q_start = io, q_start
+    def __init__(self, io: MujocoRobotIO, q_start: np.ndarray, estimate_error: float = 1.0) -> None:
+        self._io, self._q_start, self._error = io, q_start, estimate_error
         self._cube = io.model.body("cube").id
         self._T_base_estimate = Pose.identity()
         self._held = 0
@@ -71,8 +73,8 @@ class CubeLift:
         x, y = START[:2] + rng.uniform(-CUBE_RANGE, CUBE_RANGE, 2)
         yaw = rng.uniform(-CUBE_YAW_RANGE, CUBE_YAW_RANGE)
         cube = yaw_pose(x, y, CUBE, yaw)
-        dx, dy = drawn_offset(rng, ESTIMATE_ERROR)
-        yaw_error = rng.uniform(-ESTIMATE_ERROR_YAW, ESTIMATE_ERROR_YAW)
+        dx, dy = drawn_offset(rng, self._error * ESTIMATE_ERROR)
+        yaw_error = self._error * rng.uniform(-ESTIMATE_ERROR_YAW, ESTIMATE_ERROR_YAW)
         self._T_base_estimate = yaw_pose(x + dx, y + dy, CUBE, yaw + yaw_error)
         fingers = [FINGER_RANGE, FINGER_RANGE]
         self._io.reset(np.concatenate((self._q_start, fingers, cube.position, cube.quaternion)), seed)
@@ -158,5 +160,5 @@ def make(options: WorkcellOptions) -> Workcell:
     gains = ImpedanceGains(translation=1500.0, max_translation_error=SPEC.action_translation)
     io = MujocoRobotIO(model, gains=gains, simulation=options.simulation, finger_open_width=2 * FINGER_RANGE)
     q_start = solve_ik(model, "tcp", START, DOWNWARD)[:ARM_DOF]
-    task = CubeLift(io, q_start)
+    task = CubeLift(io, q_start, options.world.estimate_error)
     return simulated_workcell(io, task, LiftOperator(task), options)

@@ -10,7 +10,7 @@ Success: depth, lateral error, yaw and tilt in the hole's frame are inside their
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,8 +23,8 @@ from sim.arm import solve_ik
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.operator import InsertionOperator
 from sim.scene import CAMERAS, DOWNWARD, add_hole_block, add_peg_tool, new_scene
-from sim.sim_workcell import simulated_workcell
-from sim.tasks.pose_estimate import drawn_offset, seen_from_tcp
+from sim.sim_workcell import ARM_WORLD, simulated_workcell
+from sim.tasks.pose_estimate import drawn_offset, seen_from_tcp, tilted
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,8 @@ class PegInsertParameters:
     success_yaw: float = float(np.deg2rad(4.0))
     success_tilt: float = float(np.deg2rad(4.0))
     success_steps: int = 2
+    tilt: float = 0.0
+    """Of the hole's axis, in a direction that is drawn for each episode and not part of the estimate."""
 
     @property
     def success_lateral(self) -> float:
@@ -61,6 +63,7 @@ SPEC = TaskSpec(
     workspace=Workspace(low=(-0.05, -0.05, -0.09), high=(0.05, 0.05, 0.02), yaw=0.35, tilt=0.2),
     action_axes=("x", "y", "z", "yaw"),
     cameras=CAMERAS,
+    world=("clearance", "friction", "tilt", "estimate_error", *ARM_WORLD),
 )
 
 
@@ -91,7 +94,7 @@ class PegInsert:
         p, rng = self.parameters, np.random.default_rng([seed, 1])
         x, y = np.array((self._x, self._y)) + rng.uniform(-p.hole_range, p.hole_range, 2)
         yaw = rng.uniform(-p.hole_yaw_range, p.hole_yaw_range)
-        self.T_base_hole = yaw_pose(x, y, p.block_height, yaw)
+        self.T_base_hole = tilted(yaw_pose(x, y, p.block_height, yaw), p.tilt, seed)
         dx, dy = drawn_offset(rng, p.estimate_error)
         self._T_base_estimate = yaw_pose(
             x + dx,
@@ -134,7 +137,16 @@ class PegInsert:
 
 def make(options: WorkcellOptions, parameters: PegInsertParameters | None = None) -> Workcell:
     """Make the simulated workcell of this task; the entry point `peg_insert`."""
-    parameters = parameters or PegInsertParameters()
+    parameters, world = parameters or PegInsertParameters(), options.world
+    error = world.estimate_error
+    parameters = replace(
+        parameters,
+        clearance=parameters.clearance * world.clearance,
+        tilt=parameters.tilt + world.tilt,
+        estimate_error=parameters.estimate_error * error,
+        estimate_error_z=parameters.estimate_error_z * error,
+        estimate_error_yaw=parameters.estimate_error_yaw * error,
+    )
     spec = new_scene()
     add_peg_tool(spec)
     add_hole_block(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from robot_rl.env.robot_io import RobotState
-from robot_rl.geometry import Pose, quat_multiply, swing_twist_z
+from robot_rl.geometry import Pose, quat_from_rotvec, quat_multiply, swing_twist_z
 from sim.scene import DOWNWARD
 
 
@@ -13,6 +13,13 @@ def drawn_offset(rng: np.random.Generator, largest: float) -> tuple[float, float
     """Draw an error along x and y [m], uniform over a disc of radius `largest` [m]."""
     radius, angle = largest * np.sqrt(rng.uniform()), rng.uniform(0.0, 2.0 * np.pi)
     return float(radius * np.cos(angle)), float(radius * np.sin(angle))
+
+
+def tilted(pose: Pose, angle: float, seed: int) -> Pose:
+    """Return a pose turned by an angle [rad] about a horizontal axis whose direction follows from the seed."""
+    direction = np.random.default_rng([seed, 8]).uniform(0.0, 2.0 * np.pi)
+    turn = quat_from_rotvec(angle * np.array([np.cos(direction), np.sin(direction), 0.0]))
+    return Pose(pose.position, quat_multiply(turn, pose.quaternion))
 
 
 def seen_from_tcp(state: RobotState, T_base_object: Pose) -> np.ndarray:

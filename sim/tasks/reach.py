@@ -13,7 +13,7 @@ from sim.arm import GREEN, solve_ik, visual
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.operator import InterventionHabit, ScriptedOperator
 from sim.scene import CAMERAS, DOWNWARD, SPHERE, add_peg_tool, new_scene
-from sim.sim_workcell import simulated_workcell
+from sim.sim_workcell import ARM_WORLD, simulated_workcell
 
 SPEC = TaskSpec(
     name="reach",
@@ -23,6 +23,7 @@ SPEC = TaskSpec(
     workspace=Workspace(low=(-0.06, -0.06, -0.06), high=(0.06, 0.06, 0.06), yaw=0.1, tilt=0.1),
     action_axes=("x", "y", "z"),
     cameras=CAMERAS,
+    world=ARM_WORLD,
 )
 START = np.array([0.5, 0.0, 0.2])
 TARGET_RANGE = 0.04

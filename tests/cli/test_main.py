@@ -10,7 +10,9 @@ import pytest
 import torch
 from running import SMALL, environment, learned, robot_rl, same, snapshot
 
+from robot_rl.cli.main import main
 from robot_rl.config.describe import list_keys
+from robot_rl.data.store.store import EpisodeStore
 from robot_rl.run.directory.run_directory import RunDirectory
 
 DATA_COMMANDS = ("ls", "info", "verify", "view", "export", "import", "merge", "split", "prune")
@@ -203,6 +205,45 @@ def test_eval_keeps_its_episodes_if_asked(finished, tmp_path):
 
 
 @pytest.mark.slow
+def test_eval_in_another_world_records_it(finished, tmp_path, capsys):
+    path, file = str(finished[0]), tmp_path / "results" / "biased.json"
+    world = ["--set", "world.wrench_bias=2", "--set", "simulation.command_delay=0.05"]
+    assert main(["eval", path, "--episodes", "2", "--out", str(file), "--record", str(tmp_path / "store"), *world]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("in another world: simulation.command_delay=0.05, world.wrench_bias=2.0\n")
+    result = json.loads(file.read_text())
+    assert result["changes"] == {"simulation.command_delay": 0.05, "world.wrench_bias": 2.0}
+    assert (result["world"]["task"], result["world"]["world"]["wrench_bias"], result["run"]) == ("reach", 2.0, path)
+    with EpisodeStore.open(tmp_path / "store") as store:
+        assert store.metadata["world"] == result["world"]
+    assert main(["eval", path, "--episodes", "2", "--json"]) == 0
+    own = json.loads(capsys.readouterr().out)
+    assert own["changes"] == {}
+    assert own["results"] != result["results"]
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (
+            ("--task", "peg_insert"),
+            "reach does not fit peg_insert: it observes state/target, which peg_insert does not",
+        ),
+        (("--task", "gym:Pendulum-v1"), "an action is 1 numbers without a gripper there, not 3"),
+        (("--task", "reech"), "did you mean 'reach'"),
+        (("--set", "world.tilt=0.1"), "reach has no world.tilt; it has wrench_bias"),
+        (("--set", "sac.discount=0.5"), "is no setting of the world, and the policy stays as it is"),
+        (("--set", "world.brightnes=2"), "did you mean 'world.brightness'"),
+    ],
+)
+def test_a_world_that_does_not_fit_is_refused_in_one_line(finished, capsys, call, expected):
+    assert main(["eval", str(finished[0]), "--episodes", "1", *call]) == 1  # in this process, as it is one of many
+    complaint = capsys.readouterr().err
+    assert expected in complaint
+    assert complaint.startswith("robot-rl: ")
+    assert complaint.count("\n") == 1
+
+
 def test_eval_below_the_rate_asked_for_exits_with_1(finished):
     path, _ = finished
     done = robot_rl("eval", path, "--episodes", 1, "--min-success", 1)
