@@ -147,7 +147,14 @@ def _run(arguments: argparse.Namespace) -> Reply:
         with LabelStore(path, create=True) as labels, Progress(len(units), f"label {name}", unit="questions") as shown:
             identity = query_identity(backend, config, task, units.camera)
             cascade = replace(config.cascade, head=_absolute(config.cascade.head))
-            remembered = replace(config, head=_absolute(config.head), prompt=_absolute(config.prompt), cascade=cascade)
+            examples = replace(config.examples, store=_absolute(config.examples.store))
+            remembered = replace(
+                config,
+                head=_absolute(config.head),
+                prompt=_absolute(config.prompt),
+                cascade=cascade,
+                examples=examples,
+            )
             labels.begin(name, units.kind, identity, config_to_dict(remembered))
             work = Labelling(labels, name, backend)
             try:

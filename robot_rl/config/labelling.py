@@ -112,6 +112,16 @@ class FramesConfig:
 
 
 @dataclass(frozen=True, config=STRICT)
+class ExamplesConfig:
+    """For `kind=progress`: successful episodes that are shown before the query, with their progress (few-shot GVL)."""
+
+    store: str = ""
+    """Store, or run, that has them; they must be of the same task."""
+    count: NonNegative = 0
+    """How many: the first successes of that store, `frames.count` frames of each. Their progress is their time."""
+
+
+@dataclass(frozen=True, config=STRICT)
 class LabelConfig:
     """One labeller."""
 
@@ -149,4 +159,5 @@ class LabelConfig:
     score: ScoreConfig = Field(default_factory=ScoreConfig)
     cascade: CascadeConfig = Field(default_factory=CascadeConfig)
     frames: FramesConfig = Field(default_factory=FramesConfig)
+    examples: ExamplesConfig = Field(default_factory=ExamplesConfig)
     budget: BudgetConfig = Field(default_factory=BudgetConfig)

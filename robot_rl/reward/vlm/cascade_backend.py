@@ -5,13 +5,17 @@ A cascade of classifiers (Viola and Jones 2001; of language models: FrugalGPT, C
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from robot_rl.config.components import BudgetConfig
+from robot_rl.config.labelling import CascadeConfig
 from robot_rl.reward.answer import Answer, Status
 from robot_rl.reward.backend import Backend
-from robot_rl.reward.query import Query
+from robot_rl.reward.budget import Budget
+from robot_rl.reward.query import Query, QueryKind
 
 
 class CascadeBackend:
@@ -58,3 +62,16 @@ class CascadeBackend:
         """Close both."""
         self._first.close()
         self._second.close()
+
+
+def head_first(config: CascadeConfig, make_second: Callable[[], Backend]) -> CascadeBackend:
+    """Return a cascade of a head for success, and of another labeller, which is made after the head was read.
+
+    Raises:
+        DataError: if there is no head.
+        ConfigError: if it is one for labels of another kind.
+    """
+    from robot_rl.reward.vlm.head_backend import HeadBackend  # here, as torch takes seconds to import
+
+    first = HeadBackend(Path(config.head), QueryKind.SUCCESS, Budget(BudgetConfig()))  # the budget is for the other one
+    return CascadeBackend(first, make_second(), config.sure)

@@ -17,6 +17,7 @@ from PIL import Image
 
 from robot_rl.errors import DataError
 from robot_rl.reward.answer import Answer, Status
+from robot_rl.reward.context.examples import Example
 from robot_rl.reward.query import Clip, Query, QueryKind
 from robot_rl.reward.vlm.chat_model import ChatModel, Completion, Part, Turn
 from robot_rl.reward.vlm.parse_answer import (
@@ -29,7 +30,7 @@ from robot_rl.reward.vlm.parse_answer import (
     read_progress,
     read_success,
 )
-from robot_rl.reward.vlm.prompts import Prompt
+from robot_rl.reward.vlm.prompts import EXAMPLE, Prompt
 
 JPEG_QUALITY = 90
 LONGEST_RAW = 2**16
@@ -82,20 +83,27 @@ class ChatBackend:
         answer: `structured` or `logprobs`.
         longest_side: Limit of the images' longer side; larger ones are reduced [px].
         captions: `number`, or `step`: also the step of each frame.
+        examples: Shown before each query about progress.
     """
 
     def __init__(
-        self, model: ChatModel, prompt: Prompt, answer: str, longest_side: int, captions: str = "number"
+        self,
+        model: ChatModel,
+        prompt: Prompt,
+        answer: str,
+        longest_side: int,
+        captions: str = "number",
+        examples: tuple[Example, ...] = (),
     ) -> None:
         self._model, self._prompt, self._answer, self._side = model, prompt, answer, longest_side
-        self._captions = captions
+        self._captions, self._examples = captions, examples
         self._prefixes: dict[str, Completion] = {}  # of episodes without an answer so far, so that none is paid twice
 
     @property
     def identity(self) -> Mapping[str, Any]:
         """Model, prompt, manner of the answer, size of the images."""
         captions = {"captions": self._captions} if self._captions != "number" else {}
-        manner = {"answer": self._answer, "longest_side": self._side, **captions}
+        manner = {"answer": self._answer, "longest_side": self._side, **captions, **self._shown_before()}
         return {**self._model.identity, **self._prompt.identity, **manner}
 
     @property
@@ -132,6 +140,7 @@ class ChatBackend:
             raise DataError(f"episode {query.clips[0].episode_id}: progress needs two frames; raise frames.count")
         order = np.random.default_rng(int(query.key(self.identity)[:16], 16)).permutation(len(later))
         parts = self._parts(query, {"start": [start], "frames": [later[index] for index in order]})
+        parts = (*(part for example in self._examples for part in self._example(query.task, example)), *parts)
         done = self._model.complete(Turn(parts, ProgressForm.model_json_schema()))
         parsed = read_progress(done.text, len(later))
         values = np.zeros(len(later) + 1)  # the first frame is where 0 is, by definition
@@ -139,6 +148,21 @@ class ChatBackend:
             values[1 + order] = parsed.values
             parsed = parsed._replace(values=tuple(values.tolist()))
         return _answer(done, parsed._replace(details={**parsed.details, "shown_order": order.tolist()}))
+
+    def _shown_before(self) -> dict[str, Any]:
+        """Return what belongs to a label of the examples; nothing without any, so that labels made before stay."""
+        if not self._examples:
+            return {}
+        return {
+            "examples": {one.episode_id: one.fingerprint for one in self._examples},
+            "example_prompt": EXAMPLE.identity["prompt_digest"],
+            "trained_on": [one.episode_id for one in self._examples],  # a report leaves them out
+        }
+
+    def _example(self, task: str, example: Example) -> tuple[Part, ...]:
+        captions = [f"Frame {n}, {100 * done:.0f} percent done" for n, done in enumerate(example.progress, 1)]
+        frames = [reduced(frame, self._side) for frame in example.frames]
+        return EXAMPLE.fill(task, {"frames": frames}, {"frames": captions})
 
     def _prefix_progress(self, query: Query) -> Answer:
         """Query each beginning of the clip whether the task is done; the probability of True is the progress there.

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
-from robot_rl.config.components import BudgetConfig
 from robot_rl.config.labelling import LabelConfig
 from robot_rl.env.registry import load, names
 from robot_rl.errors import ConfigError, UnknownNameError
 from robot_rl.reward.backend import Backend
 from robot_rl.reward.budget import Budget
+from robot_rl.reward.context.examples import read_examples
 from robot_rl.reward.query import QueryKind
-from robot_rl.reward.vlm.cascade_backend import CascadeBackend
+from robot_rl.reward.vlm.cascade_backend import head_first
 from robot_rl.reward.vlm.chat_backend import ChatBackend
 from robot_rl.reward.vlm.chat_model import ChatModel
 from robot_rl.reward.vlm.openai_client import Endpoint
@@ -43,10 +43,7 @@ def make_backend(config: LabelConfig, budget: Budget) -> Backend:
             "cascade.head is for kind=success, before a backend that is dearer than a head: openai, qwen or one of an "
             "installed package"
         )
-    from robot_rl.reward.vlm.head_backend import HeadBackend
-
-    first = HeadBackend(Path(config.cascade.head), kind, Budget(BudgetConfig()))  # the budget is for the other one
-    return CascadeBackend(first, _backend(config, kind, budget), config.cascade.sure)
+    return head_first(config.cascade, lambda: _backend(config, kind, budget))
 
 
 def _backend(config: LabelConfig, kind: QueryKind, budget: Budget) -> Backend:
@@ -63,6 +60,7 @@ def _backend(config: LabelConfig, kind: QueryKind, budget: Budget) -> Backend:
         return HeadBackend(Path(config.head), kind, budget)
     manner = SEGMENTS if config.segment and config.answer == "structured" else config.answer
     prompt = choose_prompt(kind, manner, config.prompt, config.prompt_version)
+    examples = read_examples(config.examples, config.frames)
     model: ChatModel
     if config.backend == "qwen":
         from robot_rl.reward.vlm.qwen_local import LocalChat
@@ -71,7 +69,7 @@ def _backend(config: LabelConfig, kind: QueryKind, budget: Budget) -> Backend:
     else:
         model = endpoint = Endpoint(config.endpoint, budget)
         endpoint.connect()
-    return ChatBackend(model, prompt, config.answer, config.frames.longest_side, config.frames.captions)
+    return ChatBackend(model, prompt, config.answer, config.frames.longest_side, config.frames.captions, examples)
 
 
 def _check(config: LabelConfig, kind: QueryKind) -> None:
@@ -101,6 +99,9 @@ def _check(config: LabelConfig, kind: QueryKind) -> None:
         raise ConfigError(f"frames.also and frames.captions are for models that chat, not for backend={config.backend}")
     if frames.span and (kind is not QueryKind.SUCCESS or frames.count < 2):
         raise ConfigError(f"frames.span={frames.span} is for kind=success with frames.count of at least 2")
+    if config.examples.count and (kind is not QueryKind.PROGRESS or config.answer != "structured" or frames.also):
+        count = config.examples.count
+        raise ConfigError(f"examples.count={count} is for kind=progress, answer=structured and without frames.also")
     if frames.captions == "step" and kind is QueryKind.PROGRESS:
         raise ConfigError("frames.captions=step gives away the order of the frames, which kind=progress hides")
     if config.backend != "openai" and config.budget.money:

@@ -177,6 +177,18 @@ Answer with one JSON object and nothing else: {{"seen": what tells the two apart
 labels go on with the one that they began with."""
 
 
+EXAMPLE = Prompt(
+    "progress-example",
+    1,
+    """Another attempt of a robot arm at this task, which it finished: {task}
+Frames of it in random order, each with the percentage of the task that is done:
+{frames}
+
+""",
+)
+"""Stands before a query about progress, once for each example."""
+
+
 def choose_prompt(kind: QueryKind, answer: str, path: str = "", version: int = 0) -> Prompt:
     """Return the built-in prompt for a kind and a manner of the answer, or that of a file.
 
