@@ -26,8 +26,24 @@ TASK_SUCCESS = "task_success"
 LABEL_SOURCE = "label"
 """Source of rewards that are given by a label of the whole episode, which comes after its end."""
 
+LONGEST_ID = 200
+
 Observation = Mapping[str, np.ndarray]
 """`state/<what>` vectors in SI units and `images/<camera>` uint8 frames."""
+
+
+def check_id(episode_id: object) -> None:
+    """Check that something may be the id of an episode; files of exports and reports are named by it.
+
+    Raises:
+        ValueError: with what an id is.
+    """
+    text = episode_id if isinstance(episode_id, str) else ""
+    if not 0 < len(text) <= LONGEST_ID or not text.isprintable() or set("/\\") & set(text) or text.startswith("."):
+        raise ValueError(
+            f"episode_id must be 1 to {LONGEST_ID} printable characters without slashes, and not begin with a dot, "
+            f"not {episode_id!r:.50}"
+        )
 
 
 class Source(IntEnum):
@@ -156,6 +172,10 @@ class Episode:
             raise DataError(
                 f"episode {self.episode_id}: schema version {self.schema_version}, this program reads {SCHEMA_VERSION}"
             )
+        try:
+            check_id(self.episode_id)
+        except ValueError as error:
+            raise DataError(str(error)) from error
         steps = len(self)
         if steps == 0:
             raise DataError(f"episode {self.episode_id}: has no steps")

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from robot_rl.data.schema import check_id
 from robot_rl.system.checked_json import parse_json
 
 GROUP_FILE = "zarr.json"
@@ -74,8 +75,7 @@ def check_facts(attributes: Mapping[str, Any]) -> None:
     length, episode_id, metadata = attributes["length"], attributes["episode_id"], attributes["metadata"]
     if type(length) is not int or length < 0:
         raise ValueError(f"length must be a number of steps, not {length!r:.50}")
-    if not isinstance(episode_id, str) or not 0 < len(episode_id) <= 200 or not episode_id.isprintable():
-        raise ValueError(f"episode_id must be 1 to 200 printable characters, not {episode_id!r:.50}")
+    check_id(episode_id)
     if not isinstance(metadata, dict):
         raise TypeError(f"metadata must be a mapping, not {metadata!r:.50}")
 

@@ -43,6 +43,7 @@ from robot_rl.system.checked_json import parse_json
 _LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature, ..., lengths of the name and of the extra field
 _SIGNATURE = b"PK\3\4"
 _DAMAGE = (
+    OverflowError,
     zipfile.BadZipFile,
     struct.error,
     OSError,

@@ -100,6 +100,10 @@ def test_the_unpacked_and_packed_file_is_read():
         (GROUP, ("attributes", "episode_id"), "a" * 100_000),
         (GROUP, ("attributes", "episode_id"), "\x1b[2J"),
         (GROUP, ("attributes", "episode_id"), 7),
+        (GROUP, ("attributes", "episode_id"), "../../x"),
+        (GROUP, ("attributes", "episode_id"), "a\\b"),
+        ("images/wrist/zarr.json", ("fill_value",), -1),
+        ("images/wrist/zarr.json", ("fill_value",), 2**63),
     ],
 )
 def test_a_lie_is_refused_in_one_line(member, path, value):
