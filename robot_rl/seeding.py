@@ -13,7 +13,7 @@ import numpy as np
 
 
 class Purpose(IntEnum):
-    """What an episode is for; `WARMUP` numbers steps instead, whose actions are drawn."""
+    """What an episode is for; `WARMUP` numbers steps whose actions are drawn, `HINDSIGHT` played episodes."""
 
     DEMONSTRATION = 0
     TRAINING = 1
@@ -21,6 +21,7 @@ class Purpose(IntEnum):
     CURVE = 3
     FRAMES = 4
     WARMUP = 5
+    HINDSIGHT = 6
 
 
 def episode_seed(purpose: Purpose, seed: int, number: int) -> int:

@@ -30,7 +30,7 @@ EXPERT_GROUP = "robot_rl.experts"
 MAX_MESSAGE = 1 << 28
 """Largest message [bytes]."""
 NEAR_NAMES = 5
-_CALLS = ("facts", "reset", "step", "frame", "expert")
+_CALLS = ("facts", "reset", "step", "frame", "expert", "judge")
 
 
 class GuestError(Exception):
@@ -87,7 +87,7 @@ class Guest:
         Returns:
             `steps`, the step limit, and `period` [s], of steps of ours, or None; `frames`, whether it can draw;
             `expert`, whether there is one; `info`, the entries of the info of a step; `success`, whether one of them
-            tells whether the task is done.
+            tells whether the task is done; `goals`, whether it has goals that `judge` knows.
         """
         limit, period = step_limit(self.env), control_period(self.env)
         self.reset(0)
@@ -99,6 +99,7 @@ class Guest:
             "expert": self._expert is not None,
             "info": sorted(map(str, info)),
             "success": any(key in info for key in self._success),
+            "goals": hasattr(self.env.unwrapped, "compute_reward"),
         }
 
     def reset(self, seed: int) -> Any:
@@ -127,6 +128,14 @@ class Guest:
         if self._expert is None:
             raise GuestError("it has no expert")
         return self._expert(self._observation)
+
+    def judge(self, achieved: np.ndarray, desired: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return the rewards of N states for N goals, those of states at the goals, and whether an episode ends."""
+        env: Any = self.env.unwrapped
+        reward, ends = env.compute_reward, getattr(env, "compute_terminated", lambda *_: False)
+        rows = [(reward(a, g, {}), reward(g, g, {}), ends(a, g, {})) for a, g in zip(achieved, desired, strict=True)]
+        rewards, best, ended = np.array(rows, float).T
+        return rewards, best, ended > 0
 
     def close(self) -> None:
         """Release its resources."""

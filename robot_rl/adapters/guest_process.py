@@ -84,6 +84,11 @@ class GuestProcess:
         """Return the expert's action for the newest observation."""
         return self._call("expert")
 
+    def judge(self, achieved: np.ndarray, desired: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Judge what was achieved by goals; see `Guest.judge`."""
+        reward, best, ended = self._call("judge", achieved, desired)
+        return reward, best, ended
+
     def close(self) -> None:
         """End the process; may be called twice."""
         with contextlib.suppress(OSError):

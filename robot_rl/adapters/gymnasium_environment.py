@@ -16,7 +16,7 @@ from robot_rl.adapters.guest import SUCCESS_KEYS, Guest, GuestError
 from robot_rl.adapters.observation_layout import ObservationLayout
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.environment import EnvironmentConfig
-from robot_rl.data.schema import Observation, Source, Step
+from robot_rl.data.schema import STATE_PREFIX, Observation, Source, Step
 from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.env.step_info import EpisodeStart, StepInfo
 from robot_rl.errors import ConfigError, EnvironmentFailedError, RobotRLError, StepOrderError
@@ -59,6 +59,10 @@ class GuestPort(Protocol):
 
     def expert(self) -> Any:
         """Return the expert's action for the newest observation."""
+        ...
+
+    def judge(self, achieved: np.ndarray, desired: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Judge what was achieved by goals; see `Guest.judge`."""
         ...
 
     def close(self) -> None:
@@ -134,6 +138,7 @@ class GymnasiumEnvironment:
         self.observation_specs: dict[str, ArraySpec] = self._layout.specs
         self.interventions = False
         """Whether the expert may take over."""
+        self._has_goals = bool(facts["goals"])
         self._has_expert = bool(facts["expert"])
         self._demonstrate, self._left = False, 0  # steps of the expert that are left of an intervention
         self._rng = np.random.default_rng()
@@ -194,6 +199,22 @@ class GymnasiumEnvironment:
         self._index = -1 if terminated or truncated else index + 1
         failure = "ended by the environment" if terminated and not self._succeeded else None
         return StepInfo(step, self._observation, self._stamp(index + 1), self._succeeded, failure)
+
+    @property
+    def goal_keys(self) -> tuple[str, str] | None:
+        """See `SupportsGoals.goal_keys`."""
+        keys = f"{STATE_PREFIX}achieved_goal", f"{STATE_PREFIX}desired_goal"
+        return keys if self._has_goals and {*keys} <= self.observation_specs.keys() else None
+
+    def judge_goals(self, achieved: np.ndarray, desired: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Judge what was achieved by goals; see `SupportsGoals.judge_goals`.
+
+        A goal is met where the reward is as large as that of the goal itself.
+        """
+        reward, best, ended = self._ask("compute_reward", lambda: self._guest.judge(achieved, desired))
+        met, config = reward >= best, self._config
+        judged = config.reward_scale * (met.astype(float) if self._sparse else reward)
+        return judged, ended | (met & self._success_ends)
 
     def close(self) -> None:
         """Release the environment's resources."""

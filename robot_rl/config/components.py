@@ -124,6 +124,9 @@ class ReplayConfig(Section):
     """Transitions in each critic update."""
     demo_fraction: Annotated[Fraction, FORKABLE] = 0.5
     """Share of each batch drawn from demonstrations and interventions."""
+    hindsight_goals: Annotated[NonNegative, FORKABLE] = 0
+    """In environments with goals: how often each online step is learned from again with a goal that its episode
+    achieved later (hindsight experience replay, Andrychowicz 2017, who took 4); needs `sac.n_step=1`. 0: never."""
     history: Annotated[tuple[NonNegative, ...], WithGuest((0,))] = (0, 1)
     """Ages [steps] of the observations stacked for the networks; before the first one, the first is repeated."""
 

@@ -23,6 +23,8 @@ def check_consistent(config: TrainConfig) -> None:
         )
     if config.base.kind != "none":
         _check_base(config)
+    if config.replay.hindsight_goals:
+        _check_hindsight(config)
     if config.env_steps == 0 and config.offline.steps == 0:
         raise ConfigError("env_steps=0 and offline.steps=0: nothing would be learned; set one of them")
 
@@ -40,3 +42,23 @@ def _check_base(config: TrainConfig) -> None:
         raise ConfigError(f"{base} with demonstrations=0: there is nothing to clone; set demonstrations")
     if not config.env_steps:
         raise ConfigError(f"{base} with env_steps=0: nothing would be corrected; clone alone with algorithm.name=bc")
+
+
+def _check_hindsight(config: TrainConfig) -> None:
+    """Raise if steps cannot be judged by other goals.
+
+    Raises:
+        ConfigError: naming the setting that prevents it.
+    """
+    needed = {
+        "sac.n_step=1": config.sac.n_step == 1,
+        "environment.action_repeat=1": config.environment.action_repeat == 1,
+        "observations=state": config.observations == "state",
+        "reward.kind=task": config.reward.kind == "task",
+        "reward.shaping.head=": not config.reward.shaping.head,
+    }
+    if missing := [setting for setting, there in needed.items() if not there]:
+        raise ConfigError(
+            f"replay.hindsight_goals={config.replay.hindsight_goals} needs {', '.join(missing)}: goals are judged step "
+            "by step, by the environment; set that, or replay.hindsight_goals=0"
+        )

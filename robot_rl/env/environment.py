@@ -138,6 +138,28 @@ class SupportsDemonstration(Protocol):
         ...
 
 
+@runtime_checkable
+class SupportsGoals(Protocol):
+    """An environment that observes a goal, and judges any state by any other goal."""
+
+    @property
+    def goal_keys(self) -> tuple[str, str] | None:
+        """Keys of the achieved and of the desired goal in an observation; None where it has no goals."""
+        ...
+
+    def judge_goals(self, achieved: np.ndarray, desired: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Judge N steps that achieved something by N goals.
+
+        Args:
+            achieved: What each step led to, shape (N, goal).
+            desired: The goals, shape (N, goal).
+
+        Returns:
+            The rewards as they would be recorded, shape (N,), and whether nothing would follow, shape (N,), bool.
+        """
+        ...
+
+
 def check_cameras(wanted: Iterable[str], spec: EnvironmentSpec) -> None:
     """Check that there are cameras of these names.
 

@@ -14,6 +14,7 @@ import torch
 
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.schedule import held_at
+from robot_rl.data.replay.hindsight_memory import Relabelled
 from robot_rl.data.replay.memories import Memories
 from robot_rl.data.replay.percept import Percept, PerceptSpec
 from robot_rl.data.replay.transition import Transition
@@ -108,6 +109,11 @@ class Learner:
         masked = step.undecided and self._config.reward.unlabelled == "masked"
         self.online.append(step._replace(undecided=masked), next_percept)
         self.env_steps += 1
+
+    def relabelled(self, rows: Relabelled) -> None:
+        """Receive transitions derived from an online episode, with other goals; ignored where none are kept."""
+        if self._memories.hindsight is not None:
+            self._memories.hindsight.add(rows)
 
     def label_episode(self, episode_id: str, success: bool, since: int = 0) -> None:
         """Receive the label of an online episode; one that replay has dropped is ignored."""

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from robot_rl.data.replay.hindsight_memory import Relabelled
 from robot_rl.data.schema import Episode, Observation, Step
 from robot_rl.learn.networks.networks import Policy
 from robot_rl.learn.perception import Perception
@@ -81,6 +82,10 @@ class LearnerPort(Protocol):
             episode_id: Of the episode.
             closeness: c, how close the observation after each step is to the goal, in [0, 1]; shape (T,).
         """
+        ...
+
+    def relabelled(self, rows: Relabelled) -> None:
+        """Receive transitions derived from an online episode, with other goals."""
         ...
 
     def catch_up(self) -> dict[str, float] | None:

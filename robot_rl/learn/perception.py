@@ -158,6 +158,10 @@ class Perception:
                 images = self._encoder.encode(frames, self._encoder.view(frames))
             yield Percept(state, images, self._potential_of(row, so_far))
 
+    def states(self, observations: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return the states of R observations, arrays of shape (R, ...), without frames; shape (R, state_size)."""
+        return self._packer.pack_rows(observations)
+
     def _potential_of(self, observation: Observation, so_far: Callable[[Tensor], float] | None) -> float:
         """Compute Phi of an observation that has just been viewed, where rewards are shaped."""
         if self._potential is None:

@@ -23,6 +23,7 @@ from robot_rl.link.messages import (
     EpisodeLabel,
     EpisodeRewards,
     Failure,
+    Hindsight,
     LearnerReady,
     Logs,
     Message,
@@ -117,6 +118,8 @@ class LearnerServer:
                 self._learner.label_episode(message.episode_id, message.success, message.since)
             case EpisodeRewards():
                 self._learner.reward_episode(message.episode_id, message.closeness)
+            case Hindsight():
+                self._learner.relabelled(message.rows)
             case Demonstration():
                 self._remember(message)
             case StateRequest():

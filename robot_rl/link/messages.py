@@ -2,7 +2,7 @@
 
 Sender and receiver refuse what does not fit with a `LinkError`.
 
-    actor -> learner   ActorHello, Demonstration, Pretrain, Start, StepTaken, EpisodeLabel, EpisodeRewards,
+    actor -> learner   ActorHello, Demonstration, Pretrain, Start, StepTaken, EpisodeLabel, EpisodeRewards, Hindsight,
                        StateRequest, StatePart (to load), Stop
     learner -> actor   LearnerReady, Parameters, UpdateProgress, Logs, StatePart (as requested), Failure
 """
@@ -15,11 +15,12 @@ import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from robot_rl.data.replay.hindsight_memory import Relabelled
 from robot_rl.data.replay.percept import Percept
 from robot_rl.data.replay.transition import Transition
 from robot_rl.system.message_codec import MESSAGE, MessageCodec
 
-PROTOCOL = 10
+PROTOCOL = 11
 """Version of these messages; both sides must have the same."""
 
 Count = Annotated[int, Field(ge=0)]
@@ -136,6 +137,17 @@ class EpisodeRewards:
 
 
 @dataclass(frozen=True, eq=False, config=MESSAGE)
+class Hindsight:
+    """Transitions derived from the newest online episode, with other goals.
+
+    Attributes:
+        rows: The transitions.
+    """
+
+    rows: Relabelled
+
+
+@dataclass(frozen=True, eq=False, config=MESSAGE)
 class Parameters:
     """A policy to act with.
 
@@ -221,6 +233,7 @@ Message = (
     | StepTaken
     | EpisodeLabel
     | EpisodeRewards
+    | Hindsight
     | Parameters
     | UpdateProgress
     | Logs

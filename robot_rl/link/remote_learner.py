@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from robot_rl.config.components import TrainConfig
+from robot_rl.data.replay.hindsight_memory import Relabelled
 from robot_rl.data.replay.transition import Transition
 from robot_rl.data.schema import Episode, Observation, Step
 from robot_rl.env.environment import EnvironmentSpec
@@ -25,6 +26,7 @@ from robot_rl.link.messages import (
     Demonstration,
     EpisodeLabel,
     EpisodeRewards,
+    Hindsight,
     Message,
     Pretrain,
     Start,
@@ -172,6 +174,10 @@ class RemoteLearner:
     def reward_episode(self, episode_id: str, closeness: np.ndarray) -> None:
         """Send learned rewards of an episode."""
         self._post(EpisodeRewards(episode_id=episode_id, closeness=closeness))
+
+    def relabelled(self, rows: Relabelled) -> None:
+        """Send transitions derived from an online episode."""
+        self._post(Hindsight(rows=rows))
 
     # From the learner.
 

@@ -18,6 +18,7 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.environment import Environment, without_interventions
 from robot_rl.errors import CheckpointError, RobotLostError
 from robot_rl.learn.actor import EpisodeResult, Observer, Rollout, StoreRecorder
+from robot_rl.learn.hindsight import make_relabeller
 from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.learn.networks.policy_average import PolicyAverage
 from robot_rl.run.assistance import Assistance, LabelSource
@@ -70,6 +71,7 @@ class Training:
         self._config, self._env, self._checkpoint, self._learner = config, env, checkpoint, learner
         self._store, self.record = store, record
         self.deployed = PolicyAverage(learner.policy, config.policy_average)
+        self._hindsight = make_relabeller(env, learner.perception, config)
         self._retry = retry or EpisodeRetry()
         self.env_steps = 0
         self._episodes = 0
@@ -154,6 +156,8 @@ class Training:
             if not self.may_start():
                 continue
             result = self._play_or_lose(rollout)
+            if self._hindsight is not None:
+                self._hindsight.deliver(self._learner)
             if result is None:
                 continue
             load = self._store.load
@@ -280,6 +284,9 @@ class Training:
         learner.on_end(episode, None)
         self._episodes = max(self._episodes, _number(episode.episode_id) + 1)  # of one that was lost, nothing is left
         self._catch_up()
+        if self._hindsight is not None:
+            self._hindsight.on_end(episode, None)
+            self._hindsight.deliver(learner)
 
     # ---------------------------------------------------------------- records
 
@@ -293,8 +300,7 @@ class Training:
         observers: tuple[Observer, ...] = (*first, StoreRecorder(self._store), self.record.timing)
         if self._assistance is not None:
             observers = (*observers, *self._assistance.observers)
-        if self._labels is not None:
-            observers = (*observers, self._labels)
+        observers = (*observers, *(one for one in (self._labels, self._hindsight) if one is not None))
         return Rollout(self._env, learner.policy, learner.perception, self._config.replay.history, observers, beside)
 
     def _record_curve_point(self) -> None:

@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from robot_rl.data.replay.hindsight_memory import Relabelled
 from robot_rl.data.replay.percept import Percept
 from robot_rl.data.replay.transition import Transition
 from robot_rl.errors import LinkError
@@ -20,6 +21,7 @@ from robot_rl.link.messages import (
     EpisodeLabel,
     EpisodeRewards,
     Failure,
+    Hindsight,
     LearnerReady,
     Logs,
     Parameters,
@@ -66,6 +68,7 @@ ONE_OF_EACH = st.one_of(
     st.builds(StepTaken, number=COUNTS, step=STEPS, percept=PERCEPTS),
     st.builds(EpisodeLabel, episode_id=st.text(), success=st.booleans()),
     st.builds(EpisodeRewards, episode_id=st.text(), closeness=ARRAYS),
+    st.builds(Hindsight, rows=st.builds(Relabelled, *[ARRAYS] * 5)),
     st.builds(Parameters, updates=COUNTS, arrays=st.dictionaries(st.text(), ARRAYS)),
     st.builds(UpdateProgress, env_steps=COUNTS, updates=COUNTS, update_to_data=FLOATS, offline_updates=COUNTS),
     st.builds(Logs, values=st.dictionaries(st.text(), FLOATS)),
@@ -113,7 +116,8 @@ def test_each_kind_is_tried():
     assert {
         cls.__name__ for cls in (type(STEP), ActorHello, LearnerReady, Demonstration, Start, Parameters, UpdateProgress)
     } | {
-        cls.__name__ for cls in (Pretrain, EpisodeLabel, EpisodeRewards, Logs, StateRequest, StatePart, Stop, Failure)
+        cls.__name__
+        for cls in (Pretrain, EpisodeLabel, EpisodeRewards, Hindsight, Logs, StateRequest, StatePart, Stop, Failure)
     } == set(KINDS)
 
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from robot_rl.config.components import ReplayConfig
 from robot_rl.data.replay.buffer import ReplayBuffer
+from robot_rl.data.replay.hindsight_memory import HindsightMemory
 from robot_rl.data.replay.percept import Images, ImageSpec
 from robot_rl.data.replay.sample import Sample
 from robot_rl.errors import DataError
@@ -26,10 +27,17 @@ class DemoMixer:
         config: Batch size, demonstration share and history.
         n_step: Most steps in a window.
         discount: Per step.
+        hindsight: Transitions derived from online steps, which the online side is drawn from too, uniformly over both.
     """
 
     def __init__(
-        self, demos: ReplayBuffer, online: ReplayBuffer, config: ReplayConfig, n_step: int, discount: float
+        self,
+        demos: ReplayBuffer,
+        online: ReplayBuffer,
+        config: ReplayConfig,
+        n_step: int,
+        discount: float,
+        hindsight: HindsightMemory | None = None,
     ) -> None:
         sizes = (demos.state_size, demos.action_size), (online.state_size, online.action_size)
         if sizes[0] != sizes[1]:
@@ -38,7 +46,7 @@ class DemoMixer:
             raise DataError(f"demonstrations have images {demos.image_spec}, online experience {online.image_spec}")
         if demos.pose != online.pose:
             raise DataError(f"demonstrations have their pose at {demos.pose}, online experience at {online.pose}")
-        self.demos, self.online = demos, online
+        self.demos, self.online, self.hindsight = demos, online, hindsight
         self._config, self._n_step, self._discount = config, n_step, discount
 
     def sample(self, minibatches: int, rng: np.random.Generator) -> Sample:
@@ -60,17 +68,21 @@ class DemoMixer:
         elif online == 0:
             from_demos = total
 
-        # One rank per row: demonstrations come first, then the operator's online steps, then all online steps.
+        # One rank per row: demonstrations, then the operator's online steps, all online steps, and what is derived.
+        derived = len(self.hindsight) if self.hindsight is not None else 0
         ranks = np.empty((minibatches, total), np.int64)
         if from_demos:
             ranks[:, :from_demos] = rng.integers(demos + operator, size=(minibatches, from_demos))
         if from_demos < total:
-            ranks[:, from_demos:] = rng.integers(online, size=(minibatches, total - from_demos)) + demos + operator
-        flat = ranks.ravel()
+            ranks[:, from_demos:] = (
+                rng.integers(online + derived, size=(minibatches, total - from_demos)) + demos + operator
+            )
+        flat, first_online = ranks.ravel(), demos + operator
+        first_derived = first_online + online
         parts = (
             (self.demos, False, flat < demos, 0),
             (self.online, True, (flat >= demos) & (flat < demos + operator), demos),
-            (self.online, False, flat >= demos + operator, demos + operator),
+            (self.online, False, (flat >= first_online) & (flat < first_derived), first_online),
         )
         mixed = self._empty(minibatches * total)
         for buffer, operator_only, mask, first in parts:
@@ -85,11 +97,9 @@ class DemoMixer:
                 history=self._config.history,
                 operator_only=operator_only,
             )
-            for target, values in zip(mixed, part, strict=True):
-                if isinstance(target, Tensor):
-                    target[torch.from_numpy(rows)] = torch.as_tensor(values)
-                elif target is not None:
-                    target[rows] = values
+            _put(mixed, rows, part)
+        if self.hindsight is not None and len(rows := np.flatnonzero(flat >= first_derived)):
+            _put(mixed, rows, self.hindsight.gather(flat[rows] - first_derived, self._discount))
         return Sample._make(a if a is None else a.reshape(minibatches, total, *a.shape[1:]) for a in mixed)
 
     def _empty(self, count: int) -> Sample:
@@ -110,3 +120,12 @@ class DemoMixer:
         if device == "cpu":
             return np.empty(shape, spec.dtype)
         return torch.empty(shape, dtype=getattr(torch, spec.dtype), device=device)
+
+
+def _put(mixed: Sample, rows: np.ndarray, part: Sample) -> None:
+    """Write transitions into these rows."""
+    for target, values in zip(mixed, part, strict=True):
+        if isinstance(target, Tensor):
+            target[torch.from_numpy(rows)] = torch.as_tensor(values)
+        elif target is not None:
+            target[rows] = values

@@ -1,4 +1,4 @@
-"""All that a learner remembers: demonstrations, online steps, and the moments of both."""
+"""All that a learner remembers: demonstrations, online steps, what is derived from these, and moments."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from robot_rl.config.components import TrainConfig
 from robot_rl.data.replay.buffer import ReplayBuffer
 from robot_rl.data.replay.demo_mixing import DemoMixer
+from robot_rl.data.replay.hindsight_memory import HindsightMemory
 from robot_rl.data.replay.percept import PerceptSpec
 from robot_rl.data.replay.row_moments import RowMoments
 
@@ -26,6 +27,7 @@ class Memories:
     Attributes:
         demos: Demonstrations, of which none is forgotten.
         online: What happened while training.
+        hindsight: What is derived from it with other goals; None where nothing is.
         moments: Of all states seen; None where none are standardised by them.
     """
 
@@ -44,15 +46,20 @@ class Memories:
         make = partial(ReplayBuffer, shaped=percepts.potential > 0, rewards=return_range, moments=self.moments)
         self.demos = make(rows, *sizes, forgets=False)
         self.online = make(config.replay.capacity, *sizes)
+        self.hindsight: HindsightMemory | None = None
+        if goals := config.replay.hindsight_goals:
+            width = percepts.state_size * len(config.replay.history)
+            self.hindsight = HindsightMemory(goals * config.replay.capacity, width, action_size, return_range)
 
     def mixer(self, n_step: int, discount: float) -> DemoMixer:
         """Return what draws minibatches from them; see `DemoMixer`."""
-        return DemoMixer(self.demos, self.online, self._config.replay, n_step, discount)
+        return DemoMixer(self.demos, self.online, self._config.replay, n_step, discount, self.hindsight)
 
     def state_dict(self) -> dict[str, Any]:
         """Return all of it."""
         moments = {"moments": self.moments.state_dict()} if self.moments is not None else {}
-        return {"online": self.online.state_dict(), "demos": self.demos.state_dict(), **moments}
+        derived = {"hindsight": self.hindsight.state_dict()} if self.hindsight is not None else {}
+        return {"online": self.online.state_dict(), "demos": self.demos.state_dict(), **moments, **derived}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Replace all by what `state_dict` returned.
@@ -62,5 +69,7 @@ class Memories:
         """
         self.online.load_state_dict(state["online"])
         self.demos.load_state_dict(state["demos"])
+        if self.hindsight is not None and state.get("hindsight") is not None:  # a fork may begin with it
+            self.hindsight.load_state_dict(state["hindsight"])
         if self.moments is not None:
             self.moments.load_state_dict(state["moments"])

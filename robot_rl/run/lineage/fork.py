@@ -50,6 +50,12 @@ def fork_run(source: SourceRun, config: TrainConfig, path: Path) -> dict[str, An
     rows = len(source.state["learner"]["online"]["state"])
     if rows > config.replay.capacity:
         raise CheckpointError(f"{source.path}: its replay has {rows} rows; set replay.capacity to that at least")
+    derived, goals = source.state["learner"].get("hindsight"), config.replay.hindsight_goals
+    if derived is not None and 0 < goals * config.replay.capacity < len(derived["reward"]):
+        raise CheckpointError(
+            f"{source.path}: its replay has {len(derived['reward'])} derived rows; replay.capacity times "
+            "replay.hindsight_goals has to be that at least, or replay.hindsight_goals=0"
+        )
     if source.env_steps > config.env_steps:
         raise CheckpointError(
             f"{source.path}: the checkpoint is after {source.env_steps} env steps, and the fork shall end after "
