@@ -50,8 +50,10 @@ class HindsightRelabeller:
             learner.relabelled(self.relabel(episode))
 
     def relabel(self, episode: Episode) -> Relabelled:
-        """Derive transitions from an episode of T steps: k of each step, T k in all.
+        """Derive transitions from an episode of T steps: k of each step, T k at most.
 
+        Left out are those whose goal was met before the step, where that would have ended the episode: such steps are
+        never played, and there are many as long as nothing moves.
         The goals of step t are what rows t + 1 ... T achieved, drawn uniformly, from the seed of the episode's number.
 
         Raises:
@@ -65,7 +67,10 @@ class HindsightRelabeller:
         later = at + 1 + (rng.random(len(at)) * (steps - at)).astype(np.int64)
         achieved = episode.observations[achieved_key]
         goal = achieved[later]
-        reward, terminated = self._env.judge_goals(achieved[at + 1], goal)
+        # In one request: what each step led to, and where it began.
+        both = np.concatenate([achieved[at + 1], achieved[at]]), np.concatenate([goal, goal])
+        (reward, _), (terminated, over) = (column.reshape(2, -1) for column in self._env.judge_goals(*both))
+        at, goal, reward, terminated = (column[~over] for column in (at, goal, reward, terminated))
         if episode.terminated[-1] and not episode.facts.success:
             terminated = terminated | (at == steps - 1)  # it failed, whatever was wanted
         columns = {key: column for key, column in episode.observations.items() if key != desired_key}

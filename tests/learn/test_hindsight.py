@@ -91,13 +91,15 @@ def test_each_step_is_derived_with_goals_that_were_achieved_after_it(world, hist
     assert all(np.array_equal(one, other) for one, other in zip(rows, again, strict=True)), (
         "a resumed run draws the same"
     )
-    assert len(rows.reward) == 4 * steps
+    total = len(rows.reward)
+    assert steps < total < 4 * steps, "some of the goals were met before"
 
     # Packed: achieved_goal, desired_goal, observation, two numbers each; histories side by side.
     place = episode.observations["state/achieved_goal"]
-    state, following = rows.state.reshape(4 * steps, -1, 6), rows.following.reshape(4 * steps, -1, 6)
-    for n in range(4 * steps):
-        t, goal = n // 4, state[n, 0, 2:4]
+    state, following = rows.state.reshape(total, -1, 6), rows.following.reshape(total, -1, 6)
+    for n in range(total):
+        t, goal = int(np.linalg.norm(place - state[n, 0, :2], axis=1).argmin()), state[n, 0, 2:4]
+        assert np.linalg.norm(place[t] - goal) > goal_world.REACH, "the episode would have been over"
         assert any(np.allclose(goal, place[later]) for later in range(t + 1, steps + 1))
         for i, age in enumerate(history):
             assert np.allclose(state[n, i], [*place[max(t - age, 0)], *goal, *place[max(t - age, 0)]])
@@ -105,9 +107,8 @@ def test_each_step_is_derived_with_goals_that_were_achieved_after_it(world, hist
         hit = np.linalg.norm(place[t + 1] - goal) <= goal_world.REACH
         assert (rows.reward[n], rows.terminated[n]) == (float(hit), hit)
         assert np.array_equal(rows.action[n], episode.action[t])
-    assert 0 < rows.reward.sum() < 4 * steps
-    goals = {tuple(state[n, 0, 2:4]) for n in range(4)}
-    assert len(goals) > 1, "the goals of a step differ"
+    assert 0 < rows.reward.sum() < total
+    assert len({tuple(state[n, 0, 2:4]) for n in range(3)}) > 1, "the goals of a step differ"
 
 
 def test_the_rewards_are_those_that_would_be_recorded(world):
@@ -211,7 +212,7 @@ def test_with_it_is_learned_what_without_it_is_not(tmp_path):
         assert len(np.unique(episode.observations["state/desired_goal"], axis=0)) == 1
         assert bool(episode.reward.sum()) == bool(episode.facts.success)
     derived = load_checkpoint(path / "checkpoint.pt")["learner"]["hindsight"]
-    assert len(derived["reward"]) == 4 * 1000
+    assert 1000 < len(derived["reward"]) < 4 * 1000
 
     earlier = SourceRun.read(path, load_checkpoint(path / "checkpoint.pt.previous")["env_steps"])
     fork_run(earlier, CONFIG, tmp_path / "fork")
@@ -227,4 +228,4 @@ def test_two_processes_make_the_same_derived_transitions(tmp_path):
         train(replace(short, processes=processes), path, resume=False)
         memories.append(load_checkpoint(path / "checkpoint.pt")["learner"]["hindsight"])
     assert all(np.array_equal(memories[0][name], memories[1][name]) for name in memories[0])
-    assert len(memories[0]["reward"]) == 240
+    assert 60 < len(memories[0]["reward"]) < 240
