@@ -18,6 +18,7 @@ _REASONS = {
     "replay": _NETWORKS,
     "encoder": _NETWORKS,
     "algorithm": _NETWORKS,
+    "base": _NETWORKS,
     "observations": _NETWORKS,
     "demonstrations": _PAST,
     "warmup": _PAST,

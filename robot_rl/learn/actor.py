@@ -25,6 +25,7 @@ from robot_rl.env.environment import Environment, EnvironmentSpec
 from robot_rl.env.step_info import StepInfo
 from robot_rl.env.task import TASK_JUDGE
 from robot_rl.errors import DivergedError, StepOrderError
+from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.learn.networks.networks import Policy
 from robot_rl.learn.perception import Perception
 
@@ -42,6 +43,18 @@ class Observer(Protocol):
 
     def on_end(self, episode: Episode, result: EpisodeResult) -> None:
         """Receive a finished episode."""
+        ...
+
+
+class Deriver(Observer, Protocol):
+    """An observer that derives something from each episode, for the learner alone."""
+
+    def on_end(self, episode: Episode, result: object) -> None:
+        """Receive a finished episode, also one of a record, without a result."""
+        ...
+
+    def deliver(self, learner: LearnerPort) -> None:
+        """Send what follows from the newest episode, once; after the updates for its last step."""
         ...
 
 

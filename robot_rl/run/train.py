@@ -9,6 +9,7 @@ from typing import Any
 from robot_rl.config.components import TrainConfig
 from robot_rl.env.environment import check_demonstrator
 from robot_rl.errors import InterruptedRunError
+from robot_rl.learn.hindsight import make_relabeller
 from robot_rl.run.conclude import conclude
 from robot_rl.run.deployment import Deployment, workcell_options
 from robot_rl.run.human_labels import deliver_recorded
@@ -61,6 +62,7 @@ def train(
         labels = stack.enter_context(reward.labels(env))
         potential = reward.potential(env.environment_spec)
         learner = stack.enter_context(deployment.open_learner(config, env, potential))
+        hindsight = make_relabeller(env, learner.perception, config)
         if files.initial is not None:
             files.initial.give(learner, env, config)
         stack.enter_context(files.begin(reward, env, repeatable=deployment.repeatable, demos=demos, overlay=rewards))
@@ -77,6 +79,7 @@ def train(
                 assistance=deployment.assistance,
                 retry=deployment.retry(record.log),
                 labels=labels,
+                hindsight=hindsight,
             )
             if files.checkpoint:
                 encode_again(files.checkpoint, files.store, learner.perception, record.log)

@@ -17,8 +17,7 @@ from robot_rl.data.schema import Episode
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.environment import Environment, without_interventions
 from robot_rl.errors import CheckpointError, RobotLostError
-from robot_rl.learn.actor import EpisodeResult, Observer, Rollout, StoreRecorder
-from robot_rl.learn.hindsight import make_relabeller
+from robot_rl.learn.actor import Deriver, EpisodeResult, Observer, Rollout, StoreRecorder
 from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.learn.networks.policy_average import PolicyAverage
 from robot_rl.run.assistance import Assistance, LabelSource
@@ -46,6 +45,7 @@ class Training:
         assistance: The human operator beside the training, None without one.
         retry: Retries of episodes in which the robot is lost; None raises the error.
         labels: Labels that decide later whether an online episode succeeded; None if that is known at its end.
+        hindsight: Derives steps with other goals from each episode; None: nothing is.
 
     Attributes:
         deployed: The average of the policy that is evaluated and deployed.
@@ -66,12 +66,13 @@ class Training:
         assistance: Assistance | None = None,
         retry: EpisodeRetry | None = None,
         labels: LabelSource | None = None,
+        hindsight: Deriver | None = None,
     ) -> None:
         self._assistance, self._labels = assistance, labels
         self._config, self._env, self._checkpoint, self._learner = config, env, checkpoint, learner
         self._store, self.record = store, record
         self.deployed = PolicyAverage(learner.policy, config.policy_average)
-        self._hindsight = make_relabeller(env, learner.perception, config)
+        self._hindsight = hindsight
         self._retry = retry or EpisodeRetry()
         self.env_steps = 0
         self._episodes = 0

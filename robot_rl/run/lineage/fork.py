@@ -80,10 +80,10 @@ def _changed(source: SourceRun, config: TrainConfig) -> dict[str, Any]:
     Raises:
         ConfigError: if one may not.
     """
-    if config.reward.kind == "labels":
+    if (kind := source.config.reward.kind) in ("labels", "preferences"):
         raise ConfigError(
-            f"{source.path}: its rewards are labels, which belong to its own store, so a fork would have none; begin a "
-            "new run with --init-from"
+            f"{source.path}: its rewards come from labels (reward.kind={kind}), which belong to its own store, so a "
+            "fork would have none; begin a new run with --init-from"
         )
     before, after = (_flat(config_to_dict(one)) for one in (source.config, config))
     allowed = _flat(config_to_dict(forkable_changes(source.config, config)))

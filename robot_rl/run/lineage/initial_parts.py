@@ -25,7 +25,14 @@ from robot_rl.run.lineage.source_run import SourceRun, state_shapes
 PARTS = ("policy", "critics", "replay", "demonstrations")
 FILE = "initial.pt"
 KIND = "initial parts"
-NETWORKS = ("sac.hidden_sizes", "sac.ensemble_size", "sac.critic_loss", "sac.goal_weight", "replay.history")
+NETWORKS = (
+    "sac.hidden_sizes",
+    "sac.ensemble_size",
+    "sac.critic_loss",
+    "sac.goal_weight",
+    "replay.history",
+    "base.kind",
+)
 """Settings by which networks differ."""
 REWARDS = ("reward.kind", "reward.shaping", "environment.reward", "environment.reward_scale", "environment.success")
 """Settings by which the rewards in replay differ."""

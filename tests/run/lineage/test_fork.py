@@ -93,11 +93,14 @@ def test_what_may_not_change_is_refused_with_the_reason(earlier, tmp_path):
         (replace(config, task="peg_insert"), r"task \(the episodes in its replay were played with it\)"),
         (replace(config, sac=SACConfig(hidden_sizes=(8,))), r"sac\.hidden_sizes \(the networks of the checkpoint"),
         (replace(config, warmup_steps=7), r"warmup_steps \(that part of the run is over\); it may change seed, "),
-        (replace(config, reward=RewardConfig(kind="labels", path="x")), "its rewards are labels"),
+        (replace(config, reward=RewardConfig(kind="labels", path="x")), r"reward\.kind \(the episodes in its replay"),
     ):
         with pytest.raises(ConfigError, match=expected) as caught:
             fork_run(earlier, other, path)
         assert "\n" not in str(caught.value)
+    labelled = replace(earlier, config=replace(config, reward=RewardConfig(kind="labels", path="x")))
+    with pytest.raises(ConfigError, match="its rewards come from labels"):
+        fork_run(labelled, labelled.config, path)
     with pytest.raises(CheckpointError, match=r"has \d+ rows; set replay\.capacity"):
         fork_run(earlier, replace(config, replay=replace(config.replay, capacity=20)), path)
     with pytest.raises(CheckpointError, match=r"shall end after 10; raise --steps"):
