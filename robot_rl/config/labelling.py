@@ -67,6 +67,16 @@ class LocalConfig:
 
 
 @dataclass(frozen=True, config=STRICT)
+class ProcessConfig:
+    """A model in a program of its own, for `backend=process`; see docs/add/labeller.md."""
+
+    command: tuple[str, ...] = ()
+    """Program and arguments, e.g. `[/opt/robometer/bin/python, serve.py]`."""
+    timeout_s: PositiveReal = 60.0
+    """Longest time to get ready, and for one answer [s]; then the program is ended, and started again."""
+
+
+@dataclass(frozen=True, config=STRICT)
 class ScoreConfig:
     """For `kind=score`: what each frame is compared with."""
 
@@ -128,7 +138,8 @@ class LabelConfig:
     backend: str = "openai"
     """`openai`: a server, see `endpoint`. `qwen`: a Qwen-VL model on this machine, see `local`. `clip`: a CLIP or
     SigLIP model on this machine; for scores. `head`: what `robot-rl label train` made, see `head`; for success or
-    progress. Any other name is that of a labeller of an installed package, see docs/add/labeller.md."""
+    progress. `process`: a program of yours, see `process`. Any other name is that of a labeller of an installed
+    package, see docs/add/labeller.md."""
     kind: Literal["success", "progress", "preference", "score"] = "success"
     """`success`: probability that an episode succeeded. `progress`: how far it was at each frame. `preference`: which
     of two moments is closer to the goal. `score`: how near each frame is to the goal in texts or pictures."""
@@ -156,6 +167,7 @@ class LabelConfig:
     """For `preference`: which pairs."""
     endpoint: EndpointConfig = Field(default_factory=EndpointConfig)
     local: LocalConfig = Field(default_factory=LocalConfig)
+    process: ProcessConfig = Field(default_factory=ProcessConfig)
     score: ScoreConfig = Field(default_factory=ScoreConfig)
     cascade: CascadeConfig = Field(default_factory=CascadeConfig)
     frames: FramesConfig = Field(default_factory=FramesConfig)

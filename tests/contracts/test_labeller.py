@@ -14,7 +14,7 @@ from running import robot_rl
 from scenes import stamped_store
 from tiny_models import save_pair, save_qwen
 
-from robot_rl.config.labelling import BudgetConfig, EndpointConfig, LabelConfig, LocalConfig
+from robot_rl.config.labelling import BudgetConfig, EndpointConfig, LabelConfig, LocalConfig, ProcessConfig
 from robot_rl.errors import ConfigError, UnknownNameError
 from robot_rl.reward.answer import Status
 from robot_rl.reward.budget import Budget
@@ -25,7 +25,7 @@ from robot_rl.reward.query import Clip, Query, QueryKind
 from robot_rl.reward.vlm.make_backend import make_backend
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "add" / "labeller.md"
-MODULE, *_ = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+MODULE, PROGRAM = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 ENTRY_POINT, *_ = re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 SIZE = 64
 
@@ -46,6 +46,17 @@ def brightness(request):
 def server():
     with ModelServer(brightness) as running:
         yield running
+
+
+class TestProgram(LabellerContract):
+    """A model in a process of its own."""
+
+    @pytest.fixture
+    def labeller(self, tmp_path):
+        (tmp_path / "serve.py").write_text(PROGRAM)
+        process = ProcessConfig((sys.executable, "-I", "-S", str(tmp_path / "serve.py")))
+        config = LabelConfig(backend="process", kind="progress", process=process)
+        return LabellerUnderTest(lambda budget: make_backend(config, budget), QueryKind.PROGRESS)
 
 
 class TestServer(LabellerContract):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -12,14 +13,14 @@ from robot_rl.errors import ConfigError, UnknownNameError
 from robot_rl.reward.backend import Backend
 from robot_rl.reward.budget import Budget
 from robot_rl.reward.context.examples import read_examples
+from robot_rl.reward.foreign.process_backend import ProcessBackend
 from robot_rl.reward.query import QueryKind
 from robot_rl.reward.vlm.cascade_backend import head_first
 from robot_rl.reward.vlm.chat_backend import ChatBackend
-from robot_rl.reward.vlm.chat_model import ChatModel
 from robot_rl.reward.vlm.openai_client import Endpoint
 from robot_rl.reward.vlm.prompts import SEGMENTS, choose_prompt
 
-BUILT_IN = ("openai", "qwen", "clip", "head")
+BUILT_IN = ("openai", "qwen", "clip", "head", "process")
 LABELLER_GROUP = "robot_rl.labellers"
 """Entry points of further backends: functions of `LabelConfig` and `Budget` that return a `Backend`."""
 
@@ -58,18 +59,26 @@ def _backend(config: LabelConfig, kind: QueryKind, budget: Budget) -> Backend:
         from robot_rl.reward.vlm.head_backend import HeadBackend
 
         return HeadBackend(Path(config.head), kind, budget)
+    if config.backend == "process":
+        return ProcessBackend(config.process, kind, budget)
     manner = SEGMENTS if config.segment and config.answer == "structured" else config.answer
     prompt = choose_prompt(kind, manner, config.prompt, config.prompt_version)
     examples = read_examples(config.examples, config.frames)
-    model: ChatModel
+    make = partial(
+        ChatBackend,
+        prompt=prompt,
+        answer=config.answer,
+        longest_side=config.frames.longest_side,
+        captions=config.frames.captions,
+        examples=examples,
+    )
     if config.backend == "qwen":
         from robot_rl.reward.vlm.qwen_local import LocalChat
 
-        model = LocalChat(config.local, budget)
-    else:
-        model = endpoint = Endpoint(config.endpoint, budget)
-        endpoint.connect()
-    return ChatBackend(model, prompt, config.answer, config.frames.longest_side, config.frames.captions, examples)
+        return make(LocalChat(config.local, budget))
+    endpoint = Endpoint(config.endpoint, budget)
+    endpoint.connect()
+    return make(endpoint)
 
 
 def _check(config: LabelConfig, kind: QueryKind) -> None:
@@ -78,7 +87,9 @@ def _check(config: LabelConfig, kind: QueryKind) -> None:
     Raises:
         ConfigError: if they contradict each other.
     """
-    if (config.backend == "clip") != (kind is QueryKind.SCORE):
+    if config.backend == "process" and (kind is QueryKind.PREFERENCE or not config.process.command):
+        raise ConfigError("backend=process is for success, progress and score, and needs process.command: the program")
+    if config.backend != "process" and (config.backend == "clip") != (kind is QueryKind.SCORE):
         raise ConfigError(
             f"backend={config.backend} has no answers for kind={kind}; backend=clip is for kind=score, and only that"
         )
@@ -95,7 +106,7 @@ def _check(config: LabelConfig, kind: QueryKind) -> None:
             "are compared"
         )
     frames = config.frames
-    if config.backend in ("clip", "head") and (frames.also or frames.captions != "number"):
+    if config.backend in ("clip", "head", "process") and (frames.also or frames.captions != "number"):
         raise ConfigError(f"frames.also and frames.captions are for models that chat, not for backend={config.backend}")
     if frames.span and (kind is not QueryKind.SUCCESS or frames.count < 2):
         raise ConfigError(f"frames.span={frames.span} is for kind=success with frames.count of at least 2")

@@ -1,0 +1,1 @@
+"""Labellers that run in an interpreter, or an environment, of their own."""
