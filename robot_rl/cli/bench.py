@@ -1,14 +1,15 @@
-"""`robot-rl bench`: time a part against what this machine can do, or play a suite of tasks over seeds."""
+"""`robot-rl bench`: time a part, play a suite of tasks over seeds, or try policies in other worlds."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from robot_rl.bench.perturbed.axes import AXES, chosen_axes
 from robot_rl.bench.suite.names import TUNING_SEEDS_FROM, suite_names
 from robot_rl.cli.command import MakeParser, Reply, flat_lines, natural, positive
 from robot_rl.env.registry import benchmark_names, check_task, run_benchmark
@@ -16,7 +17,9 @@ from robot_rl.errors import ConfigError, InterruptedRunError, UnknownNameError
 from robot_rl.system.process import one_thread, stop_on_signal
 
 if TYPE_CHECKING:
-    from robot_rl.bench.suite.runs import FailedRun, SuiteRun
+    from robot_rl.bench.jobs import FailedJob, Job
+
+_J = TypeVar("_J", bound="Job")
 
 
 def add_bench_commands(commands: Any, make: MakeParser) -> None:
@@ -31,6 +34,14 @@ def add_bench_commands(commands: Any, make: MakeParser) -> None:
         example="robot-rl bench suite --suite ours --out runs/ours",
     )
     _add_suite_arguments(suite)
+    perturbed = make(
+        commands,
+        "perturbed",
+        bench_perturbed,
+        "evaluate runs in other worlds than their own, each axis alone at several strengths",
+        example="robot-rl bench perturbed runs/one runs/two --out runs/perturbed",
+    )
+    _add_perturbed_arguments(perturbed)
 
 
 def _timing(name: str) -> Callable[[argparse.Namespace], Reply]:
@@ -56,6 +67,47 @@ def _add_suite_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--env-python", default="", metavar="FILE", help="interpreter in which the environments live")
     parser.add_argument("--report", action="store_true", help="play nothing; report what is finished")
+
+
+def _add_perturbed_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="run directories of one task")
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="directory of results and report")
+    parser.add_argument("--episodes", type=positive, default=50, metavar="N", help="in each world (default: 50)")
+    parser.add_argument("--seed", type=natural, metavar="N", help="which resets (default: as the first run)")
+    names = ", ".join(axis.name for axis in AXES)
+    parser.add_argument("--axes", nargs="+", default=[], metavar="AXIS", help=f"only these of: {names}")
+    parser.add_argument("--jobs", type=positive, default=1, metavar="N", help="evaluations at a time (default: 1)")
+    parser.add_argument("--report", action="store_true", help="play nothing; report what is finished")
+
+
+def bench_perturbed(arguments: argparse.Namespace) -> Reply:
+    """Evaluate what has no result yet, and report.
+
+    Raises:
+        UnknownNameError: if there is no such axis.
+        ConfigError: if the runs do not belong together, or the directory holds other results.
+        InterruptedRunError: after Ctrl-C; the same command goes on.
+    """
+    axes = chosen_axes(arguments.axes)
+    from robot_rl.bench.perturbed.grid import make_grid  # here, as `--help` should not wait for torch
+    from robot_rl.bench.perturbed.report import success_text, summary, write_page
+    from robot_rl.system.atomic_file import to_json, write_atomically
+
+    out = arguments.out
+    grid = make_grid(arguments.runs, axes, out, arguments.episodes, arguments.seed)
+    failures = [] if arguments.report else _play(grid.evaluations, arguments.jobs, "perturbed", "evaluations")
+    out.mkdir(parents=True, exist_ok=True)
+    answer = summary(grid, failures)
+    answer["report"] = str(write_page(grid, answer, shlex.join(["robot-rl", *sys.argv[1:]]), out))
+    write_atomically(out / "results.json", to_json(answer, indent=2) + "\n")
+    lines = [f"{answer['evaluations']} of {answer['wanted']} evaluations have a result: {answer['report']}"]
+    for axis in grid.axes:
+        for label, points in answer["axes"][axis.name].items():
+            shown = (f"{point['strength']:g}: {success_text(point)}" for point in points)
+            lines.append(f"{label}, {axis.title}: {'; '.join(shown)}")
+    lines += [f"left out: {name}: {reason}" for name, reason in grid.missing.items()]
+    lines += [f"failed: {text}" for text in answer["failed"]]
+    return Reply(answer, lines, 1 if failures else 0)
 
 
 def bench_suite(arguments: argparse.Namespace) -> Reply:
@@ -85,7 +137,7 @@ def bench_suite(arguments: argparse.Namespace) -> Reply:
         for seed in arguments.seeds
         for task in chosen
     ]
-    failures = [] if arguments.report else _play(runs, arguments.jobs, suite.name)
+    failures = [] if arguments.report else _play(runs, arguments.jobs, f"suite {suite.name}", "runs")
     result = SuiteResult.of(suite, runs)
     out.mkdir(parents=True, exist_ok=True)
     command = shlex.join(["robot-rl", *sys.argv[1:]])
@@ -93,7 +145,7 @@ def bench_suite(arguments: argparse.Namespace) -> Reply:
     answer = {
         **result.summary(),
         "wanted": len(runs),
-        "failed": [f"{failure.run.task}, seed {failure.run.seed}: {failure.reason}" for failure in failures],
+        "failed": [str(failure) for failure in failures],
         "report": str(report),
     }
     write_atomically(out / "results.json", to_json(answer, indent=2) + "\n")
@@ -106,8 +158,8 @@ def bench_suite(arguments: argparse.Namespace) -> Reply:
     return Reply(answer, lines, 1 if failures else 0)
 
 
-def _play(runs: list[SuiteRun], jobs: int, name: str) -> list[FailedRun]:
-    from robot_rl.bench.suite.runs import play
+def _play(jobs: Sequence[_J], at_a_time: int, name: str, unit: str) -> list[FailedJob[_J]]:
+    from robot_rl.bench.jobs import play
     from robot_rl.system.progress import Progress
 
     stopped = False
@@ -117,10 +169,10 @@ def _play(runs: list[SuiteRun], jobs: int, name: str) -> list[FailedRun]:
         stopped = True
         progress.log("stopping: the running runs end their episode and save")
 
-    with Progress(len(runs), f"suite {name}", unit="runs") as progress, stop_on_signal(stop):
+    with Progress(len(jobs), name, unit=unit) as progress, stop_on_signal(stop):
         failures = play(
-            runs,
             jobs,
+            at_a_time,
             on_change=lambda finished, running: progress.update(finished, running=float(running)),
             stop=lambda: stopped,
         )

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from robot_rl.bench.jobs import FailedJob
 from robot_rl.bench.suite.definition import Suite
-from robot_rl.bench.suite.runs import FailedRun, SuiteRun
+from robot_rl.bench.suite.runs import SuiteRun
 from robot_rl.statistics import bootstrap_interval, interquartile_mean
 from robot_rl.system.atomic_file import write_atomically
 
@@ -94,7 +95,7 @@ class SuiteResult:
         return thresholds, np.array([(every > threshold).mean() for threshold in thresholds])
 
 
-def page(result: SuiteResult, failures: Sequence[FailedRun], command: str) -> str:
+def page(result: SuiteResult, failures: Sequence[FailedJob[SuiteRun]], command: str) -> str:
     """Return the report as Markdown."""
     summary, suite = result.summary(), result.suite
     lines = [f"# {suite.title}", "", f"Command: `{command}`", ""]
@@ -117,11 +118,11 @@ def page(result: SuiteResult, failures: Sequence[FailedRun], command: str) -> st
     lines += [f"- {note}" for note in suite.notes]
     if failures:
         lines += ["", "Without a result:", ""]
-        lines += [f"- {failure.run.task}, seed {failure.run.seed}: it {failure.reason}" for failure in failures]
+        lines += [f"- {failure}" for failure in failures]
     return "\n".join(lines) + "\n"
 
 
-def write_page(result: SuiteResult, failures: Sequence[FailedRun], command: str, out: Path) -> Path:
+def write_page(result: SuiteResult, failures: Sequence[FailedJob[SuiteRun]], command: str, out: Path) -> Path:
     """Write the report `report.md` and its picture; return the path of the page.
 
     Raises:

@@ -1,16 +1,10 @@
-"""The runs of a suite: each a process of `robot-rl train` with a directory of its own, several at a time.
-
-A finished run stays, a stopped or killed one is resumed, and one that failed is started again by the next call.
-"""
+"""The runs of a suite: each a process of `robot-rl train` with a directory of its own; see `robot_rl.bench.jobs`."""
 
 from __future__ import annotations
 
 import json
 import re
-import signal
 import sys
-import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,12 +15,6 @@ from robot_rl.config.resuming import resumable_changes
 from robot_rl.errors import ConfigError
 from robot_rl.run.directory.metrics import read_metrics
 from robot_rl.run.directory.run_directory import RunDirectory
-from robot_rl.system.child_process import ChildProcess
-
-_POLL = 0.2
-"""Time between two looks at the processes [s]."""
-_STOP_LIMIT = 120.0
-"""Time for a run to end its episode and to save [s]."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +32,11 @@ class SuiteRun:
     seed: int
     config: TrainConfig
     path: Path
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"{self.task}, seed {self.seed}"
 
     @property
     def finished(self) -> bool:
@@ -84,65 +77,3 @@ class SuiteRun:
 def run_path(out: Path, task: str, seed: int) -> Path:
     """Return the directory of a run."""
     return out / re.sub(r"[^\w.-]+", "_", task) / f"seed-{seed}"
-
-
-@dataclass(frozen=True)
-class FailedRun:
-    """A run that ended without a result.
-
-    Attributes:
-        run: The run.
-        reason: Its last line.
-    """
-
-    run: SuiteRun
-    reason: str
-
-
-def play(
-    runs: Sequence[SuiteRun],
-    jobs: int,
-    *,
-    on_change: Callable[[int, int], object] = lambda finished, running: None,
-    stop: Callable[[], bool] = lambda: False,
-) -> list[FailedRun]:
-    """Play all runs that have no result yet, `jobs` at a time; return those that failed.
-
-    Args:
-        runs: All runs of the table.
-        jobs: Processes at a time.
-        on_change: Called with the number of runs with a result, and of running ones, whenever one of them changes.
-        stop: Called often; once it returns True the running ones are stopped, which save, and no other is started.
-
-    Raises:
-        ConfigError: before anything starts, if a directory holds a run of other settings.
-    """
-    for run in runs:
-        run.check()
-    waiting = [run for run in runs if not run.finished]
-    running: dict[SuiteRun, ChildProcess] = {}
-    failures: list[FailedRun] = []
-    stopping = False
-    try:
-        while (waiting and not stopping) or running:
-            while waiting and len(running) < jobs and not stopping:
-                run = waiting.pop(0)
-                running[run] = ChildProcess(run.command(), on_line=lambda line: None, death_signal=signal.SIGTERM)
-                on_change(sum(one.finished for one in runs), len(running))
-            time.sleep(_POLL)
-            for run, process in list(running.items()):
-                if process.poll() is None:
-                    continue
-                process.wait()
-                del running[run]
-                if not run.finished and not stopping:
-                    failures.append(FailedRun(run, process.describe_end()))
-                on_change(sum(one.finished for one in runs), len(running))
-            if not stopping and stop():
-                stopping = True
-                for process in running.values():
-                    process.send_signal(signal.SIGTERM)
-    finally:
-        for process in running.values():
-            process.end(_STOP_LIMIT, signal.SIGTERM)
-    return failures

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 import yaml
 
+from robot_rl.bench.jobs import play
 from robot_rl.bench.suite.definition import Suite, read_suite
 from robot_rl.bench.suite.names import suite_names
 from robot_rl.bench.suite.report import SuiteResult, page
-from robot_rl.bench.suite.runs import SuiteRun, play, run_path
+from robot_rl.bench.suite.runs import SuiteRun, run_path
 from robot_rl.config.components import TrainConfig
 from robot_rl.errors import ConfigError, UnknownNameError
 
