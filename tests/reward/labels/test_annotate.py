@@ -239,7 +239,7 @@ def test_an_answer_with_a_value_or_an_unsure_one_begins_the_count_anew(tmp_path)
     path, count = stamped_store(tmp_path / "s", 24), itertools.count(1)
     bodies = [reply("hm"), reply('{"seen": "x", "verdict": "unsure", "confidence": 50}')]
     with ModelServer(lambda _: bodies[next(count) % 9 == 0]) as server:
-        done, _ = label(path, config(server))
+        done, _ = label(path, config(server, endpoint={"concurrency": 1}))
     assert (done.queried, done.stopped, done.statuses["unsure"]) == (24, "", 2)
 
 
