@@ -1,7 +1,7 @@
 """Any bringup of `config/bringups.yaml`, the table that `robot-rl up` reads as well."""
 
-import sys
 from pathlib import Path
+from sys import executable
 
 import yaml
 from launch import LaunchContext, LaunchDescription
@@ -26,7 +26,7 @@ def nodes(context: LaunchContext) -> list[Node]:
     arg, made = dict(context.launch_configurations), {}
     arg |= {n: str(d["given" if arg[d["of"]] else "otherwise"]) for n, d in TABLE["derived"].items()}
     for name, n in ((k, TABLE["nodes"][k]) for k in filled(TABLE["bringups"][arg["bringup"]]["nodes"], arg)):
-        kw = {"executable": sys.executable, "arguments": ["-m", f"ros_nodes.nodes.{n['executable']}"], "output": "both"}
+        kw = {"executable": executable, "arguments": ["-Pm", f"ros_nodes.nodes.{n['executable']}"], "output": "both"}
         kw |= {"parameters": [arg["params"] or {}, {k: filled(v, arg) for k, v in n.get("parameters", {}).items()}]}
         kw["on_exit"] = lambda e, _, n=n: Shutdown() if "respawn" not in n or e.returncode in END["main" in n] else None
         made[name] = Node(exec_name=name, namespace=arg["namespace"], respawn="respawn" in n, respawn_delay=1.0, **kw)

@@ -3,6 +3,13 @@
 import os
 import sys
 
+from robot_rl.system.sister_packages import check_sister
+
+PART_OF = "robot_rl"
+"""Mark: see `robot_rl.system.sister_packages`."""
+
+check_sister("calibration")  # whose results are read here
+
 GL_FAILURE = ""
 """Reason why this process cannot render, or empty. Everything else works; cameras raise `RenderError`."""
 

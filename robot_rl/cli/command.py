@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from robot_rl.cli.parser import CommandParser
 from robot_rl.env import registry
+from robot_rl.errors import PluginError
 
 COMMAND_GROUP = "robot_rl.commands"
 
@@ -133,18 +134,32 @@ def add_renamed(parser: CommandParser, commands: Any, old: str, new: str) -> Non
 
 
 def add_commands(commands: Any, make: MakeParser) -> None:
-    """Has every registered command, or group of commands, add its parser to those of the command line.
+    """Have every registered command, or group of commands, add its parser to those of the command line.
+
+    A command whose package cannot be imported fails with the reason when it is called; the others work.
 
     Args:
         commands: Where parsers are added.
         make: Makes the parser of a command that returns a `Reply`.
-
-    Raises:
-        PluginError: if the package behind one cannot be imported.
     """
     for name in registry.names(COMMAND_GROUP):
-        add = cast("Callable[[Any, MakeParser], None]", registry.load("command", COMMAND_GROUP, name))
-        add(commands, make)
+        try:
+            add = cast("Callable[[Any, MakeParser], None]", registry.load("command", COMMAND_GROUP, name))
+        except PluginError as error:
+            _add_broken(commands, name, error)
+        else:
+            add(commands, make)
+
+
+def _add_broken(commands: Any, name: str, error: PluginError) -> None:
+    """Add a command that raises this error whatever follows its name."""
+    broken = add_parser(commands, name, "not available here: its package cannot be imported")
+    broken.add_argument("rest", nargs=argparse.REMAINDER, help="what follows the name")
+
+    def refuse(arguments: argparse.Namespace) -> int:
+        raise error
+
+    broken.set_defaults(command=refuse, parser=broken)
 
 
 def flat_lines(answer: dict[str, Any], prefix: str = "") -> list[str]:

@@ -251,7 +251,10 @@ def _calibration_flag(parser: argparse.ArgumentParser) -> None:
 
 def _tasks(arguments: argparse.Namespace) -> int:
     from robot_rl.env.registry import make_environment
+    from robot_rl.system.sister_packages import collisions
 
+    for collision in collisions():
+        logger.warning("%s", collision)
     rows = []
     for name in (*task_names(), *environment_names()):
         try:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from robot_rl.config.family_mark import FAMILY_MARK
 from robot_rl.errors import ConfigError, PluginError, UnknownNameError
+from robot_rl.system.sister_packages import check_sister
 
 if TYPE_CHECKING:
     from robot_rl.env.environment import Environment
@@ -140,6 +141,7 @@ def load(kind: str, group: str, name: str) -> object:
         PluginError: if the package behind it cannot be imported, or two claim the name.
     """
     point = _find(kind, group, name)
+    check_sister(point.value)
     try:
         return point.load()
     except (ImportError, AttributeError) as error:  # the latter: the module lacks the name, or OpenGL its library

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import sys
 from collections.abc import Callable, Iterable
 
 from robot_rl.errors import LinkError, RobotRLError
 from robot_rl.link.messages import Message
 from robot_rl.link.socket import Connection, Courier
 from robot_rl.system.child_process import ChildProcess
+from robot_rl.system.process import python_module
 
 EXIT_LIMIT = 3.0
 """Longest time that an orderly end of the process may take [s]. Nothing is lost: what counts is in checkpoints."""
@@ -32,7 +32,7 @@ def start_learner() -> tuple[Connection, ChildProcess]:
     """
     ours, theirs = socket.socketpair()
     with theirs:
-        command = [sys.executable, "-m", "robot_rl.link.learner_process", str(theirs.fileno())]
+        command = [*python_module("robot_rl.link.learner_process"), str(theirs.fileno())]
         try:
             process = ChildProcess(command, environment={**_MALLOC, **os.environ}, inherit=[theirs.fileno()])
         except OSError as error:

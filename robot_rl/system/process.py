@@ -8,7 +8,9 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -28,6 +30,17 @@ def one_thread() -> None:
 def make_way(niceness: int) -> None:
     """Raise the niceness of the calling thread, and of those that it starts, to at least this."""
     os.nice(max(niceness - os.nice(0), 0))
+
+
+def python_module(module: str) -> list[str]:
+    """Return the command that runs a module as a program with our interpreter, and finds what we find.
+
+    `python -m` would put the working directory first on the path, and a folder of the same name there before ours.
+    """
+    is_searched = False
+    with contextlib.suppress(FileNotFoundError):  # the working directory was deleted
+        is_searched = Path.cwd().resolve() in (Path(entry).resolve() for entry in sys.path)
+    return [sys.executable, *(() if is_searched else ("-P",)), "-m", module]
 
 
 def leave_terminal() -> None:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import yaml
 
 from robot_rl.errors import ConfigError, UnknownNameError
+from robot_rl.system.process import python_module
 
 FASTDDS_PROFILE = "fastdds.xml"
 
@@ -40,7 +40,7 @@ class NodeSpec:
 
     def command(self, namespace: str, *, secured: bool = False) -> list[str]:
         """Return what to run: the same arguments as `ros2 launch` gives; `secured`: in an enclave (SROS2)."""
-        command = [sys.executable, "-m", f"ros_nodes.nodes.{self.executable}", "--ros-args"]
+        command = [*python_module(f"ros_nodes.nodes.{self.executable}"), "--ros-args"]
         if namespace:
             command += ["-r", f"__ns:=/{namespace.strip('/')}"]
         if secured:

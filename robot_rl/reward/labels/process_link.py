@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import threading
 import time
 from collections import deque
@@ -34,7 +33,7 @@ from robot_rl.reward.labels.process_messages import (
     TrainingMessage,
 )
 from robot_rl.system.child_process import ChildProcess
-from robot_rl.system.process import LABELLING
+from robot_rl.system.process import LABELLING, python_module
 
 Result = Labelled | SessionDone | StepsRewarded | RoundDone
 READY_LIMIT = 300.0
@@ -148,7 +147,7 @@ class LabellerLink:
                 return ""
             try:
                 process = self._process = ChildProcess(
-                    [sys.executable, "-m", self._module],
+                    python_module(self._module),
                     environment={"OMP_NUM_THREADS": "1", **os.environ},  # beside a learner more threads would only wait
                     pipes=True,
                     niceness=LABELLING,

@@ -46,7 +46,8 @@ def test_arguments_take_their_places_and_keep_their_types():
     assert specs["sim"].parameters["cameras"] == []
     assert specs["actor"].parameters["settings"] == ["task=reach", "seed=0", "device=cpu", "env_steps=5"]
     command = specs["sim"].command("left/arm")
-    assert command[1:5] == ["-m", "ros_nodes.nodes.sim_node", "--ros-args", "-r"]
+    start = command.index("-m")
+    assert command[start : start + 4] == ["-m", "ros_nodes.nodes.sim_node", "--ros-args", "-r"]
     assert "__ns:=/left/arm" in command
     assert 'task:="reach"' in command
     assert "cameras:=['']" in command
