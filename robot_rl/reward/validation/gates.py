@@ -170,7 +170,7 @@ def check_gates(kind: QueryKind, figures: Mapping[str, Figure]) -> list[GateResu
 
 LEAST_RATE = 1e-9
 """Bounds on faults below this are met by no number of episodes that anybody has."""
-NO_RATES = ("roc_auc", "calibration_error", "delay_steps")
+NO_RATES = ("roc_auc", "beyond_a_clock", "calibration_error", "delay_steps")
 """Figures that are no share of episodes."""
 ENDING_EPISODES = "sparse reward and ending episodes"
 GATES: Mapping[QueryKind, Mapping[str, tuple[Condition, ...]]] = {
@@ -197,6 +197,7 @@ GATES: Mapping[QueryKind, Mapping[str, tuple[Condition, ...]]] = {
         "dense shaping": (
             Condition("voc_of_successes", at_least=0.90),
             Condition("final_gap", at_least=0.30),
+            Condition("beyond_a_clock", at_least=0.60),
             Condition("rank_correlation_to_truth", at_least=0.90),
         ),
     },

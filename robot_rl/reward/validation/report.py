@@ -14,6 +14,7 @@ from robot_rl.reward.label_store import Label
 from robot_rl.reward.preference.pairs import combine_orders
 from robot_rl.reward.query import QueryKind
 from robot_rl.reward.validation import figures
+from robot_rl.reward.validation.beyond_a_clock import beyond_a_clock
 from robot_rl.reward.validation.figures import Figure, share, with_interval
 from robot_rl.reward.validation.gates import GateResult, check_gates
 from robot_rl.reward.validation.ground_truth import NEAR_MISS, GroundTruth
@@ -184,7 +185,7 @@ def _threshold_at_recall(truth: np.ndarray, probability: np.ndarray, wanted: flo
 def _progress(
     labels: Sequence[Label], truth: Mapping[str, GroundTruth], trained_on: Sequence[str]
 ) -> tuple[int, dict[str, Figure], list[str]]:
-    rows, known_episodes = [], set(trained_on)
+    rows, steps, known_episodes = [], [], set(trained_on)
     for label in labels:
         clip = label.subject[0]
         name = str(clip["episode_id"])
@@ -192,6 +193,7 @@ def _progress(
         if known is not None and known.success is not None and label.answer.status is Status.OK:
             real = known.progress[list(clip["rows"])] if known.progress is not None else None
             rows.append((known.success, np.array(label.answer.values), real))
+            steps.append(np.array(clip["rows"]))
     if not rows:
         raise DataError("no episode with a readable label has a known outcome to compare with; see --truth")
     success = np.array([row[0] for row in rows])
@@ -201,6 +203,7 @@ def _progress(
         "voc_of_successes": with_interval(lambda i: _mean(order[i][success[i]]), len(rows)),
         "voc_of_failures": with_interval(lambda i: _mean(order[i][~success[i]]), len(rows)),
         "final_gap": with_interval(lambda i: _mean(final[i][success[i]]) - _mean(final[i][~success[i]]), len(rows)),
+        "beyond_a_clock": beyond_a_clock(success, steps, [values for _, values, _ in rows]),
         "roc_auc_of_final": with_interval(lambda i: figures.roc_auc(success[i], final[i]), len(rows)),
     }
     notes = ["VOC is 1 for a clock, too: it is no measure of success"]
