@@ -41,6 +41,8 @@ def change(whole, **columns):
     ("change_of", "field", "problem"),
     [
         (lambda e: change(e, action=(2, 1.5)), "action", "up to 1.5, must lie in [-1, 1]"),
+        (lambda e: change(e, reward=(1, 1e30)), "reward", "up to 1e+30, must be within 1e+06"),
+        (lambda e: change(e, terminated=(-1, False), truncated=(-1, False)), "truncated", "neither terminated nor"),
         (lambda e: change(e, source=(1, 9)), "source", "values [9], valid: [0, 1, 2, 3]"),
         (lambda e: change(e, stamp_obs=(2, 5)), "stamp_obs", "does not increase at row 2"),
         (lambda e: change(e, stamp_action=(1, 2**61 + 99)), "stamp_action", "does not increase at row 2"),
