@@ -137,18 +137,15 @@ class ValuelessAnswersError(RobotRLError):
 
 
 class UncertifiedError(RobotRLError):
-    """Labels, or a classifier, were to be used for something that they did not pass the gate for.
+    """Labels, or a classifier, were to be used for something that they are not fit, or not shown to be fit, for.
 
     Args:
-        use: For what.
-        reasons: What is missing; empty if there was nothing to compare them with.
+        verdict: Which of the two, for what, why, and what would change it.
         cure: Which command shows their quality, and how to take the risk.
     """
 
-    def __init__(self, use: str, reasons: Iterable[str], cure: str = LABELS_CURE) -> None:
-        self.use, self.reasons = use, tuple(reasons)
-        why = "; ".join(self.reasons) or "there are no known outcomes to compare them with"
-        super().__init__(f"not good for {use} ({why}); {cure}")
+    def __init__(self, verdict: str, cure: str) -> None:
+        super().__init__(f"{verdict}; {cure}")
 
 
 class CalibrationError(RobotRLError):

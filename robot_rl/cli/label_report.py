@@ -106,7 +106,7 @@ def add_judgement_commands(commands: Any, add: MakeParser) -> None:
         help="of scores: shape the recorded rewards, or replace them, which takes --allow-uncalibrated "
         "(default: shaping)",
     )
-    apply.add_argument("--allow-uncalibrated", action="store_true", help="though the labels did not pass the gate")
+    apply.add_argument("--allow-uncalibrated", action="store_true", help="though the labels are not shown to be fit")
 
 
 def _labelled(parser: argparse.ArgumentParser) -> None:
@@ -220,6 +220,7 @@ def _report(arguments: argparse.Namespace) -> Reply:
     for verdict in (*found.gates, *([found.sequential] if found.sequential else [])):
         lines.append(str(verdict))
         lines += [f"    {reason}" for reason in verdict.shortcomings]
+        lines += [f"    {verdict.remedy}"] if verdict.remedy else []
     lines += [f"note: {note}" for note in found.notes]
     figures = {key: figure._asdict() for key, figure in found.figures.items()}
     gates = [_as_dict(gate) for gate in found.gates]
@@ -343,19 +344,20 @@ def _apply(arguments: argparse.Namespace) -> Reply:
             raise ConfigError(f"--as reward is for labels of kind score, {name!r} are of kind {kind}; leave it out")
         harmless = kind is QueryKind.SCORE and not instead  # it leaves the best policy as it is
         verdict = check_certified(kind, verdicts, arguments.allow_uncalibrated or harmless)
-        certified = verdict is not None and verdict.passed
         provenance = {
             "labels": name,
             "kind": str(kind),
             "labeller": labels.identity(name),
             "calibrated": calibration is not None,
-            "certified": certified,
-            "reasons": list(verdict.reasons) if verdict else ["not known: nothing to compare with"],
+            "certified": verdict.passed,
+            "fitness": verdict.fitness,
+            "reasons": list(verdict.reasons),
             **({"used_as": arguments.use} if kind is QueryKind.SCORE else {}),
         }
         answer: dict[str, Any] = {
             "rewards": arguments.rewards,
-            "certified": certified,
+            "certified": verdict.passed,
+            "fitness": verdict.fitness,
             "outdated": current.outdated,
         }
         if kind is QueryKind.PREFERENCE:
@@ -388,6 +390,6 @@ def _apply(arguments: argparse.Namespace) -> Reply:
     lines += [f"note: {note}" for note in current.notes]
     if harmless:
         lines.append("a similarity that shapes: without a passed gate it may cost time, but not change the best policy")
-    elif not certified:
-        lines.append("WITHOUT A PASSED GATE: what is learned from these rewards may be how to deceive the labeller")
+    elif not verdict.passed:
+        lines.append(f"{verdict}: what is learned from these rewards may be how to deceive the labeller")
     return Reply(answer, lines)

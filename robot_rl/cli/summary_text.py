@@ -93,5 +93,7 @@ def _labels_summary_lines(labels: dict[str, Any]) -> list[str]:
     if labels["ended"]:
         lines.append(f"no more labels since then: {labels['ended']}")
     if not labels["certified"]:
-        lines.append("WITHOUT A PASSED GATE: what was learned may be how to deceive the labeller")
+        fitness = labels.get("fitness", "not shown")  # runs of older revisions do not tell which
+        verdict = "UNFIT as a reward" if fitness == "unfit" else "NOT SHOWN to be fit as a reward"
+        lines.append(f"labels {verdict}: what was learned may be how to deceive the labeller")
     return lines

@@ -118,8 +118,9 @@ class LabelRewards:
             "labels": labeller.name,
             "model": labeller.identity["model"],
             "calibrated": labeller.calibration is not None,
-            "certified": labeller.certified,
-            "reasons": list(labeller.reasons),
+            "certified": labeller.gate.passed,
+            "fitness": labeller.gate.fitness,
+            "reasons": list(labeller.gate.reasons),
             **self._watch.summary(),
             "starts": self._link.starts,
             "ended": self._link.ended,
@@ -139,7 +140,7 @@ def open_label_rewards(reward: RewardConfig, env: Environment) -> Iterator[LateR
         env: The environment; a `LabelReward` among its outcome filters shows that labels are needed.
 
     Raises:
-        UncertifiedError: if the labels did not pass the gate, and the configuration does not allow that.
+        UncertifiedError: if the labels are unfit or not shown to be fit, and the configuration does not allow that.
         ConfigError: if the labeller cannot be used, or is for another task.
         DataError: if there are no labels of that name.
     """
@@ -155,8 +156,8 @@ def open_label_rewards(reward: RewardConfig, env: Environment) -> Iterator[LateR
             f"reward.path={reward.path}: its labels are about {labeller.task!r}, the task {spec.name} is "
             f"{spec.instruction!r}"
         )
-    if not labeller.certified:
-        logger.warning("rewards by labels WITHOUT A PASSED GATE: what is learned may be how to deceive the labeller")
+    if not labeller.gate.passed:
+        logger.warning("rewards by labels, %s: what is learned may be how to deceive the labeller", labeller.gate)
     waits = waits_between_steps(env)
     if reward.kind == "preferences":
         with rewards_by_pairs(labeller, reward, judge, logger.warning, waits=waits) as rewards:

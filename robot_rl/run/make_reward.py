@@ -121,15 +121,15 @@ class RewardSetup:
             return replace(cell, judges=(*cell.judges, label_judge))
         if self.classifier is None:
             return make()
-        warning = None if self.config.allow_unfit else check_fit(self.classifier)
+        verdict = check_fit(self.classifier, allowed=self.config.allow_unfit)
         cell = make()
         try:
             _check_classifier(self.classifier, cell.task.spec)
         except RobotRLError:
             cell.close()
             raise
-        if warning is not None:
-            logger.warning("%s", warning)
+        if not verdict.passed:
+            logger.warning("%s: %s", self.classifier.path, verdict.explanation)
         judge = ClassifierReward(self.classifier.classifier, waits=stands_still(cell.clock))
 
         def close() -> None:

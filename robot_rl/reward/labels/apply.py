@@ -11,12 +11,12 @@ import numpy as np
 from robot_rl.data.sparse_reward import sparse_reward
 from robot_rl.data.store.reward_overlays import OverlayWriter
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.errors import LABELS_CURE, DataError, UncertifiedError
+from robot_rl.errors import LABELS_CURE, DataError
 from robot_rl.reward.answer import Status
 from robot_rl.reward.label_store import Label
 from robot_rl.reward.query import QueryKind
 from robot_rl.reward.shaping import potential_between, shaped_reward
-from robot_rl.reward.validation.gates import GATES, GateResult
+from robot_rl.reward.validation.gates import GATES, GateResult, not_compared
 from robot_rl.reward.validation.probability_calibration import Calibration, counts_as_success
 
 LOWEST = 0.01
@@ -40,10 +40,8 @@ class Applied:
     positive: int | None
 
 
-def check_certified(
-    kind: QueryKind, gates: Sequence[GateResult], allowed: bool, cure: str = LABELS_CURE
-) -> GateResult | None:
-    """Return the gate for rewards of such labels, None if there is none.
+def check_certified(kind: QueryKind, gates: Sequence[GateResult], allowed: bool, cure: str = LABELS_CURE) -> GateResult:
+    """Return the verdict on rewards of such labels.
 
     Args:
         kind: Of the labels.
@@ -52,21 +50,16 @@ def check_certified(
         cure: What to do otherwise, for the message.
 
     Raises:
-        UncertifiedError: if it is not passed, or there is none for labels of this kind, and the user does not.
+        UncertifiedError: if they are not shown to be fit, or unfit, and the user does not.
     """
     if kind is QueryKind.SCORE:
-        if not allowed:
-            raise UncertifiedError(
-                "a reward of every step",
-                ("a similarity has no unit, no zero and no end of the task, so there is no gate for it",),
-                f"apply it as shaping, which leaves the best policy as it is, or: {cure}",
-            )
-        return None
-    gate = next((gate for gate in gates if gate.use == USE[kind]), None)
-    if not allowed and (gate is None or not gate.passed):
-        failing = gate.shortcomings if gate else ()
-        raise UncertifiedError(USE[kind], failing, cure)
-    return gate
+        none = not_compared(
+            "a reward of every step",
+            "a similarity has no unit, no zero and no end of the task, so there is no gate for it",
+        )
+        return none.demand(f"apply it as shaping, which leaves the best policy as it is, or: {cure}", allowed=allowed)
+    unknown = not_compared(USE[kind], "there are no known outcomes to compare them with")
+    return next((gate for gate in gates if gate.use == USE[kind]), unknown).demand(cure, allowed=allowed)
 
 
 def apply_labels(

@@ -20,6 +20,7 @@ from robot_rl.reward.label_store import LabelStore
 from robot_rl.reward.labels.apply import check_certified
 from robot_rl.reward.query import QueryKind
 from robot_rl.reward.validation.current_labels import current_labels
+from robot_rl.reward.validation.gates import GateResult
 from robot_rl.reward.validation.ground_truth import read_truth
 from robot_rl.reward.validation.probability_calibration import Calibration, read_calibration
 from robot_rl.reward.validation.report import make_report
@@ -40,8 +41,7 @@ class Labeller:
         task: The instruction of the robot, in its prompt.
         identity: All that an answer depends on, besides the episode.
         calibration: Of its probabilities; None if there is none.
-        certified: Whether its labels passed the gate for being a sparse reward.
-        reasons: The result for each condition of the gate, in sentences.
+        gate: Whether its labels are fit to be a sparse reward, and why.
     """
 
     name: str
@@ -49,8 +49,7 @@ class Labeller:
     task: str
     identity: Mapping[str, Any]
     calibration: Calibration | None
-    certified: bool
-    reasons: tuple[str, ...]
+    gate: GateResult
 
     def within(self, budget: BudgetConfig) -> LabelConfig:
         """Return its settings with another budget."""
@@ -63,13 +62,13 @@ def read_labeller(path: Path, name: str, *, allowed: bool, kind: str = QueryKind
     Args:
         path: The store that has them, or its run.
         name: Of the labels.
-        allowed: Whether the user takes the risk of labels that did not pass the gate.
+        allowed: Whether the user takes the risk of labels that are not shown to be fit.
         kind: The kind of label that the training needs.
 
     Raises:
         DataError: if there are no such labels, or they cannot be read.
         ConfigError: if they are labels of another kind.
-        UncertifiedError: if they did not pass the gate, and the user does not take the risk.
+        UncertifiedError: if they are unfit or not shown to be fit, and the user does not take the risk.
     """
     store_path = find_store(path)
     with EpisodeStore.open(store_path) as store, LabelStore(store_path) as labels:
@@ -93,8 +92,7 @@ def read_labeller(path: Path, name: str, *, allowed: bool, kind: str = QueryKind
             task=str(identity["task"]),
             identity=identity,
             calibration=calibration,
-            certified=gate is not None and gate.passed,
-            reasons=gate.reasons if gate else ("not known: no outcomes to compare with",),
+            gate=gate,
         )
 
 

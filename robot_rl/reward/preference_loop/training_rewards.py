@@ -142,8 +142,9 @@ class PreferenceRewards:
         return {
             "labels": labeller.name,
             "model": labeller.identity["model"],
-            "certified": labeller.certified,
-            "reasons": list(labeller.reasons),
+            "certified": labeller.gate.passed,
+            "fitness": labeller.gate.fitness,
+            "reasons": list(labeller.gate.reasons),
             "sessions": session.session if session else 0,
             "pairs": session.pairs if session else 0,
             "skipped": session.skipped if session else 0,

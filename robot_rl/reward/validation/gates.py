@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from robot_rl.errors import UncertifiedError
 from robot_rl.reward.query import QueryKind
 from robot_rl.reward.validation.figures import Figure
 from robot_rl.statistics import faultless_trials
@@ -139,6 +140,37 @@ class GateResult:
         pairs = zip(self.conditions, self.reasons, strict=True)
         return tuple(reason for one, reason in pairs if one.fitness is not Fitness.FIT)
 
+    @property
+    def remedy(self) -> str:
+        """What would change the verdict, for people; empty if it is fit."""
+        return {
+            Fitness.FIT: "",
+            Fitness.NOT_SHOWN: "more episodes with a known outcome may show it",
+            Fitness.UNFIT: "more episodes will hardly change that, fewer faults would",
+        }[self.fitness]
+
+    @property
+    def explanation(self) -> str:
+        """The verdict, why, and what would change it, in one line for people."""
+        reasons = "; ".join((*self.shortcomings, *self.causes))
+        return f"{self} ({reasons}); {self.remedy}" if not self.passed else str(self)
+
+    def demand(self, cure: str, *, allowed: bool, least: Fitness = Fitness.FIT) -> GateResult:
+        """Return this verdict, for who may go on with it.
+
+        Args:
+            cure: Which command shows the quality, and how to take the risk.
+            allowed: Whether the user takes the risk.
+            least: The worst verdict that needs nobody to take a risk.
+
+        Raises:
+            UncertifiedError: if it is worse, and the user does not take the risk.
+        """
+        order = list(Fitness)
+        if not allowed and order.index(self.fitness) > order.index(least):
+            raise UncertifiedError(self.explanation, cure)
+        return self
+
     def __str__(self) -> str:
         """Return the result as a headline."""
         return {
@@ -161,6 +193,11 @@ def check_conditions(
     """
     result = GateResult(use, tuple(condition.check(figures) for condition in conditions), tuple(causes))
     return GateResult(use, result.conditions) if result.passed else result
+
+
+def not_compared(use: str, why: str) -> GateResult:
+    """Return the verdict on what was never compared with known outcomes: it is not shown to be fit."""
+    return GateResult(use, (ConditionResult(Fitness.NOT_SHOWN, why),))
 
 
 def check_gates(kind: QueryKind, figures: Mapping[str, Figure]) -> list[GateResult]:

@@ -27,30 +27,33 @@ def report(*parts, causes=()):
 
 def test_a_fit_classifier_may_end_episodes_without_a_warning(file):
     certify(file, report(Fitness.FIT))
-    assert check_fit(file) is None
+    assert check_fit(file) == report(Fitness.FIT).gate
 
 
 def test_one_that_is_not_shown_to_be_fit_may_with_a_warning(file):
     certify(file, report(Fitness.FIT, Fitness.NOT_SHOWN))
-    assert "c.pt is not shown to be fit: not shown part" in check_fit(file)
+    assert check_fit(file) == report(Fitness.FIT, Fitness.NOT_SHOWN).gate
+    assert "more episodes with a known outcome" in check_fit(file).explanation
 
 
 def test_an_unfit_one_may_not_and_its_faults_and_causes_are_named(file):
     certify(file, report(Fitness.UNFIT, Fitness.NOT_SHOWN, causes=("it is dark",)))
-    with pytest.raises(UncertifiedError, match=r"unfit part; it is dark; not shown part.*reward\.allow_unfit"):
+    with pytest.raises(UncertifiedError, match=r"unfit part; .*shown part; it is dark.*reward\.allow_unfit"):
         check_fit(file)
+    assert check_fit(file, allowed=True).fitness is Fitness.UNFIT, "the risk does not make it fit"
 
 
 def test_without_a_certificate_nobody_may(file):
-    with pytest.raises(UncertifiedError, match=r"c\.pt has no report.*robot-rl classifier report"):
+    with pytest.raises(UncertifiedError, match=r"NOT SHOWN.*c\.pt has no report.*robot-rl classifier report"):
         check_fit(file)
+    assert check_fit(file, allowed=True).fitness is Fitness.NOT_SHOWN
 
 
 def test_a_certificate_is_of_one_classifier(file, tmp_path):
     certify(file, report(Fitness.FIT))
     other = tmp_path / "c.pt"
     other.write_bytes(other.read_bytes())  # the same bytes again: the same classifier
-    assert check_fit(read_classifier_file(other)) is None
+    assert check_fit(read_classifier_file(other)).passed
     replace(classifier(), threshold=0.5).write(other)
     with pytest.raises(UncertifiedError, match="is of another classifier"):
         check_fit(read_classifier_file(other))
@@ -64,7 +67,15 @@ def test_certificates_of_the_revision_before_are_read(file, fitness):
         with pytest.raises(UncertifiedError, match=r"recall: 0\.7"):
             check_fit(file)
     else:
-        assert (check_fit(file) is None) == (fitness == "fit")
+        assert check_fit(file).passed == (fitness == "fit")
+
+
+def test_a_certificate_that_contradicts_its_conditions_counts_as_none(file):
+    certify(file, report(Fitness.UNFIT))
+    path = certificate_path(file.path)
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | {"fitness": "fit"}))
+    with pytest.raises(UncertifiedError, match="calls itself fit, its conditions say unfit"):
+        check_fit(file)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"fitness": "fit"}', '{"fitness": "x", "reasons": []}'])

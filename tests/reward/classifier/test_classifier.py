@@ -135,9 +135,9 @@ def test_the_page_is_drawn_and_says_what_a_training_may_do(classifier, folder, t
     draw_report(classifier, report, tmp_path / "page.png")
     assert (tmp_path / "page.png").read_bytes().startswith(b"\x89PNG")
     certify(read_classifier_file(path), replace(report, gate=gate_result(Fitness.FIT)))
-    assert check_fit(read_classifier_file(path)) is None
+    assert check_fit(read_classifier_file(path)).passed
     certify(read_classifier_file(path), replace(report, gate=gate_result(Fitness.NOT_SHOWN)))
-    assert "not shown to be fit" in (check_fit(read_classifier_file(path)) or "")
+    assert check_fit(read_classifier_file(path)).fitness is Fitness.NOT_SHOWN
     certify(read_classifier_file(path), replace(report, gate=gate_result(Fitness.UNFIT)))
     with pytest.raises(UncertifiedError, match=r"reward\.allow_unfit"):
         check_fit(read_classifier_file(path))
