@@ -178,9 +178,10 @@ def test_labels_say_what_episodes_were_worth_and_nobody_else_does(plain):
     assert (told["queried"], told["cache_hits"]) == (EPISODES, 0)
     assert told["labels_per_s"] > 0
     words = "\n".join(summary_lines(summary))
+    verdict = {"unfit": "UNFIT as", "not shown": "NOT SHOWN to be fit as"}[told["fitness"]]
     assert f"{EPISODES} by queries, " in words
     assert f"rewarded by {EPISODES} labels 'success' of test/vision-1, lag " in words
-    assert f"{EPISODES} of them compared with the truth: hack gap +0.0 points, 0 alarms\nlabels NOT SHOWN" in words
+    assert f"{EPISODES} of them compared with the truth: hack gap +0.0 points, 0 alarms\nlabels {verdict}" in words
     assert "demonstration-0000" not in str([label.subject for label in labels(run)])
 
 
