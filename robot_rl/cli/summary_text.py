@@ -65,9 +65,7 @@ def _preferences_summary_lines(pairs: dict[str, Any]) -> list[str]:
         )
     if pairs["ended"]:
         lines.append(pairs["ended"])
-    if not pairs["certified"]:
-        lines.append("WITHOUT A PASSED GATE: what was learned may be how to deceive the labeller")
-    return lines
+    return lines + _risk_lines(pairs)
 
 
 def labelling_text(labels: dict[str, Any]) -> str:
@@ -92,8 +90,13 @@ def _labels_summary_lines(labels: dict[str, Any]) -> list[str]:
         )
     if labels["ended"]:
         lines.append(f"no more labels since then: {labels['ended']}")
-    if not labels["certified"]:
-        fitness = labels.get("fitness", "not shown")  # runs of older revisions do not tell which
-        verdict = "UNFIT as a reward" if fitness == "unfit" else "NOT SHOWN to be fit as a reward"
-        lines.append(f"labels {verdict}: what was learned may be how to deceive the labeller")
-    return lines
+    return lines + _risk_lines(labels)
+
+
+def _risk_lines(labels: dict[str, Any]) -> list[str]:
+    """Return what a verdict on labels means, unless they are fit."""
+    if labels["certified"]:
+        return []
+    fitness = labels.get("fitness", "not shown")  # runs of older revisions do not tell which
+    verdict = "UNFIT as a reward" if fitness == "unfit" else "NOT SHOWN to be fit as a reward"
+    return [f"labels {verdict}: what was learned may be how to deceive the labeller"]

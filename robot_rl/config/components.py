@@ -210,7 +210,7 @@ class RewardConfig:
     """`labels`: find by bisection since when an episode has been a success: log2(steps) queries more. It is then
     learned as if it had ended there, and not at the step limit."""
     allow_uncalibrated: bool = False
-    """`labels`, `preferences`: accept labels that are unfit, or not shown to be fit, for their use. The run records it."""
+    """`labels`, `preferences`: accept labels that are unfit for it, or not shown to be fit. The run records it."""
     budget: Annotated[BudgetConfig, RESUMABLE] = Field(default_factory=BudgetConfig)
     """`labels`, `preferences`: limits of labelling while the run lasts, anew after each resuming."""
     preferences: PreferencesConfig = Field(default_factory=PreferencesConfig)

@@ -11,7 +11,7 @@ import numpy as np
 from robot_rl.data.sparse_reward import sparse_reward
 from robot_rl.data.store.reward_overlays import OverlayWriter
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.errors import LABELS_CURE, DataError
+from robot_rl.errors import LABELS_CURE, DataError, UncertifiedError
 from robot_rl.reward.answer import Status
 from robot_rl.reward.label_store import Label
 from robot_rl.reward.query import QueryKind
@@ -53,11 +53,11 @@ def check_certified(kind: QueryKind, gates: Sequence[GateResult], allowed: bool,
         UncertifiedError: if they are not shown to be fit, or unfit, and the user does not.
     """
     if kind is QueryKind.SCORE:
-        none = not_compared(
-            "a reward of every step",
-            "a similarity has no unit, no zero and no end of the task, so there is no gate for it",
-        )
-        return none.demand(f"apply it as shaping, which leaves the best policy as it is, or: {cure}", allowed=allowed)
+        use, why = "a reward of every step", "a similarity has no unit, no zero and no end of the task: it has no gate"
+        if not allowed:
+            cure = f"apply it as shaping, which leaves the best policy as it is, or: {cure}"
+            raise UncertifiedError(f"NOT SHOWN to be fit for {use} ({why})", cure)
+        return not_compared(use, why)
     unknown = not_compared(USE[kind], "there are no known outcomes to compare them with")
     return next((gate for gate in gates if gate.use == USE[kind]), unknown).demand(cure, allowed=allowed)
 

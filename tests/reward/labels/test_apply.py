@@ -113,7 +113,7 @@ def test_without_a_comparison_nothing_is_certified():
 def test_scores_are_rewards_of_every_step_only_for_who_takes_the_risk():
     with pytest.raises(UncertifiedError, match=r"no end of the task.*apply it as shaping.*--allow-uncalibrated"):
         check_certified(QueryKind.SCORE, [], False)
-    assert check_certified(QueryKind.SCORE, [], True) is None
+    assert check_certified(QueryKind.SCORE, [], True).fitness is Fitness.NOT_SHOWN
 
 
 def scored(store):
