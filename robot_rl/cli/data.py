@@ -15,6 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl.cli.command import MakeParser, Reply, flat_lines, in_bytes, positive
+from robot_rl.cli.signing import (
+    add_signing_commands,
+    add_verify_flags,
+    check_verify_flags,
+    signed_state,
+    state_lines,
+)
 from robot_rl.errors import DataError
 
 
@@ -38,6 +45,8 @@ def add_data_commands(commands: Any, add: MakeParser) -> None:
     verify.add_argument(
         "--jobs", type=positive, default=min(4, os.cpu_count() or 1), metavar="N", help="processes that decode episodes"
     )
+    add_verify_flags(verify)
+    add_signing_commands(commands, add)
 
     view = add(
         commands,
@@ -165,7 +174,9 @@ def _verify(arguments: argparse.Namespace) -> Reply:
     from robot_rl.data.store.verify import repair, verify
     from robot_rl.system.progress import Progress
 
+    check_verify_flags(arguments)
     path = find_store(arguments.store)
+    signed = signed_state(path, arguments.key) if arguments.signed else None
     with Progress(None, "verify", unit="episodes") as progress:
 
         def show(done: int, total: int) -> None:
@@ -181,7 +192,13 @@ def _verify(arguments: argparse.Namespace) -> Reply:
     lines += [f"unfinished: {leftover}" for leftover in verdict.leftovers]
     lines += [f"repaired: {done}" for done in verdict.repaired]
     lines.append(f"{verdict.episodes} episodes, {len(verdict.violations)} violations")
-    return Reply({"store": path, **asdict(verdict)}, lines, int(bool(verdict.violations) and not arguments.repair))
+    answer = {"store": path, **asdict(verdict)}
+    wrong = bool(verdict.violations) and not arguments.repair
+    if signed is not None:
+        answer["signature"] = asdict(signed)
+        lines += state_lines(signed)
+        wrong |= bool(signed.differences)
+    return Reply(answer, lines, int(wrong))
 
 
 def _view(arguments: argparse.Namespace) -> Reply:

@@ -35,12 +35,12 @@ from robot_rl.cli.data import add_data_commands
 from robot_rl.cli.evaluate import add_eval_command, exit_code
 from robot_rl.cli.label import add_label_commands
 from robot_rl.cli.lineage import add_lineage_flags, check_lineage_flags, fork, fork_source, initial_parts
-from robot_rl.cli.logs import show_logs
 from robot_rl.cli.operator import add_devices_command, add_operator_flags, operator_options
 from robot_rl.cli.parser import CommandParser
 from robot_rl.cli.summary_text import summary_lines
 from robot_rl.env.registry import check_task, environment_names, family_names, task_names
 from robot_rl.errors import InterruptedRunError, PluginError, RobotRLError
+from robot_rl.system.logs import show_logs
 from robot_rl.system.printable import one_line, printable, printable_error, printable_json
 from robot_rl.system.process import one_thread
 

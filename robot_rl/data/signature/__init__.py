@@ -1,0 +1,1 @@
+"""Signatures over episode stores: whoever changes one without the lab's key is found out."""
