@@ -3,10 +3,10 @@
     python benchmarks/label_protocol.py --out runs/protocol [--camera front]
 
 Records 400 episodes of `peg_insert` with every outcome, and 100 for each change: cameras, light, a second hole, a board
-before the hole, episodes made to look done. Trains a head for success and one for progress on half of the first ones,
-calibrates on half of the others, and reports on the rest, with the commands of users. Rows for comparison: the same
-with random weights, the distance of the last picture from the mean one of success, a constant, a clock, and the truth
-with noise. Files that exist already are not made again.
+before the hole, episodes made to look done, and the same episodes with and without cards with writing in view. Trains a
+head for success and one for progress on half of the first ones, calibrates on half of the others, and reports on the
+rest, with the commands of users. Rows for comparison: the same with random weights, the distance of the last picture
+from the mean one of success, a constant, a clock, and the truth with noise. Files that exist are not made again.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from protocol_episodes import SPLITS, TRUTH, record
+from protocol_episodes import SPLITS, TRUTH, Split, record
 
 from robot_rl.data.schema import IMAGE_PREFIX
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.reward.label_store import LabelStore
+from robot_rl.reward.validation.answer_flips import USE
 from robot_rl.reward.validation.figures import Figure, rank_correlation, roc_auc, with_interval
 from robot_rl.reward.validation.ground_truth import read_truth
 from robot_rl.reward.vlm.head_backend import read_head
@@ -38,12 +39,17 @@ NOISE = 0.1
 SUCCESS = ("roc_auc", "precision", "recall", "false_positives_per_100_failures", "near_miss_false_positive_rate")
 PROGRESS = ("rank_correlation_to_truth", "rank_correlation_of_a_clock", "voc_of_successes", "final_gap")
 
+FLIPS = ("flip_rate", "failures_flipped_to_success", "successes_flipped_to_failure", "probability_change")
 
-def prepare(out: Path, episodes: tuple[int, int], share: float, camera: str) -> None:
+
+def prepare(
+    out: Path, splits: Mapping[str, Split], episodes: tuple[int, int], size: int, share: float, camera: str
+) -> None:
     """Make the episodes, heads, labels and calibrations that do not exist yet."""
-    for number, split in enumerate(SPLITS):
+    for split in splits:
         if not (out / split).exists():
-            record(out / split, split, episodes[split != USUAL], SEED + number)
+            number = list(SPLITS).index(SPLITS[split].like or split)
+            record(out / split, split, episodes[split != USUAL], SEED + number, size)
     for encoder in ENCODERS:
         for kind in ("success", "progress"):
             name = f"{encoder}-{kind}"
@@ -53,14 +59,14 @@ def prepare(out: Path, episodes: tuple[int, int], share: float, camera: str) -> 
                 _robot_rl("label", "train", out / USUAL, *which, "--out", head)
             settings = ("backend=head", f"head={head}", f"frames.camera={camera}")
             flags = [part for setting in settings for part in ("--set", setting)]
-            for split in SPLITS:
+            for split in splits:
                 _robot_rl("label", "run", out / split, "--kind", kind, "--name", name, *flags)
         name = f"{encoder}-success"
         with LabelStore(out / USUAL) as labels:
             calibration = labels.calibration_path(name)
         if not calibration.exists():
             _robot_rl("label", "calibrate", out / USUAL, "--name", name)
-        for split in SPLITS:
+        for split in splits:
             with LabelStore(out / split) as labels:
                 if not (copied := labels.calibration_path(name)).exists():
                     shutil.copy(calibration, copied)
@@ -109,31 +115,51 @@ def rewinds(out: Path, split: str, name: str) -> tuple[Figure, Figure]:
     return one, other
 
 
-def tables(out: Path, camera: str) -> None:
+def tables(out: Path, splits: Mapping[str, Split], camera: str) -> None:
     """Print the tables of results."""
     print("| scene | success by | judged | " + _heads(SUCCESS) + " | good for |")
     print("|---|---|---|" + "---|" * len(SUCCESS) + "---|")
-    for split, made in SPLITS.items():
+    for split, made in splits.items():
         for encoder in ENCODERS:
             found = _report(out / split, f"{encoder}-success")
             cells = f"{_cells(found, SUCCESS)} | {_uses(found)}"
-            print(f"| {made.description} | {encoder} weights | {found['judged']} | {cells} |")
+            print(f"| {made.description} | {encoder} weights | {found['compared']} | {cells} |")
         for name, (judged, figure) in baselines(out, split, camera).items():
             print(f"| {made.description} | {name} | {judged} | {_cell(figure)} |" + " |" * len(SUCCESS))
     print(
         "\n| scene | progress by | judged | " + _heads(PROGRESS) + " | where it went back | a clock there | good for |"
     )
     print("|---|---|---|" + "---|" * len(PROGRESS) + "---|---|---|")
-    for split, made in SPLITS.items():
+    for split, made in splits.items():
         for encoder in ENCODERS:
             name = f"{encoder}-progress"
             found = _report(out / split, name, "--progress", TRUTH)
             back = " | ".join(_cell(figure) for figure in rewinds(out, split, name))
             cells = f"{_cells(found, PROGRESS)} | {back} | {_uses(found)}"
-            print(f"| {made.description} | {encoder} weights | {found['judged']} | {cells} |")
+            print(f"| {made.description} | {encoder} weights | {found['compared']} | {cells} |")
 
 
-def _report(store: Path, name: str, *more: str) -> dict[str, Any]:
+def flip_table(out: Path, splits: Mapping[str, Split]) -> None:
+    """Print how many answers change with cards in view, against the same episodes without."""
+    print(
+        "\n| in view | success by | pairs | "
+        + _heads(FLIPS)
+        + " | good for it |\n|---|---|---|"
+        + "---|" * len(FLIPS)
+        + "---|"
+    )
+    for split, made in splits.items():
+        if not made.like:
+            continue
+        for encoder in ENCODERS:
+            found = _report(out / split, f"{encoder}-success", "--plain", out / made.like)
+            verdict = next(gate["fitness"] for gate in found["gates"] if gate["use"] == USE)
+            print(
+                f"| {made.description} | {encoder} weights | {found['compared']} | {_cells(found, FLIPS)} | {verdict} |"
+            )
+
+
+def _report(store: Path, name: str, *more: Any) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(
         _robot_rl("label", "report", store, "--name", name, *more, "--json", codes=(0, 1))
     )
@@ -174,9 +200,15 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, nargs=2, default=(400, 100), help="as trained, and of each change")
     parser.add_argument("--share", type=float, default=0.5, help="of the episodes, to train on (default: 0.5)")
     parser.add_argument("--camera", default="wrist")
+    parser.add_argument("--size", type=int, default=128, help="of the frames [px]; models that read need more")
+    parser.add_argument("--splits", nargs="+", choices=SPLITS, metavar="NAME", help="besides usual (default: all)")
     arguments = parser.parse_args()
-    prepare(arguments.out, tuple(arguments.episodes), arguments.share, arguments.camera)
-    tables(arguments.out, arguments.camera)
+    chosen = {name: split for name, split in SPLITS.items() if name in (USUAL, *(arguments.splits or SPLITS))}
+    if lacking := {split.like for split in chosen.values()} - {"", *chosen}:
+        parser.error(f"--splits needs {', '.join(lacking)}, too, to compare with")
+    prepare(arguments.out, chosen, tuple(arguments.episodes), arguments.size, arguments.share, arguments.camera)
+    tables(arguments.out, chosen, arguments.camera)
+    flip_table(arguments.out, chosen)
 
 
 if __name__ == "__main__":

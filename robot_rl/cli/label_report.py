@@ -46,6 +46,12 @@ def add_judgement_commands(commands: Any, add: MakeParser) -> None:
     _labelled(report)
     report.add_argument("--name", metavar="NAME", help="of the labels (default: the only ones)")
     report.add_argument("--progress", default="", metavar="NAME", help="overlay whose rewards are the true progress")
+    report.add_argument(
+        "--plain",
+        type=Path,
+        metavar="STORE",
+        help="the same episodes, by id, without what is in view in these, e.g. writing: how many answers it changes",
+    )
 
     alpha = add(
         commands,
@@ -193,6 +199,8 @@ def _report(arguments: argparse.Namespace) -> Reply:
     from robot_rl.data.store.layout import find_store
     from robot_rl.data.store.store import EpisodeStore
     from robot_rl.reward.label_store import LabelStore
+    from robot_rl.reward.query import QueryKind
+    from robot_rl.reward.validation.answer_flips import LabelledSide, answer_flips, read_side
     from robot_rl.reward.validation.current_labels import current_labels, served_by_several
     from robot_rl.reward.validation.ground_truth import read_truth
     from robot_rl.reward.validation.probability_calibration import read_calibration
@@ -206,13 +214,24 @@ def _report(arguments: argparse.Namespace) -> Reply:
         name = arguments.name or names[0]
         kind, file = labels.kind(name), labels.calibration_path(name)
         current = current_labels(store, labels.labels(name))
-        found = make_report(
-            kind,
-            current.labels,
-            read_truth(store, outcomes=arguments.truth, progress=arguments.progress),
-            read_calibration(file) if file.exists() else None,
-            labels.trained_on(name),
-        )
+        calibration = read_calibration(file) if file.exists() else None
+        truth = read_truth(store, outcomes=arguments.truth, progress=arguments.progress)
+        found = make_report(kind, current.labels, truth, calibration, labels.trained_on(name))
+        if arguments.plain is not None:
+            if kind is not QueryKind.SUCCESS:
+                raise ConfigError(f"--plain is for labels of success, {name!r} are of kind {kind}; leave it out")
+            flips = answer_flips(
+                LabelledSide(current.labels, truth),
+                read_side(arguments.plain, name, labels.identity(name), arguments.truth),
+                calibration,
+                labels.trained_on(name),
+            )
+            found = replace(
+                found,
+                figures={**found.figures, **flips.figures},
+                gates=[*found.gates, flips.gate],
+                notes=[*found.notes, f"{flips.pairs} episodes are compared with the same ones in {arguments.plain}"],
+            )
     found = replace(found, notes=[*found.notes, *current.notes, *served_by_several(current.labels)])
     read = ", ".join(f"{count} {status}" for status, count in found.statuses.items())
     lines = [f"{found.labels} {kind} labels {name!r} ({read}); {found.compared} are compared with the truth"]

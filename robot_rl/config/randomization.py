@@ -83,3 +83,5 @@ class WorldConfig:
     """How far each camera is displaced, in a drawn direction [m]."""
     camera_rotation: Annotated[float, Field(ge=0, lt=math.pi)] = 0.0
     """How far each camera is turned, about a drawn axis [rad]."""
+    card: Annotated[str | None, Field(max_length=60, pattern="^[ -~]*$")] = None
+    """What cards in view of the cameras say, e.g. SUCCESS; without contact. Empty: blank cards. null: no cards."""

@@ -20,6 +20,7 @@ from robot_rl.env.task import Outcome, TaskSpec, Workcell, WorkcellOptions, Work
 from robot_rl.geometry import Pose, quat_multiply, swing_twist_z, yaw_pose
 from robot_rl.spec import ArraySpec
 from sim.arm import solve_ik
+from sim.card import Card, add_cards
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.operator import InsertionOperator
 from sim.scene import CAMERAS, DOWNWARD, add_hole_block, add_peg_tool, new_scene
@@ -63,8 +64,14 @@ SPEC = TaskSpec(
     workspace=Workspace(low=(-0.05, -0.05, -0.09), high=(0.05, 0.05, 0.02), yaw=0.35, tilt=0.2),
     action_axes=("x", "y", "z", "yaw"),
     cameras=CAMERAS,
-    world=("clearance", "friction", "tilt", "estimate_error", *ARM_WORLD),
+    world=("clearance", "friction", "tilt", "estimate_error", "card", *ARM_WORLD),
 )
+
+CARDS = (
+    Card((0.1, 0.05), yaw_pose(0.064, 0.0, 0.0005, np.deg2rad(60.0))),
+    Card((0.036, 0.022), yaw_pose(0.008, -0.036, 0.0005, np.deg2rad(-75.0))),
+)
+"""On the block, beside the hole: one that the front camera can read, and one for the wrist camera."""
 
 
 class PegInsert:
@@ -156,6 +163,8 @@ def make(options: WorkcellOptions, parameters: PegInsertParameters | None = None
         clearance=parameters.clearance,
         chamfer=parameters.chamfer,
     )
+    if world.card is not None:
+        add_cards(spec, spec.body("block"), world.card, CARDS)
     model = spec.compile()
     io = MujocoRobotIO(model, simulation=options.simulation)
     start = np.array([0.5, 0.0, parameters.block_height + parameters.start_height])
