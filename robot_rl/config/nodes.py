@@ -59,6 +59,8 @@ class SafetyNodeConfig(CommandLimits):
     """Time without a sign of life of a required node's process after which the arm holds [s]."""
     heartbeat_timeout: PositiveReal = 1.0
     """Longest time between two heartbeats of a required node whose process lives [s]."""
+    start_inactive: bool = False
+    """Start in the state `inactive`, in which nothing passes, until it is activated (`ros2 lifecycle set`)."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -118,6 +120,8 @@ class RobotNodeConfig(ArmCap):
     """At most so many messages of each part of the state per second [Hz]."""
     max_age: PositiveReal = 0.2
     """Oldest pose with which the arm is let move [s]."""
+    start_inactive: bool = False
+    """Start in the state `inactive`, in which the arm is only measured, until activated (`ros2 lifecycle set`)."""
 
 
 @dataclass(frozen=True, config=STRICT)

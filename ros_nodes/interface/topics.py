@@ -101,7 +101,7 @@ HEARTBEAT = Topic(
     qos.HEARTBEAT,
     "10 Hz each",
     "",
-    "the node's callbacks are served; its process lives (DDS)",
+    "callbacks are served, the process lives (DDS); `frame_id`: the node, or why it passes nothing on",
 )
 ESTOP = Topic("estop", Bool, qos.EVENT, "by hand", "", "true latches the emergency stop")
 STOPPED = Topic("safety/stopped", String, qos.LATCHED, "on change", "", "why the arm holds; empty while it may move")

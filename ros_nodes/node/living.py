@@ -25,16 +25,16 @@ class Living:
         node: The node that counts.
         topic: Of the heartbeats; relative names are in its namespace.
         lease: Time without a sign of life after which a process counts as dead [s].
-        on_beat: Called at each heartbeat.
+        on_beat: Called with each heartbeat.
     """
 
     def __init__(
-        self, node: Node, topic: str, lease: float = LEASE, on_beat: Callable[[], None] = lambda: None
+        self, node: Node, topic: str, lease: float = LEASE, on_beat: Callable[[Header], None] = lambda _: None
     ) -> None:
         self.count = 0
         self._changed = time.monotonic()
         events = SubscriptionEventCallbacks(liveliness=self._take)
-        node.create_subscription(Header, topic, lambda _: on_beat(), qos.watched(lease), event_callbacks=events)
+        node.create_subscription(Header, topic, on_beat, qos.watched(lease), event_callbacks=events)
 
     @property
     def settled(self) -> bool:

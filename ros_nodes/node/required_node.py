@@ -2,12 +2,14 @@
 
 DDS itself announces that a process lives, from a thread of its own, and reports when it does no more (liveliness). A
 busy machine delays that thread far less than a node's callbacks: `docs/benchmarks.md`, "Over ROS 2". The heartbeats
-show that the callbacks are served, too; they may be late.
+show that the callbacks are served, too; they may be late. A managed node that is not active says so in them.
 """
 
 from __future__ import annotations
 
 import time
+
+from std_msgs.msg import Header
 
 from ros_nodes.interface import topics
 from ros_nodes.node.living import Living
@@ -29,6 +31,7 @@ class RequiredNode:
         topic = topics.HEARTBEAT.name.format(node=name)
         self._writer = node.sole_writer(topic, name)
         self._heard: float | None = None
+        self._sign = name
         self._living = Living(node, topic, lease, self._take_beat)
 
     def fault(self) -> str | None:
@@ -41,9 +44,9 @@ class RequiredNode:
         silence = time.monotonic() - self._heard
         if not self._living.count:
             return f"{missing} for {silence:.2f} s: its process has ended or stands still"
-        return (
-            f"{missing} for {silence:.2f} s, but its process lives: is it stuck?" if silence > self._timeout else None
-        )
+        if silence > self._timeout:
+            return f"{missing} for {silence:.2f} s, but its process lives: is it stuck?"
+        return None if self._sign == self._name else self._sign
 
-    def _take_beat(self) -> None:
-        self._heard = time.monotonic()
+    def _take_beat(self, message: Header) -> None:
+        self._heard, self._sign = time.monotonic(), message.frame_id

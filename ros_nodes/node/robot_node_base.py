@@ -111,10 +111,14 @@ class RobotNode(Node):
         """Figures for the diagnostics."""
         return {}
 
+    def sign(self) -> str:
+        """Return what its heartbeats carry in `frame_id`: its name while it works, else why it does not."""
+        return self.get_name()
+
     def _beat(self) -> None:
         if paused := self._pause.tick():
             self.problem(f"this process has stood still for {paused:.1f} s")
-        self._heartbeats.publish(header(self.wall.now(), self.get_name()))
+        self._heartbeats.publish(header(self.wall.now(), self.sign()))
 
     def _diagnose(self) -> None:
         level, message = self.health()

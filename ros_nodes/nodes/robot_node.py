@@ -6,6 +6,7 @@ The driver is found by its name. The simulated arm has a node of its own, which 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -25,15 +26,15 @@ from robot_rl.errors import CommandRefusedError, ConfigError, RobotRLError
 from robot_rl.geometry import Pose
 from ros_nodes.interface import convert, topics
 from ros_nodes.node.commander import Commander
+from ros_nodes.node.managed import ManagedNode
 from ros_nodes.node.parameters import declare, refuse_changes
-from ros_nodes.node.robot_node_base import RobotNode
 from ros_nodes.node.spin import run_with_threads
 
 WATCH_RATE = 100.0
 """How often it checks for what has expired [Hz]."""
 
 
-class ArmNode(RobotNode):
+class ArmNode(ManagedNode):
     """The node; its parameters are those of `RobotNodeConfig` and of the driver."""
 
     def __init__(self, **options: Any) -> None:
@@ -57,6 +58,7 @@ class ArmNode(RobotNode):
         self._due: dict[str, int] = {}  # when each part may be published again [ns]
         self._follower = CommandFollower(self._driver, config.max_age)
         self._followed = self._refused = self._capped = 0
+        self._active_since = time.monotonic()
         self._driver.start(self._receive)
         self.subscribe(topics.SAFE_COMMAND, self._follow)
         self.create_service(Trigger, topics.TARE_SERVICE[0], self._on_tare)
@@ -65,12 +67,19 @@ class ArmNode(RobotNode):
             self.get_logger().warning(
                 "the wrench is not measured (crisp: wrench_topic): no limit on forces is in effect"
             )
+        self.manage(start_inactive=config.start_inactive)
 
     def destroy_node(self) -> None:
         """Hold the arm first."""
         self._follower.stop("its node has ended")
         self._driver.close()
         super().destroy_node()
+
+    def switched(self, active: bool) -> None:
+        """Hold the arm; what was commanded before a transition does not count after it."""
+        self._active_since = time.monotonic()
+        if not active:
+            self._follower.stop(f"{self.get_name()} is no longer active")
 
     def health(self) -> tuple[bytes, str]:
         """Return whether the arm would obey."""
@@ -108,8 +117,8 @@ class ArmNode(RobotNode):
         self._follower.check(self.wall.now(), self._age())
 
     def _faults(self) -> list[str]:
-        """Return why the arm would not obey now: faults of its driver, who commands it, speed, time."""
-        own = (self._commander.fault(), self._overspeed, self.time_fault(self.max_age))
+        """Return why the arm would not obey now: its state, faults of its driver, who commands it, speed, time."""
+        own = (self.inactive(), self._commander.fault(), self._overspeed, self.time_fault(self.max_age))
         return [*self._driver.faults(), *filter(None, own)]
 
     def _follow(self, message: MultiDOFJointTrajectory) -> None:
@@ -121,6 +130,8 @@ class ArmNode(RobotNode):
             if faults := self._faults():
                 self._follower.stop("; ".join(faults))
                 raise CommandRefusedError("; ".join(faults))
+            if 1e-9 * (self.wall.now() - command.stamp) > time.monotonic() - self._active_since:
+                raise CommandRefusedError(f"it was made before {self.get_name()} was activated")
             self._follower.command(self._within_cap(command), self.wall.now(), self._age())
         except RobotRLError:
             self._refused += 1

@@ -24,9 +24,10 @@ from robot_rl.config.nodes import SafetyNodeConfig
 from robot_rl.env.command_limits import LATCHED, CommandGuard
 from robot_rl.errors import RobotRLError
 from ros_nodes.interface import convert, qos, topics
+from ros_nodes.node.managed import ManagedNode
 from ros_nodes.node.parameters import declare, refuse_changes
 from ros_nodes.node.required_node import RequiredNode
-from ros_nodes.node.robot_node_base import LIMIT, RobotNode
+from ros_nodes.node.robot_node_base import LIMIT
 from ros_nodes.node.spin import run
 
 WATCH_RATE = 50.0
@@ -37,7 +38,7 @@ REFUSAL_SHOWN = 0.5
 """How long after a refused command `safety/stopped` holds the reason [s], unless one passes before."""
 
 
-class SafetyNode(RobotNode):
+class SafetyNode(ManagedNode):
     """The node; its parameters are those of `SafetyNodeConfig`."""
 
     def __init__(self, **options: Any) -> None:
@@ -62,7 +63,10 @@ class SafetyNode(RobotNode):
         self.create_service(Trigger, topics.STOP_SERVICE[0], self._on_stop)
         self.create_service(Trigger, topics.RELEASE_SERVICE[0], self._on_release)
         self.timer(1.0 / WATCH_RATE, self._watch)
-        self._say("")
+        self.manage(start_inactive=self.config.start_inactive)
+        if (inactive := self.inactive()) is None:
+            self._say("")
+        self._announce(inactive)
         self.get_logger().info("limits commands, but is no certified safety function: keep the robot's own")
 
     def health(self) -> tuple[bytes, str]:
@@ -77,6 +81,14 @@ class SafetyNode(RobotNode):
         """Return the number of commands by their result, and the limits in force."""
         limits = {f"{LIMIT}{field.name}": getattr(self.config, field.name) for field in fields(CommandLimits)}
         return {"passed": self._passed, "limited": self._limited, "refused": self._refused} | limits
+
+    def switched(self, active: bool) -> None:
+        """Stop the arm; what was commanded before a transition does not count after it."""
+        now = self.wall.now() if not self.config.lockstep else 0
+        self.guard.stop(now)
+        if not active:
+            self._stop(now)
+            self._announce(self._reason())
 
     # What it hears.
 
@@ -150,6 +162,8 @@ class SafetyNode(RobotNode):
         """Why the arm may not move now; None if it may."""
         if self.guard.tripped is not None:
             return f"{LATCHED}{self.guard.tripped}; release it by hand"
+        if (inactive := self.inactive()) is not None:
+            return inactive
         for topic in self._sole:
             if (conflict := topic.conflict()) is not None:
                 return conflict

@@ -9,9 +9,12 @@ from functools import partial
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 
 import rclpy
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState, GetAvailableTransitions, GetState
 from rclpy.context import Context
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.parameter import Parameter
+from waiting import PATIENCE, eventually
 
 from robot_rl.config.nodes import ActorNodeConfig
 from robot_rl.env.task import WorkcellOptions
@@ -124,3 +127,37 @@ def sim_options(options):
     if options is None or not options.cameras:
         return {}
     return {"cameras": list(options.cameras), "image_size": options.image_size[0]}
+
+
+class ManagedClient:
+    """Asks what `ros2 lifecycle` asks, by the same services; by a node that somebody else serves."""
+
+    def __init__(self, asking, name):
+        self._asking, self._name, self._clients = asking, name, {}
+
+    def _call(self, kind, service, request):
+        if service not in self._clients:
+            self._clients[service] = self._asking.create_client(kind, f"{self._name}/{service}")
+        client = self._clients[service]
+        assert client.wait_for_service(PATIENCE), service
+        future = client.call_async(request)
+        assert eventually(future.done)
+        return future.result()
+
+    def state(self):
+        """As `ros2 lifecycle get`."""
+        return self._call(GetState, "get_state", GetState.Request()).current_state.label
+
+    def transitions(self):
+        """As `ros2 lifecycle list`: by label."""
+        request = GetAvailableTransitions.Request()
+        found = self._call(GetAvailableTransitions, "get_available_transitions", request).available_transitions
+        return {one.transition.label: one.transition.id for one in found}
+
+    def set(self, label):
+        """As `ros2 lifecycle set`, which looks the number up and sends it."""
+        number = self.transitions()[label]
+        return self.change(Transition(id=number))
+
+    def change(self, transition):
+        return self._call(ChangeState, "change_state", ChangeState.Request(transition=transition)).success

@@ -11,7 +11,7 @@ from cartesian_controller import BASE, LAG, TILTED, Controller
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PoseStamped
 from robot_io_contract import RobotIOContract, RobotUnderTest
-from ros_nodes_graph import DOMAIN, Graph
+from ros_nodes_graph import DOMAIN, Graph, ManagedClient
 from running import environment
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory
@@ -375,3 +375,23 @@ def test_a_controller_that_is_not_there_is_named(rig):
 def test_wrong_parameters_are_named(rig, parameters, reason):
     with pytest.raises(ConfigError, match=reason):
         rig.start(**parameters)
+
+
+def test_an_inactive_arm_is_measured_and_does_not_move_and_no_transition_moves_it(rig):
+    node = rig.start(start_inactive=True)
+    managed = ManagedClient(rig.actor, "/cell/robot_node")
+    assert managed.state() == "inactive"
+    start = rig.controller.position
+    rig.actor.go(start + AHEAD)
+    assert eventually(lambda: any("robot_node is inactive: ros2 lifecycle set" in text for text in node.problems))
+    assert rig.says("robot_node is inactive", DiagnosticStatus.ERROR)
+    early = Command(rig.actor.wall.now(), 5.0, Pose(start + AHEAD, TILTED))
+    assert managed.set("activate")
+    rig.actor.commands.publish(convert.command_message(early))
+    assert eventually(lambda: any("before robot_node was activated" in text for text in node.problems))
+    assert rig.controller.targets == []
+    rig.actor.go(start + AHEAD)
+    assert eventually(lambda: len(rig.controller.targets) == 1)
+    assert managed.set("deactivate")
+    assert len(rig.controller.targets) == 2 or eventually(lambda: len(rig.controller.targets) == 2)
+    assert rig.controller.targets[1][0] < rig.controller.targets[0][0], "held where it was"

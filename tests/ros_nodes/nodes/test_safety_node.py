@@ -4,7 +4,8 @@ import time
 
 import numpy as np
 import pytest
-from ros_nodes_graph import Graph
+from lifecycle_msgs.msg import Transition
+from ros_nodes_graph import Graph, ManagedClient
 from std_msgs.msg import Bool, String
 from std_srvs.srv import Trigger
 from waiting import PATIENCE, eventually
@@ -212,3 +213,51 @@ def test_somebody_who_comes_later_sees_why_the_arm_holds(rig):
     late.create_subscription(String, topics.STOPPED.name, lambda m: heard.append(m.data), qos.LATCHED)
     assert eventually(lambda: heard)
     assert "topic estop" in heard[-1]
+
+
+def test_inactive_it_passes_nothing_and_says_why_and_active_again_only_what_is_new(rig):
+    managed = ManagedClient(rig.hand, "/safety_node")
+    assert managed.state() == "active"
+    early = Command(rig.hand.wall.now(), 1.0, HERE)
+    assert managed.set("deactivate")
+    assert managed.state() == "inactive"
+    assert rig.holds("safety_node is inactive: ros2 lifecycle set /safety_node activate")
+    rig.hand.call(rig.hand.release_client)
+    assert rig.holds("safety_node is inactive")  # a release is no activation
+    count = len(rig.arm.received)
+    assert managed.set("activate")
+    rig.hand.send(early)
+    time.sleep(0.2)
+    assert all(command is None for _, command in rig.arm.received[count:]), "a transition moves nothing"
+    assert eventually(rig.moves)
+
+
+def test_deactivation_stops_the_arm_as_fast_as_a_stop(rig):
+    managed = ManagedClient(rig.hand, "/safety_node")
+    assert not managed.change(Transition(id=99))  # from here on the client is known
+    assert eventually(rig.moves)
+    asked = time.monotonic()
+    assert managed.change(Transition(id=Transition.TRANSITION_DEACTIVATE))
+    stops = lambda: [at for at, command in rig.arm.received if command is None and at > asked]  # noqa: E731
+    assert eventually(stops)
+    assert stops()[0] - asked < 1.0  # for a busy machine; benchmarks/soak.py measures it
+
+
+def test_a_transition_that_the_state_has_not_is_refused_and_the_node_lives_on(rig):
+    managed = ManagedClient(rig.hand, "/safety_node")
+    assert not managed.change(Transition(id=Transition.TRANSITION_ACTIVATE))  # it is active
+    assert not managed.change(Transition(id=99))
+    assert not managed.change(Transition(label="go"))
+    assert managed.state() == "active"
+    assert eventually(rig.moves)
+    for label, state in (("deactivate", "inactive"), ("cleanup", "unconfigured"), ("shutdown", "finalized")):
+        assert managed.set(label)
+        assert managed.state() == state
+        assert rig.holds("safety_node is ")
+
+
+def test_the_arm_holds_while_a_required_node_is_inactive(rig):
+    rig.arm.sign = lambda: "arm is inactive: ros2 lifecycle set /arm activate"
+    assert rig.holds("arm is inactive")
+    del rig.arm.sign
+    assert eventually(rig.moves)
