@@ -1,6 +1,6 @@
-"""Success on `peg_insert` without learning: baselines that show how hard the task is.
+"""Success on `peg_insert` and `peg_hard` without learning: baselines that show how hard the task is.
 
-    python benchmarks/baselines.py [--episodes 300] [--obs pixels]
+    python benchmarks/baselines.py [--task peg_hard] [--episodes 300] [--obs pixels]
 
 Scripted policies and behaviour cloning from the same 20 demonstrations, on the evaluation's held-out resets.
 
@@ -35,6 +35,7 @@ from robot_rl.run.deployment import workcell_options
 from robot_rl.run.evaluation import evaluate, mean
 
 ESTIMATE = "state/hole_estimate"
+INSERTIONS = ("peg_insert", "peg_hard")
 
 
 class Scripted(Policy):
@@ -49,14 +50,17 @@ class Scripted(Policy):
         """Return the action of the rule; the packed observation is not used."""
         del state, images, deterministic
         action = np.zeros(self._env.spec_task.action_size, np.float32)
+        axes = self._env.spec_task.action_axes
         if self._rule == "push down":
-            action[2] = 1.0
+            action[axes.index("z")] = 1.0
         if self._rule == "straight to the estimate and down":
             x, y, z, turn = self._env.observation[ESTIMATE]
             spec = self._env.spec_task
             there = np.hypot(x, y) < 0.0007 and abs(turn) < 0.012
             down = 1.0 if there else (z - 0.006) / spec.action_translation
-            action[:] = x / spec.action_translation, y / spec.action_translation, down, turn / spec.action_rotation
+            wanted = {"x": x / spec.action_translation, "y": y / spec.action_translation}
+            wanted |= {"z": down, "yaw": turn / spec.action_rotation}
+            action[:] = [wanted.get(axis, 0.0) for axis in axes]
         return torch.from_numpy(np.clip(action, -1.0, 1.0))[None]
 
 
@@ -109,7 +113,7 @@ def main() -> None:
         print(json.dumps({"baseline": name, **{key: summary[key] for key in kept}}), flush=True)
         return float(summary["success_rate"])
 
-    if config.task == "peg_insert" and config.observations == "state":
+    if config.task in INSERTIONS and config.observations == "state":
         for rule in ("do nothing", "push down", "straight to the estimate and down"):
             report(rule, Scripted(env, rule), arguments.episodes)
     rates = [

@@ -85,7 +85,8 @@ class MujocoRobotIO:
         self._sample_every = max(1, round(self.sensing.period / model.opt.timestep))
         self._filter = WrenchFilter(self.sensing.wrench_cutoff, model.opt.timestep, self._sample_every)
         self._tare = np.zeros(6)
-        self._bias, self._force_error = 0.0, np.zeros(3)
+        self._bias, self._force_error = self.sensing.wrench_bias, np.zeros(3)
+        self._drift, self._reset_at = np.zeros(3), 0  # [N/s], [ns]
         self._peak_force = 0.0
         self._tcp = model.site("tcp").id
         # Views are made once: at the physics rate, slicing costs as much as computing.
@@ -109,7 +110,7 @@ class MujocoRobotIO:
         self.model.geom_friction[:, 0] *= world.friction
         self.gains = replace(self.gains, delay=self.gains.delay + world.command_delay)
         self.controller.set_gains(self.gains)
-        self._bias = world.wrench_bias
+        self._bias = self.sensing.wrench_bias + world.wrench_bias
 
     # ------------------------------------------------------------------ clock
 
@@ -168,6 +169,7 @@ class MujocoRobotIO:
         turn = quat_from_rotvec(sensing.rotation_noise * noise[:3])
         wrench = self._wrist_to_tcp @ sample.wrench
         wrench[:3] += self._force_error + sensing.force_noise * noise[3:6]
+        wrench[:3] += (sample.stamp - self._reset_at) / NS_PER_S * self._drift
         wrench[3:] += sensing.torque_noise * noise[6:9]
         frames: Mapping[str, np.ndarray] = self.frames()[1] if images else {}
         peak_force, self._peak_force = self._peak_force, 0.0
@@ -225,6 +227,7 @@ class MujocoRobotIO:
         """
         self._rng, self._pixel_rng = np.random.default_rng(seed), np.random.default_rng([seed, 3])
         self._force_error = self._bias * drawn_direction(np.random.default_rng([seed, 6]))
+        self._drift = self.sensing.wrench_drift * drawn_direction(np.random.default_rng([seed, 10]))
         if self._cameras is not None:
             self._cameras.reset(seed)
         if self._randomizer is not None:
@@ -244,7 +247,7 @@ class MujocoRobotIO:
         self._filter.restart(self._tare)
         self.history.clear()
         self._record_state(keep=True)
-        self._peak_force = 0.0
+        self._peak_force, self._reset_at = 0.0, self.now()
 
     def _record_state(self, *, keep: bool) -> None:
         """Update the peak force and, if `keep`, record the present state."""

@@ -21,11 +21,12 @@ HAND_TCP = 0.1034
 """From the flange to between the finger tips [m], as published."""
 
 
-def new_scene(look_at: tuple[float, float, float] = (0.5, 0.0, 0.09)) -> mujoco.MjSpec:
+def new_scene(look_at: tuple[float, float, float] = (0.5, 0.0, 0.09), distance: float = 1.0) -> mujoco.MjSpec:
     """Make a scene with physics options, light, table, backdrop and front camera.
 
     Args:
         look_at: Point in the centre of the front camera's picture, in the base frame [m].
+        distance: Factor of the front camera's usual distance of 0.53 m from it.
     """
     spec = mujoco.MjSpec()
     spec.compiler.degree = False
@@ -49,7 +50,7 @@ def new_scene(look_at: tuple[float, float, float] = (0.5, 0.0, 0.09)) -> mujoco.
     visual(world, mujoco.mjtGeom.mjGEOM_BOX, TABLE, size=(0.8, 1.0, 0.01), pos=(0.3, 0, -0.01))
     # A wall behind the arm, because the background is black.
     visual(world, mujoco.mjtGeom.mjGEOM_BOX, WALL, size=(0.01, 3.0, 3.0), pos=(-0.6, 0, 0))
-    front = world.add_camera(name="front", pos=np.add(look_at, (0.42, -0.24, 0.21)), fovy=32)
+    front = world.add_camera(name="front", pos=np.add(look_at, np.multiply(distance, (0.42, -0.24, 0.21))), fovy=32)
     front.alt.type = mujoco.mjtOrientation.mjORIENTATION_XYAXES
     front.alt.xyaxes = _look_at(front.pos, look_at)
     return spec

@@ -26,6 +26,8 @@ class Sensing:
         rotation_noise: Standard deviation of the measured tcp orientation [rad].
         force_noise: Standard deviation of the filtered force [N].
         torque_noise: Standard deviation of the filtered torque [Nm].
+        wrench_bias: Error of the force that is left after taring, in a direction drawn for each episode [N].
+        wrench_drift: Growth of the force's error during an episode, in another drawn direction [N/s].
         pixel_noise: Standard deviation of each colour value [0-255].
         wrench_cutoff: Corner frequency of the wrench's first-order low-pass filter [Hz].
         period: Time between samples [s].
@@ -38,6 +40,8 @@ class Sensing:
     rotation_noise: float = 2e-4
     force_noise: float = 0.2
     torque_noise: float = 0.01
+    wrench_bias: float = 0.0
+    wrench_drift: float = 0.0
     pixel_noise: float = 2.0
     wrench_cutoff: float = 15.0
     period: float = 0.01

@@ -6,6 +6,7 @@ All draws follow from the seed of the episode. A width of 0 draws nothing. A rea
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import Annotated
 
 from pydantic import Field
@@ -48,6 +49,10 @@ class DynamicsConfig:
     """Of the Cartesian controller's two stiffnesses, as a share."""
     delay: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Largest extra delay from a command to its first effect [s]; drawn between 0 and this."""
+
+    def widened(self, other: DynamicsConfig) -> DynamicsConfig:
+        """Return the draws that have, for each setting, the larger width of the two."""
+        return DynamicsConfig(**{name: max(width, getattr(other, name)) for name, width in asdict(self).items()})
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -15,9 +15,18 @@ def drawn_offset(rng: np.random.Generator, largest: float) -> tuple[float, float
     return float(radius * np.cos(angle)), float(radius * np.sin(angle))
 
 
-def tilted(pose: Pose, angle: float, seed: int) -> Pose:
-    """Return a pose turned by an angle [rad] about a horizontal axis whose direction follows from the seed."""
-    direction = np.random.default_rng([seed, 8]).uniform(0.0, 2.0 * np.pi)
+def tilted(pose: Pose, angle: float, spread: float, seed: int) -> Pose:
+    """Return a pose turned about a horizontal axis whose direction follows from the seed.
+
+    Args:
+        pose: The upright pose.
+        angle: Smallest angle [rad].
+        spread: How much larger the angle may be [rad]; drawn uniformly from the seed.
+        seed: Of the episode.
+    """
+    rng = np.random.default_rng([seed, 8])
+    direction = rng.uniform(0.0, 2.0 * np.pi)
+    angle += rng.uniform(0.0, spread)
     turn = quat_from_rotvec(angle * np.array([np.cos(direction), np.sin(direction), 0.0]))
     return Pose(pose.position, quat_multiply(turn, pose.quaternion))
 

@@ -4,7 +4,8 @@ import pytest
 from play import always, at_random, play, stage, steps
 
 from robot_rl.env.task import WorkcellOptions
-from sim.tasks.cube_lift import CUBE, CUBE_RANGE, CUBE_YAW_RANGE, ESTIMATE_ERROR, LIFT_HEIGHT, SPEC, START, make
+from sim.tasks.cube import CUBE, CUBE_YAW_RANGE, ESTIMATE_ERROR
+from sim.tasks.cube_lift import CUBE_RANGE, LIFT_HEIGHT, SPEC, START, make
 
 
 @pytest.fixture(scope="module")

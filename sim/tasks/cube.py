@@ -1,0 +1,137 @@
+"""What tasks with a cube and a gripper share: the scene, the estimated pose of the cube, and how it is grasped."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import mujoco
+import numpy as np
+
+from robot_rl.env.robot_io import RobotState
+from robot_rl.env.task import Outcome, TaskSpec
+from robot_rl.geometry import Pose, quat_multiply, yaw_pose
+from robot_rl.spec import ArraySpec
+from sim.arm import ORANGE
+from sim.mujoco_robot_io import MujocoRobotIO
+from sim.operator import InterventionHabit, OperatorSkill, ScriptedOperator
+from sim.scene import DOWNWARD, FINGER_RANGE, GRIP
+from sim.tasks.pose_estimate import drawn_offset, seen_from_tcp
+
+CUBE = 0.02
+"""Half the side of the cube [m]."""
+CUBE_YAW_RANGE = float(np.deg2rad(30.0))
+ESTIMATE_ERROR, ESTIMATE_ERROR_YAW = 0.004, float(np.deg2rad(3.0))
+BOX = mujoco.mjtGeom.mjGEOM_BOX
+
+
+def add_table_and_cube(spec: mujoco.MjSpec) -> None:
+    """Add a table to put things on, its surface at z = 0, and the cube, whose free joint comes last."""
+    spec.worldbody.add_geom(
+        name="table", type=BOX, size=(0.3, 0.3, 0.01), pos=(0.5, 0, -0.01), rgba=(0, 0, 0, 0), **GRIP
+    )
+    cube = spec.worldbody.add_body(name="cube", pos=(0.5, 0, CUBE))
+    cube.add_freejoint(name="cube")
+    cube.add_geom(type=BOX, size=(CUBE, CUBE, CUBE), mass=0.1, rgba=ORANGE, **GRIP)
+
+
+class CubeTask(ABC):
+    """Scene, reset and estimate; a subclass says where the cube starts and when the task is done.
+
+    Args:
+        io: The simulated arm with the gripper; the cube's free joint comes after the fingers.
+        q_start: Joint angles of the start pose [rad].
+        spec: Facts of the task.
+        estimate_error: Factor of the largest error of the estimate.
+    """
+
+    def __init__(self, io: MujocoRobotIO, q_start: np.ndarray, spec: TaskSpec, estimate_error: float = 1.0) -> None:
+        self._io, self._q_start, self.spec, self._error = io, q_start, spec, estimate_error
+        self._cube = io.model.body("cube").id
+        self._T_base_estimate = Pose.identity()
+        self._held = 0
+
+    @abstractmethod
+    def cube_start(self, rng: np.random.Generator) -> tuple[float, float]:
+        """Draw the cube's place on the table: x and y in the base frame [m]."""
+
+    @abstractmethod
+    def evaluate(self, state: RobotState) -> Outcome:
+        """Evaluate success in the true scene; see `Task.evaluate`."""
+
+    def observation_specs(self) -> dict[str, ArraySpec]:
+        """Return the spec of the cube's estimated pose at reset, in the tcp frame."""
+        return {"state/cube_estimate": ArraySpec((4,), unit="m, rad", scale=(0.02, 0.02, 0.02, 0.2))}
+
+    def reset(self, seed: int) -> None:
+        """Draw the cube's pose and the error of its estimate; the arm starts at the same pose, fingers open."""
+        rng = np.random.default_rng([seed, 1])
+        x, y = self.cube_start(rng)
+        yaw = rng.uniform(-CUBE_YAW_RANGE, CUBE_YAW_RANGE)
+        cube = yaw_pose(x, y, CUBE, yaw)
+        dx, dy = drawn_offset(rng, self._error * ESTIMATE_ERROR)
+        yaw_error = self._error * rng.uniform(-ESTIMATE_ERROR_YAW, ESTIMATE_ERROR_YAW)
+        self._T_base_estimate = yaw_pose(x + dx, y + dy, CUBE, yaw + yaw_error)
+        fingers = [FINGER_RANGE, FINGER_RANGE]
+        self._io.reset(np.concatenate((self._q_start, fingers, cube.position, cube.quaternion)), seed)
+        self._held = 0
+
+    def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
+        """Return the cube's estimated pose in the tcp frame: position [m], rotation [rad]."""
+        del T_base_reset  # the estimate is relative to the tcp itself
+        return {"state/cube_estimate": seen_from_tcp(state, self._T_base_estimate)}
+
+    def cube_pose(self) -> Pose:
+        """Return the true pose of the cube in the base frame."""
+        data = self._io.data
+        return Pose(data.xpos[self._cube].copy(), data.xquat[self._cube].copy())
+
+
+class GraspOperator(ScriptedOperator):
+    """Operator that hovers over the cube with open fingers, descends, closes and waits for the grip; then it carries.
+
+    Args:
+        spec: The task.
+        cube: Function that returns the true pose of the cube in the base frame.
+    """
+
+    hover = 0.05
+    """Height of the tcp over the cube's centre during alignment [m]."""
+    aligned = 0.006
+    """Lateral error below which it descends [m]."""
+    low_enough = 0.006
+    """Height of the tcp over the cube's centre below which it closes the fingers [m]."""
+    grip_steps = 4
+    """Number of steps to wait for the fingers."""
+
+    def __init__(self, spec: TaskSpec, cube: Callable[[], Pose]) -> None:
+        super().__init__(spec, OperatorSkill(speed=(0.5, 0.7)), InterventionHabit(stall_steps=8, progress=0.004))
+        self._cube = cube
+
+    @abstractmethod
+    def carry(self, state: RobotState) -> tuple[np.ndarray, float]:
+        """Return where the tcp goes with the grasped cube, base frame [m], and the gripper action."""
+
+    def begin(self) -> None:
+        """Discard the state of the grasp."""
+        self._closing, self._waited = False, 0
+
+    def plan(self, state: RobotState) -> tuple[Pose, float, float]:
+        """Plan the next goal, the relative speed and the gripper action."""
+        seen = self.perceived(self._cube())
+        offset = state.T_base_tcp.position - seen.position
+        lateral = float(np.hypot(offset[0], offset[1]))
+        downward = quat_multiply(seen.quaternion, DOWNWARD)
+        if self._closing and (lateral > CUBE or abs(offset[2]) > CUBE):
+            self._closing = False  # lost the cube
+        if not self._closing and lateral < self.aligned and abs(offset[2]) < self.low_enough:
+            self._closing, self._waited = True, 0
+        if self._closing:
+            self._waited += 1
+            if self._waited <= self.grip_steps:
+                return Pose(state.T_base_tcp.position, downward), 1.0, -1.0
+            goal, gripper = self.carry(state)
+            return Pose(goal, downward), 1.0, gripper
+        # Beside the cube, move up first, so as not to push it; over it, move down.
+        height = 0.0 if lateral < self.aligned else self.hover
+        return Pose(seen.position + np.array([0.0, 0.0, height]), downward), 1.0, 1.0
