@@ -76,6 +76,10 @@ class EnvironmentFailedError(RobotRLError):
     """An environment of others cannot be made, raised an error, or its process is gone."""
 
 
+class BasePolicyError(RobotRLError):
+    """A base policy cannot be used, does not fit, failed, or answers what it should not."""
+
+
 class CameraError(RobotRLError):
     """A camera cannot be opened, gives no frames, or always the same one."""
 

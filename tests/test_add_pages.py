@@ -5,7 +5,7 @@ import sys
 import pytest
 from documents import ADD, MAX_LINES, Example
 
-PAGES = ("algorithm", "arm", "camera", "device", "environment", "labeller", "task")
+PAGES = ("algorithm", "arm", "base_policy", "camera", "device", "environment", "labeller", "task")
 
 PAGE = """# Add a greeting
 

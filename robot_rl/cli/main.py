@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl import __version__
+from robot_rl.cli.base import base_settings
 from robot_rl.cli.bench import add_bench_commands
 from robot_rl.cli.classifier import add_classifier_commands
 from robot_rl.cli.command import (
@@ -156,6 +157,11 @@ def command_line() -> CommandParser:
     )
     _calibration_flag(train)
     train.add_argument("--demos", type=Path, metavar="STORE", help="begin with these demonstrations, all of them")
+    train.add_argument(
+        "--base",
+        metavar="KIND[:PATH]",
+        help="correct this base policy, e.g. chunk, run:runs/one, server:ws://gpu:8000; see docs/base_policies.md",
+    )
     train.add_argument(
         "--rewards", metavar="NAME", help="of `label apply`, what these are worth, instead of as recorded"
     )
@@ -319,7 +325,11 @@ def _train(arguments: argparse.Namespace) -> int:
         "episodes": "evaluation.episodes",
     }
     given = {key: getattr(arguments, flag) for flag, key in flags.items()}
-    overrides = [*arguments.set, *(f"{key}={value}" for key, value in given.items() if value is not None)]
+    overrides = [
+        *base_settings(arguments.base),
+        *arguments.set,
+        *(f"{key}={value}" for key, value in given.items() if value is not None),
+    ]
     if arguments.calibration:
         overrides.append(f"calibrations={to_json([whole_path(entry) for entry in arguments.calibration])}")
     operator = operator_options(arguments)

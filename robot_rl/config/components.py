@@ -105,10 +105,28 @@ class BaseConfig:
     A residual policy (Silver 2018, Johannink 2019): it starts as good as its base, and is never far from it.
     """
 
-    kind: Literal["none", "clone"] = "none"
-    """`none`: the policy that learns acts alone. `clone`: a base is cloned from the demonstrations first."""
+    kind: str = "none"
+    """Name in the entry point group `robot_rl.base_policies`; `none`: the policy that learns acts alone. `clone`,
+    `chunk`: cloned from the demonstrations, one action or a chunk of them at a time. docs/base_policies.md has all."""
+    path: str = ""
+    """Of the base: a file of `robot-rl base train`, a run directory, a checkpoint, or an address."""
     updates: Positive = 3_000
-    """Updates in which it is cloned, on minibatches of `replay.batch_size`."""
+    """Updates in which `clone` and `chunk` are trained, on minibatches of `replay.batch_size`."""
+    horizon: Positive = 8
+    """Actions that `chunk` plans at once."""
+    history: Positive = 8
+    """Newest observations that `chunk` plans from. Searching by touch takes memory: docs/benchmarks.md."""
+    replan: Annotated[Positive, FORKABLE] = 4
+    """Control steps after which a chunk is planned anew, at most its length."""
+    blend: Annotated[NonNegative, FORKABLE] = 1
+    """Control steps over which a new chunk fades in, so that actions do not jump."""
+    delay: Annotated[NonNegative, FORKABLE] = 0
+    """In a simulation that waits: control steps that a chunk takes to arrive, as that of a slow base on a robot."""
+    python: str = ""
+    """For `lerobot`: the Python interpreter in which LeRobot is installed."""
+    gripper_margin: Annotated[NonNegativeReal, FORKABLE] = 0.05
+    """How much more, in units of the reward, critics must expect of another gripper action than of the base's before it
+    is taken."""
     bound: Annotated[Rate, Scheduled(gt=0, le=2), FORKABLE] = 0.3
     """Largest correction, as a share of half an action's range: 2 reaches everything from everywhere. A schedule over
     env steps, {0: 0.2, 10000: 1}, begins gently and then leaves more and more to what was learned."""
@@ -321,9 +339,9 @@ class TrainConfig:
     """Online steps, interventions included, demonstrations not; 0 with `offline.steps` set: nothing is played."""
     warmup_steps: Annotated[NonNegative, WithGuest(1_000)] = 100
     """Online steps before the first update."""
-    warmup: Annotated[Literal["policy", "uniform"], WithGuest("uniform")] = "policy"
+    warmup: Annotated[Literal["policy", "uniform", "base"], WithGuest("uniform")] = "policy"
     """Actions of these steps. `policy`: of the untrained policy, which is gentle with an arm. `uniform`: drawn
-    uniformly, which explores more where nobody demonstrates."""
+    uniformly, which explores more where nobody demonstrates. `base`: of the base policy alone."""
     update_to_data: Annotated[Count, Scheduled(whole=True, ge=1), FORKABLE, WithPixels(4), WithGuest(4)] = 8
     """Critic updates per env step; actor and temperature are updated once per env step. A schedule over env steps:
     {0: 4, 10000: 8}, each holds up to the next."""
@@ -360,9 +378,14 @@ class TrainConfig:
     environment: EnvironmentConfig = Field(default_factory=EnvironmentConfig)
 
     @property
+    def has_base(self) -> bool:
+        """Whether the policy corrects a base."""
+        return self.base.kind != "none"
+
+    @property
     def pretraining_updates(self) -> int:
         """Updates on the demonstrations alone, before the first online step."""
-        return self.offline.steps if self.base.kind == "none" else self.base.updates
+        return self.offline.steps
 
     @model_validator(mode="before")
     @classmethod

@@ -21,8 +21,10 @@ def check_consistent(config: TrainConfig) -> None:
             f"settings of the section `environment` with task={config.task}: they are for environments of others, e.g. "
             "task=gym:Pendulum-v1; leave them out"
         )
-    if config.base.kind != "none":
+    if config.has_base:
         _check_base(config)
+    elif config.warmup == "base":
+        raise ConfigError("warmup=base with base.kind=none: there is no base to act; set base.kind, or another warmup")
     if config.replay.hindsight_goals:
         _check_hindsight(config)
     if config.env_steps == 0 and config.offline.steps == 0:
@@ -35,13 +37,23 @@ def _check_base(config: TrainConfig) -> None:
         raise ConfigError(f"{base} with algorithm.name={config.algorithm.name}: only sac learns corrections")
     if config.offline.steps:
         raise ConfigError(
-            f"{base} with offline.steps={config.offline.steps}: the demonstrations teach the base alone; set "
-            "offline.steps=0, and base.updates for the base"
+            f"{base} with offline.steps={config.offline.steps}: a correction is not learned from recorded episodes "
+            "alone; set offline.steps=0"
         )
-    if not config.demonstrations:
-        raise ConfigError(f"{base} with demonstrations=0: there is nothing to clone; set demonstrations")
+    if not config.demonstrations and config.base.kind in ("clone", "chunk") and not config.base.path:
+        raise ConfigError(
+            f"{base} with demonstrations=0: there is nothing to learn it from; set demonstrations, or base.path to "
+            "a file of `robot-rl base train`"
+        )
     if not config.env_steps:
-        raise ConfigError(f"{base} with env_steps=0: nothing would be corrected; clone alone with algorithm.name=bc")
+        raise ConfigError(
+            f"{base} with env_steps=0: nothing would be corrected; train the base by `robot-rl base train`"
+        )
+    if config.replay.hindsight_goals:
+        raise ConfigError(
+            f"{base} with replay.hindsight_goals={config.replay.hindsight_goals}: what the base would have "
+            "proposed for another goal is not known; set replay.hindsight_goals=0"
+        )
 
 
 def _check_hindsight(config: TrainConfig) -> None:

@@ -17,7 +17,9 @@ import numpy as np
 from robot_rl.data.episode_facts import EpisodeFacts, FactValues
 from robot_rl.errors import DataError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""Version that is written. Version 1 had no `action_base`."""
+READABLE_VERSIONS = (1, SCHEMA_VERSION)
 STATE_PREFIX, IMAGE_PREFIX = "state/", "images/"
 """Prefixes of the keys of an observation: vectors in SI units, and frames of a camera."""
 
@@ -25,6 +27,9 @@ TASK_SUCCESS = "task_success"
 """Metric of a step: success by the task itself, where another judge decides; see `EpisodeFacts.task_success`."""
 LABEL_SOURCE = "label"
 """Source of rewards that are given by a label of the whole episode, which comes after its end."""
+
+BASE_ACTION = "state/base_action"
+"""Key under which policies observe what their base proposes; recorded apart, as `action_base`."""
 
 LONGEST_ID = 200
 
@@ -77,6 +82,8 @@ class Step:
         stamp_action: When the command was sent [ns].
         episode_id: Which episode.
         index: Position in the episode, from 0.
+        action_base: What the base policy proposed, shape (n,); None without one. What the policy wanted beyond it, the
+            residual, is `action_policy - action_base`.
     """
 
     observation: Observation
@@ -91,6 +98,7 @@ class Step:
     stamp_action: int
     episode_id: str
     index: int
+    action_base: np.ndarray | None = None
 
     @property
     def undecided(self) -> bool:
@@ -116,6 +124,7 @@ class Episode:
         reward_source: Who gave the rewards.
         metadata: Facts of the whole episode as they are stored, JSON values only; `facts` reads them typed.
         schema_version: Version of this layout.
+        action_base: What the base policy proposed after each observation, shape (T + 1, n), float32; None without one.
     """
 
     episode_id: str
@@ -131,6 +140,7 @@ class Episode:
     reward_source: str = "task"
     metadata: Mapping[str, Any] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
+    action_base: np.ndarray | None = None
 
     def __len__(self) -> int:
         """Return the number of steps T."""
@@ -144,6 +154,15 @@ class Episode:
     def observation(self, row: int) -> Observation:
         """Return the observation before step `row`; for row T, the one after the last step."""
         return {key: column[row] for key, column in self.observations.items()}
+
+    def seen(self, row: int) -> Observation:
+        """Return what a policy observed before step `row`: the observation and, with a base, its proposal."""
+        return {key: column[row] for key, column in self.observed.items()}
+
+    @property
+    def observed(self) -> Mapping[str, np.ndarray]:
+        """What a policy observed: the observations and, with a base, its proposals as `BASE_ACTION`."""
+        return self.observations if self.action_base is None else {**self.observations, BASE_ACTION: self.action_base}
 
     def step(self, row: int) -> Step:
         """Return the step of that row."""
@@ -160,6 +179,7 @@ class Episode:
             stamp_action=int(self.stamp_action[row]),
             episode_id=self.episode_id,
             index=row,
+            action_base=None if self.action_base is None else self.action_base[row],
         )
 
     def __post_init__(self) -> None:
@@ -168,9 +188,10 @@ class Episode:
         Raises:
             DataError: naming the episode, the column and what is wrong with it.
         """
-        if self.schema_version != SCHEMA_VERSION:
+        if self.schema_version not in READABLE_VERSIONS:
+            readable = " and ".join(map(str, READABLE_VERSIONS))
             raise DataError(
-                f"episode {self.episode_id}: schema version {self.schema_version}, this program reads {SCHEMA_VERSION}"
+                f"episode {self.episode_id}: schema version {self.schema_version}, this program reads {readable}"
             )
         try:
             check_id(self.episode_id)
@@ -184,7 +205,8 @@ class Episode:
                 raise DataError(
                     f"episode {self.episode_id}: column {name} has {len(getattr(self, name))} rows, expected {steps}"
                 )
-        for name, column in {**self.observations, "stamp_obs": self.stamp_obs}.items():
+        proposals = {} if self.action_base is None else {"action_base": self.action_base}
+        for name, column in {**self.observations, "stamp_obs": self.stamp_obs, **proposals}.items():
             if len(column) != steps + 1:
                 raise DataError(f"episode {self.episode_id}: {name} has {len(column)} rows, expected {steps + 1}")
         for name in ("terminated", "truncated"):
@@ -195,8 +217,17 @@ class Episode:
         for name in ("action", "action_policy", "reward"):
             if not np.isfinite(getattr(self, name)).all():
                 raise DataError(f"episode {self.episode_id}: {name} has a NaN or an infinity")
+        if self.action_base is None:
+            return
+        if self.action_base.shape[1:] != self.action.shape[1:] or not np.isfinite(self.action_base).all():
+            raise DataError(
+                f"episode {self.episode_id}: action_base of shape {self.action_base.shape} for actions of shape "
+                f"{self.action.shape}, or not finite"
+            )
 
 
+BASE_COLUMN = "action_base"
+"""Column with one row per observation, as `stamp_obs`, in episodes that were played with a base policy."""
 STEP_COLUMNS = ("action", "action_policy", "source", "reward", "terminated", "truncated", "stamp_action")
 """Columns with one row per step, in the order in which they are written."""
 
@@ -233,9 +264,13 @@ class EpisodeBuilder:
         """Truncate the episode after the newest step."""
         self._steps[-1] = replace(self._steps[-1], truncated=True)
 
-    def finish(self, final_observation: Observation, final_stamp: int) -> Episode:
-        """Return the episode, given the observation [and its stamp, ns] after the last step."""
+    def finish(self, final_observation: Observation, final_stamp: int, final_base: np.ndarray | None = None) -> Episode:
+        """Return the episode, given the observation [its stamp, ns, and what the base proposes] after the last step."""
         steps = self._steps
+        proposals = [step.action_base for step in steps] + [final_base]
+        known = [row for row in proposals if row is not None]
+        if known and len(known) != len(proposals):
+            raise DataError(f"episode {self.episode_id}: the base proposed {len(known)} of {len(proposals)} actions")
         rows = [*(s.observation for s in steps), final_observation]
         return Episode(
             episode_id=self.episode_id,
@@ -250,4 +285,5 @@ class EpisodeBuilder:
             stamp_action=np.array([s.stamp_action for s in steps], np.int64),
             reward_source=steps[-1].reward_source if steps else "task",  # who judged at the end judged the episode
             metadata=self.metadata,
+            action_base=np.stack(known).astype(np.float32) if known else None,
         )

@@ -139,6 +139,27 @@ class SupportsDemonstration(Protocol):
 
 
 @runtime_checkable
+class SupportsStop(Protocol):
+    """An environment that can be stopped at any time."""
+
+    def stop(self) -> None:
+        """Stop what moves and end the episode."""
+        ...
+
+
+@runtime_checkable
+class SupportsAdvice(Protocol):
+    """An environment whose operator can be asked for an action, without taking over."""
+
+    advising: bool
+    """Whether the operator only advises; set before an episode starts."""
+
+    def advise(self) -> np.ndarray | None:
+        """Return the operator's action for the newest observation; None where the operator has none."""
+        ...
+
+
+@runtime_checkable
 class SupportsGoals(Protocol):
     """An environment that observes a goal, and judges any state by any other goal."""
 
@@ -235,6 +256,12 @@ def check_demonstrator(env: Environment) -> None:
             f"{env.environment_spec.name} has no operator who could demonstrate; train without demonstrations "
             "(--set demonstrations=0) or with recorded ones (--demos STORE); an expert is environment.expert"
         )
+
+
+def stop_arm(env: Environment) -> None:
+    """Stop the arm at once and end the episode, because what decides about it has failed; nothing where no arm is."""
+    if isinstance(env, SupportsStop):
+        env.stop()
 
 
 def judges_of(env: Environment) -> tuple[object, ...]:

@@ -75,6 +75,8 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         self.environment_spec = self.spec_task.environment
         self.interventions = interventions
         """Whether the operator may take over; evaluation switches it off."""
+        self.advising = False
+        """Whether the operator only advises, see `advise`."""
         check_cameras(options.cameras, self.environment_spec)
         check_world(options.world, self.environment_spec)
         self._safety = SafetyFilter(self.spec_task)
@@ -142,7 +144,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         for judge in self._cell.judges:
             judge.begin()
         if self._cell.operator is not None:
-            self._cell.operator.reset(seed, demonstrate)
+            self._cell.operator.reset(seed, demonstrate or self.advising)
         self._cell.await_frames()
         self._state = self._cell.io.read()
         self._T_base_reset = self._state.T_base_tcp
@@ -258,7 +260,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         """Return the operator's action where the operator is in control, else the policy's; blended at a change."""
         operator = self._cell.operator
         chosen, source = wanted, Source.POLICY
-        if operator is not None and (self.interventions or self._demonstrate):
+        if operator is not None and (self._demonstrate or (self.interventions and not self.advising)):
             taken = operator.act(state, self._T_base_reset)
             if taken is not None:
                 chosen = self._safety.check(taken)
@@ -282,6 +284,17 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         if self.spec_task.gripper:
             values["state/gripper_width"] = np.array([state.gripper_width])
         return validate_dict(self.observation_specs, values, "observation")
+
+    def stop(self) -> None:
+        """Stop the arm and end the episode, because what decides about its actions has failed."""
+        self._cell.io.stop()
+        self._state = None
+
+    def advise(self) -> np.ndarray | None:
+        """Return the operator's action for the newest observation, without carrying it out."""
+        if self._cell.operator is None or self._state is None:
+            return None
+        return self._cell.operator.act(self._state, self._T_base_reset)
 
     @property
     def can_demonstrate(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, cast
 
@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from robot_rl.data.schema import (
+    BASE_ACTION,
     LABEL_SOURCE,
     OPERATOR_SOURCES,
     TASK_SUCCESS,
@@ -21,7 +22,7 @@ from robot_rl.data.schema import (
     Step,
 )
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.env.environment import Environment, EnvironmentSpec
+from robot_rl.env.environment import Environment, EnvironmentSpec, stop_arm
 from robot_rl.env.step_info import StepInfo
 from robot_rl.env.task import TASK_JUDGE
 from robot_rl.errors import DivergedError, StepOrderError
@@ -43,6 +44,24 @@ class Observer(Protocol):
 
     def on_end(self, episode: Episode, result: EpisodeResult) -> None:
         """Receive a finished episode."""
+        ...
+
+
+class Proposer(Protocol):
+    """A base that proposes an action in each control period; see `ChunkPlayer`.
+
+    Attributes:
+        holding: Whether it has no action for this period, so that the arm has to hold.
+    """
+
+    holding: bool
+
+    def begin(self, seed: int, environment: Environment, stamp: int, observation: Observation) -> np.ndarray:
+        """Start an episode; return the proposal for its first observation, measured at `stamp` [ns]."""
+        ...
+
+    def observe(self, stamp: int, observation: Observation, *, led: bool = False) -> np.ndarray:
+        """Return the proposal for the next observation; `led`: somebody else was in control before it."""
         ...
 
 
@@ -103,6 +122,7 @@ class Rollout:
         perception: Observation to policy input; None where there is no policy.
         history: Ages of the observations stacked for the policy [steps].
         observers: Receive every start, step and end, in this order.
+        base: Proposes what the policy corrects; None: the policy acts alone.
         beside: Receive the same, but a step only while the arm does the next one, so that an action that is due does
             not wait for them; at the latest before the end of the episode.
     """
@@ -115,7 +135,10 @@ class Rollout:
         history: tuple[int, ...],
         observers: Sequence[Observer] = (),
         beside: Sequence[Observer] = (),
+        base: Proposer | None = None,
     ) -> None:
+        self._base = base
+        self._proposal: np.ndarray | None = None  # of the base, for the newest observation
         self._env, self._perception, self._history = env, perception, history
         self.policy = policy
         self._observers, self._beside = tuple(observers), tuple(beside)
@@ -134,6 +157,9 @@ class Rollout:
         """Start an episode; everything random in the scene and the operator follows from `seed`."""
         start = self._env.start(seed, episode_id, demonstrate=demonstrate)
         observation = start.observation
+        if self._base is not None:
+            proposal = self._proposed(lambda base: base.begin(seed, self._env, start.stamp_obs, start.observation))
+            observation = {**observation, BASE_ACTION: proposal}
         self._rows.clear()
         self._perceive(observation)
         self._builder = EpisodeBuilder(episode_id)
@@ -147,7 +173,12 @@ class Rollout:
             observer.on_start(episode_id, observation)
 
     def step(
-        self, *, deterministic: bool, last: bool = False, uniform: np.random.Generator | None = None
+        self,
+        *,
+        deterministic: bool,
+        last: bool = False,
+        uniform: np.random.Generator | None = None,
+        base_alone: bool = False,
     ) -> EpisodeResult | None:
         """Play one control period; return the result when the episode ends with it.
 
@@ -155,12 +186,28 @@ class Rollout:
             deterministic: Act by the mean of the policy.
             last: Cut the episode after this step, e.g. because the run's steps are used up; it counts as truncated.
             uniform: Source of a uniformly random action to take instead of the policy's.
+            base_alone: Take the base's proposal as it is.
+
+        Raises:
+            BasePolicyError: if the base fails; the arm has been stopped.
         """
         if self._builder is None:
             raise StepOrderError("no episode is running; begin() one first")
+        proposal = self._proposal
         action = self._act(deterministic) if uniform is None else self._draw(uniform)
+        if proposal is not None and (base_alone or (self._base is not None and self._base.holding)):
+            action = proposal  # zeros while there is none
+        held = self._base is not None and self._base.holding
         info = self._env.advance(action, last=last, meanwhile=self._pass_on)
         step, observation = info.recorded, info.observation
+        if self._base is not None:
+            if held and step.source == Source.POLICY:
+                step = replace(step, source=Source.HOLD)
+            step = replace(step, action_base=proposal)
+            led, stamp = step.source in OPERATOR_SOURCES, info.stamp_obs
+            following = info.observation
+            new = self._proposed(lambda base: base.observe(stamp, following, led=led))
+            observation = {**observation, BASE_ACTION: new}
         self._builder.add(step)
         self._newest = info
         self._perceive(observation)
@@ -205,6 +252,16 @@ class Rollout:
             return
         state, self._view = self._perception.view(observation)
         self._rows.append(state)
+
+    def _proposed(self, ask: Callable[[Proposer], np.ndarray]) -> np.ndarray:
+        """Ask the base for its proposal and remember it; whatever goes wrong there, the arm does not go on."""
+        base = cast("Proposer", self._base)
+        try:
+            self._proposal = ask(base)
+        except BaseException:
+            stop_arm(self._env)
+            raise
+        return self._proposal
 
     def _act(self, deterministic: bool) -> np.ndarray:
         if self.policy is None:
@@ -254,7 +311,7 @@ class Rollout:
             builder.note(task_success=bool(result.metrics[TASK_SUCCESS]))
         if judge != TASK_JUDGE:
             builder.note(judge=judge)
-        episode = builder.finish(info.observation, info.stamp_obs)
+        episode = builder.finish(info.observation, info.stamp_obs, self._proposal)
         self._builder = None
         self._pass_on()
         for observer in (*self._beside, *self._observers):

@@ -99,3 +99,11 @@ class LearnerPort(Protocol):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state_dict` returned."""
         ...
+
+
+def send_record(learner: LearnerPort, episode: Episode) -> None:
+    """Send a learner an episode that was played before, step by step."""
+    learner.on_start(episode.episode_id, episode.seen(0))
+    for row in range(len(episode)):
+        learner.on_step(episode.step(row), episode.seen(row + 1))
+    learner.on_end(episode, None)

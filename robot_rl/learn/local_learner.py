@@ -25,7 +25,7 @@ class LocalLearner(Learner):
 
     def add_demonstration(self, episode: Episode) -> None:
         """Add a demonstration to the memory."""
-        self.demos.add_episode(episode, self.perception.of_rows(episode.observations))
+        self.demos.add_episode(episode, self.perception.of_rows(episode.observed))
 
     def on_start(self, episode_id: str, observation: Observation) -> None:
         """Start an online episode."""

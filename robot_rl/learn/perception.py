@@ -18,11 +18,11 @@ from robot_rl.config.components import EncoderConfig, TrainConfig
 from robot_rl.data.augment import draw_shifts, pad_edges, shifted
 from robot_rl.data.replay.observation_scaling import ObservationPacker
 from robot_rl.data.replay.percept import ImageSpec, Percept, PerceptSpec
-from robot_rl.data.schema import IMAGE_PREFIX, Observation
+from robot_rl.data.schema import BASE_ACTION, IMAGE_PREFIX, Observation
 from robot_rl.errors import SpecError, StepOrderError, UnknownNameError
 from robot_rl.learn.engine.hardware import computed_in
 from robot_rl.learn.networks.encoders import TRAINED, make_encoder
-from robot_rl.spec import DictSpec
+from robot_rl.spec import ArraySpec, DictSpec
 
 POSE = "state/tcp_pose"
 
@@ -101,13 +101,14 @@ class Perception:
     ) -> None:
         self._packer, self._encoder = ObservationPacker(specs), encoder
         self._keys = tuple(f"{IMAGE_PREFIX}{camera}" for camera in cameras)
-        pose = self._packer.slice_of(POSE)
+        pose, proposal = self._packer.slice_of(POSE), self._packer.slice_of(BASE_ACTION)
         self.spec = PerceptSpec(
             self._packer.size,
             encoder.spec if encoder else None,
             (pose.start, pose.stop) if goal and pose.stop > pose.start else None,
             potential.limit if potential is not None else 0.0,
             self._packer.unscaled,
+            (proposal.start, proposal.stop) if proposal.stop > proposal.start else None,
         )
         self._last: tuple[Observation, ImageView] | None = None
         self._potential = potential
@@ -280,18 +281,23 @@ class FrozenFeatures:
             yield np.stack([shifted(camera, reach, *corner) for camera, corner in zip(padded, corners, strict=True)])
 
 
-def make_perception(specs: DictSpec, config: TrainConfig, potential: Potential | None = None) -> Perception:
+def make_perception(
+    specs: DictSpec, config: TrainConfig, potential: Potential | None = None, *, proposal: int | None = None
+) -> Perception:
     """Make the perception of a run's configuration.
 
     Args:
         specs: Format of the observations.
         config: The run's configuration.
         potential: Shapes the rewards; None where they are not shaped, or nothing is learned.
+        proposal: Length of the action that a base proposes, which policy and critics observe too; None without a base.
 
     Raises:
         UnknownNameError: if a camera is configured that is not observed.
         ConfigError: if the encoder cannot be made.
     """
+    if proposal is not None:
+        specs = {**specs, BASE_ACTION: ArraySpec((proposal,), scale=1.0, low=-1.0, high=1.0)}
     if config.observations == "state":
         return Perception(specs, potential=potential)
     encoder = config.encoder

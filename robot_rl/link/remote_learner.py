@@ -146,7 +146,7 @@ class RemoteLearner:
             steps[-1] = steps[-1]._replace(truncated=True)
         self._post(
             Demonstration(
-                percepts=list(self.perception.of_rows(episode.observations)), steps=steps, episode_id=episode.episode_id
+                percepts=list(self.perception.of_rows(episode.observed)), steps=steps, episode_id=episode.episode_id
             )
         )
 

@@ -38,7 +38,8 @@ def conclude(
         deployment.assistance.phase("evaluating", "Evaluating on held-out resets, without help.")
     record, policy = training.record, training.deployed.policy
     learned = record.wall_time
-    evaluation = evaluate_policy(config, env, policy, learner.perception, deployment).summary()
+    base = None if training.base is None else training.base.player
+    evaluation = evaluate_policy(config, env, policy, learner.perception, deployment, base=base).summary()
     record.metrics.replace("evaluation", training.env_steps, evaluation)
     records = read_metrics(run.metrics_path)
     summary = {
@@ -79,7 +80,7 @@ def conclude(
     filmed = min(settings.video_episodes, settings.episodes)
     if deployment.can_film and filmed:
         cameras = env.environment_spec.cameras
-        if film(config, policy, learner.perception, run.video_path, cameras, filmed, settings.seed):
+        if film(config, policy, learner.perception, run.video_path, cameras, filmed, settings.seed, base):
             summary["video"] = run.video_path.name
     summary["wall_s"] = record.wall_time
     run.write_json(run.summary_path, summary)

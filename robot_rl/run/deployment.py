@@ -114,7 +114,8 @@ class Deployment:
             env: The environment that it learns about.
             potential: Shapes the rewards; None does not.
         """
-        perception = make_perception(env.observation_specs, config, potential)
+        actions = env.environment_spec.action_size if config.has_base else None
+        perception = make_perception(env.observation_specs, config, potential, proposal=actions)
         if config.processes == 1:
             yield LocalLearner(env.environment_spec, perception, config)
             return

@@ -11,12 +11,12 @@ from typing import Any, Literal
 
 import torch
 
+from robot_rl.base_policy.run_base import check_base, open_base
 from robot_rl.config.components import EvaluationConfig, TrainConfig, world_of
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.environment import Environment, all_cameras, check_cameras, check_fits, disable_interventions
 from robot_rl.errors import EnvironmentFailedError, RenderError, RunDirectoryError
-from robot_rl.learn.actor import EpisodeResult, Observer, Rollout, StoreRecorder
-from robot_rl.learn.engine.hardware import check_device
+from robot_rl.learn.actor import EpisodeResult, Observer, Proposer, Rollout, StoreRecorder
 from robot_rl.learn.networks.networks import Policy, make_policy
 from robot_rl.learn.perception import Perception, make_perception
 from robot_rl.run.deployment import Deployment, workcell_options
@@ -71,7 +71,7 @@ def evaluate_run(
     config = elsewhere or trained
     if device is not None:
         config = replace(config, device=device)
-    check_device(config.device)
+    Deployment().check(config)  # it computes here
     wanted = config.evaluation
     wanted = replace(wanted, episodes=episodes or wanted.episodes, seed=wanted.seed if seed is None else seed)
     checkpoint = read_training(path / "checkpoint.pt")
@@ -86,7 +86,10 @@ def evaluate_run(
         if video is not None:
             cameras = cameras or all_cameras(spec)
             check_cameras(cameras, spec)
-        perception = make_perception(env.observation_specs, config)
+        of_run = stack.enter_context(open_base(config, env, path))
+        check_base(of_run, checkpoint)
+        base, proposal = (None, None) if of_run is None else (of_run.player, spec.action_size)
+        perception = make_perception(env.observation_specs, config, proposal=proposal)
         policy = make_policy(spec, perception.spec, config, torch.Generator(config.device))
         parameters = checkpoint["deployed"]["policy"]
         policy.load_policy_state({name: value.to(config.device) for name, value in parameters.items()})
@@ -101,19 +104,19 @@ def evaluate_run(
             }
             recorders = [StoreRecorder(stack.enter_context(EpisodeStore.create(record, facts)))]
         settled = replace(config, evaluation=wanted)
-        evaluation = evaluate_policy(settled, env, policy, perception, deployment, recorders)
+        evaluation = evaluate_policy(settled, env, policy, perception, deployment, recorders, base)
+        if video is not None:
+            filmed = min(wanted.video_episodes or EvaluationConfig().video_episodes, wanted.episodes)
+            if not film(config, policy, perception, video, cameras, filmed, wanted.seed, base):
+                video = None
     answer = {
         "task": config.task,
         "world": world_of(config),
         "changes": _changes(world_of(trained), world_of(config)),
         **evaluation.summary(),
-        "video": None,
+        "video": None if video is None else str(video),
         "results": evaluation.rows(),
     }
-    if video is not None:
-        filmed = min(wanted.video_episodes or EvaluationConfig().video_episodes, wanted.episodes)
-        if film(config, policy, perception, video, cameras, filmed, wanted.seed):
-            answer["video"] = str(video)
     return answer
 
 
@@ -145,6 +148,7 @@ def evaluate_policy(
     perception: Perception,
     deployment: Deployment,
     observers: Sequence[Observer] = (),
+    base: Proposer | None = None,
 ) -> Evaluation:
     """Evaluate a policy as configured, with a progress display.
 
@@ -155,9 +159,10 @@ def evaluate_policy(
         perception: Encodes its observations.
         deployment: Where it takes place.
         observers: Observers of every step.
+        base: Proposes the actions that the policy corrects.
     """
     disable_interventions(env)
-    rollout = Rollout(env, policy, perception, config.replay.history, observers)
+    rollout = Rollout(env, policy, perception, config.replay.history, observers, base=base)
     outcomes: list[EpisodeResult] = []
     can_succeed, settings = env.environment_spec.success, config.evaluation
     with Progress(settings.episodes, "evaluate", unit="episodes") as progress:
@@ -188,6 +193,7 @@ def film(
     cameras: tuple[str, ...],
     episodes: int,
     seed: int,
+    base: Proposer | None = None,
 ) -> bool:
     """Film the first evaluation episodes in simulation; log a warning and return False if that fails.
 
@@ -199,6 +205,7 @@ def film(
         cameras: Names of the cameras.
         episodes: Number of episodes.
         seed: Which resets.
+        base: Proposes the actions that the policy corrects; both are in the caption.
     """
     if not cameras:
         logger.info("no video: %s has no cameras", config.task)
@@ -213,7 +220,7 @@ def film(
             Deployment().environment(config.task, options) as env,
             FilmRecorder(path, 1.0 / env.environment_spec.control_period, cameras) as recorder,
         ):
-            rollout = Rollout(env, policy, perception, config.replay.history, [recorder])
+            rollout = Rollout(env, policy, perception, config.replay.history, [recorder], base=base)
             evaluate(rollout, episodes=episodes, seed=seed)
     except (RenderError, RunDirectoryError, EnvironmentFailedError) as error:
         logger.warning("no video: %s", error)

@@ -13,6 +13,7 @@ import numpy as np
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import config_to_dict, dump_config
 from robot_rl.config.resuming import resumable_changes
+from robot_rl.data.schema import BASE_ACTION, Episode
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import CheckpointError, InterruptedRunError
 from robot_rl.learn.checkpoint import load_checkpoint, save_checkpoint
@@ -123,9 +124,14 @@ def encode_again(
             )
         log(f"encoding again the frames of {len(rows)} episodes ({part}): {memory['images_by']} -> {spec.maker}")
         episodes = (store.read(row.episode_id) for row in rows)
-        percepts = (percept for episode in episodes for percept in perception.of_rows(episode.observations))
+        percepts = (percept for episode in episodes for percept in perception.of_rows(_any_proposals(episode)))
         memory["images"] = np.stack([spec.check(percept.images) for percept in percepts])
         memory["images_by"] = spec.maker
+
+
+def _any_proposals(episode: Episode) -> Mapping[str, np.ndarray]:
+    """Return what was observed, with some proposals of a base: only the frames count here."""
+    return {BASE_ACTION: np.zeros((len(episode) + 1, *episode.action.shape[1:]), np.float32), **episode.observed}
 
 
 def how_to_resume(path: Path, command: str) -> str:

@@ -6,6 +6,7 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
+from robot_rl.base_policy.run_base import check_base, open_base
 from robot_rl.config.components import TrainConfig
 from robot_rl.env.environment import check_demonstrator
 from robot_rl.errors import InterruptedRunError
@@ -61,6 +62,7 @@ def train(
             check_demonstrator(deployment.demonstrator(env))
         labels = stack.enter_context(reward.labels(env))
         potential = reward.potential(env.environment_spec)
+        base = stack.enter_context(open_base(config, env, path if resume else None))
         learner = stack.enter_context(deployment.open_learner(config, env, potential))
         hindsight = make_relabeller(env, learner.perception, config)
         if files.initial is not None:
@@ -80,8 +82,10 @@ def train(
                 retry=deployment.retry(record.log),
                 labels=labels,
                 hindsight=hindsight,
+                base=base,
             )
             if files.checkpoint:
+                check_base(base, files.checkpoint)
                 encode_again(files.checkpoint, files.store, learner.perception, record.log)
                 training.load(files.checkpoint, play_again=deployment.repeatable)
                 deliver_recorded(files.store, learner)

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from robot_rl.base_policy.run_base import RunBase
 from robot_rl.config.components import TrainConfig
-from robot_rl.data.schema import Episode
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.environment import Environment, without_interventions
 from robot_rl.errors import CheckpointError, RobotLostError
 from robot_rl.learn.actor import Deriver, EpisodeResult, Observer, Rollout, StoreRecorder
-from robot_rl.learn.learner_port import LearnerPort
+from robot_rl.learn.learner_port import LearnerPort, send_record
 from robot_rl.learn.networks.policy_average import PolicyAverage
 from robot_rl.run.assistance import Assistance, LabelSource
 from robot_rl.run.demonstrate import demonstration_facts, demonstration_id, record_demonstrations
@@ -46,6 +46,7 @@ class Training:
         retry: Retries of episodes in which the robot is lost; None raises the error.
         labels: Labels that decide later whether an online episode succeeded; None if that is known at its end.
         hindsight: Derives steps with other goals from each episode; None: nothing is.
+        base: Proposes the actions that the policy corrects; None: it acts alone.
 
     Attributes:
         deployed: The average of the policy that is evaluated and deployed.
@@ -67,12 +68,13 @@ class Training:
         retry: EpisodeRetry | None = None,
         labels: LabelSource | None = None,
         hindsight: Deriver | None = None,
+        base: RunBase | None = None,
     ) -> None:
         self._assistance, self._labels = assistance, labels
         self._config, self._env, self._checkpoint, self._learner = config, env, checkpoint, learner
         self._store, self.record = store, record
         self.deployed = PolicyAverage(learner.policy, config.policy_average)
-        self._hindsight = hindsight
+        self._hindsight, self.base = hindsight, base
         self._retry = retry or EpisodeRetry()
         self.env_steps = 0
         self._episodes = 0
@@ -121,14 +123,22 @@ class Training:
         self.record.progress.update(0, demonstrations=None)
         if len(store) < total:
             return False
-        for number in range(total):
-            self._learner.add_demonstration(store.read(demonstration_id(number)))
+        demonstrations = (store.read(demonstration_id(number)) for number in range(total))
+        if (base := self.base) is not None:
+            base.prepare(self._checkpoint.parent, demonstrations, self.record.base)
+            self.record.progress.update(0, base=None)
+            again = (store.read(demonstration_id(number)) for number in range(total))
+            demonstrations = (base.with_proposals(episode) for episode in again)
+        for episode in demonstrations:
+            self._learner.add_demonstration(episode)
         if total:
             facts = demonstration_facts(store.summaries(), self._env.environment_spec.control_period)
             self.demo_cycle_time = facts["cycle_time_s"]
             self.record.demonstrations(facts)
-        self.save()
         self.record.progress.restart()
+        if self.base is not None and self._config.evaluation.curve_interval:
+            self._record_curve_point()  # what the corrections start from
+        self.save()
         return True
 
     def pretrain(self) -> bool:
@@ -142,8 +152,6 @@ class Training:
         self.deployed.restart()
         self.record.progress.update(0, offline=None)
         done: bool = learner.offline_updates >= total
-        if done and self._config.base.kind != "none" and self._config.evaluation.curve_interval:
-            self._record_curve_point()  # what the corrections start from
         self.save()
         return done
 
@@ -195,7 +203,9 @@ class Training:
         result = None
         while result is None:
             last = self.env_steps + 1 == config.env_steps
-            result = rollout.step(deterministic=False, last=last, uniform=self._warmup_source())
+            alone = config.warmup == "base" and self.env_steps < config.warmup_steps
+            source = self._warmup_source()
+            result = rollout.step(deterministic=False, last=last, uniform=source, base_alone=alone)
             self.env_steps += 1
             self._catch_up()
             self.record.progress.update(self.env_steps)
@@ -204,7 +214,7 @@ class Training:
     def _warmup_source(self) -> np.random.Generator | None:
         """Return the source of the next action while it is drawn uniformly, else None; a resumed run draws the same."""
         config = self._config
-        if config.warmup == "policy" or self.env_steps >= config.warmup_steps:
+        if config.warmup != "uniform" or self.env_steps >= config.warmup_steps:
             return None
         return np.random.default_rng(episode_seed(Purpose.WARMUP, config.seed, self.env_steps))
 
@@ -237,6 +247,7 @@ class Training:
                 "stored": len(self._store),
                 "demo_cycle_time": self.demo_cycle_time,
                 "wall_time": self.record.wall_time,
+                "base": None if self.base is None else self.base.facts(),
             },
             {"task": self._config.task, "env_steps": self.env_steps, "updates": self._learner.updates},
         )
@@ -269,25 +280,22 @@ class Training:
         late = self._store.ids()[state["stored"] :]
         if late and not play_again:
             for episode_id in late:
-                self._learn_from_record(self._store.read(episode_id))
+                self._learn_from_record(episode_id)
             self.record.log(f"learned again from {len(late)} episodes recorded after the checkpoint")
         elif late:
             self._store.set_aside(late, "recorded after the checkpoint that training resumed from")
             self.record.log(f"{len(late)} episodes recorded after the checkpoint were set aside and are played again")
 
-    def _learn_from_record(self, episode: Episode) -> None:
-        """Send the learner an episode that was played before, step by step."""
-        learner = self._learner
-        learner.on_start(episode.episode_id, episode.observation(0))
-        for row in range(len(episode)):
-            learner.on_step(episode.step(row), episode.observation(row + 1))
+    def _learn_from_record(self, episode_id: str) -> None:
+        """Send the learner an episode that was played before."""
+        episode = self._store.read(episode_id)
+        send_record(self._learner, episode)
         self.env_steps += len(episode)
-        learner.on_end(episode, None)
         self._episodes = max(self._episodes, _number(episode.episode_id) + 1)  # of one that was lost, nothing is left
         self._catch_up()
         if self._hindsight is not None:
             self._hindsight.on_end(episode, None)
-            self._hindsight.deliver(learner)
+            self._hindsight.deliver(self._learner)
 
     # ---------------------------------------------------------------- records
 
@@ -302,12 +310,15 @@ class Training:
         if self._assistance is not None:
             observers = (*observers, *self._assistance.observers)
         observers = (*observers, *(one for one in (self._labels, self._hindsight) if one is not None))
-        return Rollout(self._env, learner.policy, learner.perception, self._config.replay.history, observers, beside)
+        history = self._config.replay.history
+        base = None if self.base is None else self.base.player
+        return Rollout(self._env, learner.policy, learner.perception, history, observers, beside, base)
 
     def _record_curve_point(self) -> None:
         """Record a short evaluation without help, which draws nothing from the learner's random streams."""
         config, learner = self._config, self._learner
-        rollout = Rollout(self._env, self.deployed.policy, learner.perception, config.replay.history)
+        deployed, base = self.deployed.policy, None if self.base is None else self.base.player
+        rollout = Rollout(self._env, deployed, learner.perception, config.replay.history, base=base)
         settings = config.evaluation
         with without_interventions(self._env):
             point = evaluate(

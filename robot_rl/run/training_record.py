@@ -72,6 +72,11 @@ class TrainingRecord:
         self.metrics.write("offline", done - total, {"offline_updates": done, **logs})
         self.progress.update(0, offline=f"{done}/{total}")
 
+    def base(self, done: int, total: int, logs: Mapping[str, float]) -> None:
+        """Record `done` of `total` updates of a base that is trained."""
+        self.metrics.write("base", 0, {"base_updates": done, **logs})
+        self.progress.update(0, base=f"{done}/{total}")
+
     def update(self, env_steps: int, learner: LearnerPort, logs: Mapping[str, float]) -> None:
         """Record the updates of the learner since the last call."""
         now, (then, steps, updates) = time.monotonic(), self._marks

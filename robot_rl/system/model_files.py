@@ -6,6 +6,7 @@
     reward classifier  classifier.pt                         `reward.heads.head_file`
     success            head of `label train`                 `reward.heads.head_file`
     progress           progress_head.pt                      `reward.heads.head_file`
+    base policy        base.pt of a run, or by itself        `learn.checkpoint`
 
 The state of an algorithm inside a checkpoint has a version of its own, which the algorithm checks.
 """

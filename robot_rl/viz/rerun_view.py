@@ -66,6 +66,8 @@ def _send(rerun: Any, recording: Any, episode: Episode, labels: dict[str, np.nda
                 recording.log(f"{root}/{key}", rerun.Image(content[..., 0] if content.shape[-1] == 1 else content))
             elif content.size:
                 recording.log(f"{root}/{key}", rerun.Scalars(content.ravel().astype(np.float64)))
+        if episode.action_base is not None:
+            recording.log(f"{root}/action_base", rerun.Scalars(episode.action_base[t].astype(np.float64)))
         if t < len(episode):
             recording.log(f"{root}/action", rerun.Scalars(episode.action[t].astype(np.float64)))
             recording.log(f"{root}/action_policy", rerun.Scalars(episode.action_policy[t].astype(np.float64)))

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from robot_rl.config import nodes
 from robot_rl.config.command_limits import CommandLimits
-from robot_rl.config.components import AlgorithmConfig, BaseConfig, IQLConfig, TrainConfig
+from robot_rl.config.components import AlgorithmConfig, BaseConfig, IQLConfig, ReplayConfig, TrainConfig
 from robot_rl.config.consistency import check_consistent
 from robot_rl.config.describe import list_keys
 from robot_rl.config.field_types import annotations_of, bare_type
@@ -72,16 +72,22 @@ def test_each_contradiction_is_refused_and_nothing_else_is(realtime, processes, 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"algorithm": AlgorithmConfig(name="iql")}, "base.kind=clone with algorithm.name=iql: only sac"),
-        ({"offline": IQLConfig(steps=5)}, r"offline\.steps=5.*set offline\.steps=0, and base\.updates"),
-        ({"demonstrations": 0}, "demonstrations=0: there is nothing to clone; set demonstrations"),
-        ({"env_steps": 0, "offline": IQLConfig()}, r"env_steps=0.*algorithm\.name=bc"),
+        ({"algorithm": AlgorithmConfig(name="iql")}, "base.kind=chunk with algorithm.name=iql: only sac"),
+        ({"offline": IQLConfig(steps=5)}, r"offline\.steps=5.*set offline\.steps=0"),
+        (
+            {"demonstrations": 0},
+            "demonstrations=0: there is nothing to learn it from; set demonstrations, or base.path",
+        ),
+        ({"env_steps": 0, "offline": IQLConfig()}, "env_steps=0.*robot-rl base train"),
+        ({"replay": ReplayConfig(hindsight_goals=4)}, r"replay\.hindsight_goals=4: what the base would have proposed"),
+        ({"base": BaseConfig(), "warmup": "base"}, r"warmup=base with base\.kind=none"),
     ],
 )
 def test_a_base_needs_demonstrations_and_an_algorithm_that_corrects_it(changes, said):
-    config = TrainConfig(base=BaseConfig(kind="clone"))
+    config = TrainConfig(base=BaseConfig(kind="chunk"))
     check_consistent(config)
-    assert config.pretraining_updates == config.base.updates
+    check_consistent(dataclasses.replace(config, warmup="base"))
+    check_consistent(dataclasses.replace(config, demonstrations=0, base=BaseConfig(kind="chunk", path="base.pt")))
     with pytest.raises(ConfigError, match=said):
         check_consistent(dataclasses.replace(config, **changes))
 

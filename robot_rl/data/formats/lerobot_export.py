@@ -32,7 +32,7 @@ from robot_rl.data.formats.lerobot_layout import (
 )
 from robot_rl.data.formats.lerobot_stats import Statistics
 from robot_rl.data.formats.mp4 import Mp4Writer
-from robot_rl.data.schema import IMAGE_PREFIX, Episode
+from robot_rl.data.schema import BASE_COLUMN, IMAGE_PREFIX, Episode
 from robot_rl.data.store.info import control_rate
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import DataError, RunDirectoryError
@@ -142,7 +142,9 @@ class _Writer:
                         f"videos/{feature}/to_timestamp": length / self._fps,
                     }
             self._write_data(self._out / DATA_PATH.format(**place), vectors, pictures)
-            final = {key: column[-1] for key, column in episode.observations.items()}
+            final: dict[str, Any] = {key: column[-1] for key, column in episode.observations.items()}
+            if episode.action_base is not None:
+                final[BASE_COLUMN] = episode.action_base
             path = self._out / FINAL.format(number)
             path.parent.mkdir(parents=True, exist_ok=True)
             np.savez(path, stamp_obs=episode.stamp_obs[-1:], **final)

@@ -23,7 +23,7 @@ from robot_rl.data.formats.lerobot_layout import (
     need_pyarrow,
 )
 from robot_rl.data.formats.lerobot_paths import below, filled
-from robot_rl.data.schema import Episode, Source
+from robot_rl.data.schema import BASE_COLUMN, Episode, Source
 from robot_rl.errors import DataError
 from robot_rl.system.checked_json import parse_json
 
@@ -132,6 +132,7 @@ class LeRobotReader:
         with np.load(below(self.path, FINAL.format(number), EXTRA), allow_pickle=False) as final:
             observations = {key: np.concatenate([value, final[key][None]]) for key, value in rows.items()}
             stamp = final["stamp_obs"]
+            proposals = final.get(BASE_COLUMN)
         return Episode(
             episode_id=facts["episode_id"],
             observations=observations,
@@ -145,6 +146,7 @@ class LeRobotReader:
             stamp_action=features[_OURS + "stamp_action"].ravel(),
             reward_source=facts["reward_source"],
             metadata=facts["metadata"],
+            action_base=proposals,
         )
 
     def _foreign(

@@ -82,6 +82,7 @@ class PerceptSpec:
         pose: First element of the tcp's pose in the state, and the one behind its last; None where it is not used.
         potential: Largest potential; the least is 0. 0 where rewards are not shaped.
         unscaled: Elements of the state that networks standardise, as pairs of the first and the one behind the last.
+        proposal: First element of the base's proposal in the state, and the one behind its last; None without a base.
     """
 
     state_size: int
@@ -89,6 +90,7 @@ class PerceptSpec:
     pose: tuple[int, int] | None = None
     potential: float = 0.0
     unscaled: tuple[tuple[int, int], ...] = ()
+    proposal: tuple[int, int] | None = None
 
 
 def check_maker(images: ImageSpec | None, saved: str | None) -> None:

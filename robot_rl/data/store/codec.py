@@ -11,6 +11,7 @@ in chunks of ten frames.
     steps_int8            source, terminated, truncated
     steps_int64           stamp_action
     observations_int64    stamp_obs
+    observations_float32  action_base, where there was a base policy
     observations_<dtype>  state/...
     images/<camera>       (T + 1, height, width, channels)
 
@@ -35,7 +36,7 @@ from zarr.buffer.cpu import Buffer as CpuBuffer
 from zarr.codecs import BloscCodec
 from zarr.storage import MemoryStore
 
-from robot_rl.data.schema import IMAGE_PREFIX, STATE_PREFIX, STEP_COLUMNS, Episode
+from robot_rl.data.schema import BASE_COLUMN, IMAGE_PREFIX, STATE_PREFIX, STEP_COLUMNS, Episode
 from robot_rl.data.store.array_layout import GROUP_FILE, check_facts, check_layout
 from robot_rl.errors import DataError
 from robot_rl.system.checked_json import parse_json
@@ -127,6 +128,8 @@ def encode(episode: Episode) -> bytes:
     images: dict[str, np.ndarray] = {}
     named = [("steps", name, getattr(episode, name)) for name in STEP_COLUMNS]
     named.append(("observations", "stamp_obs", episode.stamp_obs))
+    if episode.action_base is not None:
+        named.append(("observations", BASE_COLUMN, episode.action_base))
     named += [("observations", key, episode.observations[key]) for key in sorted(episode.observations)]
     for rows, name, value in named:
         array = np.asarray(value)
@@ -194,12 +197,14 @@ def _decode(store: MemoryStore, attributes: dict[str, Any]) -> Episode:
         values[name] = part.reshape(len(table), *column["shape"]).astype(column["dtype"])
     values.update({name: _read(group, name) for name in attributes["images"]})
     fixed = {*STEP_COLUMNS, "stamp_obs"}
+    proposals = values.pop(BASE_COLUMN, None)
     return Episode(
         episode_id=attributes["episode_id"],
         observations={key: values[key] for key in sorted(values) if key not in fixed},
         reward_source=attributes["reward_source"],
         metadata=attributes["metadata"],
         schema_version=attributes["schema_version"],
+        action_base=proposals,
         **{name: values[name] for name in fixed},
     )
 

@@ -26,7 +26,9 @@ from typing import Any
 import numpy as np
 
 from robot_rl.data.schema import (
+    BASE_COLUMN,
     IMAGE_PREFIX,
+    READABLE_VERSIONS,
     SCHEMA_VERSION,
     STATE_PREFIX,
     STEP_COLUMNS,
@@ -56,7 +58,7 @@ _TYPES = {
     "stamp_obs": np.dtype("<i8"),
 }
 """Types of the columns that every journal has."""
-_RESERVED = tuple(_TYPES)
+_RESERVED = (*_TYPES, BASE_COLUMN)
 
 
 class JournalWriter:
@@ -94,6 +96,7 @@ class JournalWriter:
         row["action"], row["action_policy"] = step.action, step.action_policy
         row["source"], row["reward"] = int(step.source), step.reward
         row["terminated"], row["truncated"] = step.terminated, step.truncated
+        self._fill_base(step.action_base)
         self._append(_STEP, self._bytes)
         self._count += 1
 
@@ -108,6 +111,7 @@ class JournalWriter:
             raise DataError(f"episode {self._id}: has {len(episode)} steps, the journal {self._count}")
         self._fill({key: column[-1] for key, column in episode.observations.items()})
         self._row["index"], self._row["stamp_obs"] = self._count, episode.stamp_obs[-1]
+        self._fill_base(None if episode.action_base is None else episode.action_base[-1])
         self._append(_FINAL, self._bytes, self._json(dict(episode.metadata)))
 
     def close(self) -> None:
@@ -130,6 +134,7 @@ class JournalWriter:
                 ("reward", "<f4"),
                 ("terminated", "?"),
                 ("truncated", "?"),
+                *([] if step.action_base is None else [(BASE_COLUMN, "<f4", step.action_base.shape)]),
                 *((key, value.dtype, value.shape) for key, value in sorted(step.observation.items())),
             ]
         )
@@ -167,6 +172,13 @@ class JournalWriter:
                     f"was {layout[key].base} {layout[key].shape}"
                 )
             self._row[key] = value
+
+    def _fill_base(self, proposal: np.ndarray | None) -> None:
+        """Note what the base proposed, at every step or at none."""
+        if (proposal is not None) != (BASE_COLUMN in (self._row.dtype.names or ())):
+            raise DataError(f"episode {self._id}: a base proposed some of the actions up to step {self._count} only")
+        if proposal is not None:
+            self._row[BASE_COLUMN] = proposal
 
     def _append(self, kind: int, *payload: bytes | memoryview) -> None:
         if self._file is None:
@@ -221,6 +233,7 @@ class Journal:
             stamp_obs=rows["stamp_obs"].copy(),
             reward_source=self.reward_source,
             metadata=self.metadata,
+            action_base=rows[BASE_COLUMN].copy() if BASE_COLUMN in fields else None,
             **columns,
         )
 
@@ -251,10 +264,11 @@ def _read_records(path: Path, content: memoryview, head: Mapping[str, Any], posi
         KeyError, TypeError, ValueError, AttributeError: if the head is not that of a journal.
     """
     versions = head.get("version"), head.get("schema_version")
-    if versions != (JOURNAL_VERSION, SCHEMA_VERSION):
+    if versions[0] != JOURNAL_VERSION or versions[1] not in READABLE_VERSIONS:
+        readable = " and ".join(map(str, READABLE_VERSIONS))
         raise DataError(
             f"{path}: journal version {versions[0]} of schema {versions[1]}, this program reads "
-            f"{JOURNAL_VERSION} of schema {SCHEMA_VERSION}; open the store once with the version that wrote it"
+            f"{JOURNAL_VERSION} of schema {readable}; open the store once with the version that wrote it"
         )
     check_facts({**head, "length": 0})
     layout = _layout(head["layout"])
@@ -292,8 +306,11 @@ def _layout(entries: Sequence[tuple[str, str, Sequence[int]]]) -> np.dtype[np.vo
             raise ValueError(f"column {name} is missing, or not {dtype}")
         if len(layout[name].shape) != (name in ("action", "action_policy")):
             raise ValueError(f"column {name} has rows of shape {layout[name].shape}")
+    names = layout.names or ()
+    if BASE_COLUMN in names and layout[BASE_COLUMN] != layout["action"]:
+        raise ValueError(f"column {BASE_COLUMN} is {layout[BASE_COLUMN]}, an action is {layout['action']}")
     for name in layout.names or ():
-        known = name in _TYPES or name.startswith((STATE_PREFIX, IMAGE_PREFIX))
+        known = name in _RESERVED or name.startswith((STATE_PREFIX, IMAGE_PREFIX))
         if not known or layout[name].base.name not in NUMBERS:
             raise ValueError(f"column {name!r:.50} is not of an episode, or not of numbers")
     return layout

@@ -215,7 +215,8 @@ def check_episode(episode: Episode) -> Iterator[tuple[str, str]]:
             yield name, f"is {found}, must be {dtype}"
     if episode.action.ndim != 2 or episode.action.shape != episode.action_policy.shape:
         yield "action_policy", f"shape {episode.action_policy.shape}, action has {episode.action.shape}"
-    for name in ("action", "action_policy"):
+    proposals = () if episode.action_base is None else ("action_base",)
+    for name in ("action", "action_policy", *proposals):
         if (size := np.abs(getattr(episode, name)).max(initial=0.0)) > 1.0:
             yield name, f"up to {size:.6g}, must lie in [-1, 1]"
     if not (episode.terminated[-1] or episode.truncated[-1]):

@@ -30,24 +30,23 @@ def critic_target(
 def gripper_target(
     reward: Tensor,
     discount: Tensor,
-    next_values: Tensor,
+    choice: Tensor,
     next_target_values: Tensor,
     return_range: tuple[float, float] | None,
 ) -> Tensor:
-    """Return y = R + gamma^m min_i Q'_i(s', argmax_g mean_j Q_j(s', g)), double Q-learning (van Hasselt 2016).
+    """Return y = R + gamma^m min_i Q'_i(s', g), g chosen by the online critics: double Q-learning (van Hasselt 2016).
 
     Args:
         reward: Shape (B,).
         discount: Shape (B,).
-        next_values: Online critics at s', shape (E, B, 3); they choose.
+        choice: g, what the policy would do at s', an index of shape (B,).
         next_target_values: Target critics at s', shape (E, B, 3); they value.
         return_range: As in `critic_target`.
 
     Returns:
         y, shape (B,).
     """
-    best = next_values.mean(0).argmax(-1)
-    return critic_target(reward, discount, values_of(next_target_values, best), return_range)
+    return critic_target(reward, discount, values_of(next_target_values, choice), return_range)
 
 
 def gripper_index(action: Tensor) -> Tensor:

@@ -17,7 +17,6 @@ from robot_rl.learn.algorithms import losses
 from robot_rl.learn.algorithms.actor_critic import ActorCritic
 from robot_rl.learn.algorithms.adam import Adam, state_of_torch
 from robot_rl.learn.algorithms.base import Algorithm, AlgorithmSetup, StepTransform
-from robot_rl.learn.algorithms.base_cloning import BaseCloning
 from robot_rl.learn.algorithms.batch import Batch, check_batch
 from robot_rl.learn.algorithms.horizon import USUAL_STEPS, horizon_discount
 from robot_rl.learn.algorithms.iql import IQLTrainer
@@ -28,15 +27,15 @@ STATE_FORMAT, WITHOUT_PRETRAINING, WITH_TORCHS_ADAM = 4, 3, 2
 
 
 class SAC(ActorCritic, Algorithm):
-    """Soft actor-critic. Its pretraining is implicit Q-learning on the same networks or, with a base, its cloning.
+    """Soft actor-critic. Its pretraining is implicit Q-learning on the same networks.
 
     Args:
         policy: What is learned, on its device; all randomness comes from its generator. The discrete gripper, where
             there is one, is learned by a double DQN (HIL-SERL, Luo 2024).
         return_range: Smallest and largest possible discounted return; None: not known.
         config: Hyper-parameters; without a discount, that of episodes of 100 steps.
-        pretraining: Those of `pretrain`, where the policy has no base.
-        bound: Of its corrections, where it has one: a number or a schedule.
+        pretraining: Those of `pretrain`.
+        bound: Of the corrections of a policy with a base: a number or a schedule.
 
     Raises:
         ConfigError: if the settings contradict each other.
@@ -79,12 +78,12 @@ class SAC(ActorCritic, Algorithm):
         self._run_look_ahead, self._run_critic_step = self._look_ahead, self._critic_step
         self._run_actor_step = self._actor_step
         self._pretraining_config = pretraining or IQLConfig()
-        self._pretraining: IQLTrainer | BaseCloning | None = None
+        self._pretraining: IQLTrainer | None = None
 
     def advance(self, env_steps: int) -> dict[str, float]:
         """Set what follows a schedule; see `Algorithm.advance`."""
         values = super().advance(env_steps)
-        if self.policy.base is not None:
+        if self.policy.residual is not None:
             values["bound"] = value_at(self._bound, env_steps)
             self.policy.bound.fill_(values["bound"])
         return values
@@ -105,7 +104,7 @@ class SAC(ActorCritic, Algorithm):
         return logs | self.update_actor(batch.observation[-1], batch.images[-1] if batch.images is not None else None)
 
     def pretrain(self, batch: Batch) -> dict[str, Tensor]:
-        """Make one update on each minibatch; see `IQLTrainer.update` and, of the base, `BaseCloning.update`.
+        """Make one update on each minibatch; see `IQLTrainer.update`.
 
         Raises:
             ConfigError: if IQL would learn a policy with a gripper.
@@ -119,9 +118,7 @@ class SAC(ActorCritic, Algorithm):
         if self._pretraining is not None:
             self._pretraining.conclude()
 
-    def _make_pretraining(self) -> IQLTrainer | BaseCloning:
-        if self.policy.base is not None:
-            return BaseCloning(self.policy, self.scheduled.follow("learning_rate", self.config.learning_rate))
+    def _make_pretraining(self) -> IQLTrainer:
         return IQLTrainer(self, self._pretraining_config)
 
     def transform_steps(self, transform: StepTransform) -> None:
@@ -155,7 +152,7 @@ class SAC(ActorCritic, Algorithm):
         latent = self.policy.head(state, images)
         mean, log_std = self.policy(latent)
         output, _ = squashed_sample(mean, log_std, noise)
-        return latent, self.policy.executed(output, self.policy.proposal(state, images))
+        return latent, self.policy.executed(output, self.policy.proposal(state))
 
     def _critic_step(
         self, batch: Batch, next_latent: Tensor, next_action: Tensor, members: Tensor | None
@@ -174,7 +171,7 @@ class SAC(ActorCritic, Algorithm):
             with torch.no_grad():
                 self.log_temperature.copy_(torch.as_tensor(self._temperature).log())
         temperature = self.log_temperature.detach().exp()
-        loss, entropy = self._actor_objective(latent, self.policy.proposal(state, images), noise, temperature)
+        loss, entropy = self._actor_objective(latent, self.policy.proposal(state), noise, temperature)
         self._optimizers["actor"].minimize(loss)
 
         if self._temperature is None:  # J_alpha = alpha (H - H_target)
@@ -206,9 +203,10 @@ class SAC(ActorCritic, Algorithm):
         if gripper is None:
             return loss, figures
 
-        with torch.no_grad():  # y = R + gamma^m min_i Q'_i(s', argmax_g mean_j Q_j(s', g))
+        with torch.no_grad():  # y = R + gamma^m min_i Q'_i(s', g), g = argmax_g mean_j Q_j(s', g) or the base's
             next_values, next_targets = gripper(next_latent).float(), self.gripper_target(next_latent).float()
-            target = losses.gripper_target(batch.reward, batch.discount, next_values, next_targets, self._clamp)
+            choice = self.policy.gripper_choice(next_values.mean(0), batch.next_observation)
+            target = losses.gripper_target(batch.reward, batch.discount, choice, next_targets, self._clamp)
 
         # L = sum_i mean_b (Q_i(s, g) - y)^2
         values = losses.values_of(gripper(latent).float(), losses.gripper_index(batch.action))

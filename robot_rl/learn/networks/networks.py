@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
@@ -132,6 +133,22 @@ class StackedMLP(nn.Module):
         return self._kept[1]
 
 
+@dataclass(frozen=True)
+class Residual:
+    """How a policy corrects a base.
+
+    Attributes:
+        start: First element of the newest proposal in a stacked state.
+        bound: Largest correction at the start, as a share of half the range of an action; the policy keeps it in a
+            buffer that its algorithm may change.
+        gripper_margin: How much more another gripper action than the base's has to be worth.
+    """
+
+    start: int
+    bound: float
+    gripper_margin: float = 0.0
+
+
 class Policy(nn.Module):
     """A tanh-squashed Gaussian for the continuous actions and, for tasks with a gripper, critics of its 3 actions.
 
@@ -142,11 +159,10 @@ class Policy(nn.Module):
         hidden_sizes: Widths of the hidden layers.
         generator: Source of all randomness, from initialisation to exploration. Its device is the policy's device.
         gripper_exploration: Chance of a random gripper action when `act` is not deterministic.
-        base: A policy that stays as it is while this one learns to correct it; None: this one acts alone.
-        bound: Largest correction, as a share of half the range of an action; a buffer that its algorithm may change.
+        residual: Where its input has the proposal of a base, which it corrects; None: it acts alone.
 
     Raises:
-        ConfigError: if no continuous action is left, or a base would move a gripper.
+        ConfigError: if no continuous action is left.
     """
 
     def __init__(
@@ -158,8 +174,7 @@ class Policy(nn.Module):
         hidden_sizes: tuple[int, ...],
         generator: torch.Generator,
         gripper_exploration: float = 0.0,
-        base: Policy | None = None,
-        bound: float = 1.0,
+        residual: Residual | None = None,
     ) -> None:
         super().__init__()
         self.head = head
@@ -173,15 +188,14 @@ class Policy(nn.Module):
         self.gripper: StackedMLP | None = None
         if gripper:
             self.gripper = StackedMLP(GRIPPER_MEMBERS, head.size, hidden_sizes, GRIPPER_CHOICES, generator)
-        self.base = base
-        if base is not None:
-            self.register_buffer("bound", torch.tensor(bound, device=generator.device))
+        self.residual = residual
+        if residual is not None:
+            self.register_buffer("bound", torch.tensor(residual.bound, device=generator.device))
             self.bound: Tensor
-            if gripper:
-                raise ConfigError("base.kind: a base moves no gripper yet; choose a task without one, or leave it out")
-            with torch.no_grad():  # no correction yet, and some noise
-                self.actor.last.weight.zero_()
-                self.actor.last.bias.zero_()
+            with torch.no_grad():  # no correction yet but some noise, and no other gripper action that is worth more
+                for last in (self.actor.last, *([] if self.gripper is None else [self.gripper.last])):
+                    last.weight.zero_()
+                    last.bias.zero_()
 
     def forward(self, latent: Tensor) -> tuple[Tensor, Tensor]:
         """(B, head.size) -> mean and log standard deviation before the tanh, (B, continuous) each."""
@@ -193,13 +207,24 @@ class Policy(nn.Module):
         mean, log_std = self(latent)
         return squashed_sample(mean, log_std, self.draw_noise(latent))
 
-    @torch.no_grad()
-    def proposal(self, state: Tensor, images: Tensor | None) -> Tensor | None:
-        """Return what the base would do, (B, continuous), in states (B, state) with images (B, *view_shape)."""
-        if self.base is None:
+    def proposal(self, state: Tensor) -> Tensor | None:
+        """Return what the base proposes in states (B, state), (B, continuous); None without one."""
+        if self.residual is None:
             return None
-        action: Tensor = self.base(self.base.head(state, images))[0].tanh()
-        return action
+        start = self.residual.start
+        return state[:, start : start + self.continuous_size]
+
+    def gripper_choice(self, values: Tensor, state: Tensor) -> Tensor:
+        """Return the gripper's action, an index of shape (B,), of its values (B, 3) in states (B, state).
+
+        With a base it is the base's, unless another one is worth more by a margin: the bound of a discrete correction.
+        """
+        best = values.argmax(-1)
+        if self.residual is None:
+            return best
+        usual = state[:, self.residual.start + self.continuous_size].round().long() + 1
+        gain = values.gather(-1, best[:, None]) - values.gather(-1, usual[:, None])
+        return torch.where(gain[:, 0] > self.residual.gripper_margin, best, usual)
 
     def executed(self, action: Tensor, proposal: Tensor | None) -> Tensor:
         """Return the action that is carried out for an output of the actor, both (B, continuous) in [-1, 1]."""
@@ -216,10 +241,10 @@ class Policy(nn.Module):
         """State (B, state) and images (B, *view_shape) -> (B, act) in [-1, 1]; the gripper entry is -1, 0 or 1."""
         latent = self.head(state, images)
         output: Tensor = self(latent)[0].tanh() if deterministic else self.sample(latent)[0]
-        action = self.executed(output, self.proposal(state, images))
+        action = self.executed(output, self.proposal(state))
         if self.gripper is None:
             return action
-        choice = self.gripper(latent).mean(0).argmax(-1)
+        choice = self.gripper_choice(self.gripper(latent).mean(0), state)
         if not deterministic:
             g, device = self.generator, choice.device
             anything = torch.randint(GRIPPER_CHOICES, choice.shape, generator=g, device=device)
@@ -256,27 +281,33 @@ def make_policy(
     Raises:
         ConfigError: if the settings contradict each other.
     """
+    residual = None
+    if percepts.proposal is not None:
+        if 0 not in config.replay.history:
+            raise ConfigError(
+                f"replay.history={list(config.replay.history)} with a base: without the newest observation its "
+                "proposal is not known; add 0"
+            )
+        start = config.replay.history.index(0) * percepts.state_size + percepts.proposal[0]
+        residual = Residual(start, value_at(config.base.bound, 0), config.base.gripper_margin)
+    return Policy(
+        head=make_head(percepts, config, generator, len(config.replay.history)),
+        action_size=task.action_size,
+        gripper=task.gripper,
+        hidden_sizes=config.sac.hidden_sizes,
+        generator=generator,
+        gripper_exploration=config.sac.gripper_exploration,
+        residual=residual,
+    )
 
-    def make(base: Policy | None = None) -> Policy:
-        return Policy(
-            head=_make_head(percepts, config, generator),
-            action_size=task.action_size,
-            gripper=task.gripper,
-            hidden_sizes=config.sac.hidden_sizes,
-            generator=generator,
-            gripper_exploration=config.sac.gripper_exploration,
-            base=base,
-            bound=value_at(config.base.bound, 0),
-        )
 
-    return make(make() if config.base.kind == "clone" else None)
-
-
-def _make_head(percepts: PerceptSpec, config: TrainConfig, generator: torch.Generator) -> StateHead | ImageHead:
-    size = percepts.state_size * len(config.replay.history)
+def make_head(
+    percepts: PerceptSpec, config: TrainConfig, generator: torch.Generator, stacked: int
+) -> StateHead | ImageHead:
+    """Make what sees for a network, for `stacked` states side by side."""
+    size = percepts.state_size * stacked
     scaling: StateScaling | None = None
     if percepts.unscaled:
-        stacked = len(config.replay.history)
         scaling = StateScaling(percepts.state_size, percepts.unscaled, stacked, generator.device)
     if percepts.images is None:
         return StateHead(size, scaling)

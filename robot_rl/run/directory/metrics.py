@@ -17,6 +17,7 @@ from robot_rl.system.regular_file import read_regular
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "demonstrations": ("episodes", "success_rate", "cycle_time_s"),
+    "base": ("base_updates", "base_loss"),  # training of the base
     "offline": ("offline_updates",),  # `env_step` counts up to 0
     "episode": (
         "episode",  # number of the online episode, from 0

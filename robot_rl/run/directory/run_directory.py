@@ -23,7 +23,7 @@ from typing import Any
 
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import dump_config, load_run_config
-from robot_rl.data.schema import SCHEMA_VERSION
+from robot_rl.data.schema import READABLE_VERSIONS, SCHEMA_VERSION
 from robot_rl.errors import ConfigError, RunDirectoryError
 from robot_rl.run.directory.calibrations import Calibrations
 from robot_rl.system.atomic_file import to_json, write_atomically, writing
@@ -379,10 +379,11 @@ def _read_facts(path: Path) -> dict[str, Any]:
 
 
 def _check_facts(facts: Mapping[str, Any], path: Path, task: str | None) -> None:
-    for name, expected in (("format", FORMAT), ("schema_version", SCHEMA_VERSION)):
-        if facts[name] != expected:
+    for name, readable in (("format", (FORMAT,)), ("schema_version", READABLE_VERSIONS)):
+        if facts[name] not in readable:
             raise RunDirectoryError(
-                f"{path} was written with {name} {facts[name]!r}, this program reads {expected}; "
+                f"{path} was written with {name} {facts[name]!r}, this program reads "
+                f"{' and '.join(map(str, readable))}; "
                 "resume it with the version of robot_rl that its provenance.json names"
             )
     if task is not None and facts["task"] != task:

@@ -23,7 +23,7 @@ from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.lineage.source_run import SourceRun
 from robot_rl.system.atomic_file import link_or_copy, write_synced, writing
 
-PINNED = ("classifier.pt", "classifier.pt.report.json", "progress_head.pt")
+PINNED = ("classifier.pt", "classifier.pt.report.json", "progress_head.pt", "base.pt")
 CARRIED_FACTS = ("calibrations", "classifier", "progress_head")
 """Facts of a run that hold in its forks."""
 

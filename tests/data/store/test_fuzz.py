@@ -26,7 +26,7 @@ FILES = (
     "partial/000002.journal",
     "overlays/vlm/*.zip",
 )
-FUTURE = {b'"version": 1': b'"version": 2', b'"schema_version":1': b'"schema_version":2'}
+FUTURE = {b'"version": 1': b'"version": 2', b'"schema_version":2': b'"schema_version":3'}
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ def test_critic_target_is_clamped_to_the_return_range():
 
 
 def test_gripper_target_chooses_online_and_values_with_the_targets():
-    online = torch.tensor([[[0.0, 3.0, 1.0]], [[0.0, 0.0, 1.5]]])  # mean 0, 1.5, 1.25: choice 1
+    online = torch.tensor([1])  # their choice
     target = torch.tensor([[[9.0, 2.0, 9.0]], [[9.0, 4.0, 9.0]]])  # of choice 1 the smaller is 2
     reward, discount = torch.tensor([0.1]), torch.tensor([0.5])
     torch.testing.assert_close(losses.gripper_target(reward, discount, online, target, None), torch.tensor([1.1]))

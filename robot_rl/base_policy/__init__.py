@@ -1,0 +1,1 @@
+"""Base policies: they propose chunks of actions, which the policy that learns corrects."""

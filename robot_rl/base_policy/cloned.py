@@ -1,0 +1,219 @@
+"""Bases cloned from demonstrations: `clone`, one action at a time, and `chunk`, several by flow matching."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from robot_rl.base_policy.chunk_network import ChunkNetwork
+from robot_rl.base_policy.contract import ActionChunk, BasePolicy, BaseSetup, BaseSpec, Report, Stamped
+from robot_rl.clock import NS_PER_S
+from robot_rl.data.schema import IMAGE_PREFIX, OPERATOR_SOURCES, STATE_PREFIX, Episode
+from robot_rl.errors import BasePolicyError, CheckpointError, DataError
+from robot_rl.learn.networks.networks import make_head
+from robot_rl.learn.perception import make_perception
+
+WIDTH = 256
+"""Of the hidden layers."""
+LEARNING_RATE = 1e-3
+"""Of Adam at the start; it falls to zero along a cosine."""
+AVERAGE_RATE = 0.005
+"""Rate of the exponential average of the parameters, which is the base that comes of it."""
+REPORT_INTERVAL = 100
+
+
+class ClonedPolicy(BasePolicy):
+    """A base that imitates demonstrations.
+
+    It learns from the steps that an operator commanded, in episodes that did not fail. A chunk that reaches beyond the
+    end of its episode repeats the last action.
+
+    Args:
+        setup: Where it acts; with a state, it is what that is of.
+        horizon: Actions of a chunk.
+        history: Observations that it plans from.
+        flow: Whether it samples chunks by flow matching; otherwise it takes the mean.
+
+    Raises:
+        CheckpointError: if the state is of other observations or sizes.
+        BasePolicyError: if a file is named that is not there.
+    """
+
+    def __init__(self, setup: BaseSetup, *, horizon: int, history: int, flow: bool) -> None:
+        if setup.path and setup.state is None:
+            raise BasePolicyError(
+                f"base {setup.name}: there is no file {setup.path}; `robot-rl base train` makes one, and without "
+                "a path it is trained from the demonstrations of the run"
+            )
+        state, task = setup.state, setup.task
+        if state is not None:
+            horizon, history = int(state["horizon"]), int(state["history"])
+        self.name, self._config, self._updates = setup.name, setup.config, setup.config.base.updates
+        # Without the way to the goal, which is learned by critics, and with one crop for acting.
+        config = replace(setup.config, sac=replace(setup.config.sac, goal_weight=0.0))
+        self._perception = make_perception(dict(setup.observations), config)
+        percepts = self._perception.spec
+        wanted = (STATE_PREFIX, *(f"{IMAGE_PREFIX}{camera}" for camera in self._cameras(setup)))
+        self.spec = BaseSpec(
+            observations={key: spec.shape for key, spec in setup.observations.items() if key.startswith(wanted)},
+            action_size=task.action_size,
+            gripper=task.gripper,
+            period=task.control_period,
+            horizon=horizon,
+            history=history,
+        )
+        self._generator = torch.Generator().manual_seed(setup.config.seed)
+        self._network = ChunkNetwork(
+            make_head(percepts, config, self._generator, history),
+            state_size=percepts.state_size * history,
+            horizon=horizon,
+            action_size=task.action_size,
+            width=WIDTH,
+            flow=flow,
+            generator=self._generator,
+        ).requires_grad_(False)
+        self._sees = percepts.images.maker if percepts.images is not None else ""
+        self._trained = False
+        if state is not None:
+            self._load(state)
+
+    def _cameras(self, setup: BaseSetup) -> tuple[str, ...]:
+        return setup.config.encoder.cameras if setup.config.observations == "pixels" else ()
+
+    @property
+    def identity(self) -> str:
+        """A hash of the parameters."""
+        digest = hashlib.sha256()
+        for name, value in sorted(self._network.state_dict().items()):
+            digest.update(name.encode() + value.contiguous().numpy().tobytes())
+        return digest.hexdigest()[:16]
+
+    def begin(self, seed: int, environment: object) -> None:
+        """Start an episode; the noise of its chunks follows from the seed."""
+        del environment
+        self._generator.manual_seed(seed)
+
+    def plan(self, history: Sequence[Stamped]) -> ActionChunk:
+        """Plan a chunk from the newest observations; before the first one, the first is repeated."""
+        if not self._trained:
+            raise BasePolicyError(f"base {self.name} is not trained yet")
+        views = [self._perception.view(one.observation) for one in reversed(history)]
+        views += [views[-1]] * (self.spec.history - len(views))
+        state = torch.from_numpy(np.concatenate([view.state for view in views]))[None]
+        images = None if views[0].images is None else torch.from_numpy(views[0].images)[None]
+        noise = torch.randn(1, self.spec.horizon, self.spec.action_size, generator=self._generator)
+        with torch.no_grad():
+            actions = self._network.chunks(self._network.condition(state, images), noise)[0].numpy()
+        period = round(self.spec.period * NS_PER_S)
+        return ActionChunk(actions.clip(-1.0, 1.0), history[-1].stamp + period * np.arange(len(actions)))
+
+    @property
+    def trained(self) -> bool:
+        """Whether it was trained."""
+        return self._trained
+
+    def train(self, episodes: Iterable[Episode], report: Report) -> dict[str, float]:
+        """Clone demonstrations in `base.updates` steps of Adam.
+
+        Returns:
+            `loss`, the mean over the last tenth; `episodes` and `steps` that it learned from.
+        """
+        state, images, chunks, count = self._examples(episodes)
+        network, generator, updates = self._network.requires_grad_(True), self._generator, self._updates
+        network.standardise(state)
+        if images is not None:
+            network.head.standardise(images[:, 0])
+        average = copy.deepcopy(network)
+        optimizer = torch.optim.AdamW(network.parameters(), LEARNING_RATE, weight_decay=1e-4)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, updates)
+        size, losses = self._config.replay.batch_size, []
+        for done in range(1, updates + 1):
+            picked = torch.randint(len(state), (size,), generator=generator)
+            seen = None if images is None else _one_crop(images[picked], generator)
+            noise = torch.randn(size, *chunks.shape[1:], generator=generator)
+            time = torch.rand(size, generator=generator)
+            loss = network.loss(network.condition(state[picked], seen), chunks[picked], noise, time)
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            schedule.step()
+            losses.append(float(loss.detach()))
+            with torch.no_grad():
+                rate = max(AVERAGE_RATE, 1 / done)
+                torch._foreach_lerp_(list(average.parameters()), list(network.parameters()), rate)
+            if done % REPORT_INTERVAL == 0 or done == updates:
+                report(done, updates, {"base_loss": float(np.mean(losses[-REPORT_INTERVAL:]))})
+        network.load_state_dict(average.state_dict())
+        network.requires_grad_(False)
+        self._trained = True
+        late = losses[-max(1, updates // 10) :]
+        return {"loss": float(np.mean(late)), "episodes": float(count), "steps": float(len(state))}
+
+    def _examples(self, episodes: Iterable[Episode]) -> tuple[Tensor, Tensor | None, Tensor, int]:
+        """Return stacked states, crops of images or None, and chunks, one row for each commanded step; and episodes."""
+        ages, ahead = np.arange(self.spec.history), np.arange(self.spec.horizon)
+        states, images, chunks, count = [], [], [], 0
+        for episode in episodes:
+            if episode.facts.success is False:
+                continue
+            rows = np.flatnonzero(np.isin(episode.source, OPERATOR_SOURCES))
+            if len(rows) == 0:
+                continue
+            count += 1
+            percepts = list(self._perception.of_rows(episode.observations))
+            state = np.stack([percept.state for percept in percepts])
+            states.append(state[np.maximum(rows[:, None] - ages, 0)].reshape(len(rows), -1))
+            chunks.append(episode.action[np.minimum(rows[:, None] + ahead, len(episode) - 1)])
+            seen = [percept.images for percept in percepts if percept.images is not None]
+            if seen:
+                images.append(np.stack([seen[row] for row in rows]))
+        if not chunks:
+            raise DataError(f"base {self.name}: no demonstration with a step of an operator that did not fail")
+        crops = torch.from_numpy(np.concatenate(images)) if images else None
+        return torch.from_numpy(np.concatenate(states)), crops, torch.from_numpy(np.concatenate(chunks)), count
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the parameters and what they are for."""
+        return {
+            "observations": {key: list(shape) for key, shape in self.spec.observations.items()},
+            "sees": self._sees,
+            "horizon": self.spec.horizon,
+            "history": self.spec.history,
+            "parameters": {name: value.clone() for name, value in self._network.state_dict().items()},
+        }
+
+    def _load(self, state: Mapping[str, Any]) -> None:
+        mine = {key: list(shape) for key, shape in self.spec.observations.items()}
+        if state["observations"] != mine or state["sees"] != self._sees:
+            raise CheckpointError(
+                f"base {self.name} was trained with observations {state['observations']} {state['sees']}, here "
+                f"there are {mine} {self._sees}"
+            )
+        try:
+            self._network.load_state_dict(state["parameters"])
+        except RuntimeError as error:
+            raise CheckpointError(f"base {self.name} has other sizes: {error}") from error
+        self._trained = True
+
+
+def _one_crop(images: Tensor, generator: torch.Generator) -> Tensor:
+    """Draw one crop of each frame: (B, K, cameras, ...) -> (B, cameras, ...)."""
+    chosen = torch.randint(images.shape[1], (len(images),), generator=generator)
+    return images[torch.arange(len(images)), chosen]
+
+
+def make_chunk(setup: BaseSetup) -> ClonedPolicy:
+    """Make a base that plans `base.horizon` actions at once from `base.history` observations."""
+    return ClonedPolicy(setup, horizon=setup.config.base.horizon, history=setup.config.base.history, flow=True)
+
+
+def make_clone(setup: BaseSetup) -> ClonedPolicy:
+    """Make a base that clones one action at a time, the mean of the demonstrated ones."""
+    return ClonedPolicy(setup, horizon=1, history=len(setup.config.replay.history), flow=False)

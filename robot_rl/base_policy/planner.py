@@ -1,0 +1,164 @@
+"""Who asks a base for its next chunk: in turn with control, or from a thread beside it."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+from robot_rl.base_policy.contract import ActionChunk, BasePolicy, Stamped, checked_chunk
+from robot_rl.env.environment import Environment
+from robot_rl.errors import BasePolicyError, RobotRLError
+
+REPLY_LIMIT = 10.0
+"""Longest time that a base may take for a chunk before it counts as lost [s]; the arm holds long before."""
+END_LIMIT = 2.0
+"""Longest wait for a plan under way when an episode begins or all ends [s]."""
+
+
+class Planner(Protocol):
+    """Asks for chunks, one at a time."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether a chunk was asked for that has not been taken yet."""
+        ...
+
+    def begin(self, seed: int, environment: Environment | None) -> None:
+        """Start an episode; what was asked for in the last one is dropped."""
+        ...
+
+    def request(self, history: Sequence[Stamped]) -> None:
+        """Ask for a chunk."""
+        ...
+
+    def poll(self) -> ActionChunk | None:
+        """Return the chunk that was asked for, once, or None while there is none; call it once in a control period.
+
+        Raises:
+            BasePolicyError: if the base failed, or has not answered for `REPLY_LIMIT`.
+        """
+        ...
+
+    def close(self) -> None:
+        """End what runs; the base stays open."""
+        ...
+
+
+class InTurn:
+    """Asks while everything else waits, so the result depends on nothing but the observations.
+
+    Args:
+        base: Whom.
+        delay: Control periods after which a chunk arrives, as a slow base's would.
+    """
+
+    def __init__(self, base: BasePolicy, delay: int = 0) -> None:
+        self._base, self._delay = base, delay
+        self._chunk: ActionChunk | None = None
+        self._left = 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether a chunk is on its way."""
+        return self._chunk is not None
+
+    def begin(self, seed: int, environment: Environment | None) -> None:
+        """Start an episode."""
+        self._chunk = None
+        self._base.begin(seed, environment)
+
+    def request(self, history: Sequence[Stamped]) -> None:
+        """Plan at once; the chunk arrives later."""
+        self._chunk, self._left = checked_chunk(self._base.plan(history), self._base), self._delay
+
+    def poll(self) -> ActionChunk | None:
+        """Return the chunk when its delay is over."""
+        if self._chunk is None:
+            return None
+        if self._left > 0:
+            self._left -= 1
+            return None
+        chunk, self._chunk = self._chunk, None
+        return chunk
+
+    def close(self) -> None:
+        """Do nothing: nothing runs."""
+
+
+class Beside:
+    """Asks from a thread of its own, so that control never waits.
+
+    Args:
+        base: Whom.
+        limit: Longest time for a chunk [s].
+    """
+
+    def __init__(self, base: BasePolicy, limit: float = REPLY_LIMIT) -> None:
+        self._base, self._limit = base, limit
+        self._wanted: queue.SimpleQueue[Sequence[Stamped] | None] = queue.SimpleQueue()
+        self._made: queue.SimpleQueue[ActionChunk | BaseException] = queue.SimpleQueue()
+        self._since: float | None = None  # when the chunk under way was asked for
+        self._thread = threading.Thread(target=self._run, name=f"base {base.name}", daemon=True)
+        self._thread.start()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a chunk is under way."""
+        return self._since is not None
+
+    @property
+    def ready(self) -> bool:
+        """Whether an answer has come that was not taken yet."""
+        return not self._made.empty()
+
+    def begin(self, seed: int, environment: Environment | None) -> None:
+        """Start an episode; wait for a plan that is under way, as a base does one thing at a time."""
+        if self._since is not None:
+            try:
+                self._made.get(timeout=self._limit)
+            except queue.Empty:
+                raise self._late() from None
+            self._since = None
+        self._base.begin(seed, environment)
+
+    def request(self, history: Sequence[Stamped]) -> None:
+        """Hand over what is known now."""
+        self._since = time.monotonic()
+        self._wanted.put(history)
+
+    def poll(self) -> ActionChunk | None:
+        """Return the chunk if it has come; never wait."""
+        if self._since is None:
+            return None
+        if not self.ready:
+            if time.monotonic() - self._since > self._limit:
+                raise self._late()
+            return None
+        answer, self._since = self._made.get(), None
+        if isinstance(answer, RobotRLError):
+            raise answer
+        if isinstance(answer, BaseException):
+            raise BasePolicyError(f"base {self._base.name} failed: {type(answer).__name__}: {answer}") from answer
+        return answer
+
+    def close(self) -> None:
+        """End the thread once it has planned what is under way."""
+        self._wanted.put(None)
+        self._thread.join(END_LIMIT)
+
+    def _late(self) -> BasePolicyError:
+        return BasePolicyError(
+            f"base {self._base.name} has not answered for {self._limit:g} s; the arm was stopped. Check that it "
+            "still runs"
+        )
+
+    def _run(self) -> None:
+        while (history := self._wanted.get()) is not None:
+            try:
+                answer: ActionChunk | BaseException = checked_chunk(self._base.plan(history), self._base)
+            except BaseException as error:  # noqa: BLE001  (whatever it is, control has to know)
+                answer = error
+            self._made.put(answer)
