@@ -100,6 +100,10 @@ class DataError(RobotRLError):
     """Stored data cannot be read, or does not satisfy the schema."""
 
 
+class EpisodeIdError(DataError):
+    """The id of an episode is not one that files can be named by."""
+
+
 class CheckpointError(RobotRLError):
     """A checkpoint is missing, cut short, or belongs to another run."""
 

@@ -15,7 +15,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from robot_rl.data.episode_facts import EpisodeFacts, FactValues
-from robot_rl.errors import DataError
+from robot_rl.errors import DataError, EpisodeIdError
 
 SCHEMA_VERSION = 2
 """Version that is written. Version 1 had no `action_base`."""
@@ -41,11 +41,11 @@ def check_id(episode_id: object) -> None:
     """Check that something may be the id of an episode; files of exports and reports are named by it.
 
     Raises:
-        ValueError: with what an id is.
+        EpisodeIdError: with what an id is.
     """
     text = episode_id if isinstance(episode_id, str) else ""
     if not 0 < len(text) <= LONGEST_ID or not text.isprintable() or set("/\\") & set(text) or text.startswith("."):
-        raise ValueError(
+        raise EpisodeIdError(
             f"episode_id must be 1 to {LONGEST_ID} printable characters without slashes, and not begin with a dot, "
             f"not {episode_id!r:.50}"
         )
@@ -193,10 +193,7 @@ class Episode:
             raise DataError(
                 f"episode {self.episode_id}: schema version {self.schema_version}, this program reads {readable}"
             )
-        try:
-            check_id(self.episode_id)
-        except ValueError as error:
-            raise DataError(str(error)) from error
+        check_id(self.episode_id)
         steps = len(self)
         if steps == 0:
             raise DataError(f"episode {self.episode_id}: has no steps")

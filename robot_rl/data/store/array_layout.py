@@ -71,6 +71,7 @@ def check_facts(attributes: Mapping[str, Any]) -> None:
 
     Raises:
         KeyError, TypeError, ValueError: if they are not those of an episode.
+        EpisodeIdError: if files cannot be named by its id.
     """
     length, episode_id, metadata = attributes["length"], attributes["episode_id"], attributes["metadata"]
     if type(length) is not int or length < 0:

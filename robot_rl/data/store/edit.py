@@ -65,7 +65,7 @@ def copy_episodes(
         for name in (name for name, marks in labelled.items() if mark in marks):
             overlay = read_overlay(source.path, name, mark)
             with OverlayWriter(target.path, name, overlay.provenance) as writer:
-                writer.write(episode, target.fingerprint(new_id), overlay.reward)
+                writer.write(episode, target.fingerprint(new_id), overlay.reward, terminated=overlay.terminated)
         count += 1
         on_episode()
     return count

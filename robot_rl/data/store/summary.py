@@ -10,7 +10,7 @@ from typing import Any
 from robot_rl.data.episode_facts import EpisodeFacts
 from robot_rl.data.store.codec import read_attributes
 from robot_rl.data.store.layout import position_of
-from robot_rl.errors import DataError
+from robot_rl.errors import DataError, EpisodeIdError
 from robot_rl.system.regular_file import open_regular
 
 MOVE_OUT = "move that file out of the store to go on without it, or let `robot-rl data verify --repair` do that"
@@ -54,5 +54,7 @@ def read_summary(file: Path) -> EpisodeSummary:
         with open_regular(file) as content:
             facts = read_attributes(content)
         return EpisodeSummary(position, facts["episode_id"], facts["length"], facts["metadata"])
+    except EpisodeIdError as error:
+        raise EpisodeIdError(f"{file}: {error}; `robot-rl data verify --repair` gives it another id") from error
     except (OSError, DataError) as error:
         raise DataError(f"{file}: cannot be read: {error}; {MOVE_OUT}") from error

@@ -31,6 +31,7 @@ from robot_rl.data.store.layout import (
     read_head,
 )
 from robot_rl.data.store.recovery import examine
+from robot_rl.data.store.rename_ids import rename_episodes
 from robot_rl.data.store.reward_overlays import overlay_fingerprints, overlay_names, read_overlay
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import DataError
@@ -146,6 +147,8 @@ def repair(
 ) -> Verdict:
     """Verify, move the files with violations aside, and recover what an interrupted writer left behind.
 
+    An episode with nothing but an id that is not valid any more gets another one.
+
     Args:
         path: The store.
         jobs: See `verify`.
@@ -164,9 +167,11 @@ def repair(
             with writing(path / STORE_HEAD):
                 replace_file(path / STORE_HEAD, [head])
             done.append(f"moved {STORE_HEAD} to {target} and made a new one; the store's metadata are lost")
-        broken = sorted({violation.file for violation in verdict.violations} - {STORE_HEAD})
-        for name in broken:
-            problems = [f"{v.field}: {v.problem}" for v in verdict.violations if v.file == name]
+        renamed = rename_episodes(path, sorted({violation.file for violation in verdict.violations}))
+        done += renamed
+        left = verify(path, jobs=jobs).violations if renamed else verdict.violations  # what else is wrong with these
+        for name in sorted({violation.file for violation in left} - {STORE_HEAD}):
+            problems = [f"{v.field}: {v.problem}" for v in left if v.file == name]
             done.append(f"moved {name} to {move_aside(path, [path / name], '; '.join(problems))}")
         for name in (EPISODES, PARTIAL):
             with writing(path / name):

@@ -16,7 +16,9 @@ def store_of(path, *numbers, task="reach", label=None):
             store.append(valid(number, 3))
             if number == label:
                 with OverlayWriter(path, "vlm", {"model": "judge"}) as writer:
-                    writer.write(valid(number, 3), store.fingerprint(f"episode-{number}"), np.arange(3.0))
+                    writer.write(
+                        valid(number, 3), store.fingerprint(f"episode-{number}"), np.arange(3.0), terminated=True
+                    )
     return path
 
 
@@ -50,6 +52,7 @@ def test_merge_refuses_what_does_not_go_together_before_it_writes(tmp_path):
         renamed = store.read("episode-1@1", rewards="vlm")
         assert renamed.metadata["renamed_from"] == "episode-1"
         assert renamed.reward.tolist() == [0, 1, 2]
+        assert renamed.terminated[-1]  # by the labeller
         plain = dataclasses.replace(store.read("episode-1@1"), episode_id="episode-1", metadata=valid(1, 3).metadata)
         assert_same(plain, valid(1, 3))
 
