@@ -52,6 +52,10 @@ class RobotLostError(RobotRLError):
     """The robot, or a node that is needed, is not heard at the moment. It may come back."""
 
 
+class ArmStoppedError(RobotLostError):
+    """The arm cannot be reached, has stopped itself or was stopped; it goes on only after a person's consent."""
+
+
 class GraphError(RobotLostError):
     """The ROS graph is not as it has to be: a node is missing, silent, or sends what it should not."""
 

@@ -1,7 +1,8 @@
 """The socket for arms: a driver reports what it measures, and follows set-points.
 
 Drivers of other packages are found by their entry point in the group `robot_rl.arms`; `robot_node` runs the one that
-its parameter `driver` names. `docs/add/arm.md` shows a complete one.
+its parameter `driver` names, and `robot-rl train TASK --robot robot.yaml` the one of the file. `docs/add/arm.md` shows
+a complete one.
 """
 
 from __future__ import annotations
@@ -15,18 +16,28 @@ from robot_rl.geometry import Pose
 
 ARM_GROUP = "robot_rl.arms"
 
+MOTION = frozenset({"pose", "twist", "joints"})
+"""What every driver measures."""
+MEASURABLE = MOTION | {"wrench", "gripper"}
+"""What a driver may measure."""
+
 Receive = Callable[[str, int, Any], None]
 """Receives a part of the arm's state: its name, when it was measured [ns since 1970], and its value, as
 `StateAssembler.add` does."""
 
 
 class DriverHost(Protocol):
-    """The program that runs a driver, such as `robot_node`."""
+    """The program that runs a driver: `robot_node`, or `ArmRobotIO` in this process."""
 
-    wall: Clock
-    """Time since 1970 [ns]: the clock of all stamps."""
-    max_age: float
-    """Oldest pose with which the arm may move [s]."""
+    @property
+    def wall(self) -> Clock:
+        """Time since 1970 [ns]: the clock of all stamps."""
+        ...
+
+    @property
+    def max_age(self) -> float:
+        """Oldest pose with which the arm may move [s]."""
+        ...
 
     def problem(self, text: str) -> None:
         """Count and log something that is wrong, for people."""
@@ -38,13 +49,14 @@ class ArmDriver(Protocol):
 
     It measures `pose` (`Pose` of the tcp in the base frame), `twist` (linear [m/s] and angular [rad/s], of the tcp in
     the base frame, shape (6,)), `wrench` ([N, Nm], exerted by the environment on the tool, at the tcp, in its frame,
-    raw, shape (6,)), `joints` (`Joints`), and `gripper` (width between the fingers [m]) if there is one. It neither
-    limits nor expires set-points; `CommandGuard` and `CommandFollower` do, for all drivers alike.
+    raw, shape (6,)), `joints` (`Joints`), and `gripper` (width between the fingers [m]). What the arm has no sensor
+    for is not reported: zeros would be taken for measurements. It neither limits nor expires set-points;
+    `CommandGuard` and `CommandFollower` do, for all drivers alike.
     """
 
     @property
-    def measures_wrench(self) -> bool:
-        """False if the wrench is not measured but always zero: then no limit on forces is in effect."""
+    def measures(self) -> frozenset[str]:
+        """The parts that it reports: `MOTION`, and of `wrench` and `gripper` those that the arm measures."""
         ...
 
     def start(self, receive: Receive) -> None:
@@ -64,11 +76,26 @@ class ArmDriver(Protocol):
         ...
 
     def faults(self) -> Sequence[str]:
-        """Return why the arm would not obey now, each with its cure; empty if it would."""
+        """Return why the arm would not obey now, each with its cure; empty if it would.
+
+        A fault in which the arm stopped itself, such as a reflex, a protective stop or a lost connection, stays until
+        `recover` has ended it.
+        """
+        ...
+
+    def recover(self) -> None:
+        """End the faults that can be ended from here; the arm then holds where it is.
+
+        Called only after a person has consented to it, never by a program on its own. Without a fault, do nothing. It
+        may take some seconds.
+
+        Raises:
+            ArmStoppedError: if a fault stays, with its cure.
+        """
         ...
 
     def close(self) -> None:
-        """Release the arm; doing it twice is fine."""
+        """Release the arm, which holds; doing it twice is fine."""
         ...
 
 
@@ -76,7 +103,8 @@ class DriverClass(Protocol):
     """What an entry point names: a class of drivers with its settings.
 
     Attributes:
-        Config: Frozen dataclass with a default for every field; its fields become parameters of `robot_node`.
+        Config: Frozen dataclass with a default for every field; its fields become parameters of `robot_node`, and
+            settings of the `arm` in a robot file.
     """
 
     Config: type[Any]
@@ -86,6 +114,7 @@ class DriverClass(Protocol):
 
         Raises:
             ConfigError: if a setting is not valid.
+            ArmStoppedError: if the arm cannot be reached, or is not ready to be driven.
         """
         ...
 

@@ -49,18 +49,19 @@ class CommandGuard:
 
     Args:
         config: The limits.
+        measures_wrench: Whether the arm measures forces; without, their limit does not count.
 
     Raises:
         ConfigError: if the box is not one.
     """
 
-    def __init__(self, config: CommandLimits) -> None:
+    def __init__(self, config: CommandLimits, *, measures_wrench: bool = True) -> None:
         if not (len(config.box_low) == len(config.box_high) == 3 and np.less(config.box_low, config.box_high).all()):
             raise ConfigError(
                 f"box_low {list(config.box_low)} and box_high {list(config.box_high)} have to be three numbers each, "
                 "every one of the first below that of the second"
             )
-        self._config = config
+        self._config, self._measures_wrench = config, measures_wrench
         self._low, self._high = np.array(config.box_low), np.array(config.box_high)
         self._leads = (  # largest lead, and its largest change per second: of the position, of the orientation
             (config.max_speed * config.reaction_time, config.max_acceleration * config.reaction_time),
@@ -127,7 +128,8 @@ class CommandGuard:
 
     def stale(self, now: int) -> str | None:
         """Why the arm's own state cannot be trusted at time `now` [ns], or None."""
-        for what, stamp in (("pose", self._pose_stamp), ("wrench", self._wrench_stamp)):
+        stamps = {"pose": self._pose_stamp, **({"wrench": self._wrench_stamp} if self._measures_wrench else {})}
+        for what, stamp in stamps.items():
             age = (now - stamp) / NS_PER_S
             if stamp < 0:
                 return f"the arm's {what} is not known: nothing valid has come"

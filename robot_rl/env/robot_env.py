@@ -31,7 +31,9 @@ PROPRIOCEPTION = {
     "state/tcp_twist": ArraySpec((6,), unit="m/s, rad/s", scale=(0.1, 0.1, 0.1, 0.5, 0.5, 0.5)),
     "state/wrench": ArraySpec((6,), unit="N, Nm", scale=(5.0, 5.0, 10.0, 0.1, 0.1, 0.1)),
 }
-"""Observations of every arm: pose of the tcp relative to its pose at reset, twist and wrench in the tcp frame."""
+"""Observations of an arm: pose of the tcp relative to its pose at reset, twist and wrench in the tcp frame."""
+WRENCH = "state/wrench"
+"""Observed of an arm that measures forces only."""
 GRIPPER = {"state/gripper_width": ArraySpec((1,), unit="m", scale=0.04)}
 
 
@@ -90,7 +92,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
                 f"{self.spec_task.name}, {self.spec_task.control_period:g} s; make it less"
             )
         self.observation_specs: dict[str, ArraySpec] = {
-            **PROPRIOCEPTION,
+            **{name: spec for name, spec in PROPRIOCEPTION.items() if name != WRENCH or workcell.measures_wrench},
             **(GRIPPER if self.spec_task.gripper else {}),
             **(workcell.task.observation_specs() if options.estimates else {}),
             **{
@@ -277,7 +279,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         values: dict[str, object] = {
             "state/tcp_pose": T_reset_tcp.vector(),
             "state/tcp_twist": twist,
-            "state/wrench": state.wrench,
+            **({WRENCH: state.wrench} if self._cell.measures_wrench else {}),
             **(self._cell.task.observe(state, self._T_base_reset) if self._estimates else {}),
             **{f"images/{name}": state.images[name] for name in self._cameras},
         }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -26,18 +26,20 @@ class RobotState:
         T_base_tcp: Pose of the tool centre point in the robot's base frame.
         twist: Linear [m/s] and angular [rad/s] velocity of the tcp, in the base frame. Shape (6,).
         wrench: Force [N] and torque [Nm] that the environment exerts on the tool at the tcp, in the tcp frame; tared
-            at reset and low-pass filtered, as the implementation documents. Shape (6,).
+            at reset and low-pass filtered, as the implementation documents. Shape (6,). None for an arm that does not
+            measure it.
         joint_position: [rad], shape (n,).
         joint_velocity: [rad/s], shape (n,).
         gripper_width: Distance between the fingers [m]; 0 for a tool without fingers.
-        peak_force: Largest norm of the filtered force since the previous `read` [N]; what force limits are held to.
+        peak_force: Largest norm of the filtered force since the previous `read` [N]; what force limits are held to. 0
+            for an arm that does not measure it.
         images: RGB frames by camera, uint8, shape (height, width, 3).
     """
 
     stamp: int
     T_base_tcp: Pose
     twist: np.ndarray
-    wrench: np.ndarray
+    wrench: np.ndarray | None
     joint_position: np.ndarray
     joint_velocity: np.ndarray
     gripper_width: float = 0.0
@@ -87,6 +89,22 @@ def check_command(command: Command, now: int) -> int:
     if expires <= now:
         raise ActionError(f"command expired {(now - expires) / NS_PER_S:.3f} s before it arrived")
     return expires
+
+
+def not_before(command: Command, last_stamp: int) -> Command:
+    """Return the command with a stamp after the last one.
+
+    Stamps rise on the way to an arm: where one with a later stamp was sent before, a command counts from then, and
+    that much shorter.
+
+    Args:
+        command: The command.
+        last_stamp: Of the newest command or stop that was sent [ns].
+    """
+    stamp = max(command.stamp, last_stamp + 1)
+    if stamp == command.stamp:
+        return command
+    return replace(command, stamp=stamp, ttl=command.ttl - (stamp - command.stamp) / NS_PER_S)
 
 
 class RobotIO(Protocol):

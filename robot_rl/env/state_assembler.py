@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -49,7 +49,9 @@ def measurement_fault(
 
 
 ARM_PARTS = ("pose", "twist", "wrench", "joints")
-"""Streams without which there is no state."""
+"""Streams without which there is no state of an arm that measures forces."""
+FORCELESS_PARTS = ("pose", "twist", "joints")
+"""And of one that does not."""
 TOOL = "tool"
 """Stream of what only some tools have: the distance between the fingers, and the peak of the force."""
 
@@ -100,12 +102,20 @@ class StateAssembler:
         cameras: Cameras whose frames belong to the state.
         freshness: What counts as fresh.
         history: Samples kept of each part of the arm's state.
+        measured: Streams without which there is no state; without `wrench`, that of the state is None.
     """
 
-    def __init__(self, cameras: Sequence[str] = (), freshness: Freshness | None = None, history: int = 16) -> None:
+    def __init__(
+        self,
+        cameras: Sequence[str] = (),
+        freshness: Freshness | None = None,
+        history: int = 16,
+        measured: Sequence[str] = ARM_PARTS,
+    ) -> None:
         self._freshness = freshness or Freshness()
         self._lock = threading.Lock()
-        self._parts: dict[str, deque[_Stamped]] = {part: deque(maxlen=history) for part in (*ARM_PARTS, TOOL)}
+        self._measured = tuple(measured)
+        self._parts: dict[str, deque[_Stamped]] = {part: deque(maxlen=history) for part in (*measured, TOOL)}
         self._parts |= {camera_part(name): deque(maxlen=2) for name in cameras}
         self._cameras = tuple(cameras)
         self._peaks = {TOOL: 0.0, "wrench": 0.0}  # largest force since the last read, as the two of them saw it
@@ -117,7 +127,9 @@ class StateAssembler:
         self.skews: deque[float] = deque(maxlen=1000)
         """Of the newest states: largest distance in time between the pose and any other part [s]."""
 
-    def add(self, part: str, stamp: int, value: Any, now: int) -> bool:
+    def add(
+        self, part: str, stamp: int, value: Any, now: int, filtered: Callable[[int, Any], Any] | None = None
+    ) -> bool:
         """Take a message in; returns whether it did. What it refuses is counted, and named if its absence is felt.
 
         Args:
@@ -125,7 +137,13 @@ class StateAssembler:
             stamp: When it was measured [ns].
             value: What was measured.
             now: Time [ns].
+            filtered: From the stamp and a value that is valid to the one that is kept; None: as it came.
+
+        Raises:
+            SpecError: if no such part is measured.
         """
+        if part not in self._parts:
+            raise SpecError(f"the {part} is not among what is measured: {', '.join(self._parts)}")
         with self._lock:
             values = () if part.startswith(_CAMERA) else _arrays(value)
             reason = measurement_fault(stamp, self.stamp(part), values, now, self._freshness.max_ahead)
@@ -133,6 +151,8 @@ class StateAssembler:
                 self.refusals[f"{part}: {reason}"] += 1
                 self._last_refusal[part] = reason
                 return False
+            if filtered is not None:
+                value = filtered(stamp, value)
             self._parts[part].append(_Stamped(stamp, value))
             self.received[part] += 1
             if part in self._peaks:
@@ -149,10 +169,18 @@ class StateAssembler:
         samples = self._parts[part]
         return samples[-1].stamp if samples else -1
 
+    def newest(self, part: str) -> Any:
+        """Return the newest value of a part.
+
+        Raises:
+            StaleStateError: before the first.
+        """
+        return self._newest(part, 0, math.inf).value
+
     def complete_at(self, stamp: int) -> bool:
         """Return whether everything measured at this time [ns] has arrived, frames excepted."""
         with self._lock:
-            return all(any(s.stamp == stamp for s in self._parts[part]) for part in (*ARM_PARTS, TOOL))
+            return all(any(s.stamp == stamp for s in self._parts[part]) for part in (*self._measured, TOOL))
 
     def read(self, now: int) -> RobotState:
         """Return the newest state.
@@ -163,7 +191,7 @@ class StateAssembler:
         limits = self._freshness
         with self._lock:
             pose = self._newest("pose", now, limits.max_age)
-            parts = {part: self._nearest(part, pose.stamp, now) for part in ARM_PARTS[1:]}
+            parts = {part: self._nearest(part, pose.stamp, now) for part in self._measured if part != "pose"}
             frames = {name: self._newest(camera_part(name), now, limits.max_camera_age) for name in self._cameras}
             tool = self._parts[TOOL][-1].value if self._parts[TOOL] else None
             peak_force = self._peaks[TOOL if tool else "wrench"]  # a driver sees more samples than it publishes
@@ -175,7 +203,7 @@ class StateAssembler:
             stamp=pose.stamp,
             T_base_tcp=Pose(pose.value.position.copy(), pose.value.quaternion.copy()),
             twist=parts["twist"].value.copy(),
-            wrench=parts["wrench"].value.copy(),
+            wrench=parts["wrench"].value.copy() if "wrench" in parts else None,
             joint_position=joints.position.copy(),
             joint_velocity=joints.velocity.copy(),
             gripper_width=tool.gripper_width if tool else 0.0,
@@ -191,7 +219,7 @@ class StateAssembler:
     def _newest(self, part: str, now: int, max_age: float) -> _Stamped:
         samples = self._parts[part]
         age = (now - samples[-1].stamp) / NS_PER_S if samples else math.inf
-        if age > max_age:
+        if not samples or age > max_age:
             raise self._stale(part, age, max_age)
         return samples[-1]
 

@@ -190,6 +190,23 @@ class Task(Protocol):
         ...
 
 
+class ArmStops(Protocol):
+    """Stops of an arm that only a person ends: reflexes, protective stops, a lost connection, limits that latch."""
+
+    @property
+    def stopped(self) -> str | None:
+        """Why the arm holds until a person lets it go on; None if it may move."""
+        ...
+
+    def recover(self) -> None:
+        """End the stop, after a person has consented; the arm holds where it is until the next command.
+
+        Raises:
+            ArmStoppedError: if it cannot be ended, with the cure.
+        """
+        ...
+
+
 class Judge(Protocol):
     """A filter of the outcome of each step: a classifier of frames, or an operator."""
 
@@ -262,6 +279,8 @@ class Workcell:
             frames have just come, so that they are as fresh in every later period. A simulation that waits for its user
             has nothing to wait for.
         mounts: Where the cameras are, of which that is known.
+        measures_wrench: Whether the arm measures forces; without, they are not observed, and no limit on them counts.
+        stops: Stops of the arm that only a person ends; None where there are none.
         view: Returns a picture of the scene as it is now, from the camera of that name and of that height and width
             [px]: (height, width, 3), uint8. Opens a renderer when it is called first. None on a robot.
     """
@@ -277,3 +296,5 @@ class Workcell:
     await_frames: Callable[[], None] = lambda: None
     mounts: Mapping[str, CameraMount] = field(default_factory=dict)
     view: Callable[[str, tuple[int, int]], np.ndarray] | None = None
+    measures_wrench: bool = True
+    stops: ArmStops | None = None

@@ -6,11 +6,10 @@ It adds commands, as messages, to what is read.
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from typing import Any
 
-from robot_rl.clock import NS_PER_S, Clock
-from robot_rl.env.robot_io import Command, check_command
+from robot_rl.clock import Clock
+from robot_rl.env.robot_io import Command, check_command, not_before
 from ros_nodes.bridge.ros_state import RosReadings
 from ros_nodes.bridge.wait import Arrivals
 from ros_nodes.interface import convert, topics
@@ -36,18 +35,12 @@ class RosRobotIO(RosReadings):
         self._commands = node.publisher(topics.COMMAND)
 
     def command(self, command: Command) -> None:
-        """Send a command.
-
-        On the wire stamps rise: where one with a later stamp was sent before, it counts from then, and that much
-        shorter.
-        """
+        """Send a command; on the wire stamps rise."""
         check_command(command, self._clock.now())
         with self._lock:
-            stamp = max(command.stamp, self.last_stamp + 1)
-            if stamp != command.stamp:
-                command = replace(command, stamp=stamp, ttl=command.ttl - (stamp - command.stamp) / NS_PER_S)
+            command = not_before(command, self.last_stamp)
             self._commands.publish(convert.command_message(command))
-            self.last_stamp, self._idle = stamp, False
+            self.last_stamp, self._idle = command.stamp, False
 
     def stop(self) -> None:
         """Send a stop, unless the last message was one."""

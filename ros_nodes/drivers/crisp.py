@@ -18,7 +18,7 @@ from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
-from robot_rl.arm.driver import DriverHost, Receive
+from robot_rl.arm.driver import MOTION, DriverHost, Receive
 from robot_rl.arm.gripper_scale import GripperScale
 from robot_rl.arm.twist_estimator import TwistFromPoses
 from robot_rl.clock import NS_PER_S
@@ -46,7 +46,8 @@ class CrispConfig:
     twist_frame: Literal["tcp", "base"] = "tcp"
     """In whose axes that twist is."""
     wrench_topic: str = ""
-    """Where a sensor or an estimate publishes what the environment exerts on the tool (WrenchStamped); none: zeros."""
+    """Where a sensor or an estimate publishes what the environment exerts on the tool (WrenchStamped); none: it is not
+    measured."""
     wrench_frame: Literal["tcp", "base"] = "tcp"
     """In whose axes that wrench is; its torque is about the tcp."""
     joints_topic: str = "/joint_states"
@@ -106,9 +107,10 @@ class CartesianTopics:
     # As an `ArmDriver`.
 
     @property
-    def measures_wrench(self) -> bool:
-        """Whether a topic with the wrench is named."""
-        return bool(self._config.wrench_topic)
+    def measures(self) -> frozenset[str]:
+        """The motion, and the wrench and the gripper where their topics are named."""
+        named = {"wrench": self._config.wrench_topic, "gripper": self._config.gripper_topic}
+        return MOTION | {part for part, topic in named.items() if topic}
 
     def start(self, receive: Receive) -> None:
         """Call `receive` with every measurement from now on."""
@@ -151,6 +153,9 @@ class CartesianTopics:
             faults.append(conflict)
         return faults
 
+    def recover(self) -> None:
+        """Do nothing: faults of the controller are ended where it runs, and go away by themselves here."""
+
     # What the controller publishes.
 
     def _receive_pose(self, message: PoseStamped) -> None:
@@ -161,8 +166,6 @@ class CartesianTopics:
         self._receive("pose", stamp, pose)
         if not self._config.twist_topic:
             self._receive("twist", stamp, self._twist.add(stamp, pose))
-        if not self._config.wrench_topic:
-            self._receive("wrench", stamp, np.zeros(6))
 
     def _receive_twist(self, message: TwistStamped) -> None:
         twist = convert.twist_of(message)

@@ -185,7 +185,8 @@ class SimNode(RobotNode):
         stamp = state.stamp + self._offset
         self._pose.publish(convert.pose_message(stamp, state.T_base_tcp))
         self._twist.publish(convert.twist_message(stamp, state.twist))
-        self._wrench.publish(convert.wrench_message(stamp, state.wrench))
+        if state.wrench is not None:
+            self._wrench.publish(convert.wrench_message(stamp, state.wrench))
         names = [f"joint{number}" for number in range(1, len(state.joint_position) + 1)]
         self._joints.publish(convert.joints_message(stamp, names, Joints(state.joint_position, state.joint_velocity)))
         self._tool.publish(convert.tool_message(stamp, Tool(state.gripper_width, state.peak_force)))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from robot_rl.arm.driver import ArmDriver, DriverHost
+from robot_rl.arm.driver import MEASURABLE, MOTION, ArmDriver, DriverHost
 from robot_rl.clock import WallClock
 from robot_rl.geometry import Pose
 
@@ -93,10 +93,12 @@ class ArmDriverContract:
     def test_its_settings_have_defaults(self, driver):
         type(driver).Config()
 
-    def test_all_parts_are_measured_with_the_stated_shapes(self, seen):
-        for part in ("pose", "twist", "wrench", "joints"):
+    def test_it_reports_what_it_measures_with_the_stated_shapes(self, driver, seen):
+        assert MOTION <= driver.measures <= MEASURABLE
+        for part in driver.measures:
             assert seen.has(part, 5), part
-        assert seen.parts["twist"][-1][1].shape == seen.parts["wrench"][-1][1].shape == (6,)
+        assert set(seen.parts) == driver.measures, "what is not measured is not reported"
+        assert all(seen.parts[part][-1][1].shape == (6,) for part in driver.measures & {"twist", "wrench"})
         joints = seen.parts["joints"][-1][1]
         assert joints.position.shape == joints.velocity.shape
         pose = seen.parts["pose"][-1][1]
@@ -137,6 +139,14 @@ class ArmDriverContract:
         assert seen.has("pose", count + 100)
         assert np.linalg.norm(seen.position - held) < arm.reach
         assert np.linalg.norm(seen.position - target.position) > 0.01
+
+    def test_without_a_fault_it_recovers_by_doing_nothing(self, arm, driver, seen):
+        assert seen.wait(lambda: not driver.faults())
+        before = seen.position
+        driver.recover()
+        count = len(seen.parts["pose"])
+        assert seen.has("pose", count + 20)
+        assert np.linalg.norm(seen.position - before) < arm.reach
 
     def test_the_gripper_goes_to_its_width(self, arm, driver, seen):
         driver.move_gripper(arm.gripper_width / 2)

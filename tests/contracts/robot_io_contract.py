@@ -33,6 +33,7 @@ class RobotUnderTest:
         gripper_width: Width to which its gripper opens [m]; 0 without a gripper.
         reach: Distance that it may stay away from a set-point [m].
         settle: Time that it takes to come to rest [s].
+        measures_wrench: Whether it measures forces.
         patience: Time within which it goes to a set-point 2 cm away [s]; more than it takes where machines are busy.
     """
 
@@ -45,6 +46,12 @@ class RobotUnderTest:
     reach: float = 0.002
     settle: float = 1.0
     patience: float = 0.9
+    measures_wrench: bool = True
+
+    @property
+    def arrays(self) -> tuple[str, ...]:
+        """Names of the arrays in a state."""
+        return ARRAYS if self.measures_wrench else tuple(name for name in ARRAYS if name != "wrench")
 
     def sleep(self, seconds: float) -> None:
         self.clock.sleep_until(self.clock.now() + round(seconds * NS_PER_S))
@@ -91,16 +98,21 @@ class RobotIOContract:
     def test_a_state_has_the_stated_shapes_and_is_finite(self, robot):
         state = robot.io.read()
         shapes = {"twist": (6,), "wrench": (6,), "joint_position": (robot.joints,), "joint_velocity": (robot.joints,)}
-        assert {name: getattr(state, name).shape for name in ARRAYS} == shapes
+        shapes = {name: shapes[name] for name in robot.arrays}
+        assert {name: getattr(state, name).shape for name in robot.arrays} == shapes
+        assert (state.wrench is not None) == robot.measures_wrench
         assert state.T_base_tcp.position.shape == (3,)
         assert np.linalg.norm(state.T_base_tcp.quaternion) == pytest.approx(1.0, abs=1e-9)
-        values = [getattr(state, name) for name in ARRAYS] + [state.T_base_tcp.position, [state.peak_force]]
+        values = [getattr(state, name) for name in robot.arrays] + [state.T_base_tcp.position, [state.peak_force]]
         assert np.isfinite(np.concatenate(values)).all()
         assert isinstance(state.stamp, int)
 
     def test_states_belong_to_the_reader(self, robot):
         first = robot.io.read()
-        mine = [getattr(first, name) for name in ARRAYS] + [first.T_base_tcp.position, first.T_base_tcp.quaternion]
+        mine = [getattr(first, name) for name in robot.arrays] + [
+            first.T_base_tcp.position,
+            first.T_base_tcp.quaternion,
+        ]
         kept = [array.copy() for array in mine]
         robot.io.command(robot.up(0.02))
         robot.sleep(0.3)

@@ -1,0 +1,87 @@
+"""The thread in which a driver controls its arm: absolute deadlines, real-time priority where it is allowed."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+PRIORITY = 40
+"""Real-time priority (SCHED_FIFO, 1 to 99); interrupt threads of the kernel have 50."""
+SWITCH_INTERVAL = 0.0005
+"""How long another Python thread may keep one that controls waiting for the interpreter's lock [s]."""
+NO_PRIORITY = (
+    "this process may not use real-time priority, so control is late when the machine is busy; cure: "
+    "`sudo usermod -aG realtime $USER`, the lines `@realtime - rtprio 99` and `@realtime - memlock unlimited` in "
+    "/etc/security/limits.d/realtime.conf, and a new login"
+)
+
+
+class ControlThread:
+    """Calls a function at a fixed rate until it is closed.
+
+    Args:
+        name: Of the thread.
+        rate: Calls per second [Hz].
+        step: What is called. An error in it ends the thread; `alive` then is False.
+        problem: Given one text if there is no real-time priority.
+    """
+
+    def __init__(
+        self, name: str, rate: float, step: Callable[[], None], problem: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._period, self._step, self._problem = 1.0 / rate, step, problem
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self.cycles = 0
+        """Number of calls."""
+        self.late = 0
+        """Number of calls that began a period or more after their deadline; their lost deadlines are skipped."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is running."""
+        return self._thread.is_alive()
+
+    def start(self) -> None:
+        """Start to call."""
+        sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_INTERVAL))
+        self._thread.start()
+
+    def close(self, timeout: float = 2.0) -> None:
+        """End it, and wait for the call that is running; doing it twice is fine.
+
+        Args:
+            timeout: Longest wait [s].
+        """
+        self._ended.set()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+
+    def _run(self) -> None:
+        if not take_priority():
+            self._problem(NO_PRIORITY)
+        deadline = time.monotonic()
+        while not self._ended.is_set():
+            self._step()
+            self.cycles += 1
+            deadline += self._period
+            wait = deadline - time.monotonic()
+            if wait > 0.0:
+                time.sleep(wait)
+            elif wait < -self._period:
+                self.late += 1
+                deadline = time.monotonic()
+
+
+def take_priority() -> bool:
+    """Give the calling thread real-time priority; return whether the machine allows it."""
+    if not hasattr(os, "sched_setscheduler"):
+        return False
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(PRIORITY))
+    except OSError:  # of a user without the right, and in containers
+        return False
+    return True

@@ -1,0 +1,29 @@
+"""An arm in this process for tests: limits that no test of something else meets."""
+
+from robot_io_contract import RobotUnderTest
+
+from robot_rl.config.command_limits import ArmCap, CommandLimits
+
+WIDE_LIMITS = CommandLimits(
+    box_low=(-2.0, -2.0, -2.0),
+    box_high=(2.0, 2.0, 2.0),
+    max_speed=2.0,
+    max_turn_rate=10.0,
+    max_acceleration=1e9,
+    max_turn_acceleration=1e9,
+    max_ttl=5.0,
+    max_age=5.0,
+)
+WIDE_CAP = ArmCap(
+    cap_box_low=(-2.0, -2.0, -2.0),
+    cap_box_high=(2.0, 2.0, 2.0),
+    cap_lead=1.0,
+    cap_turn=4.0,
+    cap_speed=10.0,
+    cap_turn_rate=40.0,
+)
+
+
+def robot_under_test(io, freeze, **facts):
+    """Return an `ArmRobotIO` as the contract wants it."""
+    return RobotUnderTest(io, io.wall, freeze, max_age=io.max_age, **facts)
