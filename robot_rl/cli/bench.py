@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from robot_rl.bench.perturbed.axes import AXES, chosen_axes
 from robot_rl.bench.suite.names import TUNING_SEEDS_FROM, suite_names
-from robot_rl.cli.command import MakeParser, Reply, flat_lines, natural, positive
+from robot_rl.cli.command import BENCH_COMMAND_GROUP, MakeParser, Reply, add_commands, flat_lines, natural, positive
 from robot_rl.env.registry import benchmark_names, check_task, run_benchmark
 from robot_rl.errors import ConfigError, InterruptedRunError, UnknownNameError
 from robot_rl.system.process import one_thread, stop_on_signal
@@ -42,6 +42,7 @@ def add_bench_commands(commands: Any, make: MakeParser) -> None:
         example="robot-rl bench perturbed runs/one runs/two --out runs/perturbed",
     )
     _add_perturbed_arguments(perturbed)
+    add_commands(commands, make, BENCH_COMMAND_GROUP)
 
 
 def _timing(name: str) -> Callable[[argparse.Namespace], Reply]:

@@ -13,6 +13,8 @@ from robot_rl.env import registry
 from robot_rl.errors import PluginError
 
 COMMAND_GROUP = "robot_rl.commands"
+BENCH_COMMAND_GROUP = "robot_rl.bench_commands"
+"""Benchmarks with arguments of their own."""
 
 
 def natural(text: str) -> int:
@@ -133,7 +135,7 @@ def add_renamed(parser: CommandParser, commands: Any, old: str, new: str) -> Non
     renamed.set_defaults(command=refuse, parser=renamed)
 
 
-def add_commands(commands: Any, make: MakeParser) -> None:
+def add_commands(commands: Any, make: MakeParser, group: str = COMMAND_GROUP) -> None:
     """Have every registered command, or group of commands, add its parser to those of the command line.
 
     A command whose package cannot be imported fails with the reason when it is called; the others work.
@@ -141,10 +143,11 @@ def add_commands(commands: Any, make: MakeParser) -> None:
     Args:
         commands: Where parsers are added.
         make: Makes the parser of a command that returns a `Reply`.
+        group: Of entry points.
     """
-    for name in registry.names(COMMAND_GROUP):
+    for name in registry.names(group):
         try:
-            add = cast("Callable[[Any, MakeParser], None]", registry.load("command", COMMAND_GROUP, name))
+            add = cast("Callable[[Any, MakeParser], None]", registry.load("command", group, name))
         except PluginError as error:
             _add_broken(commands, name, error)
         else:

@@ -80,6 +80,20 @@ def config_from_dict(tree: Mapping[str, Any]) -> TrainConfig:
     return _checked(TrainConfig, tree, {})
 
 
+def component_from_dict(config_type: type[_T], tree: Mapping[str, Any], source: str) -> _T:
+    """Make another configuration from nested plain values, as `config_from_dict`.
+
+    Args:
+        config_type: Its dataclass.
+        tree: The values.
+        source: Where they are from, for messages, e.g. the path of a file.
+
+    Raises:
+        ConfigError: as `config_from_dict`.
+    """
+    return _checked(config_type, tree, dict.fromkeys(_leaves(tree), source))
+
+
 def config_to_dict(config: Any) -> dict[str, Any]:
     """Return nested plain values of a configuration, lists for tuples; `config_from_dict` is the inverse."""
     return {key: _to_plain(value) for key, value in dataclasses.asdict(config).items()}

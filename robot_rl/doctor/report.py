@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import html
 import platform
@@ -60,8 +61,17 @@ def text_lines(results: Sequence[CheckResult]) -> list[str]:
     return [*lines, conclusion(results)]
 
 
-def html_page(results: Sequence[CheckResult], subject: str) -> str:
-    """Return the report as one page without scripts, other files, or credentials."""
+def html_page(
+    results: Sequence[CheckResult], subject: str, *, title: str = "robot-rl doctor", picture: bytes | None = None
+) -> str:
+    """Return the report as one page without scripts, other files, or credentials.
+
+    Args:
+        results: What was found.
+        subject: What was examined.
+        title: The heading.
+        picture: A PNG to show above the results.
+    """
     answer, rows = summary(results, subject), []
     for severity in SEVERITIES:
         for result in (one for one in results if one.severity == severity):
@@ -79,11 +89,18 @@ def html_page(results: Sequence[CheckResult], subject: str) -> str:
     return (
         "<!doctype html>\n"
         '<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        f"<title>robot-rl doctor: {answer['verdict']}</title><style>{_STYLE}</style></head><body><main>"
-        f"<h1>robot-rl doctor</h1><p class='facts'>{facts} · robot_rl {_escaped(answer['robot_rl'])}</p>"
+        f"<title>{_escaped(title)}: {answer['verdict']}</title><style>{_STYLE}</style></head><body><main>"
+        f"<h1>{_escaped(title)}</h1><p class='facts'>{facts} · robot_rl {_escaped(answer['robot_rl'])}</p>"
         f"<p class='conclusion {answer['verdict']}'>{_escaped(conclusion(results).capitalize())}.</p>"
-        f"{''.join(rows)}</main></body></html>\n"
+        f"{_shown(picture)}{''.join(rows)}</main></body></html>\n"
     )
+
+
+def _shown(picture: bytes | None) -> str:
+    if picture is None:
+        return ""
+    data = base64.b64encode(picture).decode()
+    return f'<img alt="what was commanded and measured" src="data:image/png;base64,{data}">'
 
 
 def _details(result: CheckResult) -> list[tuple[str, str]]:
@@ -126,5 +143,6 @@ dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem .8rem;margin:.3
 code{background:var(--paper);padding:.1rem .3rem;overflow-wrap:anywhere}
 table{border-collapse:collapse;width:100%;font-size:.85rem;margin:.4rem 0}
 th{text-align:right;font-weight:400;width:8rem}
-td:nth-child(2){padding:0 .6rem}td:last-child{width:4rem}i{display:block;height:.7rem;background:var(--ok)}
+td:nth-child(2){padding:0 .6rem}td:last-child{width:4rem}img{width:100%;height:auto;background:#fff}
+i{display:block;height:.7rem;background:var(--ok)}
 """

@@ -1,0 +1,78 @@
+"""`robot-rl bench arm`: step responses of the arm of a robot's file, as figures and a plot."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from pathlib import Path
+from typing import Any
+
+from robot_rl.cli.command import MakeParser, Reply, positive
+from robot_rl.errors import ConfigError
+
+logger = logging.getLogger(__name__)
+
+
+def add_command(commands: Any, make: MakeParser) -> None:
+    """Add the command."""
+    parser = make(
+        commands,
+        "arm",
+        bench_arm,
+        "measure how an arm follows steps of 1 cm: lag, rise, overshoot, steady error, jitter",
+        example="robot-rl bench arm robot.yaml --move --out bench",
+        page="docs/doctor.md",
+    )
+    parser.add_argument("robot", type=Path, metavar="ROBOT", help="the robot's file")
+    parser.add_argument("--move", action="store_true", help="needed: the arm moves")
+    parser.add_argument("--repeats", type=positive, default=5, metavar="N", help="there and back (default: 5)")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where figures and plot are written")
+
+
+def bench_arm(arguments: argparse.Namespace) -> Reply:
+    """Measure, and write `arm.json` and `arm.png`.
+
+    Raises:
+        ConfigError: without `--move`, without consent, or if the robot's file is wrong.
+        RobotLostError: if the arm cannot be reached, or is lost meanwhile.
+    """
+    if not arguments.move:
+        raise ConfigError("the tool steps by 1 cm in each direction; give --move if it has 3 cm of room on all sides")
+    from robot_rl.arm.robot_file import read_robot_file  # here, as `--help` should not wait
+    from robot_rl.commission.consent import consents
+    from robot_rl.commission.opened_robot import open_robot
+    from robot_rl.commission.step_responses import BEFORE, STEP, figures, step_responses
+    from robot_rl.system.atomic_file import to_json, write_atomically, writing
+    from robot_rl.viz.step_response_plot import step_response_plot
+
+    driver, out = read_robot_file(arguments.robot).driver, arguments.out
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+    with open_robot(arguments.robot, sample=0.005) as arm:
+        if not consents("the tool steps by 1 cm along each axis and back; it needs 3 cm of room on all sides"):
+            raise ConfigError("nobody consented, so nothing was measured")
+        responses, traces = step_responses(arm, arguments.repeats, lambda text: logger.info("%s", text))
+    answer: dict[str, Any] = {
+        "driver": driver,
+        "robot_file": str(arguments.robot.resolve()),
+        "step_mm": 1e3 * STEP,
+        "steps": {axis: len(rows) for axis, rows in responses.items()},
+        "axes": figures(responses),
+    }
+    steps: dict[str, list[tuple[Any, Any, Any]]] = {}
+    for number, (axis, rows) in enumerate(traces.items()):
+        steps[axis] = []
+        for trace in rows:
+            way = 1e3 * (trace.target[:, number] - trace.target[0, number])
+            sign = -1.0 if way[-1] < 0 else 1.0
+            position = sign * 1e3 * (trace.position[:, number] - trace.target[0, number])
+            steps[axis].append((trace.seconds - BEFORE, position, sign * way))
+    step_response_plot(steps, out / "arm.png", f"Steps of {driver}")
+    write_atomically(out / "arm.json", to_json(answer, indent=2) + "\n")
+    lines = []
+    for axis, values in answer["axes"].items():
+        shown = (
+            f"{name.rpartition('_')[0]} {one['median']:.2f} {name.rpartition('_')[2]}" for name, one in values.items()
+        )
+        lines.append(f"{axis}: {', '.join(shown).replace('_', ' ')}; medians of {answer['steps'][axis]} steps")
+    return Reply(answer, [*lines, f"written: {out / 'arm.json'}, {out / 'arm.png'}"])

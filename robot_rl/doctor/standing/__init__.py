@@ -1,0 +1,1 @@
+"""Checks of an arm that stands, through its driver: nothing is commanded."""

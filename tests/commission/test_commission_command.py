@@ -1,0 +1,86 @@
+"""The commands on the file of a robot, as users call them."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from lab_arm import install_lab_arm
+
+ROBOT = """
+arm: {driver: standing, desk_password: secret1}
+limits: {box_low: [0.4, -0.1, 0.15], box_high: [0.6, 0.1, 0.35]}
+cameras: {wrist: "file:nowhere"}
+"""
+ROBOT_RL = Path(sys.executable).with_name("robot-rl")
+
+
+@pytest.fixture
+def lab(tmp_path):
+    environment = install_lab_arm(tmp_path)
+    (tmp_path / "robot.yaml").write_text(ROBOT, encoding="utf-8")
+
+    def call(*arguments, **options):
+        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        command = [str(ROBOT_RL), *arguments]
+        return subprocess.Popen(command, cwd=tmp_path, env=environment, text=True, **options)
+
+    return tmp_path, call
+
+
+def test_without_move_nothing_is_connected(lab):
+    _, call = lab
+    out, err = call("commission", "missing.yaml").communicate()
+    assert out.splitlines()[-1] == "nothing moves without --move" and err == ""
+
+
+def test_a_wrong_trial_and_a_missing_person_are_named(lab):
+    _, call = lab
+    process = call("commission", "robot.yaml", "--only", "dance", "--move")
+    assert "no trial is called dance; valid: hold, axes" in process.communicate()[1] and process.returncode == 1
+    process = call("commission", "robot.yaml", "--only", "stop", "--move")
+    assert "a person has to consent" in process.communicate()[1] and process.returncode == 1
+
+
+def test_a_refused_trial_is_left_out_and_a_report_is_kept(lab):
+    folder, call = lab
+    process = call("commission", "robot.yaml", "--move", "--json", stdin=subprocess.PIPE)
+    out, _ = process.communicate("n\n" * 7)
+    answer = json.loads(out)
+    assert process.returncode == 0 and answer["notes"] == 7
+    (report,) = folder.glob("commissioning/robot-*/report.json")
+    assert str(report.parent) == str(folder / answer["report"])
+
+
+def test_ctrl_c_stops_the_arm_and_ends(lab):
+    _, call = lab
+    process = call("commission", "robot.yaml", "--only", "hold", "--move", stdin=subprocess.PIPE)
+    process.stdin.write("y\n")
+    process.stdin.flush()
+    line = ""
+    while "next: the arm holds" not in line:
+        line = process.stderr.readline()
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130 and "Traceback" not in err
+
+
+def test_the_doctor_examines_the_arm_of_a_file(lab):
+    folder, call = lab
+    process = call("doctor", "robot.yaml", "--seconds", "2", "--json", "--html", "page.html")
+    out, _ = process.communicate()
+    results = {result["name"]: result for result in json.loads(out)["results"]}
+    assert results["arm faults"]["severity"] == "ok" and results["arm firmware"]["severity"] == "ok"
+    assert results["camera wrist"]["severity"] == "fault" and process.returncode == 1
+    assert "secret1" not in out + (folder / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_wrong_file_is_one_fault_among_the_results_of_the_machine(lab):
+    folder, call = lab
+    (folder / "robot.yaml").write_text("arm: {driver: standin}\n", encoding="utf-8")
+    out, _ = call("doctor", "robot.yaml").communicate()
+    assert out.startswith("fault  robot file: unknown driver 'standin'; valid: crisp") and "disk speed" in out
