@@ -2,7 +2,8 @@
 
 It perceives the scene with an error that is redrawn now and then, moves at about half the speed of the arm, pauses,
 overshoots, and searches when the part sticks. While a policy is in control it takes over when progress stalls or the
-force grows, controls the arm for a burst of steps, and hands back.
+force grows, controls the arm for a burst of steps, and hands back. Its profile says how late, how seldom, how long and
+how wrongly; `ideal` changes nothing.
 
 Its perception is the true scene plus its error. A policy has no such input; it stands for the eyes of a human operator.
 """
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from robot_rl.config.operator_profile import InterventionConfig, OperatorProfile
 from robot_rl.env.action_mapping import AXES
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import TaskSpec
@@ -82,7 +84,12 @@ class ScriptedOperator(ABC):
         self.skill, self.habit = skill or OperatorSkill(), habit or InterventionHabit()
         self._axes = [AXES.index(axis) for axis in spec.action_axes]
         self._scale = np.repeat([spec.action_translation, spec.action_rotation], 3)
-        self._rng = np.random.default_rng(0)
+        self._rng = self._profile_rng = np.random.default_rng(0)
+        self._intervention, self._profile = InterventionConfig(), OperatorProfile()
+
+    def use(self, intervention: InterventionConfig) -> None:
+        """Intervene as these profiles say, from the next reset on; demonstrations stay the same."""
+        self._intervention = intervention
 
     # Methods of subclasses.
 
@@ -106,7 +113,11 @@ class ScriptedOperator(ABC):
         self._demonstrate = demonstrate
         self._speed = self._rng.uniform(*self.skill.speed)
         self._pause = 0
-        self._burst, self._rest = 0, 0
+        self._burst, self._rest, self._reaction = 0, 0, 0
+        self._profile = OperatorProfile() if demonstrate else self._intervention.drawn(seed)
+        self._profile_rng = np.random.default_rng([seed, 11])  # of what the profile adds
+        self._absent = self._profile_rng.uniform() >= self._profile.attention
+        self._astray: np.ndarray | None = None
         self._best, self._stalled = np.inf, 0
         self._sample_perception_error()
         self.begin()
@@ -122,7 +133,10 @@ class ScriptedOperator(ABC):
 
     def _in_control(self, state: RobotState) -> bool:
         """Return whether the operator controls this step."""
-        if self._burst == 0 and not self._takes_over(state):
+        if self._absent or (self._burst == 0 and not self._takes_over(state)):
+            return False
+        if self._reaction > 0:
+            self._reaction -= 1
             return False
         self._burst -= 1
         if self._burst == 0:
@@ -131,7 +145,8 @@ class ScriptedOperator(ABC):
 
     def _takes_over(self, state: RobotState) -> bool:
         """Start a burst, with some chance, if progress stalls or the force is large."""
-        habit, rng = self.habit, self._rng
+        habit, rng, profile = self.habit, self._rng, self._profile
+        stall_steps = max(1, round(habit.stall_steps * profile.patience))
         distance = self.distance(state)
         if distance < self._best - habit.progress:
             self._best, self._stalled = distance, 0
@@ -140,16 +155,26 @@ class ScriptedOperator(ABC):
         if self._rest > 0:
             self._rest -= 1
             return False
-        concerned = self._stalled >= habit.stall_steps or state.peak_force > habit.force
+        concerned = self._stalled >= stall_steps or state.peak_force > habit.force
         if not concerned:
             return False
-        if rng.uniform() >= habit.chance:
-            self._stalled = habit.stall_steps // 2
+        if rng.uniform() >= habit.chance * profile.readiness:
+            self._stalled = stall_steps // 2
             return False
-        self._burst = int(rng.integers(habit.burst[0], habit.burst[1] + 1))
+        shortest, longest = (max(1, round(steps * profile.length)) for steps in habit.burst)
+        self._burst = int(rng.integers(shortest, longest + 1))
+        self._reaction = round(profile.reaction_s / self._spec.control_period)
         self._sample_perception_error()
+        self._astray = self._place_astray()
         self.begin()
         return True
+
+    def _place_astray(self) -> np.ndarray | None:
+        """Draw where this take-over leads to, relative to the right place [m]; None: to the right place."""
+        if self._profile_rng.uniform() >= self._profile.wrong:
+            return None
+        angle = self._profile_rng.uniform(0.0, 2.0 * np.pi)
+        return self._profile.wrong_by * np.array([np.cos(angle), np.sin(angle), 0.0])
 
     # Perception and motion.
 
@@ -161,7 +186,10 @@ class ScriptedOperator(ABC):
     def perceived(self, truth: Pose) -> Pose:
         """Return the pose of an object as the operator perceives it: with the perception error."""
         turn = quat_from_rotvec(np.array([0.0, 0.0, self._perception_yaw]))
-        return Pose(truth.position + self._perception_offset, quat_multiply(turn, truth.quaternion))
+        position = truth.position + self._perception_offset
+        return Pose(
+            position if self._astray is None else position + self._astray, quat_multiply(turn, truth.quaternion)
+        )
 
     def _act(self, state: RobotState) -> np.ndarray:
         rng, skill = self._rng, self.skill
@@ -190,7 +218,7 @@ class ScriptedOperator(ABC):
             )
         )
         motion = error / self._scale
-        limit = self._speed * pace
+        limit = min(1.0, self._speed * pace * self._profile.speed)
         # Each part is scaled as a whole, so that the path stays straight.
         for part in (slice(0, 3), slice(3, 6)):
             length = float(np.linalg.norm(motion[part]))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 
 from robot_rl.data.schema import Source
-from robot_rl.env.task import Operator, Task, Workcell, WorkcellOptions
+from robot_rl.env.task import Task, Workcell, WorkcellOptions
 from sim.mujoco_robot_io import MujocoRobotIO
+from sim.operator import ScriptedOperator
 from sim.playback import MujocoPlayback
 from sim.real_time import RealTimeRobotIO
 from sim.render import MujocoCameras, SceneView, camera_mounts
@@ -15,7 +16,7 @@ ARM_WORLD = ("wrench_bias", "command_delay", "brightness", "camera_position", "c
 """Settings of `WorldConfig` that every scene of the simulated arm has."""
 
 
-def simulated_workcell(io: MujocoRobotIO, task: Task, operator: Operator, options: WorkcellOptions) -> Workcell:
+def simulated_workcell(io: MujocoRobotIO, task: Task, operator: ScriptedOperator, options: WorkcellOptions) -> Workcell:
     """Make the workcell, with cameras if the options name any.
 
     Raises:
@@ -23,6 +24,7 @@ def simulated_workcell(io: MujocoRobotIO, task: Task, operator: Operator, option
         RenderError: if this machine cannot render.
     """
     io.disturb(options.world)
+    operator.use(options.intervention)
     resources, view = contextlib.ExitStack(), SceneView(io.model, io.data)
     resources.callback(view.close)
     if options.cameras:

@@ -29,6 +29,7 @@ from robot_rl.config.field_types import (
     WithGuest,
     WithPixels,
 )
+from robot_rl.config.operator_profile import InterventionConfig
 from robot_rl.config.randomization import RandomizationConfig, WorldConfig
 from robot_rl.config.schedule import Count, Rate, Scheduled
 
@@ -147,14 +148,6 @@ class ReplayConfig(Section):
     achieved later (hindsight experience replay, Andrychowicz 2017, who took 4); needs `sac.n_step=1`. 0: never."""
     history: Annotated[tuple[NonNegative, ...], WithGuest((0,))] = (0, 1)
     """Ages [steps] of the observations stacked for the networks; before the first one, the first is repeated."""
-
-
-@dataclass(frozen=True, config=STRICT)
-class InterventionConfig:
-    """Interventions of the scripted operator while training."""
-
-    enabled: bool = True
-    """Whether it intervenes at all."""
 
 
 @dataclass(frozen=True, config=STRICT)

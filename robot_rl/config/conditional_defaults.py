@@ -14,7 +14,7 @@ from pydantic import ModelWrapValidatorHandler, model_validator
 from pydantic.dataclasses import dataclass
 from pydantic_core import ArgsKwargs
 
-from robot_rl.config.family_mark import FAMILY_MARK
+from robot_rl.config import FAMILY_MARK
 from robot_rl.config.field_types import (
     STRICT,
     OtherDefault,

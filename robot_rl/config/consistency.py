@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from robot_rl.config import FAMILY_MARK
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.environment import EnvironmentConfig
-from robot_rl.config.family_mark import FAMILY_MARK
 from robot_rl.errors import ConfigError
 
 
@@ -21,6 +21,8 @@ def check_consistent(config: TrainConfig) -> None:
             f"settings of the section `environment` with task={config.task}: they are for environments of others, e.g. "
             "task=gym:Pendulum-v1; leave them out"
         )
+    if FAMILY_MARK in config.task:
+        config.intervention.refuse(f"in {config.task} an expert takes over, as environment.takeovers says")
     if config.has_base:
         _check_base(config)
     elif config.warmup == "base":

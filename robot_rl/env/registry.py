@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, cast
 
-from robot_rl.config.family_mark import FAMILY_MARK
+from robot_rl.config import FAMILY_MARK
 from robot_rl.errors import ConfigError, PluginError, UnknownNameError
 from robot_rl.system.sister_packages import check_sister
 

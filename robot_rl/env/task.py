@@ -15,6 +15,7 @@ import numpy as np
 from robot_rl.clock import Clock
 from robot_rl.config.components import SimulationConfig
 from robot_rl.config.environment import EnvironmentConfig
+from robot_rl.config.operator_profile import InterventionConfig
 from robot_rl.config.randomization import RandomizationConfig, WorldConfig
 from robot_rl.data.schema import Source
 from robot_rl.env.camera_mount import CameraMount
@@ -249,6 +250,7 @@ class WorkcellOptions:
         randomization: Draws of a simulation for each episode.
         world: How a simulated scene differs from the task's own.
         environment: How an environment of others is made, and what counts in it.
+        intervention: How the scripted operator takes over.
     """
 
     cameras: tuple[str, ...] = ()
@@ -260,6 +262,7 @@ class WorkcellOptions:
     randomization: RandomizationConfig = field(default_factory=RandomizationConfig)
     world: WorldConfig = field(default_factory=WorldConfig)
     environment: EnvironmentConfig = field(default_factory=EnvironmentConfig)
+    intervention: InterventionConfig = field(default_factory=InterventionConfig)
 
 
 @dataclass(frozen=True)

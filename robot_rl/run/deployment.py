@@ -85,6 +85,9 @@ class Deployment:
             options: What is observed.
             reward: The reward of its episodes.
             interventions: The operator may take over.
+
+        Raises:
+            ConfigError: if a scripted operator is described, and a person assists.
         """
         if is_environment(task) and self.assistance is None:
             with contextlib.closing(make_environment(task, options)) as other:
@@ -97,6 +100,7 @@ class Deployment:
             with contextlib.closing(RobotEnv(cell, interventions=interventions, options=options)) as env:
                 yield env
             return
+        options.intervention.refuse("here a person takes over")
         overrule = reward.config.overrule_s
         with self.assistance.environment(cell, options, interventions=interventions, overrule_s=overrule) as env:
             yield env
@@ -143,6 +147,7 @@ def workcell_options(config: TrainConfig) -> WorkcellOptions:
         randomization=config.randomization,
         world=config.world,
         environment=config.environment,
+        intervention=config.intervention,
     )
     if config.observations == "pixels":
         size = config.encoder.image_size

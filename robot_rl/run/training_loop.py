@@ -6,6 +6,7 @@ writes checkpoints between episodes, from which a resumed run continues to the s
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -186,13 +187,21 @@ class Training:
     def _play_or_lose(self, rollout: Rollout) -> EpisodeResult | None:
         """Play an episode; return its result, of a lost one the result of its steps, or None if it has none."""
         try:
-            result: EpisodeResult | None = self._play(rollout)
+            with without_interventions(self._env) if self._operator_gone() else contextlib.nullcontext():
+                result: EpisodeResult | None = self._play(rollout)
         except RobotLostError as error:
             result = rollout.abandon(f"robot lost: {error}")
             self._retry.lost(error)
             return result
         self._retry.done()
         return result
+
+    def _operator_gone(self) -> bool:
+        """Return whether the next episode begins after the time for which its scripted operator helps."""
+        seed = episode_seed(Purpose.TRAINING, self._config.seed, self._episodes)
+        minutes = self._config.intervention.drawn(seed).minutes
+        passed = self.env_steps * self._env.environment_spec.control_period
+        return minutes is not None and passed >= 60.0 * minutes
 
     def _play(self, rollout: Rollout) -> EpisodeResult:
         """Play one episode, with the learner working between its steps."""

@@ -29,7 +29,7 @@ FREE = {
 CONDITIONAL = {"reward.path", "reward.shaping.head"}
 """Free only where a copy of the file is kept in the run."""
 
-OTHERS = {"encoder.image_size": "256", "environment.return_range": "[0.0, 2.0]"}
+OTHERS = {"intervention.also": "[late]", "encoder.image_size": "256", "environment.return_range": "[0.0, 2.0]"}
 
 
 def other_value(described):

@@ -12,11 +12,11 @@ from running import learned, one_thread, robot_rl, same, timeless
 from robot_rl.config.components import (
     EncoderConfig,
     EvaluationConfig,
-    InterventionConfig,
     ReplayConfig,
     SACConfig,
     TrainConfig,
 )
+from robot_rl.config.operator_profile import InterventionConfig
 from robot_rl.data.replay.buffer import ReplayBuffer
 from robot_rl.data.schema import Source
 from robot_rl.data.store.store import EpisodeStore
@@ -144,6 +144,21 @@ def test_without_interventions_the_operator_never_leads(tmp_path):
     summary = train(config, tmp_path / "run", resume=False)
     assert summary["intervention_rate"] == {"first_tenth": 0.0, "last_tenth": 0.0}
     assert all((episode.source == Source.POLICY).all() for episode in online_episodes(tmp_path / "run"))
+
+
+def test_a_lazy_operator_watches_no_episode_that_begins_after_its_time_also_when_resumed(tmp_path):
+    lazy = InterventionConfig(profile="lazy", minutes=10 / 60, readiness=2.0, attention=1.0)
+    config = replace(CONFIG, env_steps=240, intervention=lazy, update_to_data=1, warmup_steps=1000, demonstrations=0)
+    train(replace(config, env_steps=130), tmp_path / "run", resume=False)
+    train(config, tmp_path / "run", resume=True)
+    before, steps = [], 0
+    for episode in online_episodes(tmp_path / "run"):
+        led = (episode.source != Source.POLICY).any()
+        assert not (led and steps >= 100)
+        before += [led] if steps < 100 else []
+        steps += len(episode)
+    assert steps == 240
+    assert any(before)
 
 
 def test_learning_that_diverges_is_an_error_and_is_not_saved(tmp_path):

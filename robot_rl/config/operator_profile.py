@@ -1,0 +1,124 @@
+"""Profiles of the scripted operator: how soon, how often, how long and how well it takes over.
+
+`ideal` is the operator as its task has it. Factors are relative to that. What a profile adds is drawn from a random
+stream of its own, so that `ideal` is the same operator, bit for bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from robot_rl.config.field_types import STRICT, Fraction, PositiveReal
+from robot_rl.errors import ConfigError
+
+ProfileName = Literal["ideal", "late", "wrong", "timid", "heavy_handed", "lazy", "sporadic"]
+Reaction = Annotated[float, Field(ge=0, le=10)]
+
+
+@dataclass(frozen=True, config=STRICT)
+class OperatorProfile:
+    """Habits of an operator who takes over from a policy.
+
+    Attributes:
+        reaction_s: From the reason to take over to the first action [s].
+        wrong: Share of take-overs that lead to a wrong place.
+        wrong_by: Distance of the wrong place from the right one, in a drawn horizontal direction [m].
+        patience: Factor of the time without progress that it waits before it considers taking over.
+        readiness: Factor of the chance to take over where it considers it.
+        length: Factor of the time for which it leads.
+        speed: Factor of its speed.
+        attention: Share of the episodes that it watches.
+        minutes: Robot time of the run after which it does not help any more [min]; None: it always does.
+    """
+
+    reaction_s: Reaction = 0.0
+    wrong: Fraction = 0.0
+    wrong_by: PositiveReal = 0.02
+    patience: PositiveReal = 1.0
+    readiness: PositiveReal = 1.0
+    length: PositiveReal = 1.0
+    speed: PositiveReal = 1.0
+    attention: Fraction = 1.0
+    minutes: PositiveReal | None = None
+
+
+PROFILES: dict[ProfileName, OperatorProfile] = {
+    "ideal": OperatorProfile(),
+    "late": OperatorProfile(reaction_s=0.3),
+    "wrong": OperatorProfile(wrong=0.3),
+    "timid": OperatorProfile(patience=2.0, readiness=0.5, length=0.5, speed=0.6),
+    "heavy_handed": OperatorProfile(patience=0.4, readiness=1.6, length=2.0, speed=1.6),
+    "lazy": OperatorProfile(minutes=10.0),
+    "sporadic": OperatorProfile(attention=0.3),
+}
+
+
+@dataclass(frozen=True, config=STRICT)
+class InterventionConfig:
+    """Interventions of the scripted operator while training. Demonstrations are the same with all profiles."""
+
+    enabled: bool = True
+    """Whether it intervenes at all."""
+    profile: ProfileName = "ideal"
+    """How it does; docs/person.md has the numbers of each profile. The settings below replace single numbers."""
+    also: tuple[ProfileName, ...] = ()
+    """Further profiles, for a mixture: each episode draws one of all; a name may occur more than once."""
+    reaction_s: Reaction | None = None
+    """From the reason to take over to the first action [s]. null, here and below: as in the profile."""
+    wrong: Fraction | None = None
+    """Share of take-overs that lead to a wrong place."""
+    wrong_by: PositiveReal | None = None
+    """Distance of the wrong place from the right one [m]."""
+    patience: PositiveReal | None = None
+    """Factor of the time without progress before it considers taking over."""
+    readiness: PositiveReal | None = None
+    """Factor of the chance to take over where it considers it."""
+    length: PositiveReal | None = None
+    """Factor of the time for which it leads."""
+    speed: PositiveReal | None = None
+    """Factor of its speed."""
+    attention: Fraction | None = None
+    """Share of the episodes that it watches."""
+    minutes: PositiveReal | None = None
+    """Robot time after which it does not help any more; an episode that it watches already is watched to its end
+    [min]."""
+
+    @property
+    def profiles(self) -> tuple[OperatorProfile, ...]:
+        """The profiles of the mixture, with the numbers that are set."""
+        overrides = {name: value for name in NUMBERS if (value := getattr(self, name)) is not None}
+        named = (PROFILES[name] for name in (self.profile, *self.also))
+        return tuple(replace(profile, **overrides) for profile in named)
+
+    def drawn(self, seed: int) -> OperatorProfile:
+        """Return the profile of the episode with this seed."""
+        profiles = self.profiles
+        return profiles[int(np.random.default_rng([seed, 9]).integers(len(profiles)))]
+
+    @property
+    def as_the_task(self) -> bool:
+        """Whether the operator is in all episodes as its task has it."""
+        return all(profile == PROFILES["ideal"] for profile in self.profiles)
+
+    def refuse(self, because: str) -> None:
+        """Raise if the scripted operator is another than that of the task, where there is none.
+
+        Args:
+            because: Who takes over instead, as a clause.
+
+        Raises:
+            ConfigError: naming the profile.
+        """
+        if not self.as_the_task:
+            raise ConfigError(
+                f"intervention.profile={self.profile} and its numbers are of a scripted operator, but {because}; "
+                "leave them out"
+            )
+
+
+NUMBERS = tuple(OperatorProfile.__dataclass_fields__)
