@@ -2,38 +2,82 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, Protocol
 
 import gymnasium
 import numpy as np
+from gymnasium import spaces
 
+from robot_rl.env.choice import choice_of_entry, entry_of_choice
 from robot_rl.errors import ActionError, SpecError
 
+MOST_CHOICES = 1024
+"""Most combinations of a space of choices; each is an output of the critics."""
 
-class ActionLayout:
-    """Scales actions to a bounded box of any shape.
+
+class ActionLayout(Protocol):
+    """Converts actions.
+
+    Attributes:
+        size: Length of the policy's action.
+        choices: Of its last entry; 0 where that is no choice. See `EnvironmentSpec.choices`.
+    """
+
+    size: int
+    choices: int
+
+    def to_environment(self, action: np.ndarray) -> Any:
+        """Return the environment's action for the policy's, of shape (size,)."""
+        ...
+
+    def to_policy(self, action: object) -> np.ndarray:
+        """Return the policy's action for the environment's, float32, e.g. for that of an expert.
+
+        Raises:
+            SpecError: if it is no action of the environment.
+        """
+        ...
+
+    def check(self, action: object) -> np.ndarray:
+        """Return a policy's action as float32.
+
+        Raises:
+            ActionError: if it is not finite, in [-1, 1] and of the right shape.
+        """
+        ...
+
+
+def make_action_layout(space: gymnasium.Space[Any], name: str) -> ActionLayout:
+    """Make the layout of a space of actions.
 
     Args:
         space: Of the environment's actions.
         name: Of the environment, for messages.
 
-    Attributes:
-        size: Length of the policy's action.
-
     Raises:
-        SpecError: if the space is of another kind.
+        SpecError: if the space is of a kind that is not supported.
     """
+    if isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
+        return ChoiceLayout(space, name)
+    if not (isinstance(space, spaces.Box) and space.dtype.kind == "f" and np.prod(space.shape) > 0):
+        raise SpecError(
+            f"{name}: its actions are {space}; supported are a Box of real numbers, Discrete, MultiDiscrete and "
+            "MultiBinary; wrap the environment so that it takes one of these"
+        )
+    if not space.is_bounded():
+        raise SpecError(
+            f"{name}: its actions are {space}, without bounds; wrap it, e.g. in gymnasium.wrappers.RescaleAction"
+        )
+    return BoxLayout(space)
 
-    def __init__(self, space: gymnasium.Space[Any], name: str) -> None:
-        if not (isinstance(space, gymnasium.spaces.Box) and space.dtype.kind == "f" and np.prod(space.shape) > 0):
-            raise SpecError(
-                f"{name}: its actions are {space}; supported is a Box of real numbers. For choices, wrap the "
-                "environment so that it takes numbers"
-            )
-        if not space.is_bounded():
-            raise SpecError(
-                f"{name}: its actions are {space}, without bounds; wrap it, e.g. in gymnasium.wrappers.RescaleAction"
-            )
+
+class BoxLayout:
+    """Scales actions to a bounded box of any shape; see `ActionLayout`."""
+
+    choices = 0
+
+    def __init__(self, space: spaces.Box) -> None:
         low, high = space.low.astype(float), space.high.astype(float)
         self._middle, self._half = (high + low) / 2.0, (high - low) / 2.0
         self._dtype, self.size = space.dtype, int(np.prod(space.shape))
@@ -56,17 +100,78 @@ class ActionLayout:
         return ((given - self._middle) / half).clip(-1.0, 1.0).astype(np.float32).ravel()
 
     def check(self, action: object) -> np.ndarray:
-        """Return a policy's action as float32.
+        """Return a policy's action as float32; see `ActionLayout.check`."""
+        return _checked(action, self.size)
+
+
+class ChoiceLayout:
+    """One choice among all combinations of a discrete space, in the order of their indices; see `ActionLayout`.
+
+    Args:
+        space: Of the environment's actions.
+        name: Of the environment, for messages.
+
+    Raises:
+        SpecError: if there are too many combinations.
+    """
+
+    size = 1
+
+    def __init__(self, space: spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary, name: str) -> None:
+        self._space = space
+        self._counts: tuple[int, ...]
+        if isinstance(space, spaces.Discrete):
+            self._counts, self._start = (int(space.n),), np.array(space.start)
+        elif isinstance(space, spaces.MultiDiscrete):
+            self._counts, self._start = tuple(np.ravel(space.nvec).tolist()), np.asarray(space.start)
+        else:
+            self._counts = (2,) * int(np.prod(space.shape))
+            self._start = np.zeros(space.shape, int)
+        self.choices = math.prod(self._counts)
+        if self.choices > MOST_CHOICES:
+            raise SpecError(
+                f"{name}: its actions are {space}, {self.choices} combinations; supported are up to {MOST_CHOICES}; "
+                "wrap the environment so that it takes fewer"
+            )
+
+    def to_environment(self, action: np.ndarray) -> Any:
+        """Return the environment's action for the policy's, of shape (1,): that of the nearest choice."""
+        chosen = np.array(np.unravel_index(choice_of_entry(float(action[0]), self.choices), self._counts))
+        value = chosen.reshape(self._start.shape) + self._start
+        return value.astype(self._space.dtype)[()]
+
+    def to_policy(self, action: object) -> np.ndarray:
+        """Return the policy's action for the environment's, float32.
 
         Raises:
-            ActionError: if it is not finite, in [-1, 1] and of the right shape.
+            SpecError: if it is no action of the environment.
         """
-        try:
-            array = np.asarray(action, dtype=np.float32)
-        except (TypeError, ValueError) as error:
-            raise ActionError(f"action is not an array of numbers: {error}") from error
-        if array.shape != (self.size,) or not np.abs(array).max() <= 1.0 + 1e-6:
-            raise ActionError(
-                f"action has shape {array.shape} and is {array.tolist()}; valid: ({self.size},), in [-1, 1]"
-            )
-        return array.clip(-1.0, 1.0)
+        given = np.asarray(action)
+        if (
+            given.shape != self._start.shape
+            or given.dtype.kind not in "iub"
+            or not self._space.contains(given.astype(self._space.dtype)[()])
+        ):
+            raise SpecError(f"an expert's action is {action}; expected one of {self._space}")
+        index = np.ravel_multi_index(tuple(np.ravel(given - self._start)), self._counts)
+        return np.array([entry_of_choice(int(index), self.choices)], np.float32)
+
+    def check(self, action: object) -> np.ndarray:
+        """Return the entry of the choice that is nearest to a policy's action, float32; see `ActionLayout.check`."""
+        choice = choice_of_entry(float(_checked(action, 1)[0]), self.choices)
+        return np.array([entry_of_choice(choice, self.choices)], np.float32)
+
+
+def _checked(action: object, size: int) -> np.ndarray:
+    """Return an action as float32, clipped to [-1, 1] where it is a rounding error beyond.
+
+    Raises:
+        ActionError: if it is not finite, in [-1, 1] and of the right shape.
+    """
+    try:
+        array = np.asarray(action, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise ActionError(f"action is not an array of numbers: {error}") from error
+    if array.shape != (size,) or not np.abs(array).max() <= 1.0 + 1e-6:
+        raise ActionError(f"action has shape {array.shape} and is {array.tolist()}; valid: ({size},), in [-1, 1]")
+    return array.clip(-1.0, 1.0)

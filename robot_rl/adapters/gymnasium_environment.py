@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 import gymnasium
 import numpy as np
 
-from robot_rl.adapters.action_layout import ActionLayout
+from robot_rl.adapters.action_layout import make_action_layout
 from robot_rl.adapters.guest import SUCCESS_KEYS, Guest, GuestError
 from robot_rl.adapters.observation_layout import ObservationLayout
 from robot_rl.clock import NS_PER_S
@@ -74,7 +74,8 @@ class GymnasiumEnvironment:
     """A gymnasium environment as an `Environment`; its expert, where there is one, is the operator.
 
     Args:
-        env: The environment, or a guest. See `ObservationLayout` and `ActionLayout` for the spaces that are supported.
+        env: The environment, or a guest. `ObservationLayout` and `make_action_layout` name the spaces that are
+            supported.
         name: Its name in the registry.
         config: What counts in it, and how it is scaled.
         scales: Typical magnitude of an observation's elements, by key, instead of `config.scaling`.
@@ -102,6 +103,7 @@ class GymnasiumEnvironment:
             Guest(env, success=config.success, repeat=config.action_repeat) if isinstance(env, gymnasium.Env) else env
         )
         self._name = name
+        self._actions = make_action_layout(self._guest.action_space, name)
         facts = self._ask("its first step", self._guest.facts)
         self._layout = ObservationLayout(
             self._guest.observation_space,
@@ -113,7 +115,6 @@ class GymnasiumEnvironment:
             hidden=config.hidden,
             draws=facts["frames"],
         )
-        self._actions = ActionLayout(self._guest.action_space, name)
         max_steps = config.max_steps or facts["steps"]
         if not max_steps:
             raise ConfigError(f"{name} declares no step limit: its episodes might never end; set environment.max_steps")
@@ -131,6 +132,7 @@ class GymnasiumEnvironment:
             max_steps,
             config.control_period * repeat or facts["period"] or PERIOD * repeat,
             self._actions.size,
+            choices=self._actions.choices,
             return_range=self._return_range(),
             cameras=self._layout.cameras,
             success=facts["success"],

@@ -205,6 +205,8 @@ def check_fit(base: BasePolicy, setup: BaseSetup) -> None:
             f"its actions have {spec.action_size} numbers with{'' if spec.gripper else 'out'} a gripper, those of "
             f"{task.name} {task.action_size} with{'' if task.gripper else 'out'} one"
         )
+    if task.choices and not task.gripper:
+        wrong.append(f"it plans no choices but those of a gripper, and {task.name} has {task.choices} of them")
     if abs(spec.period - task.control_period) > 0.01 * task.control_period:
         wrong.append(f"it plans every {spec.period:g} s, and {task.name} is controlled every {task.control_period:g} s")
     if wrong:

@@ -62,7 +62,7 @@ class Workload:
             percepts = PerceptSpec(self.state // 2, self.images, POSE)
             head = ImageHead(self.state, percepts, self.encoder, generator)
         layers = self.settings.hidden_sizes
-        policy = Policy(head=head, action_size=self.action, gripper=False, hidden_sizes=layers, generator=generator)
+        policy = Policy(head=head, action_size=self.action, hidden_sizes=layers, generator=generator)
         return SAC(policy, return_range=(0.0, 1.0), config=self.settings)
 
     def minibatches(self, device: str = "cpu") -> Batch:

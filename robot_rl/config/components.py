@@ -68,7 +68,7 @@ class SACConfig(Section):
     """With pixels: weight of a second loss for what sees, which learns from the frames of successful episodes how far
     the tcp was from where they ended. 0 leaves it out."""
     gripper_exploration: Annotated[Fraction, FORKABLE] = 0.02
-    """Chance of a random gripper action while training, for tasks that have one."""
+    """Chance of a random choice while training, where an action has one: a gripper, a Discrete space."""
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -15,6 +15,7 @@ import numpy as np
 
 from robot_rl.clock import Clock, stands_still
 from robot_rl.config.randomization import WorldConfig
+from robot_rl.env.choice import GRIPPER_CHOICES
 from robot_rl.env.step_info import EpisodeStart, StepInfo
 from robot_rl.errors import ConfigError, UnknownNameError
 from robot_rl.spec import ArraySpec
@@ -29,7 +30,8 @@ class EnvironmentSpec:
         max_steps: Steps until an episode is truncated.
         control_period: Time between two actions [s].
         action_size: Length of the action vector; every component lies in [-1, 1].
-        gripper: Whether the last action is discrete: -1 closes, 0 keeps, 1 opens.
+        choices: Number of choices of the last action, where it is discrete: its values are evenly spaced from -1 to 1.
+            A gripper has 3: -1 closes, 0 keeps, 1 opens. 0: every action is continuous.
         return_range: Smallest and largest possible discounted return; critic targets are clamped to it. None: it is
             not known, and nothing is clamped.
         instruction: The task in one sentence, for people and vision-language models.
@@ -42,12 +44,17 @@ class EnvironmentSpec:
     max_steps: int
     control_period: float
     action_size: int
-    gripper: bool = False
+    choices: int = 0
     return_range: tuple[float, float] | None = None
     instruction: str = ""
     cameras: tuple[str, ...] = ()
     success: bool = True
     world: tuple[str, ...] = ()
+
+    @property
+    def gripper(self) -> bool:
+        """Whether the choice is a gripper's, of three."""
+        return self.choices == GRIPPER_CHOICES
 
 
 class Environment(Protocol):
@@ -222,14 +229,15 @@ def check_fits(trained: Environment, other: Environment) -> None:
         for key in sorted(ours.keys() & theirs.keys())
         if ours[key].shape != theirs[key].shape
     ]
-    if (here.action_size, here.gripper) != (there.action_size, there.gripper):
+    if (here.action_size, here.choices) != (there.action_size, there.choices):
         wrong.append(f"an action is {_action_text(there)} there, not {_action_text(here)}")
     if wrong:
         raise ConfigError(f"a policy of {here.name} does not fit {there.name}: {'; '.join(wrong)}")
 
 
 def _action_text(spec: EnvironmentSpec) -> str:
-    return f"{spec.action_size} numbers with{'' if spec.gripper else 'out'} a gripper"
+    numbers = f"{spec.action_size - bool(spec.choices)} numbers"
+    return f"{numbers} and one of {spec.choices} choices" if spec.choices else numbers
 
 
 def all_cameras(spec: EnvironmentSpec) -> tuple[str, ...]:

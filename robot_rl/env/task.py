@@ -19,6 +19,7 @@ from robot_rl.config.operator_profile import InterventionConfig
 from robot_rl.config.randomization import RandomizationConfig, WorldConfig
 from robot_rl.data.schema import Source
 from robot_rl.env.camera_mount import CameraMount
+from robot_rl.env.choice import GRIPPER_CHOICES
 from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.env.playback import Playback
 from robot_rl.env.robot_io import RobotIO, RobotState
@@ -133,7 +134,7 @@ class TaskSpec:
             max_steps=self.max_steps,
             control_period=self.control_period,
             action_size=self.action_size,
-            gripper=self.gripper,
+            choices=GRIPPER_CHOICES if self.gripper else 0,
             return_range=self.return_range,
             instruction=self.instruction,
             cameras=self.cameras,

@@ -22,6 +22,7 @@ from robot_rl.data.schema import (
     Step,
 )
 from robot_rl.data.store.store import EpisodeStore
+from robot_rl.env.choice import entry_of_choice
 from robot_rl.env.environment import Environment, EnvironmentSpec, stop_arm
 from robot_rl.env.step_info import StepInfo
 from robot_rl.env.task import TASK_JUDGE
@@ -279,11 +280,11 @@ class Rollout:
         return action
 
     def _draw(self, random: np.random.Generator) -> np.ndarray:
-        """Draw an action uniformly; a gripper's entry is -1, 0 or 1."""
+        """Draw an action uniformly, and so the choice where its last entry is one."""
         spec = self._env.environment_spec
         action = random.uniform(-1.0, 1.0, spec.action_size).astype(np.float32)
-        if spec.gripper:
-            action[-1] = random.integers(-1, 2)
+        if spec.choices:
+            action[-1] = entry_of_choice(int(random.integers(spec.choices)), spec.choices)
         return action
 
     def _finish(self, info: StepInfo) -> EpisodeResult:

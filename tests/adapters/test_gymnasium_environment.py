@@ -55,7 +55,26 @@ class Counter(gymnasium.Env):
         return np.full((48, 64, 3), self.steps, np.uint8)
 
 
+class Mixed(Counter):
+    """Its actions are of a kind that is not supported."""
+
+    action_space = gymnasium.spaces.Tuple([BOX, gymnasium.spaces.Discrete(2)])
+
+
+class Chooser(Counter):
+    """Its actions are two choices; it observes both."""
+
+    action_space = gymnasium.spaces.MultiDiscrete([2, 3], start=[0, 5])
+
+    def step(self, action):
+        if not self.action_space.contains(action):
+            raise ValueError(action)
+        return action.astype(np.float32) / 10, *super().step(action)[1:]
+
+
 gymnasium.register("test_guest/Counter-v0", entry_point=Counter, max_episode_steps=7)
+gymnasium.register("test_guest/Mixed-v0", entry_point=Mixed, max_episode_steps=7)
+gymnasium.register("test_guest/Chooser-v0", entry_point=Chooser, max_episode_steps=7)
 
 
 def of(env, **settings):
@@ -166,6 +185,20 @@ def test_an_expert_demonstrates_and_takes_over_now_and_then(python, monkeypatch)
     env.close()
 
 
+@pytest.mark.parametrize("python", ["", sys.executable])
+def test_choices_are_made_one_of_all_combinations(python, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__))
+    options = WorkcellOptions(environment=EnvironmentConfig(python=python))
+    env = make_environment("gym:test_gymnasium_environment:test_guest/Chooser-v0", options)
+    assert (env.environment_spec.action_size, env.environment_spec.choices) == (1, 6)
+    env.start(0, "a")
+    infos = [env.advance(np.array([entry], np.float32)) for entry in (-1.0, -0.55, 1.0)]
+    assert [info.recorded.action.tolist() for info in infos] == [[-1.0], [pytest.approx(-0.6)], [1.0]]
+    seen = [(10 * info.observation["state/observation"]).round().tolist() for info in infos]
+    assert seen == [[0, 5], [0, 6], [1, 7]]
+    env.close()
+
+
 def test_without_an_expert_nobody_demonstrates():
     with pytest.raises(StepOrderError, match=r"no operator.*environment\.expert.*--demos"):
         guest().start(0, "a", demonstrate=True)
@@ -180,7 +213,11 @@ def test_without_an_expert_nobody_demonstrates():
         ("gym:Pendulum-v1", {"options": ("gravity",)}, "expected key=value"),
         ("gym:Pendulum-v1", {"expert": "nobody"}, "unknown expert 'nobody'; valid: metaworld"),
         ("gym:Pendulum-v1", {"expert": "json:nothing"}, "cannot be imported"),
-        ("gym:CartPole-v1", {}, r"actions are Discrete\(2\)"),
+        (
+            "gym:test_gymnasium_environment:test_guest/Mixed-v0",
+            {},
+            r"actions are Tuple.*supported are a Box.*, Discrete",
+        ),
         ("dm_control:cartpole/swingup", {}, "needs a package that is not here: .*dm_control"),
         ("gym:Pendulum-v1", {"python": "/nowhere/python"}, "cannot be started: No such file"),
     ],

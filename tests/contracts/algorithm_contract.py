@@ -30,17 +30,20 @@ CONFIG = TrainConfig(
 )
 
 
-def setup(seed=0, *, gripper=False, images=False, config=CONFIG):
+def setup(seed=0, *, gripper=False, choices=False, images=False, config=CONFIG):
     generator = torch.Generator().manual_seed(seed)
     head = StateHead(STATE)
     if images:
         percepts = PerceptSpec(STATE, FEATURES, (0, 2))
         head = ImageHead(STATE, percepts, EncoderConfig(bottleneck=8, spatial_features=2), generator)
-    policy = Policy(head=head, action_size=ACTION, gripper=gripper, hidden_sizes=(16,), generator=generator)
+    size = 1 if choices else ACTION
+    policy = Policy(
+        head=head, action_size=size, choices=3 * (gripper or choices), hidden_sizes=(16,), generator=generator
+    )
     return AlgorithmSetup(policy=policy, return_range=(0.0, 1.0), config=config)
 
 
-def batch(seed=0, *, n=2, b=8, images=False):
+def batch(seed=0, *, n=2, b=8, images=False, choices=False):
     g = torch.Generator().manual_seed(seed)
     action = torch.rand(n, b, ACTION, generator=g) * 1.8 - 0.9
     action[..., -1] = action[..., -1].round()
@@ -51,6 +54,8 @@ def batch(seed=0, *, n=2, b=8, images=False):
         discount=0.9 * torch.randint(2, (n, b), generator=g),
         next_observation=torch.randn(n, b, STATE, generator=g),
     )
+    if choices:
+        made = made._replace(action=action[..., -1:])
     if not images:
         return made
     seen = [torch.randn(n, b, *FEATURES.view_shape, generator=g).half() for _ in range(2)]
@@ -70,7 +75,7 @@ def same(a, b):
 
 
 def policy_of(algorithm):
-    return [parameter.detach().clone() for parameter in algorithm.policy.actor.parameters()]
+    return [parameter.detach().clone() for parameter in algorithm.policy.parameters()]
 
 
 class AlgorithmContract:
@@ -164,14 +169,14 @@ class AlgorithmContract:
         with pytest.raises(SpecError):
             algorithm.update(data._replace(next_observation=data.next_observation[..., :-1]))
 
-    @pytest.mark.parametrize("kind", ["images", "gripper"])
-    def test_images_and_grippers_are_learned_or_refused_with_a_reason(self, make, kind):
+    @pytest.mark.parametrize("kind", ["images", "gripper", "choices"])
+    def test_images_grippers_and_choices_are_learned_or_refused_with_a_reason(self, make, kind):
         try:
             algorithm = make(setup(**{kind: True}))
         except ConfigError:
             return
         before = policy_of(algorithm)
-        logs = algorithm.update(batch(images=kind == "images"))
+        logs = algorithm.update(batch(images=kind == "images", choices=kind == "choices"))
         assert all(value.isfinite() for value in logs.values())
         assert not same(before, policy_of(algorithm))
 

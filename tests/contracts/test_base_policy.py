@@ -80,7 +80,8 @@ def test_a_file_that_is_not_there_is_named_with_its_cure():
     ("task", "observations", "said"),
     [
         ({"action_size": 4}, {}, "its actions have 3 numbers with a gripper, those of other 4 with one"),
-        ({"gripper": False}, {}, "3 numbers with a gripper, those of other 3 without one"),
+        ({"choices": 0}, {}, "3 numbers with a gripper, those of other 3 without one"),
+        ({"choices": 5}, {}, "it plans no choices but those of a gripper, and other has 5 of them"),
         ({"control_period": 0.02}, {}, r"it plans every 0\.1 s, and other is controlled every 0\.02 s"),
         ({}, {"state/way": ArraySpec((3,))}, r"its state/way has shape \(2,\), that of other \(3,\)"),
         ({}, {"state/width": None}, "it needs state/width, and other has state/way"),
@@ -89,7 +90,7 @@ def test_a_file_that_is_not_there_is_named_with_its_cure():
 def test_a_base_for_another_environment_is_refused_with_both_sides(cloned, task, observations, said):
     from robot_rl.base_policy.contract import check_fit
 
-    facts = {"max_steps": 30, "control_period": 0.1, "action_size": 3, "gripper": True, **task}
+    facts = {"max_steps": 30, "control_period": 0.1, "action_size": 3, "choices": 3, **task}
     given = {key: spec for key, spec in {**OBSERVATIONS, **observations}.items() if spec is not None}
     setup = BaseSetup("", EnvironmentSpec("other", **facts), given, cloned[0].config)
     with pytest.raises(BasePolicyError, match=f"base {cloned[0].config.base.kind} does not fit other: .*{said}"):

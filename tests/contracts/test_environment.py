@@ -55,6 +55,14 @@ class TestPendulum(EnvironmentContract):
         return lambda: make_environment("gym:Pendulum-v1")
 
 
+class TestCartPole(EnvironmentContract):
+    """Its actions are a choice of two."""
+
+    @pytest.fixture
+    def make(self):
+        return lambda: make_environment("gym:CartPole-v1")
+
+
 class TestServedPendulum(EnvironmentContract):
     """In a process of another interpreter; here it is the same one."""
 

@@ -135,7 +135,7 @@ def test_a_checkpoint_of_another_algorithm_is_refused():
 def test_pretraining_needs_demonstrations_and_an_algorithm_that_can():
     with pytest.raises(DataError, match="nothing to learn from"):
         learner().pretrain(2)
-    gripper = Learner(replace(TASK, action_size=4, gripper=True), PerceptSpec(3), CONFIG)
+    gripper = Learner(replace(TASK, action_size=4, choices=3), PerceptSpec(3), CONFIG)
     seen = percepts(np.random.default_rng(0))
     gripper.demos.begin(next(seen))
     gripper.demos.append(Transition(np.zeros(4, np.float32), 1.0, True, False, 1), next(seen))

@@ -32,7 +32,7 @@ def images(count, spec=FEATURES, seed=0):
 def sac(spec=FEATURES, gripper=False, pose=None):
     settings = SACConfig(hidden_sizes=(16,), learning_rate=1e-2)
     eyes = head(spec, pose=pose) if spec else StateHead(STATE)
-    policy = Policy(head=eyes, action_size=3, gripper=gripper, hidden_sizes=(16,), generator=generator())
+    policy = Policy(head=eyes, action_size=3, choices=3 if gripper else 0, hidden_sizes=(16,), generator=generator())
     return SAC(policy, return_range=(0.0, 1.0), config=settings)
 
 

@@ -26,7 +26,7 @@ def test_both_sides_understand_it_alike():
 @pytest.mark.parametrize(
     "other",
     [
-        AGREEMENT._replace(task=dataclasses.replace(TASK, gripper=False)),
+        AGREEMENT._replace(task=dataclasses.replace(TASK, choices=0)),
         AGREEMENT._replace(percepts=PerceptSpec(5)),
         AGREEMENT._replace(config=TrainConfig()),
     ],

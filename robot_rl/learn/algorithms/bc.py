@@ -21,7 +21,7 @@ from robot_rl.errors import CheckpointError, ConfigError, DataError, DivergedErr
 from robot_rl.learn.algorithms.adam import Adam
 from robot_rl.learn.algorithms.base import Algorithm, AlgorithmSetup
 from robot_rl.learn.algorithms.batch import Batch, check_batch
-from robot_rl.learn.algorithms.losses import gripper_index, mean_of
+from robot_rl.learn.algorithms.losses import choice_index, mean_of
 from robot_rl.learn.algorithms.scheduled_values import ScheduledValues
 from robot_rl.learn.networks.networks import Policy
 
@@ -148,8 +148,8 @@ def clone(
 ) -> CloningInfo:
     """Train `policy` to act as demonstrated, and stop early: keep the parameters of least validation loss.
 
-    The loss is the mean squared error of tanh(mean) on the continuous actions, plus the cross-entropy over the
-    gripper's three actions. The standard deviation is not trained: let the policy act with `deterministic=True`.
+    The loss is the mean squared error of tanh(mean) on the continuous actions, plus the cross-entropy over the choices
+    of a gripper. The standard deviation is not trained: let the policy act with `deterministic=True`.
 
     Args:
         policy: A fresh one, trained in place; it is on the device of the data.
@@ -214,11 +214,14 @@ def cloning_loss(policy: Policy, observation: Tensor, action: Tensor, images: Te
     The gripper critics' values serve as logits here, so that `Policy.act` picks the most likely action.
     """
     latent = policy.head(observation, images)
-    loss = mse_loss(policy(latent)[0].tanh(), action[:, : policy.continuous_size])
+    parts = []
+    if policy.continuous_size:
+        parts.append(mse_loss(policy(latent)[0].tanh(), action[:, : policy.continuous_size]))
     if policy.gripper is not None:
         logits = policy.gripper(latent)
-        loss = loss + cross_entropy(logits.flatten(0, 1), gripper_index(action).repeat(len(logits)))
-    return loss
+        chosen = choice_index(action, policy.choices).repeat(len(logits))
+        parts.append(cross_entropy(logits.flatten(0, 1), chosen))
+    return sum(parts[1:], parts[0])
 
 
 @torch.no_grad()

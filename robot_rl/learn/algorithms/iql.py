@@ -36,13 +36,13 @@ class IQLTrainer:
         config: Hyper-parameters.
 
     Raises:
-        ConfigError: if the policy has a gripper.
+        ConfigError: if the policy makes choices.
     """
 
     def __init__(self, networks: ActorCritic, config: IQLConfig) -> None:
         policy = networks.policy
         if policy.gripper is not None:
-            raise ConfigError("IQL does not learn a gripper's actions yet; choose a task without one")
+            raise ConfigError("IQL does not learn a gripper's actions or other choices yet; choose a task without them")
         self.config, self._networks, self._policy = config, networks, policy
         self.value = StackedMLP(1, policy.head.size, networks.config.hidden_sizes, 1, networks.generator)
         rate = networks.scheduled.follow("learning_rate", networks.config.learning_rate)
@@ -141,7 +141,7 @@ class IQL(ActorCritic, Algorithm):
         offline: Hyper-parameters of its own.
 
     Raises:
-        ConfigError: if the policy has a gripper, or the settings contradict each other.
+        ConfigError: if the policy makes choices, or the settings contradict each other.
     """
 
     def __init__(

@@ -27,7 +27,7 @@ def critic_target(
     return target if return_range is None else target.clamp(*return_range)
 
 
-def gripper_target(
+def choice_target(
     reward: Tensor,
     discount: Tensor,
     choice: Tensor,
@@ -40,7 +40,7 @@ def gripper_target(
         reward: Shape (B,).
         discount: Shape (B,).
         choice: g, what the policy would do at s', an index of shape (B,).
-        next_target_values: Target critics at s', shape (E, B, 3); they value.
+        next_target_values: Target critics at s', shape (E, B, choices); they value.
         return_range: As in `critic_target`.
 
     Returns:
@@ -49,9 +49,9 @@ def gripper_target(
     return critic_target(reward, discount, values_of(next_target_values, choice), return_range)
 
 
-def gripper_index(action: Tensor) -> Tensor:
-    """Return the gripper entry of actions (B, act), -1 close, 0 keep, 1 open, as an index 0, 1, 2 of shape (B,)."""
-    return action[:, -1].round().long() + 1
+def choice_index(action: Tensor, choices: int) -> Tensor:
+    """Return the choice that the last entry of actions (B, act) is nearest to, 0 to choices - 1, shape (B,)."""
+    return ((action[:, -1] + 1) * ((choices - 1) / 2)).round().long()
 
 
 def values_of(values: Tensor, choice: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from robot_rl.learn.algorithms.actor_critic import ActorCritic
 from robot_rl.learn.algorithms.adam import Adam, state_of_torch
 from robot_rl.learn.algorithms.base import Algorithm, AlgorithmSetup, StepTransform
 from robot_rl.learn.algorithms.batch import Batch, check_batch
+from robot_rl.learn.algorithms.double_dqn import DoubleDQN, choice_values
 from robot_rl.learn.algorithms.horizon import USUAL_STEPS, horizon_discount
 from robot_rl.learn.algorithms.iql import IQLTrainer
 from robot_rl.learn.networks.networks import Policy, squashed_sample
@@ -30,15 +31,15 @@ class SAC(ActorCritic, Algorithm):
     """Soft actor-critic. Its pretraining is implicit Q-learning on the same networks.
 
     Args:
-        policy: What is learned, on its device; all randomness comes from its generator. The discrete gripper, where
-            there is one, is learned by a double DQN (HIL-SERL, Luo 2024).
+        policy: What is learned, on its device; all randomness comes from its generator. A discrete choice beside the
+            continuous actions, e.g. of a gripper, is learned by a double DQN (HIL-SERL, Luo 2024).
         return_range: Smallest and largest possible discounted return; None: not known.
         config: Hyper-parameters; without a discount, that of episodes of 100 steps.
         pretraining: Those of `pretrain`.
         bound: Of the corrections of a policy with a base: a number or a schedule.
 
     Raises:
-        ConfigError: if the settings contradict each other.
+        ConfigError: if the settings contradict each other, or there is no continuous action.
     """
 
     capturable = True
@@ -52,6 +53,8 @@ class SAC(ActorCritic, Algorithm):
         pretraining: IQLConfig | None = None,
         bound: Rate = 1.0,
     ) -> None:
+        if not policy.continuous_size:
+            raise ConfigError("SAC learns continuous actions, and here there are choices alone; choose a double DQN")
         if config.target_subset > config.ensemble_size:
             raise ConfigError(f"target_subset {config.target_subset} exceeds ensemble_size {config.ensemble_size}")
         super().__init__(policy, return_range, config)
@@ -203,14 +206,9 @@ class SAC(ActorCritic, Algorithm):
         if gripper is None:
             return loss, figures
 
-        with torch.no_grad():  # y = R + gamma^m min_i Q'_i(s', g), g = argmax_g mean_j Q_j(s', g) or the base's
-            next_values, next_targets = gripper(next_latent).float(), self.gripper_target(next_latent).float()
-            choice = self.policy.gripper_choice(next_values.mean(0), batch.next_observation)
-            target = losses.gripper_target(batch.reward, batch.discount, choice, next_targets, self._clamp)
-
-        # L = sum_i mean_b (Q_i(s, g) - y)^2
-        values = losses.values_of(gripper(latent).float(), losses.gripper_index(batch.action))
-        gripper_loss = losses.critic_loss(values, target)
+        # L += sum_i mean_b (Q_i(s, g) - y)^2
+        choice = choice_values(self.policy, self.gripper_target, (latent, next_latent), batch, self._clamp)
+        gripper_loss = losses.critic_loss(choice.values, choice.target)
         return loss + gripper_loss, figures | {"gripper_loss": gripper_loss.detach()}
 
     def _actor_objective(
@@ -272,10 +270,12 @@ class SAC(ActorCritic, Algorithm):
         return keys.argsort()[: self.config.target_subset]
 
 
-def make_sac(setup: AlgorithmSetup) -> SAC:
-    """Make SAC with the settings `sac`, pretrained with the settings `offline`."""
+def make_sac(setup: AlgorithmSetup) -> SAC | DoubleDQN:
+    """Make SAC with the settings `sac`, pretrained with the settings `offline`; a double DQN for choices alone."""
     setup.options()  # it has none
     config = setup.config
+    if not setup.policy.continuous_size:
+        return DoubleDQN(setup.policy, return_range=setup.return_range, config=config.sac)
     return SAC(
         setup.policy,
         return_range=setup.return_range,

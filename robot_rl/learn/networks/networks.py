@@ -16,6 +16,7 @@ from torch.nn.functional import layer_norm, softplus
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.schedule import value_at
 from robot_rl.data.replay.percept import PerceptSpec
+from robot_rl.env.choice import entry_of_choice
 from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.errors import CheckpointError, ConfigError
 from robot_rl.learn.networks.heads import ImageHead, StateHead
@@ -24,9 +25,8 @@ from robot_rl.learn.networks.state_scaling import StateScaling
 LOG_STD_LOW, LOG_STD_HIGH = -5.0, 2.0
 """Bounds of the log standard deviation before the tanh, reached smoothly."""
 
-GRIPPER_MEMBERS = 2
-GRIPPER_CHOICES = 3
-"""Gripper critics, and the gripper actions that they value: -1 close, 0 keep, 1 open."""
+CHOICE_MEMBERS = 2
+"""Critics of a discrete choice."""
 
 
 _Map = Callable[[Tensor], Tensor]
@@ -91,7 +91,7 @@ class StackedMLP(nn.Module):
         self.hidden = nn.ModuleList(StackedLinear(members, a, b, generator) for a, b in itertools.pairwise(sizes))
         self.norms = nn.ModuleList(StackedLayerNorm(members, width, generator.device) for width in hidden_sizes)
         self.last = StackedLinear(members, sizes[-1], outputs, generator)
-        self._kept: tuple[int, _Turns] = (0, [])
+        self._kept: tuple[int, _Turns] = (-1, [])
 
     def forward(self, x: Tensor, members: Tensor | None = None) -> Tensor:
         """(B, inputs) -> (E, B, outputs), or (S, B, outputs) for the S chosen `members`."""
@@ -150,19 +150,21 @@ class Residual:
 
 
 class Policy(nn.Module):
-    """A tanh-squashed Gaussian for the continuous actions and, for tasks with a gripper, critics of its 3 actions.
+    """A tanh-squashed Gaussian for the continuous actions, and critics of a discrete choice, e.g. that of a gripper.
+
+    Either part may be missing, not both. The critics are called `gripper`, as most choices are a gripper's.
 
     Args:
         head: Makes the input of the networks from state and images.
-        action_size: Length of the action; with a gripper, its last entry is the gripper's.
-        gripper: Whether there is a gripper action.
+        action_size: Length of the action.
+        choices: Of its last entry, where that is discrete: evenly spaced from -1 to 1; 0 where it is not.
         hidden_sizes: Widths of the hidden layers.
         generator: Source of all randomness, from initialisation to exploration. Its device is the policy's device.
-        gripper_exploration: Chance of a random gripper action when `act` is not deterministic.
+        gripper_exploration: Chance of a random choice when `act` is not deterministic.
         residual: Where its input has the proposal of a base, which it corrects; None: it acts alone.
 
     Raises:
-        ConfigError: if no continuous action is left.
+        ConfigError: if there is no action at all.
     """
 
     def __init__(
@@ -170,7 +172,7 @@ class Policy(nn.Module):
         *,
         head: StateHead | ImageHead,
         action_size: int,
-        gripper: bool,
+        choices: int = 0,
         hidden_sizes: tuple[int, ...],
         generator: torch.Generator,
         gripper_exploration: float = 0.0,
@@ -179,15 +181,17 @@ class Policy(nn.Module):
         super().__init__()
         self.head = head
         self.action_size = action_size
-        self.continuous_size = action_size - int(gripper)
-        if self.continuous_size < 1:
-            raise ConfigError(f"action_size {action_size} with gripper={gripper} leaves no continuous action")
+        self.choices = choices
+        self.continuous_size = action_size - bool(choices)
+        if action_size < 1:
+            raise ConfigError(f"action_size {action_size} is no action; valid: 1 or more")
         self.generator = generator
         self.gripper_exploration = gripper_exploration
-        self.actor = StackedMLP(1, head.size, hidden_sizes, 2 * self.continuous_size, generator)
+        acting = hidden_sizes if self.continuous_size else ()  # without continuous actions it has no parameters
+        self.actor = StackedMLP(1, head.size, acting, 2 * self.continuous_size, generator)
         self.gripper: StackedMLP | None = None
-        if gripper:
-            self.gripper = StackedMLP(GRIPPER_MEMBERS, head.size, hidden_sizes, GRIPPER_CHOICES, generator)
+        if choices:
+            self.gripper = StackedMLP(CHOICE_MEMBERS, head.size, hidden_sizes, choices, generator)
         self.residual = residual
         if residual is not None:
             self.register_buffer("bound", torch.tensor(residual.bound, device=generator.device))
@@ -215,14 +219,15 @@ class Policy(nn.Module):
         return state[:, start : start + self.continuous_size]
 
     def gripper_choice(self, values: Tensor, state: Tensor) -> Tensor:
-        """Return the gripper's action, an index of shape (B,), of its values (B, 3) in states (B, state).
+        """Return the choice, an index of shape (B,), of the values (B, choices) of all of them in states (B, state).
 
         With a base it is the base's, unless another one is worth more by a margin: the bound of a discrete correction.
         """
         best = values.argmax(-1)
         if self.residual is None:
             return best
-        usual = state[:, self.residual.start + self.continuous_size].round().long() + 1
+        entry = state[:, self.residual.start + self.continuous_size]
+        usual = ((entry + 1) * ((self.choices - 1) / 2)).round().long()
         gain = values.gather(-1, best[:, None]) - values.gather(-1, usual[:, None])
         return torch.where(gain[:, 0] > self.residual.gripper_margin, best, usual)
 
@@ -238,7 +243,7 @@ class Policy(nn.Module):
 
     @torch.no_grad()
     def act(self, state: Tensor, images: Tensor | None = None, *, deterministic: bool) -> Tensor:
-        """State (B, state) and images (B, *view_shape) -> (B, act) in [-1, 1]; the gripper entry is -1, 0 or 1."""
+        """State (B, state) and images (B, *view_shape) -> (B, act) in [-1, 1]."""
         latent = self.head(state, images)
         output: Tensor = self(latent)[0].tanh() if deterministic else self.sample(latent)[0]
         action = self.executed(output, self.proposal(state))
@@ -247,10 +252,11 @@ class Policy(nn.Module):
         choice = self.gripper_choice(self.gripper(latent).mean(0), state)
         if not deterministic:
             g, device = self.generator, choice.device
-            anything = torch.randint(GRIPPER_CHOICES, choice.shape, generator=g, device=device)
+            anything = torch.randint(self.choices, choice.shape, generator=g, device=device)
             explore = torch.rand(choice.shape, generator=g, device=device) < self.gripper_exploration
             choice = torch.where(explore, anything, choice)
-        return torch.cat([action, (choice - 1).unsqueeze(-1).to(action.dtype)], -1)
+        entry = entry_of_choice(choice.unsqueeze(-1).to(action.dtype), self.choices)
+        return torch.cat([action, entry], -1)
 
     def policy_state(self) -> dict[str, Tensor]:
         """Return copies of all parameters on the CPU, to be sent to an actor."""
@@ -293,7 +299,7 @@ def make_policy(
     return Policy(
         head=make_head(percepts, config, generator, len(config.replay.history)),
         action_size=task.action_size,
-        gripper=task.gripper,
+        choices=task.choices,
         hidden_sizes=config.sac.hidden_sizes,
         generator=generator,
         gripper_exploration=config.sac.gripper_exploration,

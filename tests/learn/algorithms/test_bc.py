@@ -17,7 +17,7 @@ SETTINGS = {
 
 def clone(observation, action, **settings):
     generator = torch.Generator().manual_seed(settings["seed"])
-    policy = Policy(head=StateHead(4), action_size=3, gripper=True, hidden_sizes=(32, 32), generator=generator)
+    policy = Policy(head=StateHead(4), action_size=3, choices=3, hidden_sizes=(32, 32), generator=generator)
     return policy, cloning.clone(policy, observation, action, **settings)
 
 

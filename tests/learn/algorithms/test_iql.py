@@ -17,7 +17,11 @@ from robot_rl.learn.networks.networks import Policy
 def sac(states=1, actions=1, gripper=False):
     generator = torch.Generator().manual_seed(0)
     policy = Policy(
-        head=StateHead(states), action_size=actions, gripper=gripper, hidden_sizes=(32, 32), generator=generator
+        head=StateHead(states),
+        action_size=actions,
+        choices=3 if gripper else 0,
+        hidden_sizes=(32, 32),
+        generator=generator,
     )
     return SAC(
         policy,
@@ -92,7 +96,7 @@ def test_a_head_that_sees_is_trained_by_the_critics_loss(pose):
     spec = ImageSpec("features", (4, 2, 5, 3, 3), "float16", maker="", size=96)
     generator = torch.Generator().manual_seed(0)
     head = ImageHead(6, PerceptSpec(6, spec, pose), EncoderConfig(bottleneck=8, spatial_features=2), generator)
-    policy = Policy(head=head, action_size=3, gripper=False, hidden_sizes=(16,), generator=generator)
+    policy = Policy(head=head, action_size=3, hidden_sizes=(16,), generator=generator)
     learner = SAC(policy, return_range=(0.0, 1.0), config=SACConfig(hidden_sizes=(16,), learning_rate=1e-2))
     before = head.kernel.detach().clone()
     states = torch.randn(2, 1, 8, 6, generator=generator)

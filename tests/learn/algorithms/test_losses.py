@@ -2,6 +2,7 @@ import math
 
 import torch
 
+from robot_rl.env.choice import entry_of_choice
 from robot_rl.learn.algorithms import losses
 
 
@@ -25,18 +26,20 @@ def test_critic_target_is_clamped_to_the_return_range():
     assert losses.critic_target(reward, discount, next_values, (-1.0, 2.0)).tolist() == [2.0, -1.0, 0.5]
 
 
-def test_gripper_target_chooses_online_and_values_with_the_targets():
+def test_choice_target_chooses_online_and_values_with_the_targets():
     online = torch.tensor([1])  # their choice
     target = torch.tensor([[[9.0, 2.0, 9.0]], [[9.0, 4.0, 9.0]]])  # of choice 1 the smaller is 2
     reward, discount = torch.tensor([0.1]), torch.tensor([0.5])
-    torch.testing.assert_close(losses.gripper_target(reward, discount, online, target, None), torch.tensor([1.1]))
-    assert losses.gripper_target(reward, discount, online, target, (0.0, 1.0)).item() == 1.0
-    assert losses.gripper_target(reward, 0 * discount, online, target, None).item() == reward.item()
+    torch.testing.assert_close(losses.choice_target(reward, discount, online, target, None), torch.tensor([1.1]))
+    assert losses.choice_target(reward, discount, online, target, (0.0, 1.0)).item() == 1.0
+    assert losses.choice_target(reward, 0 * discount, online, target, None).item() == reward.item()
 
 
-def test_gripper_index_takes_noisy_entries():
+def test_choice_index_takes_noisy_entries():
     action = torch.tensor([[9.0, -1.0], [9.0, -0.93], [9.0, 0.0], [9.0, 0.04], [9.0, 0.9], [9.0, 1.0]])
-    assert losses.gripper_index(action).tolist() == [0, 0, 1, 1, 2, 2]
+    assert losses.choice_index(action, 3).tolist() == [0, 0, 1, 1, 2, 2]
+    entries = entry_of_choice(torch.arange(40.0), 40).unsqueeze(-1)
+    assert losses.choice_index(entries, 40).tolist() == list(range(40))
 
 
 def test_values_of_picks_each_rows_choice():

@@ -14,7 +14,7 @@ from robot_rl.errors import ConfigError
 from robot_rl.learn.learner import Learner
 
 TASK = EnvironmentSpec("line", max_steps=20, control_period=0.1, action_size=2)
-GRASP = replace(TASK, gripper=True, action_size=3)
+GRASP = replace(TASK, choices=3, action_size=3)
 BOUND = 0.25
 CONFIG = TrainConfig(
     demonstrations=2,

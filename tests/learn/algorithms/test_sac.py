@@ -19,7 +19,7 @@ def make(seed: int = 0, gripper: bool = True, **config) -> SAC:
     policy = Policy(
         head=StateHead(OBS),
         action_size=ACT,
-        gripper=gripper,
+        choices=3 if gripper else 0,
         hidden_sizes=settings.hidden_sizes,
         generator=torch.Generator().manual_seed(seed),
         gripper_exploration=settings.gripper_exploration,

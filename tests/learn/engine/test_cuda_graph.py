@@ -18,7 +18,7 @@ def learner():
     g = torch.Generator("cuda").manual_seed(0)
     settings = SACConfig(hidden_sizes=(16,), ensemble_size=4, target_subset=2)
     head = ImageHead(STATE, PerceptSpec(STATE, FEATURES, (0, 2)), EncoderConfig(bottleneck=8, spatial_features=2), g)
-    policy = Policy(head=head, action_size=3, gripper=True, hidden_sizes=(16,), generator=g)
+    policy = Policy(head=head, action_size=3, choices=3, hidden_sizes=(16,), generator=g)
     return SAC(policy, return_range=(0.0, 1.0), config=settings)
 
 

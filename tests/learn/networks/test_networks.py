@@ -18,7 +18,7 @@ def policy(gripper: bool, seed: int = 0, exploration: float = 0.0) -> Policy:
     return Policy(
         head=StateHead(5),
         action_size=3,
-        gripper=gripper,
+        choices=3 if gripper else 0,
         hidden_sizes=(16, 16),
         generator=generator(seed),
         gripper_exploration=exploration,
@@ -170,8 +170,8 @@ def test_policy_state_carries_the_whole_behaviour_and_is_a_copy():
 def test_errors_say_what_is_wrong():
     with pytest.raises(CheckpointError, match="another policy"):
         policy(True).load_policy_state(policy(False).policy_state())
-    with pytest.raises(ConfigError, match="no continuous action"):
-        Policy(head=StateHead(2), action_size=1, gripper=True, hidden_sizes=(4,), generator=generator())
+    with pytest.raises(ConfigError, match="action_size 0 is no action"):
+        Policy(head=StateHead(2), action_size=0, hidden_sizes=(4,), generator=generator())
 
 
 def test_initialisation_follows_the_generator_and_leaves_the_global_one_alone():

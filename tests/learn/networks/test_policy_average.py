@@ -16,7 +16,7 @@ SEEN = PerceptSpec(4, ImageSpec("features", (4, 2, 5, 3, 3), "float16", maker=""
 
 def policy(head=None, hidden=(8,)):
     generator = torch.Generator().manual_seed(0)
-    return Policy(head=head or StateHead(4), action_size=3, gripper=True, hidden_sizes=hidden, generator=generator)
+    return Policy(head=head or StateHead(4), action_size=3, choices=3, hidden_sizes=hidden, generator=generator)
 
 
 def change(net: nn.Module, seed: int) -> torch.Tensor:

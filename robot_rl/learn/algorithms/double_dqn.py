@@ -1,0 +1,167 @@
+"""Double Q-learning of discrete choices (Mnih 2015; van Hasselt 2016), beside continuous actions or alone."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from robot_rl.config.components import SACConfig
+from robot_rl.errors import CheckpointError, ConfigError
+from robot_rl.learn.algorithms import losses
+from robot_rl.learn.algorithms.adam import Adam
+from robot_rl.learn.algorithms.base import Algorithm, StepTransform
+from robot_rl.learn.algorithms.batch import Batch, check_batch
+from robot_rl.learn.algorithms.horizon import USUAL_STEPS, horizon_discount
+from robot_rl.learn.algorithms.scheduled_values import ScheduledValues
+from robot_rl.learn.networks.networks import Policy, StackedMLP
+
+STATE_FORMAT = 1
+"""Of the state of `DoubleDQN`."""
+
+
+class ChoiceValues(NamedTuple):
+    """What the critics of a choice are trained on.
+
+    Attributes:
+        values: Q of the choices that were made, shape (E, B).
+        target: y, shape (B,).
+        free: y before it was clamped, shape (B,).
+    """
+
+    values: Tensor
+    target: Tensor
+    free: Tensor
+
+
+def choice_values(
+    policy: Policy,
+    targets: StackedMLP,
+    latents: tuple[Tensor, Tensor],
+    batch: Batch,
+    return_range: tuple[float, float] | None,
+) -> ChoiceValues:
+    """Return values and targets of the choices in one minibatch.
+
+    Args:
+        policy: Its critics of the choice are those that learn.
+        targets: Those that follow them.
+        latents: The input of the critics in s and in s', shape (B, size) each.
+        batch: One minibatch; the last entry of an action is the choice.
+        return_range: To which targets are clamped; None leaves them as they are.
+
+    Raises:
+        ConfigError: if the policy makes no choices.
+    """
+    if (critics := policy.gripper) is None:
+        raise ConfigError("the policy makes no choices, and has no critics of them")
+    latent, next_latent = latents
+    with torch.no_grad():  # y = R + gamma^m min_i Q'_i(s', g), g = argmax_g mean_j Q_j(s', g) or that of a base
+        next_values, next_targets = critics(next_latent).float(), targets(next_latent).float()
+        choice = policy.gripper_choice(next_values.mean(0), batch.next_observation)
+        free = losses.choice_target(batch.reward, batch.discount, choice, next_targets, None)
+        target = free if return_range is None else free.clamp(*return_range)
+    made = losses.choice_index(batch.action, policy.choices)
+    return ChoiceValues(losses.values_of(critics(latent).float(), made), target, free)
+
+
+class DoubleDQN(Algorithm):
+    """What SAC becomes where an action is nothing but a choice: only the critics of the choice are left to learn.
+
+    Args:
+        policy: What is learned, on its device; all randomness comes from its generator.
+        return_range: Smallest and largest possible discounted return; None: not known.
+        config: Hyper-parameters; those of continuous actions are ignored.
+
+    Raises:
+        ConfigError: if there are continuous actions.
+    """
+
+    capturable = True
+
+    def __init__(self, policy: Policy, *, return_range: tuple[float, float] | None, config: SACConfig) -> None:
+        if policy.gripper is None or policy.continuous_size:
+            raise ConfigError("a double DQN learns nothing but choices; choose SAC for continuous actions")
+        self.policy, self.config = policy, config
+        self.n_step, self.discount = config.n_step, config.discount or horizon_discount(USUAL_STEPS)
+        self._clamp = return_range if config.clamp_targets else None
+        self._critics, self._targets = policy.gripper, copy.deepcopy(policy.gripper).requires_grad_(False)
+        self._scheduled = ScheduledValues(policy.generator.device)
+        rate = self._scheduled.follow("learning_rate", config.learning_rate)
+        self._followed: list[Tensor] = list(self._critics.parameters())
+        self._following: list[Tensor] = list(self._targets.parameters())
+        self._optimizer = Adam([*self._followed, *policy.head.parameters()], rate)
+        self._modules = {"policy": policy, "gripper_target": self._targets}
+        self._run_step = self._step
+
+    def advance(self, env_steps: int) -> dict[str, float]:
+        """Set what follows a schedule; see `Algorithm.advance`."""
+        return self._scheduled.advance(env_steps)
+
+    def update(self, batch: Batch) -> dict[str, Tensor]:
+        """Update the critics on each of the N minibatches.
+
+        Returns:
+            Means over the minibatches of `critic_loss` and of the figures of `losses.critic_figures`.
+
+        Raises:
+            SpecError: if the batch does not fit the networks.
+        """
+        check_batch(batch, self.policy)
+        rows = [self._run_step(batch.minibatch(n)) for n in range(len(batch.reward))]
+        return {name: losses.mean_of([row[name] for row in rows]) for name in rows[0]}
+
+    def transform_steps(self, transform: StepTransform) -> None:
+        """Replace the step of the critics."""
+        self._run_step = transform(self._run_step)
+
+    @torch.no_grad()
+    def value(self, state: Tensor, images: Tensor | None) -> Tensor:
+        """Return max_g mean_i Q_i(s, g) of states (B, state) with images (B, *view_shape), shape (B,)."""
+        values: Tensor = self._critics(self.policy.head(state, images))
+        return values.float().mean(0).amax(-1)
+
+    def _step(self, batch: Batch) -> dict[str, Tensor]:
+        """Make one step of critics and head on one minibatch, and of the targets after them."""
+        head = self.policy.head
+        latent = head(batch.observation, batch.images)
+        with torch.no_grad():
+            next_latent = head(batch.next_observation, batch.next_images)
+        values, target, free = choice_values(self.policy, self._targets, (latent, next_latent), batch, self._clamp)
+        loss = losses.critic_loss(values, target)  # L = sum_i mean_b (Q_i(s, g) - y)^2
+        figures = losses.critic_figures(values.detach(), target, free, self._clamp)
+        self._optimizer.minimize(loss, allow_unused=True)  # a head may have a part that estimates the way to a goal
+        with torch.no_grad():  # theta' <- (1 - tau) theta' + tau theta
+            torch._foreach_lerp_(self._following, self._followed, self.config.target_rate)
+        return {"critic_loss": loss.detach(), **figures}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return a copy of all that the next update depends on."""
+        state = {
+            "format": STATE_FORMAT,
+            "modules": {name: module.state_dict() for name, module in self._modules.items()},
+            "optimizer": self._optimizer.state_dict(),
+            "generator": self.policy.generator.get_state(),
+        }
+        return copy.deepcopy(state)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from what `state_dict` returned.
+
+        Raises:
+            CheckpointError: if the state has another format or other sizes.
+        """
+        if state.get("format") != STATE_FORMAT:
+            raise CheckpointError(
+                f"state of a choice has format {state.get('format')}, this program reads {STATE_FORMAT}"
+            )
+        try:
+            for name, module in self._modules.items():
+                module.load_state_dict(state["modules"][name])
+            self._optimizer.load_state_dict(state["optimizer"])
+            self.policy.generator.set_state(state["generator"].cpu())
+        except (KeyError, RuntimeError, ValueError) as error:
+            raise CheckpointError(f"this state belongs to another learner: {error}") from error
