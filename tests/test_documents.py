@@ -75,3 +75,10 @@ def test_linked_files_exist(path):
 def test_commands_are_found_in_text():
     text = "Say `robot-rl tasks`, or\n\n    robot-rl train --seed 1  # a run\n\n```bash\nrobot-rl eval runs/a\n```\n"
     assert robot_rl_calls(text) == [["eval", "runs/a"], ["train", "--seed", "1"], ["tasks"]]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_named_tests_exist(path):
+    for file, _, name in re.findall(r"`(tests/[\w/]+\.py)(::(test_\w+))?`", path.read_text(encoding="utf-8")):
+        assert (ROOT / file).is_file(), file
+        assert not name or re.search(rf"def {name}\b", (ROOT / file).read_text(encoding="utf-8")), f"{file}::{name}"

@@ -9,10 +9,10 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from robot_rl.cli.command import MakeParser, Reply, flat_lines, in_bytes, positive
 from robot_rl.cli.signing import (
@@ -23,6 +23,9 @@ from robot_rl.cli.signing import (
     state_lines,
 )
 from robot_rl.errors import DataError
+
+if TYPE_CHECKING:
+    from robot_rl.data.schema import Episode
 
 
 def add_data_commands(commands: Any, add: MakeParser) -> None:
@@ -82,10 +85,12 @@ def add_data_commands(commands: Any, add: MakeParser) -> None:
         commands,
         "import",
         _import,
-        "make a store of a LeRobot dataset or of a ROS 2 bag (MCAP)",
+        "make a store of a LeRobot dataset, of SERL's pickles, or of a ROS 2 bag (MCAP)",
         example="robot-rl data import dataset --out demos",
     )
-    take.add_argument("source", type=Path, metavar="SOURCE", help="directory of a dataset or a bag, or an .mcap file")
+    take.add_argument(
+        "source", type=Path, metavar="SOURCE", help="directory of a dataset, pickles or a bag; a .pkl or .mcap file"
+    )
     take.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the new store")
     take.add_argument("--mapping", type=Path, metavar="FILE", help="what in a bag is what in an episode (YAML)")
     take.add_argument(
@@ -94,6 +99,7 @@ def add_data_commands(commands: Any, add: MakeParser) -> None:
     take.add_argument(
         "--actor", choices=("human", "policy", "script"), help="who acted in a dataset of others (default: human)"
     )
+    take.add_argument("--rate", type=_number, metavar="HZ", help="of control, for SERL's pickles (default: 10)")
 
     merge = add(
         commands,
@@ -252,31 +258,18 @@ def _export(arguments: argparse.Namespace) -> Reply:
 
 
 def _import(arguments: argparse.Namespace) -> Reply:
-    from robot_rl.data.schema import Source
+    from robot_rl.data.formats.serl_import import serl_files
     from robot_rl.data.store.edit import whole_store
     from robot_rl.system.progress import Progress
 
-    if (arguments.source / "meta" / "info.json").is_file():
-        from robot_rl.data.formats.lerobot_import import LeRobotReader
-
-        if arguments.mapping is not None:
-            arguments.parser.error("--mapping is for bags; a LeRobot dataset describes itself")
-        scale, actor = arguments.action_scale or 1.0, Source[(arguments.actor or "human").upper()]
-        reader = LeRobotReader(arguments.source, action_scale=scale, source=actor)
-        episodes, metadata = reader.episodes(), reader.metadata
-        total: int | None = len(reader)
-    else:
-        from robot_rl.data.formats.rosbag_import import bag_files, read_bag
-        from robot_rl.data.formats.rosbag_mapping import load_mapping
-
-        bag_files(arguments.source)
-        if arguments.mapping is None:
-            arguments.parser.error("a bag needs --mapping FILE, which maps its topics to parts of an episode")
-        if arguments.action_scale is not None or arguments.actor is not None:
-            arguments.parser.error("for a bag, the mapping file sets the source and the scale of the actions")
-        mapping = load_mapping(arguments.mapping)
-        episodes, total = read_bag(arguments.source, mapping), None
-        metadata = {"task": mapping.task, "imported_from": arguments.source.name}
+    is_lerobot = (arguments.source / "meta" / "info.json").is_file()
+    is_serl = not is_lerobot and bool(serl_files(arguments.source))
+    if arguments.rate is not None and not is_serl:
+        arguments.parser.error("--rate is for SERL's pickles; datasets and bags have time stamps")
+    if arguments.mapping is not None and (is_lerobot or is_serl):
+        arguments.parser.error("--mapping is for bags; datasets and pickles describe themselves")
+    read = _read_lerobot if is_lerobot else _read_serl if is_serl else _read_bag
+    episodes, metadata, total = read(arguments)
     with (
         whole_store(arguments.out, metadata) as store,
         Progress(total, "import", unit="episodes") as progress,
@@ -286,6 +279,44 @@ def _import(arguments: argparse.Namespace) -> Reply:
             progress.update(len(store))
         answer = {"episodes": len(store), "steps": sum(row.length for row in store.summaries()), "out": arguments.out}
     return Reply(answer, [f"{answer['episodes']} episodes, {answer['steps']} steps in {arguments.out}"])
+
+
+_Read = tuple["Iterator[Episode]", Mapping[str, Any], int | None]
+"""Episodes one after the other, the metadata of their store, and their number if it is known."""
+
+
+def _read_lerobot(arguments: argparse.Namespace) -> _Read:
+    from robot_rl.data.formats.lerobot_import import LeRobotReader
+
+    reader = LeRobotReader(arguments.source, **_of_others(arguments))
+    return reader.episodes(), reader.metadata, len(reader)
+
+
+def _read_serl(arguments: argparse.Namespace) -> _Read:
+    from robot_rl.data.formats.serl_import import RATE, SerlReader
+
+    reader = SerlReader(arguments.source, **_of_others(arguments), rate=arguments.rate or RATE)
+    return reader.episodes(), reader.metadata, None
+
+
+def _of_others(arguments: argparse.Namespace) -> dict[str, Any]:
+    from robot_rl.data.schema import Source
+
+    return {"action_scale": arguments.action_scale or 1.0, "source": Source[(arguments.actor or "human").upper()]}
+
+
+def _read_bag(arguments: argparse.Namespace) -> _Read:
+    from robot_rl.data.formats.rosbag_import import bag_files, read_bag
+    from robot_rl.data.formats.rosbag_mapping import load_mapping
+
+    bag_files(arguments.source)
+    if arguments.mapping is None:
+        arguments.parser.error("a bag needs --mapping FILE, which maps its topics to parts of an episode")
+    if arguments.action_scale is not None or arguments.actor is not None:
+        arguments.parser.error("for a bag, the mapping file sets the source and the scale of the actions")
+    mapping = load_mapping(arguments.mapping)
+    metadata = {"task": mapping.task, "imported_from": arguments.source.name}
+    return read_bag(arguments.source, mapping), metadata, None
 
 
 def _merge(arguments: argparse.Namespace) -> Reply:

@@ -1,0 +1,112 @@
+"""The control law: it neither sinks nor stops short, and its limits hold whatever is commanded."""
+
+import numpy as np
+import pytest
+
+from robot_rl.arm.joints.joint_controller import JointController
+
+LOW, HIGH = np.full(3, -1.0), np.full(3, 1.5)
+SPEED, LEAD, PERIOD = 1.5, 0.2, 0.01
+
+
+class Servos:
+    """Joints that follow their command with a time constant, and stay behind it under load."""
+
+    def __init__(self, position, droop, tau=0.06):
+        self.position, self.velocity = np.array(position), np.zeros(3)
+        self.droop, self.tau = np.array(droop), tau
+
+    def step(self, command):
+        change = (command - self.droop - self.position) * PERIOD / self.tau
+        self.position, self.velocity = self.position + change, change / PERIOD
+        return self.position, self.velocity
+
+
+def controller(position):
+    made = JointController(LOW, HIGH, SPEED, LEAD, resolution=2 * np.pi / 4096)
+    made.restart(np.array(position))
+    return made
+
+
+def run(law, servos, seconds):
+    for _ in range(round(seconds / PERIOD)):
+        law.step(servos.position, servos.velocity, PERIOD)
+        servos.step(law.command)
+
+
+DROOP = (0.05, 0.0, -0.08)
+
+
+def test_targets_that_are_the_measured_position_do_not_let_it_sink():
+    law, servos = controller([0.2, 0.0, 0.5]), Servos([0.2, 0.0, 0.5], DROOP)
+    run(law, servos, 1.0)  # sags once, when the load comes on
+    rest = servos.position.copy()
+    for _ in range(100):
+        law.aim(servos.position)
+        run(law, servos, 0.1)
+    assert servos.position == pytest.approx(rest, abs=1e-3)
+
+
+@pytest.mark.parametrize("interval", [0.01, 0.1, 1.0])
+def test_a_target_is_reached_under_load_however_often_it_is_set(interval):
+    law, servos, target = controller(np.zeros(3)), Servos(np.zeros(3), DROOP), np.array([0.5, -0.5, 0.3])
+    farthest = np.zeros(3)
+    for _ in range(round(3.0 / interval)):
+        law.aim(target)
+        run(law, servos, interval)
+        farthest = np.maximum(farthest, servos.position * np.sign(target))
+    assert servos.position == pytest.approx(target, abs=2e-3)
+    assert (farthest <= np.abs(target) + 0.05).all()
+
+
+def test_hold_ends_a_motion_and_stays():
+    law, servos = controller(np.zeros(3)), Servos(np.zeros(3), DROOP)
+    law.aim(np.full(3, 1.0))
+    run(law, servos, 0.3)
+    law.hold()
+    run(law, servos, 0.5)
+    held, command = servos.position.copy(), law.command.copy()
+    run(law, servos, 2.0)
+    assert servos.position == pytest.approx(held, abs=1e-3)
+    assert law.command == pytest.approx(command, abs=1e-3)
+
+
+def test_in_contact_the_lead_is_bounded_and_nothing_winds_up():
+    law, blocked = controller(np.zeros(3)), np.zeros(3)
+    law.aim(np.full(3, 1.0))
+    for _ in range(3000):
+        command = law.step(blocked, np.zeros(3), PERIOD)
+    assert command == pytest.approx(np.full(3, LEAD))
+    law.aim(np.full(3, -1.0))
+    for _ in range(round(2 * LEAD / SPEED / PERIOD) + 2):
+        command = law.step(blocked, np.zeros(3), PERIOD)
+    assert command == pytest.approx(np.full(3, -LEAD)), "it turns round at once"
+
+
+def test_limits_hold_for_10000_random_commands():
+    rng = np.random.default_rng(0)
+    law, servos = controller(np.zeros(3)), Servos(np.zeros(3), DROOP, tau=0.1)
+    before = law.command
+    for k in range(10_000):
+        if rng.random() < 0.3:
+            law.aim(rng.normal(0, 3, 3))
+        if rng.random() < 0.02:
+            law.hold()
+        if rng.random() < 0.01:
+            servos.droop = rng.normal(0, 0.1, 3)
+        period = rng.uniform(0, 2 * PERIOD)
+        command = law.step(servos.position, servos.velocity, period)
+        assert (np.abs(command - before) <= SPEED * period + 1e-12).all(), k
+        assert (command >= LOW - 1e-12).all(), k
+        assert (command <= HIGH + 1e-12).all(), k
+        before = command
+        servos.step(command)
+        # The position may run away from the command by itself; the command then follows at its largest speed.
+        assert (np.abs(command - servos.position) <= LEAD + 0.5).all(), k
+
+
+def test_a_joint_outside_its_limits_is_led_back():
+    law, servos = controller([2.0, 0.0, 0.0]), Servos([2.0, 0.0, 0.0], np.zeros(3))
+    run(law, servos, 2.0)
+    assert servos.position[0] == pytest.approx(HIGH[0], abs=1e-3)
+    assert servos.position[1:] == pytest.approx([0.0, 0.0])
