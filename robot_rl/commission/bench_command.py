@@ -38,14 +38,14 @@ def bench_arm(arguments: argparse.Namespace) -> Reply:
     """
     if not arguments.move:
         raise ConfigError("the tool steps by 1 cm in each direction; give --move if it has 3 cm of room on all sides")
-    from robot_rl.arm.robot_file import read_robot_file  # here, as `--help` should not wait
+    from robot_rl.arm.robot_connection import read_connection  # here, as `--help` should not wait
     from robot_rl.commission.consent import consents
     from robot_rl.commission.opened_robot import open_robot
     from robot_rl.commission.step_responses import BEFORE, STEP, figures, step_responses
     from robot_rl.system.atomic_file import to_json, write_atomically, writing
     from robot_rl.viz.step_response_plot import step_response_plot
 
-    driver, out = read_robot_file(arguments.robot).driver, arguments.out
+    driver, out = read_connection(arguments.robot).driver, arguments.out
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
     with open_robot(arguments.robot, sample=0.005) as arm:

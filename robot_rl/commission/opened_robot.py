@@ -8,7 +8,7 @@ from pathlib import Path
 
 from robot_rl.arm.arm_robot_io import ArmRobotIO
 from robot_rl.arm.driver import ArmDriver, DriverHost
-from robot_rl.arm.robot_file import read_robot_file
+from robot_rl.arm.robot_connection import read_connection
 from robot_rl.commission.motion.arm_under_trial import ArmUnderTrial
 from robot_rl.errors import ArmStoppedError
 
@@ -25,14 +25,14 @@ def open_robot(path: Path, *, sample: float = 0.02) -> Iterator[ArmUnderTrial]:
         ConfigError: if the file is wrong.
         ArmStoppedError: if the arm cannot be reached, or stops in a trial.
     """
-    robot = read_robot_file(path)
+    robot = read_connection(path)
     made: list[ArmDriver] = []
 
     def make(host: DriverHost) -> ArmDriver:
         made.append(robot.make_driver(host))
         return made[0]
 
-    io = ArmRobotIO(make, robot.settings.limits, robot.settings.cap)
+    io = ArmRobotIO(make, robot.limits, robot.cap)
 
     def check() -> None:
         if (reason := io.stopped) is not None:
@@ -42,7 +42,7 @@ def open_robot(path: Path, *, sample: float = 0.02) -> Iterator[ArmUnderTrial]:
         yield ArmUnderTrial(
             io,
             io.wall,
-            robot.settings.limits,
+            robot.limits,
             measures_wrench=io.measures_wrench,
             has_gripper="gripper" in made[0].measures,
             sample=sample,

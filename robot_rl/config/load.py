@@ -71,6 +71,25 @@ def load_component(
     return _checked(config_type, tree, sources)
 
 
+def component_from_dict(config_type: type[_T], tree: Any, where: str) -> _T:
+    """Make another configuration from plain values, as `config_from_dict` does.
+
+    Args:
+        config_type: Its dataclass.
+        tree: Mapping of its fields.
+        where: Where the values come from, for messages.
+
+    Raises:
+        ConfigError: as `config_from_dict`, and if the values are no mapping.
+    """
+    if not isinstance(tree, dict):
+        raise ConfigError(f"{where}: has to be a mapping of settings, got {_shown(tree)}")
+    try:
+        return _checked(config_type, tree, {})
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from error
+
+
 def config_from_dict(tree: Mapping[str, Any]) -> TrainConfig:
     """Make a configuration from nested plain values, lists for tuples; keys left out keep their default.
 
@@ -78,20 +97,6 @@ def config_from_dict(tree: Mapping[str, Any]) -> TrainConfig:
         ConfigError: if a key is unknown, or a value has the wrong type or is out of range.
     """
     return _checked(TrainConfig, tree, {})
-
-
-def component_from_dict(config_type: type[_T], tree: Mapping[str, Any], source: str) -> _T:
-    """Make another configuration from nested plain values, as `config_from_dict`.
-
-    Args:
-        config_type: Its dataclass.
-        tree: The values.
-        source: Where they are from, for messages, e.g. the path of a file.
-
-    Raises:
-        ConfigError: as `config_from_dict`.
-    """
-    return _checked(config_type, tree, dict.fromkeys(_leaves(tree), source))
 
 
 def config_to_dict(config: Any) -> dict[str, Any]:

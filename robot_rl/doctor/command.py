@@ -12,7 +12,7 @@ from robot_rl.cli.command import MakeParser, Reply, positive
 from robot_rl.errors import RobotRLError
 
 if TYPE_CHECKING:
-    from robot_rl.arm.robot_file import RobotFile
+    from robot_rl.arm.robot_connection import RobotConnection
     from robot_rl.doctor.contract.machine import Machine
     from robot_rl.doctor.contract.result import CheckResult
 
@@ -63,7 +63,7 @@ def doctor(arguments: argparse.Namespace) -> Reply:
 
 
 def _results(arguments: argparse.Namespace) -> Iterator[CheckResult]:
-    from robot_rl.arm.robot_file import read_robot_file
+    from robot_rl.arm.robot_connection import read_connection
     from robot_rl.doctor.contract.machine import Machine
     from robot_rl.doctor.contract.result import CheckResult
     from robot_rl.doctor.examine import examine
@@ -73,10 +73,10 @@ def _results(arguments: argparse.Namespace) -> Iterator[CheckResult]:
         "probe_seconds": float(arguments.seconds),
         "host": arguments.host,
     }
-    robot: RobotFile | None = None
+    robot: RobotConnection | None = None
     if arguments.robot is not None:
         try:
-            robot = read_robot_file(arguments.robot)
+            robot = read_connection(arguments.robot)
         except RobotRLError as error:  # the machine can be examined all the same
             yield CheckResult("robot file", "fault", str(error), cure=f"correct {arguments.robot}, then repeat")
     if robot is None:
@@ -89,7 +89,7 @@ def _results(arguments: argparse.Namespace) -> Iterator[CheckResult]:
     yield from _with_network(Machine(**facts), robot, float(arguments.seconds))
 
 
-def _with_network(machine: Machine, robot: RobotFile, seconds: float) -> Iterator[CheckResult]:
+def _with_network(machine: Machine, robot: RobotConnection, seconds: float) -> Iterator[CheckResult]:
     """Examine arm, cameras and network at the same time."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -99,16 +99,14 @@ def _with_network(machine: Machine, robot: RobotFile, seconds: float) -> Iterato
     from robot_rl.doctor.contract.result import CheckResult
     from robot_rl.doctor.standing.examine_arm import StandingRobot, examine_arm
 
-    capture = robot.settings.capture
-    wanted = CaptureFormat(capture.width, capture.height, capture.rate)
     openers = {}
-    for name, source in robot.settings.cameras.items():
+    for name, camera in robot.cameras.items():
         try:
-            openers[name] = opener(source, wanted)
+            openers[name] = opener(camera.source, CaptureFormat(camera.width, camera.height, camera.rate))
         except RobotRLError as error:
             yield CheckResult(f"camera {name}", "fault", str(error), cure="correct its source in the robot's file")
     standing = StandingRobot(
-        robot.make_driver, robot.settings.limits.max_age, openers, dict.fromkeys(openers, capture.rate)
+        robot.make_driver, robot.limits.max_age, openers, {name: robot.cameras[name].rate for name in openers}
     )
     with ThreadPoolExecutor(1) as beside:
         network = beside.submit(lambda: list(check_network(machine)))

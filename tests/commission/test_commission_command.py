@@ -13,7 +13,7 @@ from lab_arm import install_lab_arm
 ROBOT = """
 arm: {driver: standing, desk_password: secret1}
 limits: {box_low: [0.4, -0.1, 0.15], box_high: [0.6, 0.1, 0.35]}
-cameras: {wrist: "file:nowhere"}
+cameras: {wrist: {source: "file:nowhere"}}
 """
 ROBOT_RL = Path(sys.executable).with_name("robot-rl")
 
