@@ -199,12 +199,14 @@ def _report(arguments: argparse.Namespace) -> Reply:
     from robot_rl.data.store.layout import find_store
     from robot_rl.data.store.store import EpisodeStore
     from robot_rl.reward.label_store import LabelStore
+    from robot_rl.reward.potential.shaping_certificate import certify_head
     from robot_rl.reward.query import QueryKind
     from robot_rl.reward.validation.answer_flips import LabelledSide, answer_flips, read_side
     from robot_rl.reward.validation.current_labels import current_labels, served_by_several
     from robot_rl.reward.validation.ground_truth import read_truth
     from robot_rl.reward.validation.probability_calibration import read_calibration
     from robot_rl.reward.validation.report import make_report
+    from robot_rl.reward.validation.verdict import verdict_of
 
     path = find_store(arguments.store)
     with EpisodeStore.open(path) as store, LabelStore(path) as labels:
@@ -217,6 +219,10 @@ def _report(arguments: argparse.Namespace) -> Reply:
         calibration = read_calibration(file) if file.exists() else None
         truth = read_truth(store, outcomes=arguments.truth, progress=arguments.progress)
         found = make_report(kind, current.labels, truth, calibration, labels.trained_on(name))
+        settings, revision = labels.settings(name), str(labels.identity(name).get("revision", ""))
+        if kind is QueryKind.PROGRESS and settings.get("backend") == "head":
+            made = certify_head(Path(settings["head"]), revision, verdict_of(found), found.compared)
+            found = replace(found, notes=[*found.notes, made])
         if arguments.plain is not None:
             if kind is not QueryKind.SUCCESS:
                 raise ConfigError(f"--plain is for labels of success, {name!r} are of kind {kind}; leave it out")
@@ -336,7 +342,6 @@ def _apply(arguments: argparse.Namespace) -> Reply:
 
     from robot_rl.data.store.layout import find_store
     from robot_rl.data.store.store import EpisodeStore
-    from robot_rl.errors import DataError
     from robot_rl.reward.label_store import LabelStore
     from robot_rl.reward.labels.apply import apply_labels, check_certified
     from robot_rl.reward.preference.rewards import apply_preferences
@@ -344,7 +349,7 @@ def _apply(arguments: argparse.Namespace) -> Reply:
     from robot_rl.reward.validation.current_labels import current_labels
     from robot_rl.reward.validation.ground_truth import read_truth
     from robot_rl.reward.validation.probability_calibration import read_calibration
-    from robot_rl.reward.validation.report import make_report
+    from robot_rl.reward.validation.verdict import judge_labels
     from robot_rl.system.process import one_thread
 
     path, name = find_store(arguments.store), arguments.name
@@ -354,15 +359,13 @@ def _apply(arguments: argparse.Namespace) -> Reply:
         rows = current.labels
         calibration = read_calibration(file) if file.exists() else None
         truth = read_truth(store, outcomes=arguments.truth, progress=arguments.progress)
-        try:
-            verdicts = make_report(kind, rows, truth, calibration, labels.trained_on(name)).gates
-        except DataError:  # nothing to compare with
-            verdicts = []
+        scores = kind is QueryKind.SCORE
+        judged = None if scores else judge_labels(kind, rows, truth, calibration, labels.trained_on(name))
         instead = arguments.use == "reward"
-        if instead and kind is not QueryKind.SCORE:
+        if instead and not scores:
             raise ConfigError(f"--as reward is for labels of kind score, {name!r} are of kind {kind}; leave it out")
-        harmless = kind is QueryKind.SCORE and not instead  # it leaves the best policy as it is
-        verdict = check_certified(kind, verdicts, arguments.allow_uncalibrated or harmless)
+        harmless = scores and not instead  # it leaves the best policy as it is
+        verdict = check_certified(kind, judged, arguments.allow_uncalibrated or harmless)
         provenance = {
             "labels": name,
             "kind": str(kind),
@@ -371,7 +374,7 @@ def _apply(arguments: argparse.Namespace) -> Reply:
             "certified": verdict.passed,
             "fitness": verdict.fitness,
             "reasons": list(verdict.reasons),
-            **({"used_as": arguments.use} if kind is QueryKind.SCORE else {}),
+            **({"used_as": arguments.use} if scores else {}),
         }
         answer: dict[str, Any] = {
             "rewards": arguments.rewards,

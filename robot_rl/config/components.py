@@ -171,7 +171,8 @@ class ShapingConfig:
     head: Annotated[
         str, Resumable("to another file of the same content", lambda old, new: bool(old.head and new.head))
     ] = ""
-    """File of a progress head, from `robot-rl label train --kind progress`. Empty: rewards are not shaped."""
+    """File of a progress head, from `robot-rl label train --kind progress`, with the verdict of `robot-rl label report`
+    beside it. Empty: rewards are not shaped."""
     scale: PositiveReal = 1.0
     """Phi of a task that looks done, in units of the reward; a success is worth 1. Phi is this times the progress."""
 
@@ -210,6 +211,9 @@ class RewardConfig:
     labeller, calibrated and validated there."""
     labels: str = "success"
     """`labels`, `preferences`: name of these labels. The labeller has the settings with which they were made."""
+    truth: Annotated[str, RESUMABLE] = ""
+    """`labels`, `preferences`: CSV file of `episode_id,success` by a person who looked at episodes of that store; it
+    counts instead of the recorded outcomes when the labels are judged, as for `label report --truth`."""
     unlabelled: Literal["masked", "failure"] = "masked"
     """`labels`: how the end of an episode counts that has no label (yet). `masked`: nothing is learned from its last
     step. `failure`: it was no success, until there is a label."""
@@ -229,7 +233,8 @@ class RewardConfig:
     shaping: ShapingConfig = Field(default_factory=ShapingConfig)
     """With any kind: a reward for progress while learning."""
     allow_unfit: bool = False
-    """Accept a classifier that `robot-rl classifier report` did not find fit to end episodes, or did not check."""
+    """Accept a classifier that `robot-rl classifier report` found unfit to end episodes, or a head of `shaping` that
+    `robot-rl label report` found unfit to shape rewards, or one without a report. The run records it."""
     overrule_s: Annotated[float, Field(ge=0, le=30)] = 2.0
     """With an operator beside the training: time in which the operator can overrule a success that only the classifier
     saw, before it counts [s]."""

@@ -54,6 +54,7 @@ def conclude(
         "demo_cycle_time_s": training.demo_cycle_time,
         "timing": record.timing.summary(),
         **({labels.section: labels.summary()} if labels is not None else {}),
+        **({"shaping": shaping} if (shaping := RunDirectory.read_facts(run.path).get("shaping")) else {}),
         "intervention_rate": _intervention_rate([r for r in records if r["kind"] == "episode"], training.env_steps),
         "wall_s": record.wall_time,
         "learning_wall_s": learned,

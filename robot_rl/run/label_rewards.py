@@ -149,7 +149,10 @@ def open_label_rewards(reward: RewardConfig, env: Environment) -> Iterator[LateR
         yield None
         return
     kind = "preference" if reward.kind == "preferences" else "success"
-    labeller = read_labeller(Path(reward.path), reward.labels, allowed=reward.allow_uncalibrated, kind=kind)
+    outcomes = Path(reward.truth) if reward.truth else None
+    labeller = read_labeller(
+        Path(reward.path), reward.labels, allowed=reward.allow_uncalibrated, kind=kind, outcomes=outcomes
+    )
     spec = env.environment_spec
     if labeller.task != spec.instruction and not labeller.config.task:
         raise ConfigError(

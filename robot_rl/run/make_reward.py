@@ -16,11 +16,11 @@ from robot_rl.errors import ConfigError, RobotRLError, UnknownNameError
 from robot_rl.reward.classifier.certificate import check_fit
 from robot_rl.reward.classifier.classifier import ClassifierFile
 from robot_rl.reward.classifier.reward_source import ClassifierReward
-from robot_rl.reward.heads.progress_head import ProgressHeadFile
-from robot_rl.reward.heads.progress_potential import ProgressPotential
 from robot_rl.reward.labels.labeller import labelled_views
 from robot_rl.reward.labels.reward_source import LabelReward
-from robot_rl.run.directory.pinned_files import PINNED_CLASSIFIER, PINNED_HEAD, pin_classifier
+from robot_rl.reward.potential.progress_potential import ProgressPotential
+from robot_rl.reward.potential.shaping_certificate import ShapingHead
+from robot_rl.run.directory.pinned_files import PINNED_CLASSIFIER, PINNED_HEAD, pin_with_report
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.label_rewards import LateRewards, open_label_rewards
 
@@ -42,7 +42,7 @@ class RewardSetup:
 
     config: RewardConfig
     classifier: ClassifierFile | None = None
-    head: ProgressHeadFile | None = None
+    head: ShapingHead | None = None
 
     @classmethod
     def from_config(cls, config: RewardConfig) -> RewardSetup:
@@ -51,12 +51,14 @@ class RewardSetup:
         Raises:
             ConfigError: if the configuration needs a file and names none.
             DataError: if a file cannot be read.
+            UncertifiedError: if the head is not fit to shape rewards, and the configuration does not allow that.
         """
         _check_path(config)
+        head = PINNED_HEAD.of(config) if config.shaping.head else None
         return cls(
             config,
             PINNED_CLASSIFIER.of(config) if config.kind == "classifier" else None,
-            PINNED_HEAD.of(config) if config.shaping.head else None,
+            ShapingHead.of(head, allowed=config.allow_unfit) if head is not None else None,
         )
 
     @classmethod
@@ -73,10 +75,11 @@ class RewardSetup:
             RunDirectoryError: if a copy is missing or was changed.
             DataError: if a file cannot be read.
         """
+        head = PINNED_HEAD.of_run(path, config) if shaped and config.shaping.head else None
         return cls(
             config,
             PINNED_CLASSIFIER.of_run(path, config) if config.kind == "classifier" else None,
-            PINNED_HEAD.of_run(path, config) if shaped and config.shaping.head else None,
+            ShapingHead.of(head, allowed=True) if head is not None else None,  # decided when the run began
         )
 
     def observe(self, options: WorkcellOptions) -> WorkcellOptions:
@@ -159,6 +162,8 @@ class RewardSetup:
             )
         if head.camera not in spec.cameras:
             raise UnknownNameError("camera", head.camera, spec.cameras)
+        if not self.head.verdict.passed:
+            logger.warning("rewards shaped by %s: %s", self.head.path, self.head.verdict.explanation)
         return ProgressPotential(head, self.config.shaping.scale)
 
     def pin(self, run: RunDirectory) -> None:
@@ -168,9 +173,10 @@ class RewardSetup:
             RunDirectoryError: if a copy cannot be written.
         """
         if self.classifier is not None:
-            pin_classifier(run, self.classifier, self.config)
+            pin_with_report(run, PINNED_CLASSIFIER, self.classifier, self.config)
         if self.head is not None:
-            PINNED_HEAD.pin(run, self.head, self.config)
+            pin_with_report(run, PINNED_HEAD, self.head, self.config)
+            run.record("shaping", self.head.facts())
 
 
 def _check_path(config: RewardConfig) -> None:

@@ -24,12 +24,18 @@ FREE = {
     "environment.python",
     *("encoder.crops", "encoder.shift", "encoder.precision"),
     *(f"evaluation.{field.name}" for field in dataclasses.fields(EvaluationConfig)),
+    "reward.truth",
     *(f"reward.budget.{field.name}" for field in dataclasses.fields(BudgetConfig)),
 }
 CONDITIONAL = {"reward.path", "reward.shaping.head"}
 """Free only where a copy of the file is kept in the run."""
 
-OTHERS = {"intervention.also": "[late]", "encoder.image_size": "256", "environment.return_range": "[0.0, 2.0]"}
+OTHERS = {
+    "intervention.also": "[late]",
+    "encoder.image_size": "256",
+    "world.card": "SUCCESS",
+    "environment.return_range": "[0.0, 2.0]",
+}
 
 
 def other_value(described):

@@ -43,7 +43,8 @@ def files(tmp_path_factory):
 def configs(files):
     shaping = ShapingConfig(head=str(files / "head.pt"))
     classifier = RewardConfig(kind="classifier", path=str(files / "classifier.pt"))
-    return [RewardConfig(), RewardConfig(shaping=shaping), classifier, replace(classifier, shaping=shaping)]
+    shaped = [replace(config, shaping=shaping, allow_unfit=True) for config in (RewardConfig(), classifier)]
+    return [RewardConfig(), classifier, *shaped]
 
 
 def test_observing_adds_what_is_needed_and_changes_nothing_for_the_policy(files):
@@ -107,7 +108,7 @@ def test_labels_leave_the_success_open_by_an_outcome_filter_of_their_own():
 
 
 def test_a_workcell_that_the_classifier_does_not_fit_is_closed(files):
-    config = replace(configs(files)[2], allow_unfit=True)
+    config = replace(configs(files)[1], allow_unfit=True)
     setup = RewardSetup.from_config(config)
     closed = []
     for spec, error in (

@@ -7,9 +7,9 @@ import torch
 
 from robot_rl.config.components import RewardConfig, TrainConfig
 from robot_rl.errors import CheckpointError, ConfigError, DataError, RunDirectoryError
-from robot_rl.reward.classifier.certificate import certificate_path
 from robot_rl.reward.classifier.classifier import RewardClassifier
 from robot_rl.reward.heads.success_head import SuccessHead
+from robot_rl.reward.validation.certificate import certificate_path
 from robot_rl.run.directory.pinned_files import PINNED_CLASSIFIER
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.make_reward import RewardSetup

@@ -18,11 +18,11 @@ from robot_rl.config.components import (
     TrainConfig,
 )
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.errors import ConfigError, InterruptedRunError, RunDirectoryError, UnknownNameError
+from robot_rl.errors import ConfigError, InterruptedRunError, RunDirectoryError, UncertifiedError, UnknownNameError
 from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.reward.heads.frame_features import FrameFeatures
 from robot_rl.reward.heads.progress_head import ProgressHead, ProgressNet
-from robot_rl.reward.heads.progress_potential import ProgressPotential
+from robot_rl.reward.potential.progress_potential import ProgressPotential
 from robot_rl.run.deployment import Deployment
 from robot_rl.run.train import train
 from robot_rl.run.training_loop import Training
@@ -87,7 +87,9 @@ def head(tmp_path_factory):
 
 
 def shaped(head, **changes):
-    return replace(CONFIG, reward=RewardConfig(shaping=ShapingConfig(head=str(head), scale=0.5)), **changes)
+    return replace(
+        CONFIG, reward=RewardConfig(shaping=ShapingConfig(head=str(head), scale=0.5), allow_unfit=True), **changes
+    )
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +106,8 @@ def test_replay_has_the_potential_of_every_observation_and_the_store_the_true_re
     kept = json.loads((whole / "provenance.json").read_text())["progress_head"]
     assert kept["path"] == str(head)
     assert (whole / "progress_head.pt").read_bytes() == head.read_bytes()
+    verdict = json.loads((whole / "summary.json").read_text())["shaping"]
+    assert (verdict["certified"], verdict["fitness"]) == (False, "not shown")
     learner = load_checkpoint(whole / "checkpoint.pt")["learner"]
     with EpisodeStore.open(whole / "episodes") as store:
         episodes = list(store.episodes())
@@ -143,6 +147,14 @@ def test_stopped_and_resumed_it_goes_on_with_its_own_copy(whole, head, tmp_path,
     train(config, tmp_path / "run", resume=True, deployment=SITE)
     assert "was changed since; the run goes on with its own copy" in caplog.text
     assert same(learned(tmp_path / "run"), learned(whole))
+
+
+def test_a_head_without_a_report_is_refused_before_there_is_a_run_unless_the_user_takes_the_risk(head, tmp_path):
+    config = shaped(head)
+    refused = replace(config, reward=replace(config.reward, allow_unfit=False))
+    with pytest.raises(UncertifiedError, match=r"NOT SHOWN to be fit for dense shaping.*reward\.allow_unfit=true"):
+        train(refused, tmp_path / "run", resume=False, deployment=SITE)
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_head_for_another_task_or_camera_or_run_is_refused(whole, head, tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +32,17 @@ class FeatureHead:
     camera: str
     task: str
     trained_on: tuple[str, ...]
+
+    @property
+    def numbers(self) -> Sequence[Tensor]:
+        """Its numbers, by which one head differs from another."""
+        raise NotImplementedError
+
+    @property
+    def revision(self) -> str:
+        """Hash of its numbers, as labels know it."""
+        content = b"".join(tensor.numpy().tobytes() for tensor in self.numbers)
+        return f"sha256-{hashlib.sha256(content).hexdigest()[:16]}"
 
 
 class FrameFeatures:

@@ -74,6 +74,11 @@ class ProgressHead(FeatureHead):
     basis: Tensor
     net: ProgressNet
 
+    @property
+    def numbers(self) -> Sequence[Tensor]:
+        """See `FeatureHead.numbers`."""
+        return self.basis, self.mean, *self.net.state_dict().values()
+
     @torch.inference_mode()
     def __call__(self, features: Tensor) -> Tensor:
         """Return progress in [0, 1] at each of the frames of an episode, in their order, (N, features) -> (N,)."""

@@ -44,6 +44,11 @@ class SuccessHead(FeatureHead):
     weight: Tensor
     bias: Tensor
 
+    @property
+    def numbers(self) -> Sequence[Tensor]:
+        """See `FeatureHead.numbers`."""
+        return self.weight, self.mean
+
     def logits(self, features: Tensor) -> Tensor:
         """Return the logit of each member, (N, features) -> (N, members)."""
         return (features - self.mean) / self.deviation @ self.weight.T + self.bias

@@ -16,13 +16,11 @@ from robot_rl.reward.answer import Status
 from robot_rl.reward.label_store import Label
 from robot_rl.reward.query import QueryKind
 from robot_rl.reward.shaping import potential_between, shaped_reward
-from robot_rl.reward.validation.gates import GATES, GateResult, not_compared
+from robot_rl.reward.validation.gates import GateResult, not_compared
 from robot_rl.reward.validation.probability_calibration import Calibration, counts_as_success
 
 LOWEST = 0.01
 """Share of the scores that become 0."""
-USE = {kind: next(iter(uses)) for kind, uses in GATES.items() if uses}
-"""The use of labels of a kind as rewards: the first of its uses."""
 
 
 @dataclass(frozen=True)
@@ -40,26 +38,25 @@ class Applied:
     positive: int | None
 
 
-def check_certified(kind: QueryKind, gates: Sequence[GateResult], allowed: bool, cure: str = LABELS_CURE) -> GateResult:
-    """Return the verdict on rewards of such labels.
+def check_certified(kind: QueryKind, verdict: GateResult | None, allowed: bool, cure: str = LABELS_CURE) -> GateResult:
+    """Return the verdict on rewards of such labels, for who may go on with it.
 
     Args:
         kind: Of the labels.
-        gates: Of their report; empty if there is nothing to compare them with.
+        verdict: Of their report; None for scores, which have none.
         allowed: Whether the user takes the risk.
         cure: What to do otherwise, for the message.
 
     Raises:
         UncertifiedError: if they are not shown to be fit, or unfit, and the user does not.
     """
-    if kind is QueryKind.SCORE:
+    if kind is QueryKind.SCORE or verdict is None:
         use, why = "a reward of every step", "a similarity has no unit, no zero and no end of the task: it has no gate"
         if not allowed:
             cure = f"apply it as shaping, which leaves the best policy as it is, or: {cure}"
             raise UncertifiedError(f"NOT SHOWN to be fit for {use} ({why})", cure)
         return not_compared(use, why)
-    unknown = not_compared(USE[kind], "there are no known outcomes to compare them with")
-    return next((gate for gate in gates if gate.use == USE[kind]), unknown).demand(cure, allowed=allowed)
+    return verdict.demand(cure, allowed=allowed)
 
 
 def apply_labels(

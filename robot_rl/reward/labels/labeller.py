@@ -23,11 +23,11 @@ from robot_rl.reward.validation.current_labels import current_labels
 from robot_rl.reward.validation.gates import GateResult
 from robot_rl.reward.validation.ground_truth import read_truth
 from robot_rl.reward.validation.probability_calibration import Calibration, read_calibration
-from robot_rl.reward.validation.report import make_report
+from robot_rl.reward.validation.verdict import judge_labels
 
 CURE = (
-    "`robot-rl label calibrate` and `robot-rl label report` on that store show its errors; "
-    "reward.allow_uncalibrated=true takes the risk"
+    "`robot-rl label calibrate` and `robot-rl label report` on that store show its errors; reward.truth=FILE adds "
+    "outcomes by a person; reward.allow_uncalibrated=true takes the risk"
 )
 
 
@@ -56,7 +56,9 @@ class Labeller:
         return replace(self.config, budget=budget)
 
 
-def read_labeller(path: Path, name: str, *, allowed: bool, kind: str = QueryKind.SUCCESS) -> Labeller:
+def read_labeller(
+    path: Path, name: str, *, allowed: bool, kind: str = QueryKind.SUCCESS, outcomes: Path | None = None
+) -> Labeller:
     """Read the labeller of the labels of that name.
 
     Args:
@@ -64,9 +66,10 @@ def read_labeller(path: Path, name: str, *, allowed: bool, kind: str = QueryKind
         name: Of the labels.
         allowed: Whether the user takes the risk of labels that are not shown to be fit.
         kind: The kind of label that the training needs.
+        outcomes: CSV file of outcomes, e.g. by a person, as for `read_truth`.
 
     Raises:
-        DataError: if there are no such labels, or they cannot be read.
+        DataError: if there are no such labels, or they or the outcomes cannot be read.
         ConfigError: if they are labels of another kind.
         UncertifiedError: if they are unfit or not shown to be fit, and the user does not take the risk.
     """
@@ -80,11 +83,8 @@ def read_labeller(path: Path, name: str, *, allowed: bool, kind: str = QueryKind
         file = labels.calibration_path(name)
         calibration = read_calibration(file) if file.exists() else None
         rows, trained_on = current_labels(store, labels.labels(name)).labels, labels.trained_on(name)
-        try:
-            gates = make_report(found, rows, read_truth(store), calibration, trained_on).gates
-        except DataError:  # nothing to compare with
-            gates = []
-        gate = check_certified(found, gates, allowed, CURE)
+        truth = read_truth(store, outcomes=outcomes)
+        gate = check_certified(found, judge_labels(found, rows, truth, calibration, trained_on), allowed, CURE)
         identity = labels.identity(name)
         return Labeller(
             name=name,

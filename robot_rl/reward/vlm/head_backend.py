@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from collections.abc import Mapping
@@ -44,7 +43,7 @@ class HeadBackend:
                 f"set kind={made_for}, or make one with `label train --kind {kind}`"
             )
         self._features = FrameFeatures(self._head.encoder, self._head.size)
-        self._revision, self._lock = f"sha256-{_digest(self._head)[:16]}", threading.Lock()
+        self._revision, self._lock = self._head.revision, threading.Lock()
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -85,12 +84,3 @@ def read_head(path: Path) -> SuccessHead | ProgressHead:
 
 def _head_of(tree: Mapping[str, Any]) -> SuccessHead | ProgressHead:
     return progress_head_of(tree) if kind_of(tree) is PROGRESS_HEAD else head_of(tree)
-
-
-def _digest(head: SuccessHead | ProgressHead) -> str:
-    """Return the SHA-256 of all its numbers."""
-    if isinstance(head, SuccessHead):
-        numbers = [head.weight, head.mean]
-    else:
-        numbers = [head.basis, head.mean, *head.net.state_dict().values()]
-    return hashlib.sha256(b"".join(tensor.numpy().tobytes() for tensor in numbers)).hexdigest()

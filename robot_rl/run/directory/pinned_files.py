@@ -13,10 +13,10 @@ from typing import Any, Generic, TypeVar
 
 from robot_rl.config.components import RewardConfig
 from robot_rl.errors import ConfigError, RunDirectoryError
-from robot_rl.reward.classifier.certificate import certificate_path
 from robot_rl.reward.classifier.classifier import ClassifierFile, read_classifier_file
 from robot_rl.reward.heads.head_file import ReadFile
 from robot_rl.reward.heads.progress_head import ProgressHeadFile, read_progress_head_file
+from robot_rl.reward.validation.certificate import certificate_path
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.system.atomic_file import replace_file, write_atomically, writing
 
@@ -123,8 +123,8 @@ PINNED_CLASSIFIER: PinnedFile[ClassifierFile] = PinnedFile(
 )
 
 
-def pin_classifier(run: RunDirectory, classifier: ClassifierFile, config: RewardConfig) -> None:
-    """Copy a classifier and its report into a run's directory; see `PinnedFile.pin`."""
-    report = certificate_path(classifier.path)
-    if PINNED_CLASSIFIER.pin(run, classifier, config) and report.is_file():
-        write_atomically(certificate_path(run.path / PINNED_CLASSIFIER.copy), report.read_text(encoding="utf-8"))
+def pin_with_report(run: RunDirectory, pinned: PinnedFile[F], file: F, config: RewardConfig) -> None:
+    """Copy a file and its report into a run's directory; see `PinnedFile.pin`."""
+    report = certificate_path(file.path)
+    if pinned.pin(run, file, config) and report.is_file():
+        write_atomically(certificate_path(run.path / pinned.copy), report.read_text(encoding="utf-8"))

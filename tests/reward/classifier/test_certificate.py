@@ -7,9 +7,10 @@ import pytest
 from random_heads import classifier
 
 from robot_rl.errors import UncertifiedError
-from robot_rl.reward.classifier.certificate import certificate_path, certify, check_fit
+from robot_rl.reward.classifier.certificate import certify, check_fit
 from robot_rl.reward.classifier.classifier import read_classifier_file
 from robot_rl.reward.classifier.report import CONDITIONS, USE, ClassifierReport
+from robot_rl.reward.validation.certificate import certificate_path
 from robot_rl.reward.validation.figures import Figure, share
 from robot_rl.reward.validation.gates import ConditionResult, Fitness, GateResult, check_conditions
 

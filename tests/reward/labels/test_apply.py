@@ -14,6 +14,7 @@ from robot_rl.reward.query import QueryKind
 from robot_rl.reward.shaping import potential_between, shaped_reward
 from robot_rl.reward.validation.gates import GATES, ConditionResult, Fitness, GateResult
 from robot_rl.reward.validation.probability_calibration import Calibration
+from robot_rl.reward.validation.verdict import judge_labels
 
 SUCCESS_USE, *_ = GATES[QueryKind.SUCCESS]
 
@@ -92,28 +93,27 @@ def result(fitness):
 @pytest.mark.parametrize("allowed", [False, True])
 def test_labels_that_passed_the_gate_may_be_used(allowed):
     passed = result(Fitness.FIT)
-    other = GateResult("choosing episodes to keep", (ConditionResult(Fitness.UNFIT, "x"),))
-    assert check_certified(QueryKind.SUCCESS, [other, passed], allowed) is passed
+    assert check_certified(QueryKind.SUCCESS, passed, allowed) is passed
 
 
 @pytest.mark.parametrize("fitness", [Fitness.NOT_SHOWN, Fitness.UNFIT])
 def test_others_only_by_who_takes_the_risk(fitness):
     gate = result(fitness)
     with pytest.raises(UncertifiedError, match=rf"{fitness} recall: 0\.7.*more episodes.*--allow-uncalibrated"):
-        check_certified(QueryKind.SUCCESS, [gate], False)
-    assert check_certified(QueryKind.SUCCESS, [gate], True) is gate
+        check_certified(QueryKind.SUCCESS, gate, False)
+    assert check_certified(QueryKind.SUCCESS, gate, True) is gate
 
 
 def test_without_a_comparison_nothing_is_certified():
     with pytest.raises(UncertifiedError, match="no known outcomes to compare them with"):
-        check_certified(QueryKind.SUCCESS, [], False)
-    assert check_certified(QueryKind.SUCCESS, [], True).fitness is Fitness.NOT_SHOWN
+        check_certified(QueryKind.SUCCESS, judge_labels(QueryKind.SUCCESS, [], {}), False)
+    assert judge_labels(QueryKind.SUCCESS, [], {}).fitness is Fitness.NOT_SHOWN
 
 
 def test_scores_are_rewards_of_every_step_only_for_who_takes_the_risk():
     with pytest.raises(UncertifiedError, match=r"no end of the task.*apply it as shaping.*--allow-uncalibrated"):
-        check_certified(QueryKind.SCORE, [], False)
-    assert check_certified(QueryKind.SCORE, [], True).fitness is Fitness.NOT_SHOWN
+        check_certified(QueryKind.SCORE, None, False)
+    assert check_certified(QueryKind.SCORE, None, True).fitness is Fitness.NOT_SHOWN
 
 
 def scored(store):

@@ -5,15 +5,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robot_rl.reward.validation.gates import Fitness
+from robot_rl.reward.query import QueryKind
+from robot_rl.reward.validation.gates import ENDING_EPISODES, ConditionResult, Fitness, GateResult
+from robot_rl.reward.validation.report import Report
 from robot_rl.reward.validation.sequential import (
     BOUNDS,
+    USE,
     Trials,
     check_sequentially,
     faultless_needed,
     judge,
     trials_of_success,
 )
+from robot_rl.reward.validation.verdict import verdict_of
 
 
 def ever_fit(rate, bound, most, runs):
@@ -71,3 +75,18 @@ def test_it_counts_each_fault_among_what_it_is_a_share_of():
     assert trials["successes missed"] == (1, 3)
     assert trials["pairs of a success and a failure in the wrong order"] == (1, 3)  # a tie is wrong, too
     assert set(trials) == set(BOUNDS)
+
+
+def report(gate, sequential):
+    gates = [GateResult("choosing episodes to keep", ()), GateResult(ENDING_EPISODES, (ConditionResult(gate, "x"),))]
+    test = None if sequential is None else GateResult(USE, (ConditionResult(sequential, "y"),))
+    return Report(QueryKind.SUCCESS, 0, {}, 0, {}, gates, (), test)
+
+
+@pytest.mark.parametrize("gate", list(Fitness))
+@pytest.mark.parametrize("sequential", [None, *Fitness])
+def test_the_verdict_on_rewards_is_that_of_the_gate_unless_it_shows_nothing_and_the_test_does(gate, sequential):
+    verdict = verdict_of(report(gate, sequential))
+    opened = gate is Fitness.NOT_SHOWN and sequential is Fitness.FIT
+    assert verdict.fitness is (Fitness.FIT if opened else gate)
+    assert (verdict.use == USE) == opened

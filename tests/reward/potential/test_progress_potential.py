@@ -11,8 +11,8 @@ from robot_rl.errors import DataError, SpecError, StepOrderError
 from robot_rl.learn.perception import make_perception
 from robot_rl.reward.heads.frame_features import FrameFeatures
 from robot_rl.reward.heads.progress_head import MOST_FRAMES, ProgressHead, ProgressNet, read_progress_head_file
-from robot_rl.reward.heads.progress_potential import ProgressPotential
 from robot_rl.reward.heads.success_head import SuccessHead
+from robot_rl.reward.potential.progress_potential import ProgressPotential
 from robot_rl.spec import ArraySpec
 
 STEPS = 40

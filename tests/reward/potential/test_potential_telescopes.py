@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robot_rl.reward.heads.progress_head import MOST_FRAMES, ProgressHead, ProgressNet
-from robot_rl.reward.heads.progress_potential import ProgressPotential
+from robot_rl.reward.potential.progress_potential import ProgressPotential
 from robot_rl.reward.shaping import shaped_reward
 
 FEATURES = 5
