@@ -49,6 +49,15 @@ format: $(STAMP) ## Format the code and mend what can be mended
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+.PHONY: docs
+docs: $(STAMP) ## Build the documentation site into build/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "build/site/index.html"
+
+.PHONY: dist
+dist: $(STAMP) ## Build wheel and sdist into dist/; scripts/check-dist tries them in clean environments
+	@$(BIN)/python -m build --outdir dist .
+
 .PHONY: clean
 clean: ## Remove caches and builds; the environment and runs/ stay
 	rm -rf build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis *.egg-info
