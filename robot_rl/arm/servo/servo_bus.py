@@ -44,7 +44,9 @@ class ServoBus:
     """
 
     def __init__(self, line: SerialLine, family: ServoFamily, idents: Mapping[str, int], timeout: float) -> None:
-        self._line, self.family, self._timeout = line, family, timeout
+        self._line, self.family = line, family
+        self.timeout = timeout
+        """Time for the answers to one request [s]."""
         self.names, self._idents = tuple(idents), tuple(idents.values())
         self._names = {ident: name for name, ident in idents.items()}
         self._models = (0,) * len(self._idents)
@@ -165,7 +167,7 @@ class ServoBus:
     ) -> dict[int, Packet]:
         """Make a request; return the answers with so many bytes of data, at the latest after the timeout."""
         self._line.send(self.family.request(ident, instruction, parameters))
-        deadline = time.monotonic() + self._timeout
+        deadline = time.monotonic() + self.timeout
         buffer, answers = bytearray(), dict[int, Packet]()
         while len(answers) < len(expected):
             data = self._line.receive(deadline)

@@ -75,7 +75,7 @@ def test_a_goal_with_the_bytes_of_a_head_arrives(bus, peer, family):
 @pytest.mark.parametrize("fault", ["drop", "corrupt"])
 def test_lost_and_broken_answers_are_made_up_for(bus, peer, fault):
     setattr(peer, fault, 0.05)
-    bus._timeout = 0.02  # each loss costs a wait
+    bus.timeout = 0.05  # each loss costs a wait
     failed = 0
     for _ in range(100):
         try:
@@ -88,7 +88,7 @@ def test_lost_and_broken_answers_are_made_up_for(bus, peer, fault):
 
 def test_a_late_answer_is_not_taken_for_the_next_one(bus, peer):
     peer.body = body = Ramp()
-    bus._timeout = 0.03
+    bus.timeout = 0.03
     peer.lag, peer.lag_share = 0.05, 0.5  # half of the answers come while the next request waits
     worst, read = 0.0, 0
     for _ in range(30):

@@ -1,0 +1,1 @@
+"""Grippers and force sensors with a connection of their own, and an arm that is composed of them."""

@@ -1,0 +1,101 @@
+"""A Robotiq gripper against a peer of its own protocol."""
+
+import time
+
+import pytest
+from arm_driver_contract import Host
+from robotiq_peer import RobotiqPeer, crc
+
+from robot_rl.arm.parts.modbus import crc16
+from robot_rl.arm.parts.part import find_gripper
+from robot_rl.arm.parts.robotiq import Robotiq, RobotiqConfig
+from robot_rl.errors import ArmStoppedError, RobotLostError
+
+
+@pytest.fixture
+def peer(tmp_path):
+    peer = RobotiqPeer(tmp_path / "tty")
+    yield peer
+    peer.end()
+
+
+@pytest.fixture
+def gripper(peer):
+    gripper = Robotiq(RobotiqConfig(port=peer.link, timeout=0.15), Host())
+    gripper.start()
+    yield gripper
+    gripper.close()
+
+
+def eventually(condition, limit=10.0):
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_the_crc_is_that_of_the_modbus_guide():
+    assert crc16(bytes((0x02, 0x07))).hex() == "4112"  # its example
+    assert crc16(bytes(range(50))) == crc(bytes(range(50)))
+
+
+def test_it_closes_to_widths_and_reports_them(gripper, peer):
+    assert find_gripper("robotiq") is Robotiq
+    for width in (0.0, 0.04, 0.085):
+        gripper.move(width)
+        assert eventually(lambda width=width: gripper.width == pytest.approx(width, abs=4e-4))
+    assert not gripper.faults()
+    count = peer.requests
+    gripper.move(0.085)
+    time.sleep(0.2)
+    assert peer.out[3] == 0
+    assert peer.requests > count, "it is read all the time"
+
+
+def test_it_stops_at_an_object_and_reports_its_width(gripper, peer):
+    peer.object = 128
+    gripper.move(0.0)
+    assert eventually(lambda: gripper.width == pytest.approx(0.085 * (1 - 128 / 255), abs=4e-4))
+    assert not gripper.faults()
+
+
+def test_an_active_gripper_is_not_activated_again(gripper, peer):
+    gripper.move(0.0)
+    assert eventually(lambda: gripper.width == pytest.approx(0.0, abs=4e-4))
+    gripper.close()
+    again = Robotiq(RobotiqConfig(port=peer.link, timeout=0.15), Host())
+    again.start()
+    assert peer.activations == 1
+    assert eventually(lambda: again.width == pytest.approx(0.0, abs=4e-4)), "it keeps what it holds"
+    again.close()
+
+
+def test_a_fault_is_named_stays_and_ends_with_consent(gripper, peer):
+    peer.fault = 0x0E
+    assert eventually(gripper.faults)
+    assert gripper.faults() == ["the Robotiq gripper: its current is too large; free its fingers"]
+    gripper.recover()
+    time.sleep(0.1)
+    assert not gripper.faults()
+    gripper.move(0.02)
+    assert eventually(lambda: gripper.width == pytest.approx(0.02, abs=4e-4))
+
+
+def test_a_loss_of_power_is_named(gripper, peer):
+    peer.powered = False
+    assert eventually(gripper.faults)
+    assert "the Robotiq gripper" in gripper.faults()[0]
+    assert "does not answer; check its power" in gripper.faults()[0]
+    with pytest.raises(ArmStoppedError, match="does not answer"):
+        gripper.recover()
+    peer.powered = True
+    gripper.recover()
+    assert not gripper.faults()
+
+
+def test_one_that_is_not_there_is_named_before_anything_moves(peer):
+    peer.powered = False
+    with pytest.raises(RobotLostError, match=r"the Robotiq gripper on .* does not answer"):
+        Robotiq(RobotiqConfig(port=peer.link, timeout=0.02), Host())
