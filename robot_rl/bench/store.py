@@ -32,7 +32,7 @@ MANY = (10, 100, 1000)
 def bench_data() -> dict[str, Any]:
     """Measure the episode store on the disk of the temporary directory; images of 128 x 128 with sensor noise."""
     with tempfile.TemporaryDirectory(prefix="robot_rl-bench-") as folder:
-        episode, steps = _episode("episode-0", STEPS, CAMERAS, SIZE)
+        episode, steps = noisy_episode("episode-0", STEPS, CAMERAS, SIZE)
         return {
             "frame": f"{SIZE[0]} x {SIZE[1]} x {SIZE[2]} uint8, {CAMERAS} cameras, {STEPS} steps",
             "record": _record(Path(folder, "record"), episode, steps),
@@ -102,10 +102,10 @@ def _open(path: Path) -> dict[str, float]:
     figures = {}
     with EpisodeStore.create(path):
         pass
-    made, content = 0, encode(_episode("episode-000000", 20, 1, (32, 32, 3))[0])
+    made, content = 0, encode(noisy_episode("episode-000000", 20, 1, (32, 32, 3))[0])
     for count in MANY:
         for number in range(made, count):
-            (path / EPISODES / file_name(number)).write_bytes(_with_id(content, f"episode-{number:06d}"))
+            (path / EPISODES / file_name(number)).write_bytes(with_id(content, f"episode-{number:06d}"))
         made = count
         before = _bytes_read()
         figures[f"{count}_episodes_s"] = min(_seconds(lambda: EpisodeStore.open(path)) for _ in range(3))
@@ -114,7 +114,7 @@ def _open(path: Path) -> dict[str, float]:
     return figures
 
 
-def _episode(name: str, length: int, cameras: int, size: tuple[int, int, int]) -> tuple[Episode, list[Step]]:
+def noisy_episode(name: str, length: int, cameras: int, size: tuple[int, int, int]) -> tuple[Episode, list[Step]]:
     """Make an episode of smooth pictures with the noise of a sensor (standard deviation 2)."""
     rng = np.random.default_rng(0)
     height, width, channels = size
@@ -137,7 +137,7 @@ def _episode(name: str, length: int, cameras: int, size: tuple[int, int, int]) -
     return builder.finish(observe(length), length * 100_000_000), steps
 
 
-def _with_id(content: bytes, episode_id: str) -> bytes:
+def with_id(content: bytes, episode_id: str) -> bytes:
     """Return the file of an episode under another id; encoding a thousand would take a quarter of a minute."""
     made = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as new:

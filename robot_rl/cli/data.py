@@ -24,8 +24,9 @@ from robot_rl.cli.signing import (
 )
 from robot_rl.errors import DataError
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # torch takes seconds to import
     from robot_rl.data.schema import Episode
+    from robot_rl.run.lineage.chain import Link
 
 
 def add_data_commands(commands: Any, add: MakeParser) -> None:
@@ -125,6 +126,16 @@ def add_data_commands(commands: Any, add: MakeParser) -> None:
     )
     split.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory to make the new stores in")
     split.add_argument("--seed", type=int, default=0, metavar="N", help="the draw follows from it (default: 0)")
+
+    lineage = add(
+        commands,
+        "lineage",
+        _lineage,
+        "show what a run, a store or an episode was made of; exit with 1 where the chain breaks",
+        example="robot-rl data lineage runs/one",
+    )
+    lineage.add_argument("path", type=Path, metavar="PATH", help="directory of a run, or of a store")
+    lineage.add_argument("--episode", metavar="ID", help="only this episode")
 
     prune = add(
         commands,
@@ -360,7 +371,32 @@ def _prune(arguments: argparse.Namespace) -> Reply:
     return Reply({"pruned": ids, "aside": folder}, [f"{len(ids)} episodes taken out{where}"])
 
 
+def _lineage(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.run.lineage.run_chain import trace
+    from robot_rl.system.progress import Progress
+
+    with Progress(None, "compare episodes", unit="episodes") as progress:
+        link = trace(arguments.path, arguments.episode, on_episode=_counted(progress.update))
+    lines = list(_chain_lines(link, ""))
+    breaks = sum(len(one.breaks) for one in link.all())
+    unchecked = sum(len(one.unchecked) for one in link.all())
+    lines.append(f"breaks of the chain: {breaks}; links that cannot be checked here: {unchecked}")
+    return Reply({**asdict(link), "breaks_in_all": breaks, "unchecked_in_all": unchecked}, lines, int(breaks > 0))
+
+
 # ---------------------------------------------------------------------- helpers
+
+
+def _chain_lines(link: Link, indent: str) -> Iterator[str]:
+    """Yield a link of the chain for a person, and below it what it was made of."""
+    yield f"{indent}{link.kind} {link.name}" + ("  (see above)" if link.facts.get("above") else "")
+    inner = f"{indent}  "
+    shown = {key: value for key, value in link.facts.items() if key != "above" and value is not None}
+    yield from (f"{inner}{line}" for line in flat_lines(shown))
+    yield from (f"{inner}BREAK: {text}" for text in link.breaks)
+    yield from (f"{inner}not checked: {text}" for text in link.unchecked)
+    for source in link.sources:
+        yield from _chain_lines(source, inner)
 
 
 def _counted(update: Callable[[int], object]) -> Callable[[], object]:

@@ -13,6 +13,22 @@ from typing import Any, TypedDict, Unpack
 from robot_rl.errors import DataError
 
 
+class CopiedFrom(TypedDict):
+    """The episode that another one is a changed copy of.
+
+    Attributes:
+        store: Directory of its store.
+        episode_id: Of it.
+        fingerprint: Of its file.
+        rewards: Name of the overlay that the rewards are taken from; None: as recorded.
+    """
+
+    store: str
+    episode_id: str
+    fingerprint: str
+    rewards: str | None
+
+
 class FactValues(TypedDict, total=False):
     """The keys of an episode's metadata, and the types of their values; every key may be missing."""
 
@@ -30,6 +46,7 @@ class FactValues(TypedDict, total=False):
     outcome: str
     recorded_as: str
     renamed_from: str
+    copied_from: CopiedFrom
 
 
 @dataclass(frozen=True)
@@ -121,6 +138,25 @@ class EpisodeFacts:
         """Success by the task itself, where another judge decides."""
         value = self.metadata.get("task_success")
         return None if value is None else bool(value)
+
+    @property
+    def copied_from(self) -> CopiedFrom | None:
+        """The episode that this one is a changed copy of; None if it was recorded here, or copied byte for byte.
+
+        Raises:
+            DataError: if it does not have all facts of such an episode.
+        """
+        value = self.metadata.get("copied_from")
+        if value is None:
+            return None
+        try:
+            text = [value[key] for key in ("store", "episode_id", "fingerprint")]
+            rewards = value["rewards"]
+            if not all(isinstance(part, str) for part in [*text, rewards or ""]):
+                raise TypeError
+        except (KeyError, TypeError) as error:
+            raise DataError(f"copied_from of an episode is {value!r:.100}; expected store, episode and more") from error
+        return CopiedFrom(store=text[0], episode_id=text[1], fingerprint=text[2], rewards=rewards)
 
     @property
     def outcome(self) -> str:

@@ -151,6 +151,11 @@ class Episode:
         """The metadata, typed."""
         return EpisodeFacts(self.metadata)
 
+    @property
+    def ended(self) -> bool:
+        """Whether its last step terminated or truncated it. A store takes no other; replay closes one without."""
+        return bool(self.terminated[-1] or self.truncated[-1])
+
     def observation(self, row: int) -> Observation:
         """Return the observation before step `row`; for row T, the one after the last step."""
         return {key: column[row] for key, column in self.observations.items()}

@@ -95,22 +95,29 @@ def load_checkpoint(path: Path, *, kind: str | None = None) -> dict[str, Any]:
     Raises:
         CheckpointError: if it is missing, cut short, altered, or of another kind or version.
     """
-    return _payload(*_read(path), kind=kind, name=str(path))
+    return read_checkpoint(path, kind=kind)[0]
+
+
+def read_checkpoint(path: Path, *, kind: str | None = None) -> tuple[dict[str, Any], str]:
+    """Return the payload of a checkpoint, and the SHA-256 at its end as hexadecimal digits; see `load_checkpoint`."""
+    index, blobs, digest = _read(path)
+    return _payload(index, blobs, kind=kind, name=str(path)), digest
 
 
 def decode_checkpoint(content: bytes, *, kind: str | None = None, name: str = "checkpoint") -> dict[str, Any]:
     """Return the payload of an encoded checkpoint, called `name` in errors; raises as `load_checkpoint` does."""
-    return _payload(*_parse(memoryview(content), name, ""), kind=kind, name=name)
+    index, blobs, _ = _parse(memoryview(content), name, "")
+    return _payload(index, blobs, kind=kind, name=name)
 
 
 def describe_checkpoint(path: Path) -> dict[str, Any]:
     """Return `version`, `kind` and `metadata` of a checkpoint; raises as `load_checkpoint` does."""
-    index, blobs = _read(path)
+    index, blobs, _ = _read(path)
     return {"version": index["version"], "kind": index["kind"], "metadata": _unfold(index["metadata"], blobs)}
 
 
-def _read(path: Path) -> tuple[dict[str, Any], memoryview]:
-    """Return the index and the bytes of the arrays of a checked file."""
+def _read(path: Path) -> tuple[dict[str, Any], memoryview, str]:
+    """Return the index, the bytes of the arrays and the digest of a checked file."""
     try:
         content = read_regular(path)
     except FileNotFoundError as error:
@@ -120,8 +127,8 @@ def _read(path: Path) -> tuple[dict[str, Any], memoryview]:
     return _parse(memoryview(content), str(path), _cure(path))
 
 
-def _parse(data: memoryview, name: str, cure: str) -> tuple[dict[str, Any], memoryview]:
-    """Check the content; return the index and the bytes of the arrays."""
+def _parse(data: memoryview, name: str, cure: str) -> tuple[dict[str, Any], memoryview, str]:
+    """Check the content; return the index, the bytes of the arrays and the digest."""
     start = len(MAGIC) + _SIZES.size
     if data[: len(MAGIC)] != MAGIC[: len(data)]:
         raise CheckpointError(f"{name}: not a checkpoint of robot_rl{cure}")
@@ -147,7 +154,7 @@ def _parse(data: memoryview, name: str, cure: str) -> tuple[dict[str, Any], memo
         raise CheckpointError(
             f"{name}: version {version!r:.50}, this program reads {TRAINING.version}; use the robot_rl that wrote it"
         )
-    return index, blobs
+    return index, blobs, data[-_DIGEST_SIZE:].hex()
 
 
 def _check(value: Any, room: int, depth: int = 0) -> int:

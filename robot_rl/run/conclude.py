@@ -13,6 +13,7 @@ from robot_rl.run.directory.metrics import read_metrics
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.evaluate_run import evaluate_policy, film
 from robot_rl.run.label_rewards import LateRewards
+from robot_rl.run.lineage.policy_digest import policy_digest
 from robot_rl.run.training_loop import Training
 
 
@@ -49,6 +50,7 @@ def conclude(
         "robot_minutes": training.env_steps * env.environment_spec.control_period / 60.0,
         "offline_updates": learner.offline_updates,
         "updates": learner.updates,
+        "policy": policy_digest(training.deployed.state_dict()["policy"]),
         "utd": learner.update_to_data,
         **evaluation,
         "demo_cycle_time_s": training.demo_cycle_time,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from robot_rl.data.episode_facts import CopiedFrom
 from robot_rl.data.store.operator_labels import rewarded_episodes
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.data.store.summary import EpisodeSummary
@@ -197,7 +198,14 @@ def adopt_demonstrations(
                     "demonstrations with the same --obs as the training"
                 )
             kept = {name: episode.observations[name] for name in env.observation_specs}
-            metadata = episode.facts.updated(demonstration=True, recorded_as=episode.episode_id).metadata
+            origin = CopiedFrom(
+                store=str(path.absolute()),
+                episode_id=episode.episode_id,
+                fingerprint=source.fingerprint(episode.episode_id),
+                rewards=rewards,
+            )
+            facts = episode.facts.updated(demonstration=True, recorded_as=episode.episode_id, copied_from=origin)
+            metadata = facts.metadata
             store.append(replace(episode, episode_id=demonstration_id(number), observations=kept, metadata=metadata))
         return len(adopted)
 

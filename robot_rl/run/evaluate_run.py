@@ -22,6 +22,7 @@ from robot_rl.learn.perception import Perception, make_perception
 from robot_rl.run.deployment import Deployment, workcell_options
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.evaluation import Evaluation, evaluate, mean
+from robot_rl.run.lineage.policy_digest import policy_digest
 from robot_rl.run.make_reward import RewardSetup
 from robot_rl.run.resume import read_training
 from robot_rl.system.progress import Progress
@@ -93,12 +94,14 @@ def evaluate_run(
         policy = make_policy(spec, perception.spec, config, torch.Generator(config.device))
         parameters = checkpoint["deployed"]["policy"]
         policy.load_policy_state({name: value.to(config.device) for name, value in parameters.items()})
+        digest = policy_digest(parameters)
         recorders = []
         if record is not None:
             facts = {
                 "task": config.task,
                 "seed": wanted.seed,
-                "evaluation_of": str(path),
+                "evaluation_of": str(path.absolute()),
+                "policy": digest,
                 "world": world_of(config),
                 "calibrations": RunDirectory.read_calibrations(path),
             }
@@ -113,6 +116,7 @@ def evaluate_run(
         "task": config.task,
         "world": world_of(config),
         "changes": _changes(world_of(trained), world_of(config)),
+        "policy": digest,
         **evaluation.summary(),
         "video": None if video is None else str(video),
         "results": evaluation.rows(),

@@ -81,6 +81,7 @@ class Training:
         self._episodes = 0
         self.demo_cycle_time: float | None = None
         self.stop_requested = False
+        self._recorded: dict[str, str] = {}  # fingerprints of the episodes up to the newest checkpoint
         self._saved = (-1, -1)  # env steps and updates offline at the newest checkpoint
 
     def run(self, *, resumed: bool) -> bool:
@@ -246,6 +247,7 @@ class Training:
         reached = self.env_steps, self._learner.offline_updates
         if self._saved == reached:
             return  # another would only replace the one before it
+        self._recorded = self._store.fingerprints(self._recorded)
         save_training(
             self._checkpoint,
             {
@@ -254,6 +256,7 @@ class Training:
                 "env_steps": self.env_steps,
                 "episodes": self._episodes,
                 "stored": len(self._store),
+                "recorded": self._recorded,
                 "demo_cycle_time": self.demo_cycle_time,
                 "wall_time": self.record.wall_time,
                 "base": None if self.base is None else self.base.facts(),
@@ -278,6 +281,7 @@ class Training:
         self.deployed.load_state_dict(state["deployed"])
         self.env_steps, self._episodes = int(state["env_steps"]), int(state["episodes"])
         self.demo_cycle_time = state["demo_cycle_time"]
+        self._recorded = dict(state.get("recorded", {}))  # older checkpoints have none
         self.record.resume(self.env_steps, self._learner.updates, float(state["wall_time"]))
         self._saved = self.env_steps, self._learner.offline_updates
         keep_checkpoint(self._checkpoint, self.env_steps, self._config.keep_checkpoints)  # if it was killed before

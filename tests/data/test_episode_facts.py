@@ -1,6 +1,6 @@
 """Facts of an episode are typed in the program and the same JSON on disk, whoever wrote them."""
 
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import pytest
 from hypothesis import given
@@ -43,12 +43,21 @@ def test_without_metadata_nothing_is_known():
 
 
 def test_each_key_has_a_property_that_returns_it_but_for_those_of_copies():
-    values = {"T_base_reset": (0.0,) * 6, "seed": 3, "task": "t", "outcome": "near miss"}
+    values: dict[str, Any] = {"copied_from": {"store": "s", "episode_id": "e", "fingerprint": "f", "rewards": None}}
+    values |= {"T_base_reset": (0.0,) * 6, "seed": 3, "task": "t", "outcome": "near miss"}
     for key, kind in get_type_hints(FactValues).items():
         if key in ("recorded_as", "renamed_from"):
             continue  # for people only
         value = values.get(key, True if "bool" in str(kind) else "text")
         assert getattr(EpisodeFacts.of(**{key: value}), key) == value
+
+
+@pytest.mark.parametrize(
+    "origin", ["text", {}, {"store": 1, "episode_id": "", "fingerprint": "", "rewards": None}], ids=str
+)
+def test_a_copy_of_nothing_is_refused(origin):
+    with pytest.raises(DataError, match="copied_from of an episode is"):
+        _ = EpisodeFacts({"copied_from": origin}).copied_from
 
 
 @pytest.mark.parametrize("pose", [[1.0, 2.0], "up", 3.0, [None] * 6], ids=str)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from robot_rl.data.episode_facts import CopiedFrom
 from robot_rl.data.store.layout import STORE_HEAD
 from robot_rl.data.store.reward_overlays import OverlayWriter, overlay_fingerprints, overlay_names, read_overlay
 from robot_rl.data.store.store import EpisodeStore
@@ -55,13 +56,16 @@ def copy_episodes(
     count = 0
     for episode_id, new_id in names.items():
         episode = source.read(episode_id)
+        mark = source.fingerprint(episode_id)
         if new_id == episode_id:
             target.adopt(source, episode_id)
         else:
-            metadata = episode.facts.updated(renamed_from=episode_id).metadata
+            origin = CopiedFrom(
+                store=str(source.path.absolute()), episode_id=episode_id, fingerprint=mark, rewards=None
+            )
+            metadata = episode.facts.updated(renamed_from=episode_id, copied_from=origin).metadata
             episode = replace(episode, episode_id=new_id, metadata=metadata)
             target.append(episode)
-        mark = source.fingerprint(episode_id)
         for name in (name for name, marks in labelled.items() if mark in marks):
             overlay = read_overlay(source.path, name, mark)
             with OverlayWriter(target.path, name, overlay.provenance) as writer:
@@ -103,7 +107,8 @@ def merge(
                     raise DataError(f"{other} and {store.path} both hold {episode_id}; --rename gives one a new id")
                 first.setdefault(episode_id, number)
         task = {key: value for key, value in stores[0].metadata.items() if key == "task"}
-        facts = {**task, "merged_from": [{"path": str(store.path), **store.metadata} for store in stores]}
+        origins = [{**store.metadata, "path": str(store.path.absolute()), "episodes": len(store)} for store in stores]
+        facts = {**task, "merged_from": origins}
         taken = set(first)
         names = [{name: _new_name(name, n, first[name], taken) for name in s.ids()} for n, s in enumerate(stores)]
         target = stack.enter_context(whole_store(out, facts))
@@ -144,7 +149,8 @@ def split(source: Path, out: Path, parts: Mapping[str, float], *, seed: int) -> 
         drawn = np.random.default_rng(seed).permutation(len(ids))
         for number, part in enumerate(parts):
             chosen = [ids[index] for index in sorted(drawn[bounds[number] : bounds[number + 1]])]
-            facts = {**store.metadata, "split_from": {"path": str(source), "part": part, "seed": seed}}
+            origin = {"path": str(source.absolute()), "part": part, "seed": seed, "episodes": len(chosen)}
+            facts = {**store.metadata, "split_from": origin}
             with EpisodeStore.create(path / part, facts) as target:
                 copy_episodes(store, target, dict(zip(chosen, chosen, strict=True)))
     return {part: int(bounds[number + 1] - bounds[number]) for number, part in enumerate(parts)}

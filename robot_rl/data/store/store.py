@@ -57,6 +57,7 @@ class EpisodeStore:
         self.path, self.metadata, self.recovered = path, metadata, list[str]()
         self._lock, self._sync_steps = lock, sync_steps
         self._rows: dict[str, EpisodeSummary] = {}
+        self._written: dict[str, str] = {}
         self._recording: tuple[str, StepRecorder] | None = None
         self._load = RecorderLoad()
         self._on_exit = ExitStack()
@@ -220,13 +221,19 @@ class EpisodeStore:
         """Write an episode; when this returns it is on the disk, and before that it is not in the store at all.
 
         Raises:
-            DataError: if the id is already taken, the metadata are not JSON values, or another episode was begun.
+            DataError: if the id is already taken, the metadata are not JSON values, the episode has no end, or another
+                one was begun.
             RunDirectoryError: if the store is open for reading only, or cannot be written. Other episodes are unharmed.
                 If only the journal could not be written, this episode is stored before that is raised.
         """
         self._check_new(episode.episode_id)
         if self._recording is not None and self._recording[0] != episode.episode_id:
             raise DataError(f"{self.path}: {self._recording[0]} is being recorded; append that before others")
+        if not episode.ended:
+            raise DataError(
+                f"{self.path}: {episode.episode_id} ends neither terminated nor truncated; set truncated in its last "
+                "step"
+            )
         content = encode(episode)
         recorder = self._recording[1] if self._recording is not None else None
         if recorder is not None:
@@ -281,6 +288,20 @@ class EpisodeStore:
         """
         return fingerprint(self._content(episode_id)[1])
 
+    def fingerprints(self, known: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Return the fingerprint of each episode, by its id in the order of writing.
+
+        Those that this writer wrote are not read again; they are of the bytes that it wrote.
+
+        Args:
+            known: Fingerprints that were taken earlier, whose episodes need not be read.
+
+        Raises:
+            DataError: if an episode cannot be read.
+        """
+        known = {**(known or {}), **self._written}
+        return {name: known[name] if name in known else self.fingerprint(name) for name in self._rows}
+
     def size(self, episode_id: str) -> int:
         """Bytes that an episode takes on the disk.
 
@@ -310,6 +331,7 @@ class EpisodeStore:
             for row in leaving:
                 if not self._file(row).exists():
                     del self._rows[row.episode_id]
+                    self._written.pop(row.episode_id, None)
 
     @property
     def _begun(self) -> bool:
@@ -363,6 +385,7 @@ class EpisodeStore:
                 partial.unlink(missing_ok=True)  # ours, incomplete, and the disk may be full
                 raise
         self._add(EpisodeSummary(position, episode.episode_id, len(episode), dict(episode.metadata)))
+        self._written[episode.episode_id] = fingerprint(content)
 
     def _content(self, episode_id: str) -> tuple[Path, bytes]:
         path = self._file(self._row(episode_id))

@@ -224,7 +224,7 @@ def check_episode(episode: Episode) -> Iterator[tuple[str, str]]:
     for name in ("action", "action_policy", *proposals):
         if (size := np.abs(getattr(episode, name)).max(initial=0.0)) > 1.0:
             yield name, f"up to {size:.6g}, must lie in [-1, 1]"
-    if not (episode.terminated[-1] or episode.truncated[-1]):
+    if not episode.ended:
         yield "truncated", "the episode ends neither terminated nor truncated"
     if (largest := np.abs(episode.reward).max(initial=0.0)) > LARGEST_REWARD:
         yield "reward", f"up to {largest:.6g}, must be within {LARGEST_REWARD:g}"

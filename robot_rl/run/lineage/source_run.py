@@ -14,7 +14,7 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.data.store.layout import STORE_HEAD
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import CheckpointError
-from robot_rl.learn.checkpoint import describe_checkpoint, load_checkpoint, previous_path
+from robot_rl.learn.checkpoint import describe_checkpoint, previous_path, read_checkpoint
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.system.model_files import TRAINING
 
@@ -28,12 +28,14 @@ class SourceRun:
         config: Its configuration.
         checkpoint: File of the checkpoint.
         state: Content of the checkpoint.
+        digest: SHA-256 of the checkpoint.
     """
 
     path: Path
     config: TrainConfig
     checkpoint: Path
     state: dict[str, Any]
+    digest: str
 
     @classmethod
     def read(cls, path: Path, at: int | None = None) -> SourceRun:
@@ -49,7 +51,7 @@ class SourceRun:
         """
         config = RunDirectory.read_config(path)
         file = checkpoint_at(path, at)
-        return cls(path, config, file, load_checkpoint(file, kind=TRAINING.name))
+        return cls(path, config, file, *read_checkpoint(file, kind=TRAINING.name))
 
     @property
     def env_steps(self) -> int:
@@ -67,6 +69,7 @@ class SourceRun:
             "seed": self.config.seed,
             "env_steps": self.env_steps,
             "updates": int(self.state["learner"].get("updates", 0)),
+            "checkpoint": self.digest,
             "origin": provenance.get("origin"),
         }
 

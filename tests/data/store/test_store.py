@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zarr
-from tagged import assert_same, episode, steps
+from tagged import assert_same, episode, steps, valid
 from zarr.storage import ZipStore
 
 from robot_rl.data.schema import Source
 from robot_rl.data.store.store import EpisodeStore
+from robot_rl.data.store.verify import verify
 from robot_rl.errors import DataError, RunDirectoryError
 
 TESTS = Path(__file__).parents[2]
@@ -396,3 +397,15 @@ def test_append_is_fast(store):
         seconds.append(time.perf_counter() - start)
     print(f"append of 100 steps without images: {1e3 * min(seconds):.1f} ms")
     assert min(seconds) < 0.05  # 6 ms on an idle core
+
+
+def test_a_store_takes_no_episode_without_an_end(tmp_path):
+    whole = valid(0, 4)
+    never = np.zeros(4, bool)
+    open_ended = dataclasses.replace(whole, terminated=never, truncated=never)
+    assert (whole.ended, open_ended.ended) == (True, False)
+    with EpisodeStore.create(tmp_path / "store") as store:
+        with pytest.raises(DataError, match="episode-0 ends neither terminated nor truncated; set truncated"):
+            store.append(open_ended)
+        store.append(whole)
+    assert not verify(store.path).violations
