@@ -65,6 +65,10 @@ OPERATOR_SOURCES = (Source.HUMAN, Source.SCRIPT)
 """Steps of these are somebody's commands, to be learned from as demonstrations are."""
 
 
+FASTEST = 1e4
+"""Largest rate of steps, or of frames, that is believed [Hz]."""
+
+
 @dataclass(frozen=True, eq=False)
 class Step:
     """One control period.

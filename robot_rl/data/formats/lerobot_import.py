@@ -23,7 +23,7 @@ from robot_rl.data.formats.lerobot_layout import (
     need_pyarrow,
 )
 from robot_rl.data.formats.lerobot_paths import below, filled
-from robot_rl.data.schema import BASE_COLUMN, Episode, Source
+from robot_rl.data.schema import BASE_COLUMN, FASTEST, Episode, Source
 from robot_rl.errors import DataError
 from robot_rl.system.checked_json import parse_json
 
@@ -44,8 +44,6 @@ _UNREADABLE = (
 )
 """What readers raise for content that is damaged or not true."""
 _OURS = "complementary_info."
-FASTEST = 1e4
-"""Largest rate of frames that is believed [Hz]."""
 _META = ("timestamp", "frame_index", "episode_index", "index", "task_index")
 
 

@@ -49,7 +49,10 @@ def below(root: Path, name: object, where: str) -> Path:
     """
     if not isinstance(name, str) or "\0" in name:
         raise DataError(f"{where} is {name!r}, must be the path of a file")
-    path = (root / name).resolve()
+    try:
+        path = (root / name).resolve()
+    except (OSError, RuntimeError) as error:  # links in a circle, as Python 3.11 and 3.13 tell it
+        raise DataError(f"{where}: {name!r} cannot be followed: {error}") from error
     if not path.is_relative_to(root.resolve()):
         raise DataError(f"{where}: {name!r} leads out of the data set")
     if not path.is_file():

@@ -22,6 +22,8 @@ from robot_rl.system.regular_file import open_regular
 
 _CHANNELS = {"rgb8": 3, "bgr8": 3, "rgba8": 4, "bgra8": 4, "mono8": 1}
 _DAMAGE = (OSError, EOFError, struct.error, LookupError, TypeError, ValueError, RuntimeError, OverflowError)
+LONGEST = 1_000_000
+"""Steps of the longest episode that is believed; more than a day at 10 Hz."""
 _MAGIC = b"\x89MCAP0\r\n"
 _FOOTER = struct.Struct("<9xQQI")
 _CURE = "`mcap recover` mends one whose recording was cut short"
@@ -223,6 +225,7 @@ def _episode(
     steps = int(np.ceil((end - start) / period - 1e-9)) if success else int((end - start) / period + 1e-9)
     if steps < 1:
         return None
+    _check_length(name, steps, mapping, tracks, path)
     ticks = [start + round(t * period) for t in range(steps + 1)]
     observations = {key: _sampled(key, mapping, tracks[key], ticks, path) for key in mapping.observations}
     commands, stamps = tracks["action"], []
@@ -251,6 +254,22 @@ def _episode(
         reward_source="none" if success is None else "bag",
         metadata={"success": success, "bag": path.name},
     )
+
+
+def _check_length(name: str, steps: int, mapping: BagMapping, tracks: Mapping[str, Track], path: Path) -> None:
+    """Refuse an episode that needs more steps than its messages last, before room is made for them.
+
+    Raises:
+        DataError: if it does.
+    """
+    for key, entry in mapping.observations.items():
+        messages = len(tracks[key].stamps)
+        most = min((messages + 1) * (mapping.max_age * mapping.rate + 1), LONGEST)
+        if steps > most:
+            raise DataError(
+                f"{path}: {name} would have {steps} steps; the {messages} messages of topic {entry.topic} ({key}) last "
+                f"for {most:.0f} at most (`max_age` is {mapping.max_age:g} s); check `rate` and the time stamps"
+            )
 
 
 def _sampled(key: str, mapping: BagMapping, track: Track, ticks: list[int], path: Path) -> np.ndarray:

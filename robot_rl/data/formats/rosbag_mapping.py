@@ -1,6 +1,6 @@
 """The map from the topics of a bag to an episode: a small YAML file.
 
-    rate: 10                       # steps per second
+    rate: 10                       # steps per second, at most 10,000
     task: peg_insert               # optional, for the store
     source: human                  # who acted: human, policy or script
     max_age: 0.5                   # [s]; an older observation is an error
@@ -23,7 +23,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from robot_rl.config.yaml_file import read_yaml
-from robot_rl.data.schema import IMAGE_PREFIX
+from robot_rl.data.schema import FASTEST, IMAGE_PREFIX
 from robot_rl.errors import ConfigError
 
 
@@ -43,7 +43,7 @@ class TopicFields(_Strict):
 class BagMapping(_Strict):
     """Rules by which a bag becomes episodes."""
 
-    rate: float = Field(gt=0)
+    rate: float = Field(gt=0, le=FASTEST)
     observations: dict[str, TopicFields] = Field(min_length=1)
     action: TopicFields
     task: str | None = None

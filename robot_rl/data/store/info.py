@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from robot_rl.data.schema import Source
+from robot_rl.data.schema import FASTEST, Source
 from robot_rl.data.store.layout import ASIDE, PARTIAL
 from robot_rl.data.store.reward_overlays import overlay_fingerprints, overlay_names
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.system.checked_json import parse_json
 from robot_rl.system.regular_file import read_regular
 
-_SHORTEST = 1e5
+_SHORTEST = 1e9 / FASTEST
 """Shortest period [ns] that is taken for one of control."""
 
 

@@ -91,6 +91,14 @@ def test_a_link_does_not_lead_out(tmp_path, dataset):
         read(dataset)
 
 
+def test_links_in_a_circle_are_refused(dataset):
+    file = next(dataset.glob("data/*/*.parquet"))
+    file.unlink()
+    file.symlink_to(file.name)
+    with pytest.raises(DataError, match=r"data_path of meta/info\.json"):
+        read(dataset)
+
+
 def test_templates_are_filled_as_lerobot_fills_them():
     template = "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4"
     place = {"video_key": "observation.images.front", **PLACE}

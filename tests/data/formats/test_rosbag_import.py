@@ -155,6 +155,10 @@ def joint_fields(*fields):
             r"topic /joints \(action\), .*lie in \[-1, 1\]",
         ),
         ({"action": {"topic": "/command", "fields": ["twist.linear"], "scale": [1, 2]}}, "`scale` has 2 numbers"),
+        (
+            {"rate": 9000, "max_age": 0.01},
+            r"would have 9900 steps; the 12 messages of topic /image/.* last for 1183 at",
+        ),
     ],
 )
 def test_errors_name_topic_and_field(changes, message, tmp_path):
@@ -174,6 +178,7 @@ def test_an_encoding_that_is_not_known_is_refused(tmp_path):
     [
         ({"rates": 3}, "rates: Extra inputs"),
         ({"rate": 0}, "rate: .*greater than 0"),
+        ({"rate": 1e30}, "rate: .*less than or equal to 10000"),
         ({"observations": {"wrist": {"topic": "/image"}}}, "'wrist' must be called state/... or images/..."),
         (joint_fields(), "state/joints needs `fields`"),
         ({"observations": {"images/x": {"topic": "/image", "fields": ["data"]}}}, "images/x is a picture; leave out"),
