@@ -97,7 +97,8 @@ class LeRobotReader:
         if self._extra is not None:
             return dict(self._extra["store"])
         tasks = {task for row in self._rows for task in row["tasks"]}
-        return {"task": min(tasks)} if len(tasks) == 1 else {"tasks": sorted(tasks)}
+        facts = {"task": min(tasks)} if len(tasks) == 1 else {"tasks": sorted(tasks)}
+        return {**facts, "imported_from": self.path.name}
 
     def episodes(self) -> Iterator[Episode]:
         """Read the episodes, one in memory at a time.

@@ -51,7 +51,7 @@ def rich(number, steps, **options):
     return dataclasses.replace(whole, observations=observations, reward_source="classifier", **stamps)
 
 
-EPISODES = [rich(0, 7), rich(1, 1, end="truncated"), rich(2, 4, end="none")]
+EPISODES = [rich(0, 7), rich(1, 1, end="truncated"), rich(2, 4, end="truncated")]
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_without_our_files_it_is_a_dataset_of_others(exported, tmp_path):
     path = Path(shutil.copytree(exported, tmp_path / "foreign"))
     (path / "meta" / "robot_rl.json").unlink()
     reader = LeRobotReader(path, action_scale=2.0)
-    assert reader.metadata == {"task": "insert"}
+    assert reader.metadata == {"task": "insert", "imported_from": reader.path.name}
     for whole, read in zip(EPISODES, reader.episodes(), strict=True):
         assert np.array_equal(read.action, whole.action / 2)
         assert np.array_equal(read.reward, whole.reward)

@@ -40,7 +40,7 @@ def some_episodes():
     return [
         episode(0, 25, sources=[P] * 10 + [H] * 5 + [P] * 10),
         episode(1, 1, end="truncated"),
-        episode(2, 9, end="none"),
+        episode(2, 9, end="truncated"),
         dataclasses.replace(
             episode(3, 4, image_shape=(3, 5, 1)),
             observations={
