@@ -8,12 +8,12 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import config_to_dict
 from robot_rl.env.environment import Environment
 from robot_rl.learn.learner_port import LearnerPort
+from robot_rl.learn.networks.networks import policy_digest
 from robot_rl.run.deployment import Deployment
 from robot_rl.run.directory.metrics import read_metrics
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.evaluate_run import evaluate_policy, film
 from robot_rl.run.label_rewards import LateRewards
-from robot_rl.run.lineage.policy_digest import policy_digest
 from robot_rl.run.training_loop import Training
 
 

@@ -17,12 +17,11 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.environment import Environment, all_cameras, check_cameras, check_fits, disable_interventions
 from robot_rl.errors import EnvironmentFailedError, RenderError, RunDirectoryError
 from robot_rl.learn.actor import EpisodeResult, Observer, Proposer, Rollout, StoreRecorder
-from robot_rl.learn.networks.networks import Policy, make_policy
+from robot_rl.learn.networks.networks import Policy, make_policy, policy_digest
 from robot_rl.learn.perception import Perception, make_perception
 from robot_rl.run.deployment import Deployment, workcell_options
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.evaluation import Evaluation, evaluate, mean
-from robot_rl.run.lineage.policy_digest import policy_digest
 from robot_rl.run.make_reward import RewardSetup
 from robot_rl.run.resume import read_training
 from robot_rl.system.progress import Progress

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import cast
@@ -318,6 +319,16 @@ def make_head(
     if percepts.images is None:
         return StateHead(size, scaling)
     return ImageHead(size, percepts, config.encoder, generator, scaling)
+
+
+def policy_digest(parameters: Mapping[str, Tensor]) -> str:
+    """Return the SHA-256 over names, types, shapes and bytes of a policy's parameters, as hexadecimal digits."""
+    digest = hashlib.sha256()
+    for name in sorted(parameters):
+        tensor = parameters[name].detach().cpu().contiguous()
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def squashed_sample(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:

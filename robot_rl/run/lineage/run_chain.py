@@ -11,9 +11,9 @@ from robot_rl.data.store.layout import STORE_HEAD, find_store
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import CheckpointError, RunDirectoryError
 from robot_rl.learn.checkpoint import read_checkpoint
+from robot_rl.learn.networks.networks import policy_digest
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.lineage.chain import Link, some
-from robot_rl.run.lineage.policy_digest import policy_digest
 from robot_rl.run.lineage.source_run import checkpoint_at
 from robot_rl.run.lineage.store_chain import StoreChain
 from robot_rl.system.checked_json import parse_json
