@@ -26,7 +26,7 @@ from robot_rl.errors import DataError
 
 if TYPE_CHECKING:  # torch takes seconds to import
     from robot_rl.data.schema import Episode
-    from robot_rl.run.lineage.chain import Link
+    from robot_rl.run.lineage.chain import ChainLink
 
 
 def add_data_commands(commands: Any, add: MakeParser) -> None:
@@ -387,7 +387,7 @@ def _lineage(arguments: argparse.Namespace) -> Reply:
 # ---------------------------------------------------------------------- helpers
 
 
-def _chain_lines(link: Link, indent: str) -> Iterator[str]:
+def _chain_lines(link: ChainLink, indent: str) -> Iterator[str]:
     """Yield a link of the chain for a person, and below it what it was made of."""
     yield f"{indent}{link.kind} {link.name}" + ("  (see above)" if link.facts.get("above") else "")
     inner = f"{indent}  "

@@ -14,7 +14,7 @@ from typing import Any
 
 
 @dataclass
-class Link:
+class ChainLink:
     """One thing in the chain.
 
     Attributes:
@@ -31,9 +31,9 @@ class Link:
     facts: dict[str, Any] = field(default_factory=dict)
     breaks: list[str] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
-    sources: list[Link] = field(default_factory=list)
+    sources: list[ChainLink] = field(default_factory=list)
 
-    def all(self) -> Iterator[Link]:
+    def all(self) -> Iterator[ChainLink]:
         """Yield this link and all that it goes back to."""
         yield self
         for source in self.sources:

@@ -13,7 +13,7 @@ from robot_rl.errors import CheckpointError, RunDirectoryError
 from robot_rl.learn.checkpoint import read_checkpoint
 from robot_rl.learn.networks.networks import policy_digest
 from robot_rl.run.directory.run_directory import RunDirectory
-from robot_rl.run.lineage.chain import Link, some
+from robot_rl.run.lineage.chain import ChainLink, some
 from robot_rl.run.lineage.source_run import checkpoint_at
 from robot_rl.run.lineage.store_chain import StoreChain
 from robot_rl.system.checked_json import parse_json
@@ -24,7 +24,7 @@ PINNED = {"classifier": "classifier.pt", "progress_head": "progress_head.pt"}
 """Facts of a run about files that it pinned, and its copies."""
 
 
-def trace(path: Path, episode_id: str | None = None, *, on_episode: Callable[[], object] = lambda: None) -> Link:
+def trace(path: Path, episode_id: str | None = None, *, on_episode: Callable[[], object] = lambda: None) -> ChainLink:
     """Return a run, a store or an episode with all that it goes back to.
 
     Args:
@@ -58,7 +58,7 @@ class _Runs:
         self._stores = stores
         self._shown: set[Path] = set()
 
-    def run(self, path: Path) -> Link:
+    def run(self, path: Path) -> ChainLink:
         """Return a run with all that it goes back to.
 
         Raises:
@@ -66,7 +66,7 @@ class _Runs:
         """
         path = path.resolve()
         facts = RunDirectory.read_facts(path)
-        link = Link("run", str(path))
+        link = ChainLink("run", str(path))
         if path in self._shown:
             link.facts["above"] = True
             return link
@@ -82,7 +82,7 @@ class _Runs:
             known.append(str(error))
             link.sources += [self._stores.store(store)] if (store / STORE_HEAD).is_file() else []
         else:
-            policy = Link("policy", policy_digest(state["deployed"]["policy"]))
+            policy = ChainLink("policy", policy_digest(state["deployed"]["policy"]))
             _compare_summary(policy, path, state)
             policy.sources.append(self._checkpoint(path, state, digest))
             link.sources.append(policy)
@@ -91,7 +91,7 @@ class _Runs:
             link.sources += self._origin(link, origin)
         return link
 
-    def of_evaluation(self, link: Link, run: Path, policy: Any) -> None:
+    def of_evaluation(self, link: ChainLink, run: Path, policy: Any) -> None:
         """Add the run whose policy played the episodes of a store."""
         if not (run / "provenance.json").is_file():
             link.unchecked.append(f"{run}: the run whose policy played is not here any more")
@@ -104,9 +104,9 @@ class _Runs:
         elif policy != now:
             link.breaks.append(f"{run}: its policy is not the one that played; it may have been trained on since")
 
-    def _checkpoint(self, path: Path, state: Mapping[str, Any], digest: str) -> Link:
+    def _checkpoint(self, path: Path, state: Mapping[str, Any], digest: str) -> ChainLink:
         """Return the checkpoint of a run with the episodes that it learned from."""
-        link = Link("checkpoint", digest, {"env_steps": int(state["env_steps"]), "episodes": int(state["stored"])})
+        link = ChainLink("checkpoint", digest, {"env_steps": int(state["env_steps"]), "episodes": int(state["stored"])})
         store = path / "episodes"
         if not (store / STORE_HEAD).is_file():
             link.breaks.append(f"{store}: the episodes that it learned from are gone")
@@ -125,7 +125,7 @@ class _Runs:
             link.facts["episodes_since"] = since
         return link
 
-    def _origin(self, link: Link, origin: Mapping[str, Any]) -> list[Link]:
+    def _origin(self, link: ChainLink, origin: Mapping[str, Any]) -> list[ChainLink]:
         """Return the run that another one began from, and check that it still has that checkpoint."""
         run, env_steps = Path(str(origin.get("run"))), origin.get("env_steps")
         link.facts["began"] = {
@@ -153,7 +153,7 @@ class _Runs:
         return [self.run(run)]
 
 
-def _compare_summary(policy: Link, path: Path, state: Mapping[str, Any]) -> None:
+def _compare_summary(policy: ChainLink, path: Path, state: Mapping[str, Any]) -> None:
     """Add the result of the final evaluation, if it is of this policy."""
     file = path / "summary.json"
     if not file.exists():
@@ -175,9 +175,9 @@ def _compare_summary(policy: Link, path: Path, state: Mapping[str, Any]) -> None
         policy.breaks.append(f"{file}: is about another policy ({str(summary['policy'])[:16]}...)")
 
 
-def _pinned(path: Path, name: str, fact: Mapping[str, Any]) -> Link:
+def _pinned(path: Path, name: str, fact: Mapping[str, Any]) -> ChainLink:
     """Return a file that a run pinned."""
-    link = Link("file", PINNED[name], {"taken_from": fact.get("path"), "sha256": fact.get("sha256")})
+    link = ChainLink("file", PINNED[name], {"taken_from": fact.get("path"), "sha256": fact.get("sha256")})
     try:
         found = hashlib.sha256(read_regular(path / PINNED[name])).hexdigest()
     except OSError as error:

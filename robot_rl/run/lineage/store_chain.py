@@ -13,7 +13,7 @@ from robot_rl.data.store.reward_overlays import overlay_fingerprints, overlay_na
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.data.store.summary import EpisodeSummary
 from robot_rl.errors import DataError, RobotRLError
-from robot_rl.run.lineage.chain import Link, some
+from robot_rl.run.lineage.chain import ChainLink, some
 
 Made = Mapping[str, Any]
 
@@ -46,14 +46,14 @@ class StoreChain:
             self._fingerprints[path] = found
         return self._fingerprints[path]
 
-    def store(self, path: Path) -> Link:
+    def store(self, path: Path) -> ChainLink:
         """Return a store with all that its episodes come from.
 
         Raises:
             DataError: if there is no store, or it cannot be read.
         """
         path = path.resolve()
-        link = Link("store", str(path))
+        link = ChainLink("store", str(path))
         if path in self._shown:
             link.facts["above"] = True
             return link
@@ -73,7 +73,7 @@ class StoreChain:
         link.sources += self._overlays(path)
         return link
 
-    def episode(self, path: Path, episode_id: str) -> Link:
+    def episode(self, path: Path, episode_id: str) -> ChainLink:
         """Return one episode with all that it comes from.
 
         Raises:
@@ -84,7 +84,7 @@ class StoreChain:
             episode, mark, made = store.read(episode_id), store.fingerprint(episode_id), store.metadata
             position = store.ids().index(episode_id)
         facts = {"store": str(path), "fingerprint": mark, "steps": len(episode), "rewards": episode.reward_source}
-        link = Link("episode", episode_id, facts)
+        link = ChainLink("episode", episode_id, facts)
         if "imported_from" in made:
             link.facts["imported_from"] = made["imported_from"]
         for name in overlay_names(path):
@@ -109,7 +109,7 @@ class StoreChain:
 
     # ----------------------------------------------------------------- copies
 
-    def _copied_whole(self, link: Link, path: Path, rows: Sequence[EpisodeSummary], made: Made) -> list[Link]:
+    def _copied_whole(self, link: ChainLink, path: Path, rows: Sequence[EpisodeSummary], made: Made) -> list[ChainLink]:
         """Return the stores whose files this one was made of, and compare them; how many goes into the facts."""
         origins = _made_of(made)
         if not origins:
@@ -134,8 +134,8 @@ class StoreChain:
         return [self.store(source) for source in there]
 
     def _changed_copies(
-        self, link: Link, copies: Sequence[tuple[EpisodeSummary, CopiedFrom]], shown: set[Path]
-    ) -> list[Link]:
+        self, link: ChainLink, copies: Sequence[tuple[EpisodeSummary, CopiedFrom]], shown: set[Path]
+    ) -> list[ChainLink]:
         """Return the stores that episodes were copied from with changes, and compare them."""
         by_store: dict[str, list[tuple[str, CopiedFrom]]] = {}
         for row, origin in copies:
@@ -149,7 +149,7 @@ class StoreChain:
                 links += [] if source in shown else [self.store(source)]
         return links
 
-    def _compare(self, link: Link, source: Path, episodes: Sequence[tuple[str, CopiedFrom]]) -> None:
+    def _compare(self, link: ChainLink, source: Path, episodes: Sequence[tuple[str, CopiedFrom]]) -> None:
         """Compare copies with the episodes that they were made of."""
         there = self.fingerprints(source)
         gone = [origin["episode_id"] for _, origin in episodes if origin["episode_id"] not in there]
@@ -168,7 +168,7 @@ class StoreChain:
             if without:
                 link.breaks.append(f"{source}: the rewards {name!r} of {some(without)} are gone")
 
-    def _source(self, link: Link, name: str) -> Path | None:
+    def _source(self, link: ChainLink, name: str) -> Path | None:
         """Return the path of a store that episodes come from; None if it is not here or cannot be read."""
         path = Path(name)
         if not (path / STORE_HEAD).is_file():
@@ -183,13 +183,13 @@ class StoreChain:
 
     # ---------------------------------------------------------------- rewards
 
-    def _overlays(self, path: Path) -> list[Link]:
+    def _overlays(self, path: Path) -> list[ChainLink]:
         names = overlay_names(path)
         return [self._overlay(path, name, sorted(overlay_fingerprints(path, name))) for name in names]
 
-    def _overlay(self, path: Path, name: str, marks: Sequence[str]) -> Link:
+    def _overlay(self, path: Path, name: str, marks: Sequence[str]) -> ChainLink:
         here = set(self.fingerprints(path).values())
-        link = Link("overlay", name, {"episodes": sum(mark in here for mark in marks)})
+        link = ChainLink("overlay", name, {"episodes": sum(mark in here for mark in marks)})
         if others := sum(mark not in here for mark in marks):
             link.facts["of_other_recordings"] = others
         for mark in marks:
