@@ -10,6 +10,7 @@ from robot_rl.data.store.info import store_facts
 from robot_rl.data.store.layout import STORE_HEAD
 from robot_rl.errors import CheckpointError, RunDirectoryError
 from robot_rl.learn.checkpoint import describe_checkpoint
+from robot_rl.run.directory.metrics import read_metrics
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.system.checked_json import parse_json
 from robot_rl.system.regular_file import read_regular
@@ -58,6 +59,9 @@ def _run(path: Path) -> dict[str, Any]:
         facts["checkpoint"] = {"error": str(error)}
     if (origin := RunDirectory.read_facts(path).get("origin")) is not None:
         facts["origin"] = {key: origin[key] for key in ORIGIN if key in origin}
+    metrics = path / "metrics.jsonl"
+    episodes = [record for record in read_metrics(metrics) if record["kind"] == "episode"] if metrics.exists() else []
+    facts["person"] = episodes[-1].get("person") if episodes else None
     facts["store"] = store_facts(store) if (store / STORE_HEAD).exists() else None
     return facts
 

@@ -44,12 +44,25 @@ def summary_lines(summary: dict[str, Any]) -> list[str]:
         config = summary["config"]
         what = "critic updates" if config.get("base", {}).get("kind", "none") == "none" else "updates of the base"
         lines.append(f"{summary['offline_updates']} {what} on {config['demonstrations']} episodes alone")
+    if "person" in summary:
+        lines.append(effort_text(summary["person"]))
     if "wall_s" in summary:
         lines.append(
             f"{summary['env_steps']} env steps ({summary['robot_minutes']:.1f} robot minutes), "
             f"{summary['updates']} critic updates, {summary['wall_s'] / 60:.1f} min"
         )
     return lines
+
+
+def effort_text(figures: dict[str, Any]) -> str:
+    """Return the price for a person, e.g. `4 min 10 s of human action: ...`."""
+    acts = [f"led {figures['led_s']:.0f} s in {figures['takeovers']} take-overs"]
+    acts += [f"demonstrated {figures['demonstration_s']:.0f} s"] if figures["demonstrations"] else []
+    acts += [
+        f"{figures[key]} {key.replace('_', ' ')}" for key in ("manual_resets", "labels", "presses") if figures[key]
+    ]
+    minutes, seconds = divmod(round(figures["seconds"]), 60)
+    return f"{minutes} min {seconds} s of human action: {', '.join(acts)}"
 
 
 def _preferences_summary_lines(pairs: dict[str, Any]) -> list[str]:

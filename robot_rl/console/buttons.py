@@ -14,7 +14,7 @@ from typing import Any
 from robot_rl.console.camera_views import CameraViews
 from robot_rl.console.control_lease import Lease
 from robot_rl.console.job_state import JobState
-from robot_rl.env.supervision import E_STOP, PAUSE, Supervised
+from robot_rl.env.supervision import E_STOP, PAUSE, RESET, Supervised
 from robot_rl.errors import RobotRLError, UnknownNameError
 from robot_rl.system.atomic_file import to_json, writing
 from robot_rl.teleop.pushed import PushedDevice
@@ -75,7 +75,7 @@ class PageActions:
             "resume": self._resume,
             "success": lambda: supervision.mark(True),
             "failure": lambda: supervision.mark(False),
-            "reset": lambda: supervision.cut("reset by the operator"),
+            "reset": lambda: supervision.cut(RESET),
         }
         of_job = self._job.requests
         if what in of_job:

@@ -83,6 +83,10 @@ class JobState:
             self._health |= {"env_step": env_step}
             if kind == "update":
                 self._health |= {name: values[name] for name in UPDATE_FIELDS if name in values}
+            if kind == "episode" and "person" in values:
+                self._health |= {"person": values["person"]}
+            if kind == "curve":
+                self._health |= {"success_alone": values.get("success_rate")}
             fields = {
                 "episode": EPISODE_FIELDS,
                 "update": ("q_mean",),

@@ -24,6 +24,8 @@ E_STOP, PAUSE = "e-stop", "pause"
 """Names of the holds that an operator requests; others are named by their cause, e.g. the loss of a device."""
 
 OPERATOR_JUDGE = "operator"
+RESET = "reset by the operator"
+"""Why an episode is cut that the operator ends to reset the scene."""
 
 
 class HoldableRobotIO:

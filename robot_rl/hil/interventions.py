@@ -9,6 +9,7 @@ from pathlib import Path
 from robot_rl.console.buttons import read_log
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import InterruptedRunError
+from robot_rl.run.directory.human_effort import OPERATOR_LOG
 
 
 @contextlib.contextmanager
@@ -19,7 +20,7 @@ def draw_interventions(run: Path) -> Iterator[None]:
         from robot_rl.viz.interventions import intervention_plot  # here, as matplotlib takes half a second to import
 
         with EpisodeStore.open(run / "episodes") as store:
-            log = run / "operator.jsonl"
+            log = run / OPERATOR_LOG
             intervention_plot(store, read_log(log) if log.exists() else [], run / "interventions.png")
 
     try:

@@ -57,6 +57,7 @@ def conclude(
         "timing": record.timing.summary(),
         **({labels.section: labels.summary()} if labels is not None else {}),
         **({"shaping": shaping} if (shaping := RunDirectory.read_facts(run.path).get("shaping")) else {}),
+        "person": record.effort.figures,
         "intervention_rate": _intervention_rate([r for r in records if r["kind"] == "episode"], training.env_steps),
         "wall_s": record.wall_time,
         "learning_wall_s": learned,

@@ -161,6 +161,7 @@ class Training:
         """Play and learn until the configured number of env steps; return True when reached, False when stopped."""
         rollout = self._rollout()
         config = self._config
+        self.record.effort.recount(self._store)
         if self._labels is not None:
             self._labels.begin(self._store, self._learner, self.record)
         while self.env_steps < config.env_steps and not self.stop_requested:
@@ -319,7 +320,7 @@ class Training:
         """
         learner = self._learner
         first, beside = ((), (learner,)) if self._config.realtime else ((learner,), ())
-        observers: tuple[Observer, ...] = (*first, StoreRecorder(self._store), self.record.timing)
+        observers: tuple[Observer, ...] = (*first, StoreRecorder(self._store), self.record.timing, self.record.effort)
         if self._assistance is not None:
             observers = (*observers, *self._assistance.observers)
         observers = (*observers, *(one for one in (self._labels, self._hindsight) if one is not None))

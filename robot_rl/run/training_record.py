@@ -14,6 +14,7 @@ from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.reward.labels.process_messages import Labelled
 from robot_rl.reward.validation.ground_truth import known_success
 from robot_rl.run.control_timing import ControlTiming
+from robot_rl.run.directory.human_effort import OPERATOR_LOG, HumanEffort
 from robot_rl.run.directory.metrics import MetricsWriter
 from robot_rl.run.evaluation import mean
 from robot_rl.system.progress import Progress
@@ -34,11 +35,13 @@ class TrainingRecord:
 
     Attributes:
         timing: Regularity of control in the episodes since the run was started or resumed; an observer.
+        effort: What the operator did in the whole run; an observer.
     """
 
     def __init__(self, spec: EnvironmentSpec, metrics: MetricsWriter, progress: Progress) -> None:
         self.metrics, self.progress = metrics, progress
         self.timing = ControlTiming(spec.control_period)
+        self.effort = HumanEffort(spec.control_period, metrics.path.parent / OPERATOR_LOG)
         self._can_succeed = spec.success
         self._q_bound = None if spec.return_range is None else spec.return_range[1]
         self._clamped = 0.0  # share in the last record; in the first one critics are still arbitrary
@@ -167,6 +170,7 @@ class TrainingRecord:
                 "intervention_steps": result.operator_steps,
                 "intervention_rate": result.operator_steps / result.steps,
                 "takeovers": result.takeovers,
+                "person": self.effort.figures,
                 "force_peak_n": result.force_peak,
                 **result.metrics,
                 "failure": result.failure,

@@ -5,44 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from robot_rl.clock import NS_PER_S
-from robot_rl.data.schema import OPERATOR_SOURCES, Episode, Source
+from robot_rl.data.interventions import interventions
+from robot_rl.data.schema import OPERATOR_SOURCES
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.system.atomic_file import writing
 from robot_rl.viz.learning_curve import BLUE, ORANGE, WINDOW, rolling_mean
-
-
-class InterventionSpan(NamedTuple):
-    """One take-over.
-
-    Attributes:
-        start: Step at which the operator took over.
-        end: Step after the last one that the operator commanded; rests in between are part of it.
-        seconds: How long that was.
-    """
-
-    start: int
-    end: int
-    seconds: float
-
-
-def interventions(episode: Episode) -> list[InterventionSpan]:
-    """Return the take-overs of an episode, in their order."""
-    found, start, end = [], None, 0
-    for t, source in enumerate([*episode.source.tolist(), Source.POLICY]):
-        if source in OPERATOR_SOURCES:
-            start, end = (t if start is None else start), t + 1
-        elif source == Source.POLICY and start is not None:
-            seconds = float(episode.stamp_obs[end] - episode.stamp_obs[start]) / NS_PER_S
-            found.append(InterventionSpan(start, end, seconds))
-            start = None
-    return found
 
 
 def intervention_plot(store: EpisodeStore, log: Sequence[Mapping[str, Any]], path: Path) -> None:

@@ -67,6 +67,7 @@ def learning_curve(
     _style(returns, "Return", "sum of rewards")
     _rolling_line(intervention, episodes, "intervention_rate", ORANGE, "all episodes", raw=True)
     _style(intervention, "Intervention", "share of steps by the operator", limits=(-0.03, 1.03))
+    _effort_line(intervention, episodes)
     for records, colour, label, dash in (
         (alone, BLUE, "operator not needed", "-"),
         (assisted, ORANGE, "operator helped", "--"),
@@ -182,6 +183,21 @@ def _rolling_line(
     if raw:
         axes.plot(steps, values, ".", color=colour, alpha=0.25, markersize=4, markeredgewidth=0)
     axes.plot(steps, rolling_mean(values), linestyle, color=colour, linewidth=1.8, label=label)
+
+
+def _effort_line(axes: Axes, episodes: Sequence[Record]) -> None:
+    """Draw the operator's time so far, demonstrations included, on an axis of its own at the right."""
+    priced = [record for record in episodes if record.get("person")]
+    if not priced:
+        return
+    steps = [record["env_step"] for record in priced]
+    minutes = [record["person"]["seconds"] / 60.0 for record in priced]
+    right = axes.twinx()
+    right.plot(steps, minutes, color=BLACK, linewidth=1.4, linestyle=":")
+    right.set_ylabel("operator's time so far [min]")
+    right.set_ylim(bottom=0)
+    right.spines[["top"]].set_visible(False)
+    axes.plot([], [], color=BLACK, linewidth=1.4, linestyle=":", label="operator's time (right)")
 
 
 def _evaluation_point(axes: Axes, step: int, evaluation: Record) -> None:

@@ -8,7 +8,7 @@ from std_msgs.msg import Bool, String
 from std_srvs.srv import Trigger
 
 from robot_rl.env.robot_io import Command, RobotState
-from robot_rl.env.supervision import Hold, Holding
+from robot_rl.env.supervision import RESET, Hold, Holding
 from robot_rl.errors import CommandRefusedError, GraphError
 from ros_nodes.bridge.ros_state import RosReadings
 from ros_nodes.interface import topics
@@ -142,6 +142,14 @@ class RosSupervision(Holding):
             GraphError: if nobody plays episodes.
         """
         self._judge(Judgement(None, reason=reason))
+
+    def reset(self) -> None:
+        """End the running episode, so that the operator can reset the scene.
+
+        Raises:
+            GraphError: if nobody plays episodes.
+        """
+        self.cut(RESET)
 
     def label(self, episode_id: str, success: bool) -> None:
         """Label a recorded episode; if no actor runs now, the next one of the run finds the label in the store."""

@@ -126,7 +126,7 @@ class ConsoleNode(RobotNode):
             self.supervision.ready()
             self.job.waits = False
         elif name == "reset":
-            self.supervision.cut("reset by the operator")
+            self.supervision.reset()
         else:
             self.supervision.mark(name == "success")
 

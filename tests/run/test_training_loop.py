@@ -28,6 +28,7 @@ from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.learn.local_learner import LocalLearner
 from robot_rl.learn.networks.networks import Policy
 from robot_rl.learn.perception import FrozenFeatures, Perception
+from robot_rl.run.directory.human_effort import HumanEffort
 from robot_rl.run.directory.metrics import read_metrics
 from robot_rl.run.evaluation import evaluate
 from robot_rl.run.train import train
@@ -150,7 +151,13 @@ def test_a_lazy_operator_watches_no_episode_that_begins_after_its_time_also_when
     lazy = InterventionConfig(profile="lazy", minutes=10 / 60, readiness=2.0, attention=1.0)
     config = replace(CONFIG, env_steps=240, intervention=lazy, update_to_data=1, warmup_steps=1000, demonstrations=0)
     train(replace(config, env_steps=130), tmp_path / "run", resume=False)
-    train(config, tmp_path / "run", resume=True)
+    summary = train(config, tmp_path / "run", resume=True)
+    led = sum(int((episode.source != Source.POLICY).sum()) for episode in online_episodes(tmp_path / "run"))
+    assert summary["person"]["led_s"] == pytest.approx(0.1 * led)
+    assert HumanEffort.of_run(tmp_path / "run", 0.1).figures == summary["person"]
+    recorded = [row for row in read_metrics(tmp_path / "run" / "metrics.jsonl") if row["kind"] == "episode"]
+    assert recorded[-1]["person"] == summary["person"]
+    assert summary["person"]["takeovers"] == sum(row["takeovers"] for row in recorded) > 0
     before, steps = [], 0
     for episode in online_episodes(tmp_path / "run"):
         led = (episode.source != Source.POLICY).any()

@@ -6,9 +6,10 @@ import numpy as np
 from PIL import Image
 from tagged import episode
 
+from robot_rl.data.interventions import interventions
 from robot_rl.data.schema import Source
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.viz.interventions import intervention_plot, interventions
+from robot_rl.viz.interventions import intervention_plot
 
 P, H, R = Source.POLICY, Source.HUMAN, Source.HOLD
 

@@ -305,11 +305,20 @@ function redraw() {
 }
 addEventListener("resize", redraw);
 
+// What the training has cost the operator, demonstrations included, and what the policy does without help.
+function effortText({ person, success_alone: alone }) {
+  if (!person) return "";
+  const seconds = Math.round(person.seconds);
+  const text = `You have helped ${Math.floor(seconds / 60)} min ${seconds % 60} s, ${person.takeovers} take-overs`;
+  return typeof alone === "number" ? `${text}; success ${alone.toFixed(2)} without you` : text;
+}
+
 function curves(data) {
   newest = data;
   trainingCurves($("curves"), data);
   const { updates_per_s: rate, utd } = state?.health ?? {};
   $("health").textContent = rate === undefined ? "" : `${rate.toFixed(0)} updates/s, ${utd.toFixed(1)} per step`;
+  $("effort").textContent = effortText(state?.health ?? {});
 }
 
 // ------------------------------------------------------------------ texts, door

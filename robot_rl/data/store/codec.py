@@ -185,16 +185,32 @@ def decode(content: bytes) -> Episode:
         return _decode(MemoryStore(buffers, read_only=True), attributes)
 
 
+def decode_column(content: bytes, name: str) -> np.ndarray:
+    """Return one column of the episode that `encode` made these bytes of, e.g. `source`; frames are not decompressed.
+
+    Raises:
+        DataError: if the file is damaged or is not an episode.
+    """
+    with opened(io.BytesIO(content), "an episode") as archive:
+        files = members(content, archive)
+        column = check_layout(files)["columns"][name]
+        buffers: dict[str, Buffer] = {name: CpuBuffer.from_bytes(data) for name, data in files.items()}
+        group = zarr.open_group(MemoryStore(buffers, read_only=True), mode="r", zarr_format=3)
+        return _part(_read(group, column["table"]), column)
+
+
+def _part(table: np.ndarray, column: dict[str, Any]) -> np.ndarray:
+    """Return the column of a table."""
+    width = int(np.prod(column["shape"]))
+    part = table[:, column["start"] : column["start"] + width]
+    return part.reshape(len(table), *column["shape"]).astype(column["dtype"])
+
+
 def _decode(store: MemoryStore, attributes: dict[str, Any]) -> Episode:
     group = zarr.open_group(store, mode="r", zarr_format=3)
     columns: dict[str, dict[str, Any]] = attributes["columns"]
     tables = {name: _read(group, name) for name in {column["table"] for column in columns.values()}}
-    values: dict[str, np.ndarray] = {}
-    for name, column in columns.items():
-        table = tables[column["table"]]
-        width = int(np.prod(column["shape"]))
-        part = table[:, column["start"] : column["start"] + width]
-        values[name] = part.reshape(len(table), *column["shape"]).astype(column["dtype"])
+    values = {name: _part(tables[column["table"]], column) for name, column in columns.items()}
     values.update({name: _read(group, name) for name in attributes["images"]})
     fixed = {*STEP_COLUMNS, "stamp_obs"}
     proposals = values.pop(BASE_COLUMN, None)

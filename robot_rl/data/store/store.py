@@ -16,8 +16,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
+
 from robot_rl.data.schema import Episode, Step
-from robot_rl.data.store.codec import decode, encode
+from robot_rl.data.store.codec import decode, decode_column, encode
 from robot_rl.data.store.journal import JOURNAL_SUFFIX, JournalWriter
 from robot_rl.data.store.layout import (
     ASIDE,
@@ -274,6 +276,18 @@ class EpisodeStore:
         if rewards is None:
             return episode
         return read_overlay(self.path, rewards, fingerprint(content)).over(episode)
+
+    def sources(self, episode_id: str) -> np.ndarray:
+        """Return who commanded each step of an episode, `Source` values of shape (T,), without reading its frames.
+
+        Raises:
+            DataError: if there is no such episode, or its file is damaged.
+        """
+        path, content = self._content(episode_id)
+        try:
+            return decode_column(content, "source")
+        except DataError as error:
+            raise DataError(f"{path}: episode {episode_id} cannot be read: {error}; {MOVE_OUT}") from error
 
     def episodes(self, *, rewards: str | None = None) -> Iterator[Episode]:
         """All episodes in the order of writing, one in memory at a time; `rewards` as in `read`."""
