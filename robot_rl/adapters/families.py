@@ -7,7 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from robot_rl.adapters.guest import GuestError, make_guest
+from robot_rl.adapters.guest import make_guest
+from robot_rl.adapters.guest_messages import GuestError
 from robot_rl.adapters.guest_process import GuestProcess
 from robot_rl.adapters.gymnasium_environment import GuestPort, GymnasiumEnvironment
 from robot_rl.adapters.observation_layout import RENDERED

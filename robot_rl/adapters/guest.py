@@ -1,10 +1,8 @@
 """Guests: environments of others, made by name and driven in gymnasium's terms.
 
-This one file is also the program that serves a guest from another interpreter, for packages whose pins clash with ours:
-`guest_process.py` starts it there. So it needs gymnasium, numpy and msgpack alone, and imports nothing of ours.
-
-Messages are msgpack maps behind their length (4 bytes, big-endian), over a socket whose file descriptor is the only
-argument: a request names a method of `Guest` and its arguments; the reply has its value, or a `GuestError`.
+This file is also the program that serves a guest from another interpreter, for packages whose pins clash with ours:
+`guest_process.py` starts it there. So it needs gymnasium, numpy and msgpack alone, and imports nothing of ours but
+`guest_messages.py`, which lies beside it.
 """
 
 from __future__ import annotations
@@ -14,36 +12,24 @@ import importlib
 import importlib.metadata
 import os
 import socket
-import struct
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
-import msgpack
 import numpy as np
+
+if __package__:
+    from robot_rl.adapters.guest_messages import GuestError, one_line, serve
+else:  # it is the program, and its folder the first in which modules are found
+    from guest_messages import GuestError, one_line, serve  # type: ignore[import-not-found,no-redef]
 
 SUCCESS_KEYS = ("is_success", "success", "succeed")
 """Entries of gymnasium's info that tell whether the task is done."""
 EXPERT_GROUP = "robot_rl.experts"
 """Entry points of experts: functions of a gymnasium environment that return a function from observation to action."""
-MAX_MESSAGE = 1 << 28
-"""Largest message [bytes]."""
 NEAR_NAMES = 5
 _CALLS = ("facts", "reset", "step", "frame", "expert", "judge")
-
-
-class GuestError(Exception):
-    """A guest cannot be made, or failed.
-
-    Args:
-        text: What was wrong, and how to cure it.
-        near: Names like the one that is not known.
-    """
-
-    def __init__(self, text: str, near: Sequence[str] = ()) -> None:
-        super().__init__(text)
-        self.text, self.near = text, tuple(near)
 
 
 class Guest:
@@ -196,7 +182,7 @@ def make_guest(
     except ImportError as error:
         raise GuestError(f"{family}:{name} needs a package that is not here: {error}") from error
     except Exception as error:
-        raise GuestError(f"{family}:{name} cannot be made: {_one_line(error)}") from error
+        raise GuestError(f"{family}:{name} cannot be made: {one_line(error)}") from error
     return Guest(env, success=success, repeat=repeat, expert=leader, reset=reset)
 
 
@@ -314,57 +300,6 @@ def _check_known(name: str, known: Sequence[str], what: str = "") -> None:
         raise GuestError(f"there is no {what}{name!r}", near or sorted(known)[:NEAR_NAMES])
 
 
-def _one_line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
-
-
-# Messages.
-
-
-def pack(value: Any) -> bytes:
-    """Return a message of nested plain values and numpy arrays."""
-    body: bytes = msgpack.packb(value, default=_plain)
-    return struct.pack(">I", len(body)) + body
-
-
-def receive(connection: socket.socket) -> Any:
-    """Return the next message.
-
-    Raises:
-        EOFError: if the other side is gone.
-        ValueError: if it is larger than `MAX_MESSAGE`, or no message at all.
-    """
-    (length,) = struct.unpack(">I", _receive_exactly(connection, 4))
-    if length > MAX_MESSAGE:
-        raise ValueError(f"a message of {length} bytes; the limit is {MAX_MESSAGE}")
-    return msgpack.unpackb(_receive_exactly(connection, length), object_hook=_from_plain, strict_map_key=False)
-
-
-def _receive_exactly(connection: socket.socket, length: int) -> bytes:
-    parts = bytearray()
-    while len(parts) < length:
-        part = connection.recv(length - len(parts))
-        if not part:
-            raise EOFError("the other side is gone")
-        parts += part
-    return bytes(parts)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-        return {"__array__": [value.dtype.str, list(value.shape), np.ascontiguousarray(value).tobytes()]}
-    raise TypeError(f"a {type(value).__name__} cannot be sent")
-
-
-def _from_plain(value: dict[Any, Any]) -> Any:
-    if "__array__" not in value:
-        return value
-    dtype, shape, data = value["__array__"]
-    return np.frombuffer(data, np.dtype(dtype)).reshape(shape).copy()
-
-
 def describe_space(space: gymnasium.Space[Any]) -> dict[str, Any]:
     """Return a space as plain values; `space_of` is the inverse."""
     spaces = gymnasium.spaces
@@ -417,34 +352,11 @@ def space_of(description: Mapping[str, Any]) -> gymnasium.Space[Any]:
 # The program.
 
 
-def serve(connection: socket.socket) -> None:
-    """Make the guest that the first message names, and do what the others ask, until the connection ends."""
-    guest: Guest | None = None
-    while True:
-        try:
-            request = receive(connection)
-        except EOFError:
-            break
-        try:
-            if guest is None:
-                guest = make_guest(**request)
-                value: Any = {
-                    "observation_space": describe_space(guest.observation_space),
-                    "action_space": describe_space(guest.action_space),
-                }
-            else:
-                if request["call"] not in _CALLS:
-                    raise GuestError(f"unknown call {request['call']!r}; valid: {', '.join(_CALLS)}")
-                value = getattr(guest, request["call"])(*request["arguments"])
-            reply = pack({"value": value})
-        except GuestError as error:
-            reply = pack({"error": error.text, "near": list(error.near)})
-        except Exception as error:  # noqa: BLE001  (whatever it is, the other side has to know)
-            reply = pack({"error": _one_line(error), "near": []})
-        connection.sendall(reply)
-    if guest is not None:
-        guest.close()
+def _make(request: Mapping[str, Any]) -> tuple[Guest, dict[str, Any]]:
+    guest = make_guest(**request)
+    spaces = (guest.observation_space, guest.action_space)
+    return guest, dict(zip(("observation_space", "action_space"), map(describe_space, spaces), strict=True))
 
 
 if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    serve(socket.socket(fileno=int(sys.argv[1])), _make, _CALLS)

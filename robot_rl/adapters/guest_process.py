@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,17 +10,9 @@ import gymnasium
 import numpy as np
 
 from robot_rl.adapters import guest
-from robot_rl.adapters.guest import GuestError, pack, receive, space_of
+from robot_rl.adapters.foreign_process import ForeignProcess
+from robot_rl.adapters.guest import space_of
 from robot_rl.errors import EnvironmentFailedError
-from robot_rl.system.child_process import ChildProcess
-
-START_LIMIT = 180.0
-"""Longest time that a guest may take to be made [s]."""
-REPLY_LIMIT = 60.0
-"""Longest time that a guest may take for a step or a reset [s]."""
-END_LIMIT = 2.0
-"""Time for an orderly end [s]."""
-_LAST_LINES = 5
 
 
 class GuestProcess:
@@ -40,25 +28,15 @@ class GuestProcess:
     """
 
     def __init__(self, python: Path, request: Mapping[str, Any]) -> None:
-        self._name = f"{request['family']}:{request['name']}"
-        ours, theirs = socket.socketpair()
-        with theirs:
-            try:
-                self._process = ChildProcess(
-                    [str(python), str(Path(guest.__file__)), str(theirs.fileno())],
-                    environment={**os.environ, "PYTHONUNBUFFERED": "1"},
-                    inherit=(theirs.fileno(),),
-                    on_line=lambda line: None,
-                    death_signal=signal.SIGKILL,
-                )
-            except OSError as error:
-                ours.close()
-                raise EnvironmentFailedError(
-                    f"{self._name}: the interpreter {python} cannot be started: {error.strerror}; "
-                    "environment.python is the path of a Python in which the environment's package is installed"
-                ) from error
-        self._connection = ours
-        spaces = self._exchange(request, START_LIMIT)
+        self._process = ForeignProcess(
+            python,
+            Path(guest.__file__),
+            name=f"{request['family']}:{request['name']}",
+            error=EnvironmentFailedError,
+            setting="environment.python is the path of a Python in which the environment's package is installed",
+        )
+        self._call = self._process.call
+        spaces = self._process.start(request)
         self.observation_space: gymnasium.Space[Any] = space_of(spaces["observation_space"])
         self.action_space: gymnasium.Space[Any] = space_of(spaces["action_space"])
 
@@ -91,34 +69,4 @@ class GuestProcess:
 
     def close(self) -> None:
         """End the process; may be called twice."""
-        with contextlib.suppress(OSError):
-            self._connection.close()
-        self._process.end(END_LIMIT)
-
-    def _call(self, name: str, *arguments: Any) -> Any:
-        return self._exchange({"call": name, "arguments": arguments}, REPLY_LIMIT)
-
-    def _exchange(self, request: Mapping[str, Any], limit: float) -> Any:
-        """Return the value of the reply.
-
-        Raises:
-            EnvironmentFailedError: if the process is gone or does not reply in time.
-            GuestError: if the guest failed.
-        """
-        try:
-            self._connection.settimeout(limit)
-            self._connection.sendall(pack(request))
-            reply = receive(self._connection)
-        except TimeoutError as error:
-            self.close()
-            raise EnvironmentFailedError(f"{self._name} did not reply within {limit:g} s and was ended") from error
-        except (OSError, EOFError, ValueError) as error:
-            self._process.wait(END_LIMIT)
-            self.close()
-            last = " | ".join(self._process.last_lines[-_LAST_LINES:]) or "none"
-            raise EnvironmentFailedError(
-                f"the process of {self._name} {self._process.describe_end()}; its last lines: {last}"
-            ) from error
-        if "error" in reply:
-            raise GuestError(reply["error"], reply["near"])
-        return reply["value"]
+        self._process.close()

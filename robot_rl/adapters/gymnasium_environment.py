@@ -12,7 +12,8 @@ import gymnasium
 import numpy as np
 
 from robot_rl.adapters.action_layout import make_action_layout
-from robot_rl.adapters.guest import SUCCESS_KEYS, Guest, GuestError
+from robot_rl.adapters.guest import SUCCESS_KEYS, Guest
+from robot_rl.adapters.guest_messages import GuestError
 from robot_rl.adapters.observation_layout import ObservationLayout
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.environment import EnvironmentConfig
@@ -142,6 +143,7 @@ class GymnasiumEnvironment:
         """Whether the expert may take over."""
         self._has_goals = bool(facts["goals"])
         self._has_expert = bool(facts["expert"])
+        self._advising = False  # whether the expert only advises, in this episode
         self._demonstrate, self._left = False, 0  # steps of the expert that are left of an intervention
         self._rng = np.random.default_rng()
         self._observation: Observation = {}
@@ -163,6 +165,7 @@ class GymnasiumEnvironment:
         self._index = -1
         self._observation = self._seen(self._ask("reset", lambda: self._guest.reset(seed)))
         self._demonstrate, self._left, self._rng = demonstrate, 0, np.random.default_rng(seed)
+        self._advising = False
         self._episode_id, self._index, self._succeeded = episode_id, 0, False
         return EpisodeStart(self._observation, seed, self._stamp(0))
 
@@ -202,6 +205,17 @@ class GymnasiumEnvironment:
         failure = "ended by the environment" if terminated and not self._succeeded else None
         return StepInfo(step, self._observation, self._stamp(index + 1), self._succeeded, failure)
 
+    def begin_advice(self, seed: int) -> None:
+        """Have the expert only advise in this episode; see `SupportsAdvice`."""
+        del seed  # it follows from the observations
+        if not self._has_expert:
+            raise ConfigError(f"{self._name} has no expert, and a scripted base needs one; set environment.expert")
+        self._advising = True
+
+    def advise(self) -> np.ndarray | None:
+        """Return the expert's action for the newest observation, without carrying it out."""
+        return self._actions.to_policy(self._ask("expert", self._guest.expert))
+
     @property
     def goal_keys(self) -> tuple[str, str] | None:
         """See `SupportsGoals.goal_keys`."""
@@ -227,7 +241,7 @@ class GymnasiumEnvironment:
         """Return whether the expert chooses the next action."""
         if self._demonstrate:
             return True
-        if not (self.interventions and self._has_expert and self._config.takeovers > 0.0):
+        if self._advising or not (self.interventions and self._has_expert and self._config.takeovers > 0.0):
             return False
         if self._left == 0 and self._rng.random() < self._config.takeovers:
             self._left = int(self._rng.geometric(1.0 / self._config.takeover_steps))

@@ -163,6 +163,11 @@ class ClonedPolicy(BasePolicy):
         for episode in episodes:
             if episode.facts.success is False:
                 continue
+            if episode.action.shape[1] != self.spec.action_size:
+                raise DataError(
+                    f"base {self.name}: {episode.episode_id} has actions of {episode.action.shape[1]} numbers, "
+                    f"expected {self.spec.action_size}"
+                )
             rows = np.flatnonzero(np.isin(episode.source, OPERATOR_SOURCES))
             if len(rows) == 0:
                 continue

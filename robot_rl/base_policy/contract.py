@@ -156,7 +156,7 @@ class BasePolicy(abc.ABC):
             DataError: if nothing can be learned from these.
         """
         del episodes, report
-        raise ConfigError(f"{self.name} is not trained from demonstrations")
+        raise ConfigError(f"base {self.name} is not trained from demonstrations")
 
     def state_dict(self) -> dict[str, Any] | None:
         """Return all that it consists of, as plain values, arrays and tensors, for `BaseSetup.state`.

@@ -1,8 +1,20 @@
-"""The base policy on the command line."""
+"""`robot-rl base`: train a base policy by itself, and evaluate one alone; and `--base` of `robot-rl train`."""
 
 from __future__ import annotations
 
+import argparse
 import json
+from pathlib import Path
+from typing import Any
+
+from robot_rl.cli.command import MakeParser, Reply, add_group, flat_lines, natural, positive, share
+from robot_rl.cli.evaluate import exit_code
+from robot_rl.cli.summary_text import summary_lines
+from robot_rl.config.components import TrainConfig
+from robot_rl.env.registry import check_task
+from robot_rl.system.process import one_thread
+
+_PAGE = "docs/base_policies.md"
 
 
 def base_settings(base: str | None) -> list[str]:
@@ -11,3 +23,74 @@ def base_settings(base: str | None) -> list[str]:
         return []
     kind, _, path = base.partition(":")
     return [f"base.{key}={json.dumps(value)}" for key, value in (("kind", kind), ("path", path)) if value]
+
+
+def add_base_commands(commands: Any, make: MakeParser) -> None:
+    """Add `robot-rl base`."""
+    text = "a base policy, which a training corrects: train one from demonstrations, evaluate one alone"
+    group = add_group(commands, "base", text, page=_PAGE)
+    train = make(
+        group,
+        "train",
+        _train,
+        "train a base from recorded demonstrations",
+        example="robot-rl base train peg_insert --demos demos --out base.pt",
+        page=_PAGE,
+    )
+    _shared(train)
+    train.add_argument("--kind", default="chunk", metavar="KIND", help="of the base: chunk or clone (default: chunk)")
+    train.add_argument("--demos", type=Path, required=True, metavar="STORE", help="demonstrations, or a run with some")
+    train.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file of the base, e.g. base.pt")
+    train.add_argument("--seed", type=natural, default=0, metavar="N", help="of the training (default: 0)")
+
+    evaluate = make(
+        group,
+        "eval",
+        _evaluate,
+        "evaluate a base alone on held-out resets",
+        example="robot-rl base eval peg_insert --base chunk:base.pt --episodes 100",
+        page=_PAGE,
+    )
+    _shared(evaluate)
+    evaluate.add_argument("--base", required=True, metavar="KIND[:PATH]", help="the base, e.g. chunk:base.pt")
+    evaluate.add_argument("--episodes", type=positive, metavar="N", help="how many (default: 100)")
+    evaluate.add_argument("--seed", type=natural, metavar="N", help="which resets (default: those of a training)")
+    evaluate.add_argument("--video", type=Path, metavar="FILE", help="film the first episodes into this MP4")
+    evaluate.add_argument(
+        "--min-success", type=share, default=0.0, metavar="RATE", help="exit with 1 if the success rate is below this"
+    )
+
+
+def _shared(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("task", metavar="TASK", help="name of the task; `robot-rl tasks` lists them")
+    parser.add_argument("--obs", choices=("state", "pixels"), default="state", help="what is observed (default: state)")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting; repeatable")
+
+
+def _config(arguments: argparse.Namespace, base: str, *settings: str) -> TrainConfig:
+    from robot_rl.config.load import load_config
+
+    check_task(arguments.task)
+    one_thread()
+    shared = [f"task={arguments.task}", f"observations={arguments.obs}", *base_settings(base)]
+    return load_config(None, [*shared, *settings, *arguments.set])
+
+
+def _train(arguments: argparse.Namespace) -> Reply:
+    config = _config(arguments, arguments.kind, f"seed={arguments.seed}")
+    from robot_rl.run.base.train_base import train_base
+
+    answer = train_base(config, arguments.demos, arguments.out)
+    return Reply(answer, flat_lines(answer))
+
+
+def _evaluate(arguments: argparse.Namespace) -> Reply:
+    given = {"episodes": arguments.episodes, "seed": arguments.seed}
+    chosen = [f"evaluation.{key}={value}" for key, value in given.items() if value is not None]
+    config = _config(arguments, arguments.base, *chosen)
+    from robot_rl.run.base.evaluate_base import evaluate_base
+
+    answer = evaluate_base(config, arguments.video)
+    filmed = arguments.video is None or answer["video"] is not None
+    code = exit_code(answer["success_rate"], arguments.min_success) if filmed else 1
+    return Reply(answer, summary_lines(answer), code)

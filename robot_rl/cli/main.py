@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl import __version__
-from robot_rl.cli.base import base_settings
+from robot_rl.cli.base import add_base_commands, base_settings
 from robot_rl.cli.bench import add_bench_commands
 from robot_rl.cli.classifier import add_classifier_commands
 from robot_rl.cli.command import (
@@ -169,6 +169,7 @@ def command_line() -> CommandParser:
     add_operator_flags(train)
 
     add_eval_command(_reply_command, commands)
+    add_base_commands(commands, _reply_command)
 
     inspect = _command(
         commands,

@@ -123,6 +123,9 @@ class BaseConfig:
     """Control steps over which a new chunk fades in, so that actions do not jump."""
     delay: Annotated[NonNegative, FORKABLE] = 0
     """In a simulation that waits: control steps that a chunk takes to arrive, as that of a slow base on a robot."""
+    names: tuple[str, ...] = ()
+    """For `server` and `lerobot`: what they observe, THEIRS=OURS or THEIRS=OURS+OURS for vectors side by side. Empty:
+    the names of ours, and for `lerobot` those of a dataset that was exported."""
     python: str = ""
     """For `lerobot`: the Python interpreter in which LeRobot is installed."""
     gripper_margin: Annotated[NonNegativeReal, FORKABLE] = 0.05

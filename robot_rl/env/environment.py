@@ -158,8 +158,13 @@ class SupportsStop(Protocol):
 class SupportsAdvice(Protocol):
     """An environment whose operator can be asked for an action, without taking over."""
 
-    advising: bool
-    """Whether the operator only advises; set before an episode starts."""
+    def begin_advice(self, seed: int) -> None:
+        """Have the operator only advise for the rest of the episode that has just started.
+
+        Raises:
+            ConfigError: if there is no operator who could, as there is none or it is a person.
+        """
+        ...
 
     def advise(self) -> np.ndarray | None:
         """Return the operator's action for the newest observation; None where the operator has none."""

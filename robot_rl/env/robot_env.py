@@ -77,8 +77,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         self.environment_spec = self.spec_task.environment
         self.interventions = interventions
         """Whether the operator may take over; evaluation switches it off."""
-        self.advising = False
-        """Whether the operator only advises, see `advise`."""
+        self._advising = False  # whether the operator only advises, in this episode
         check_cameras(options.cameras, self.environment_spec)
         check_world(options.world, self.environment_spec)
         self._safety = SafetyFilter(self.spec_task)
@@ -104,6 +103,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (self.spec_task.action_size,), np.float32)
         self._T_base_reset = self._T_reset_base = Pose.identity()
         self._state: RobotState | None = None
+        self._seen: RobotState | None = None  # the newest, also after the end of an episode
         self._demonstrate = False
         self._episode_id, self._index = "", 0
 
@@ -138,6 +138,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         self._demonstrate = demonstrate
         if demonstrate and self._cell.operator is None:
             raise StepOrderError(f"task {self.spec_task.name} has no operator who could demonstrate")
+        self._advising = False
         self._episode_id, self._index = episode_id, 0
         self._state = None  # there is no episode until all of this has worked
         if self.spec_task.start is not None:
@@ -146,9 +147,9 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         for judge in self._cell.judges:
             judge.begin()
         if self._cell.operator is not None:
-            self._cell.operator.reset(seed, demonstrate or self.advising)
+            self._cell.operator.reset(seed, demonstrate)
         self._cell.await_frames()
-        self._state = self._cell.io.read()
+        self._state = self._seen = self._cell.io.read()
         self._T_base_reset = self._state.T_base_tcp
         self._T_reset_base = self._T_base_reset.inverse()
         if self._handover is not None:
@@ -223,7 +224,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         )
         self._observation = observation
         self._index += 1
-        self._state = state
+        self._state = self._seen = state
         if terminated or truncated:
             self._cell.io.stop()
             self._state = None
@@ -262,7 +263,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         """Return the operator's action where the operator is in control, else the policy's; blended at a change."""
         operator = self._cell.operator
         chosen, source = wanted, Source.POLICY
-        if operator is not None and (self._demonstrate or (self.interventions and not self.advising)):
+        if operator is not None and (self._demonstrate or (self.interventions and not self._advising)):
             taken = operator.act(state, self._T_base_reset)
             if taken is not None:
                 chosen = self._safety.check(taken)
@@ -292,11 +293,20 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         self._cell.io.stop()
         self._state = None
 
+    def begin_advice(self, seed: int) -> None:
+        """Have the operator only advise in this episode; see `SupportsAdvice`."""
+        operator = self._cell.operator
+        if operator is None or self._cell.operator_source != Source.SCRIPT:
+            who = "no operator" if operator is None else "a person as its operator"
+            raise ConfigError(f"{self.spec_task.name} has {who} here, and a scripted base needs a scripted one")
+        operator.reset(seed, True)
+        self._advising = True
+
     def advise(self) -> np.ndarray | None:
         """Return the operator's action for the newest observation, without carrying it out."""
-        if self._cell.operator is None or self._state is None:
+        if self._cell.operator is None or self._seen is None:
             return None
-        return self._cell.operator.act(self._state, self._T_base_reset)
+        return self._cell.operator.act(self._seen, self._T_base_reset)
 
     @property
     def can_demonstrate(self) -> bool:

@@ -119,7 +119,7 @@ class Rollout:
 
     Args:
         env: Where to act.
-        policy: The policy that acts; None before there is one (demonstrations).
+        policy: The policy that acts; None before there is one (demonstrations), or where the base acts alone.
         perception: Observation to policy input; None where there is no policy.
         history: Ages of the observations stacked for the policy [steps].
         observers: Receive every start, step and end, in this order.
@@ -196,9 +196,9 @@ class Rollout:
             raise StepOrderError("no episode is running; begin() one first")
         proposal = self._proposal
         action = self._act(deterministic) if uniform is None else self._draw(uniform)
-        if proposal is not None and (base_alone or (self._base is not None and self._base.holding)):
-            action = proposal  # zeros while there is none
         held = self._base is not None and self._base.holding
+        if proposal is not None and (base_alone or held or self.policy is None):
+            action = proposal  # zeros while there is none
         info = self._env.advance(action, last=last, meanwhile=self._pass_on)
         step, observation = info.recorded, info.observation
         if self._base is not None:

@@ -147,8 +147,8 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = 
 def evaluate_policy(
     config: TrainConfig,
     env: Environment,
-    policy: Policy,
-    perception: Perception,
+    policy: Policy | None,
+    perception: Perception | None,
     deployment: Deployment,
     observers: Sequence[Observer] = (),
     base: Proposer | None = None,
@@ -158,8 +158,8 @@ def evaluate_policy(
     Args:
         config: The run's configuration.
         env: Where the policy acts; interventions are switched off in it.
-        policy: The policy.
-        perception: Encodes its observations.
+        policy: The policy; None: the base alone acts.
+        perception: Encodes its observations; None without a policy.
         deployment: Where it takes place.
         observers: Observers of every step.
         base: Proposes the actions that the policy corrects.
@@ -190,8 +190,8 @@ def evaluate_policy(
 
 def film(
     config: TrainConfig,
-    policy: Policy,
-    perception: Perception,
+    policy: Policy | None,
+    perception: Perception | None,
     path: Path,
     cameras: tuple[str, ...],
     episodes: int,
@@ -202,8 +202,8 @@ def film(
 
     Args:
         config: The run's configuration; its reward is not used, as it may need other frames than a film.
-        policy: The policy.
-        perception: Encodes its observations.
+        policy: The policy; None: the base alone acts.
+        perception: Encodes its observations; None without a policy.
         path: The film, an MP4 file.
         cameras: Names of the cameras.
         episodes: Number of episodes.

@@ -10,7 +10,7 @@ from running import learned, one_thread, robot_rl, same
 
 from robot_rl.base_policy.base_file import read_base, save_base
 from robot_rl.base_policy.chunk_player import ChunkPlayer
-from robot_rl.base_policy.contract import ActionChunk, BasePolicy, BaseSpec
+from robot_rl.base_policy.contract import ActionChunk, BasePolicy, BaseSetup, BaseSpec, Stamped, make_base
 from robot_rl.base_policy.planner import InTurn
 from robot_rl.config.components import (
     BaseConfig,
@@ -22,8 +22,9 @@ from robot_rl.config.components import (
 from robot_rl.data.schema import BASE_ACTION, SCHEMA_VERSION, Source
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.data.store.verify import check_episode
+from robot_rl.env.registry import make_workcell
 from robot_rl.env.robot_env import RobotEnv
-from robot_rl.errors import BasePolicyError, CheckpointError
+from robot_rl.errors import BasePolicyError, CheckpointError, ConfigError
 from robot_rl.learn.actor import Rollout
 from robot_rl.run.directory.metrics import read_metrics
 from robot_rl.run.evaluate_run import evaluate_run
@@ -140,6 +141,67 @@ def test_it_is_named_on_the_command_line(tmp_path):
     assert not (tmp_path / "run").exists()
     unknown = robot_rl("train", "reach", "--base", "chunks", "--out", tmp_path / "run")
     assert "did you mean 'chunk'" in unknown.stderr
+
+
+# Kinds that need a run or an operator.
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """A run without a base."""
+    path = tmp_path_factory.mktemp("plain") / "run"
+    config = replace(CONFIG, base=BaseConfig(), warmup="policy", env_steps=60)
+    train(replace(config, evaluation=replace(CONFIG.evaluation, curve_interval=0)), path, resume=False)
+    return path
+
+
+def test_the_policy_of_another_run_is_a_base_and_starts_as_good(plain, tmp_path):
+    config = replace(CONFIG, base=BaseConfig(kind="run", path=str(plain)), env_steps=60)
+    train(config, tmp_path / "run", resume=False)
+    shutil.rmtree(tmp_path / "run" / "tensorboard")
+    first = next(row for row in read_metrics(tmp_path / "run" / "metrics.jsonl") if row["kind"] == "curve")
+    assert first["episodes"] == 2
+    with EpisodeStore.open(tmp_path / "run" / "episodes") as store:
+        played = store.read(store.ids()[-1])
+    base = make_base(setup_of_reach(config))
+    for row in (0, 5, len(played)):
+        seen = [Stamped(int(played.stamp_obs[t]), played.observation(t)) for t in range(max(0, row - 1), row + 1)]
+        np.testing.assert_allclose(base.plan(seen).actions[0], played.action_base[row], atol=1e-5)
+    kept = read_base(tmp_path / "run" / "base.pt", "run")
+    assert make_base(replace(setup_of_reach(config), path="/gone", state=kept["state"])).identity == base.identity
+
+
+def setup_of_reach(config):
+    env = RobotEnv(make_workcell("reach"))
+    return BaseSetup(config.base.path, env.environment_spec, env.observation_specs, config)
+
+
+def test_a_run_for_another_task_and_one_with_a_base_are_refused(plain, run):
+    setup = setup_of_reach(replace(CONFIG, base=BaseConfig(kind="run", path=str(plain))))
+    insert = RobotEnv(make_workcell("peg_insert"))
+    other = replace(setup, task=insert.environment_spec, observations=insert.observation_specs)
+    with pytest.raises(BasePolicyError, match=r"needs state/target, and peg_insert has.*3 numbers.*peg_insert 4"):
+        make_base(other)
+    with pytest.raises(BasePolicyError, match="that run corrects a base itself, chunk"):
+        make_base(setup_of_reach(replace(CONFIG, base=BaseConfig(kind="run", path=str(run[0])))))
+
+
+def test_the_scripted_operator_is_a_base_and_does_not_intervene(tmp_path):
+    config = replace(CONFIG, base=BaseConfig(kind="scripted"), env_steps=60, warmup_steps=60)
+    train(config, tmp_path / "run", resume=False)
+    first = next(row for row in read_metrics(tmp_path / "run" / "metrics.jsonl") if row["kind"] == "curve")
+    assert first["success_rate"] == 1.0
+    with EpisodeStore.open(tmp_path / "run" / "episodes") as store:
+        played = [episode for episode in store.episodes() if not episode.facts.demonstration]
+    assert all((episode.source == Source.POLICY).all() for episode in played)
+
+
+@pytest.mark.parametrize(("who", "said"), [(None, "has no operator here"), (Source.HUMAN, "a person as its operator")])
+def test_without_a_scripted_operator_there_is_no_scripted_base(who, said):
+    cell = fake_workcell()
+    cell = replace(cell, operator=None if who is None else cell.operator)
+    with pytest.raises(ConfigError, match=f"fake_reach {said}.*|fake_reach has {said}.*"):
+        RobotEnv(cell).begin_advice(0)
 
 
 # What happens at the arm.

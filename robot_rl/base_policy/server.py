@@ -1,0 +1,150 @@
+"""A policy behind a websocket, as openpi serves them: pi0, OpenVLA, or anything that speaks its protocol.
+
+The server sends a map of facts when a client connects. Then each observation is answered by a map with `actions`,
+shape (H, n); an error is answered by text. Both are msgpack with numpy arrays, see `openpi_messages.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from robot_rl.base_policy import openpi_messages
+from robot_rl.base_policy.contract import ActionChunk, BasePolicy, BaseSetup, BaseSpec, Stamped
+from robot_rl.base_policy.observation_names import ObservationNames
+from robot_rl.base_policy.planner import REPLY_LIMIT
+from robot_rl.clock import NS_PER_S
+from robot_rl.errors import BasePolicyError, PluginError
+
+if TYPE_CHECKING:
+    from websockets.sync.client import ClientConnection
+
+CONNECT_LIMIT = 10.0
+"""Longest time for a connection [s]."""
+MAX_MESSAGE = 1 << 26
+"""Largest message of a server [bytes]."""
+
+
+class ServerPolicy(BasePolicy):
+    """A policy server.
+
+    Its facts may say `control_period` [s], `action_horizon` and `action_dim`; what they say has to fit the task.
+
+    Args:
+        setup: Its path is the address, `ws://HOST:PORT`. `base.names` maps observations; without it the server gets
+            ours under our names. The task's sentence goes along as `prompt`.
+
+    Raises:
+        BasePolicyError: if there is no such server, or it does not speak the protocol.
+        PluginError: if the package for websockets is not installed.
+    """
+
+    def __init__(self, setup: BaseSetup) -> None:
+        if not setup.path.startswith(("ws://", "wss://")):
+            raise BasePolicyError(f"base {setup.name}: its address is ws://HOST:PORT or wss://HOST:PORT")
+        task, config = setup.task, setup.config.base
+        self.name, self._address, self._prompt = setup.name, setup.path, task.instruction
+        usual = {key: (key,) for key in setup.observations}
+        self._names = ObservationNames(config.names, usual, setup.observations, setup.name)
+        self._connection: ClientConnection | None = None
+        self._opened = contextlib.ExitStack()
+        facts = self._connect()
+        self._facts = hashlib.sha256(openpi_messages.pack(facts)).hexdigest()[:16]
+        self.spec = BaseSpec(
+            observations=self._names.ours,
+            action_size=_number(facts, "action_dim", task.action_size),
+            gripper=task.gripper,
+            period=float(facts.get("control_period", task.control_period)),
+            horizon=_number(facts, "action_horizon", config.horizon),
+            ahead=True,
+        )
+
+    @property
+    def identity(self) -> str:
+        """A hash of the facts that the server sends; a server of constant facts cannot be told from another one."""
+        return f"server with facts {self._facts}"
+
+    def plan(self, history: Sequence[Stamped]) -> ActionChunk:
+        """Ask the server, which is connected to again if the connection ended since the last plan.
+
+        Raises:
+            BasePolicyError: if it is gone, does not answer in time, or answers what is no chunk.
+        """
+        newest = history[-1]
+        request = openpi_messages.pack({**self._names.of(newest.observation), "prompt": self._prompt})
+        reply = self._ask(request)
+        if isinstance(reply, str):
+            last = reply.strip().splitlines()[-1:] or ["nothing"]
+            raise BasePolicyError(f"base {self.name} answered an error: {last[0][:300]}")
+        try:
+            content = openpi_messages.unpack(reply)
+            actions = np.asarray(content["actions"], np.float32)
+        except (ValueError, TypeError, KeyError) as error:
+            raise BasePolicyError(
+                f"base {self.name} answered what has no `actions` of numbers: {type(error).__name__}: {error}"
+            ) from error
+        period = round(self.spec.period * NS_PER_S)
+        return ActionChunk(actions, newest.stamp + period * np.arange(len(actions) if actions.ndim else 0))
+
+    def close(self) -> None:
+        """End the connection."""
+        self._connection = None
+        with contextlib.suppress(OSError):
+            self._opened.close()
+
+    def _ask(self, request: bytes) -> bytes | str:
+        from websockets.exceptions import WebSocketException
+
+        if self._connection is None:
+            self._connect()
+        connection = self._connection
+        try:
+            if connection is None:
+                raise EOFError
+            connection.send(request)
+            return connection.recv(timeout=REPLY_LIMIT)
+        except TimeoutError as error:
+            self.close()
+            raise BasePolicyError(f"base {self.name} has not answered for {REPLY_LIMIT:g} s") from error
+        except (OSError, EOFError, WebSocketException) as error:
+            self.close()
+            raise BasePolicyError(f"base {self.name}: its server is gone: {error}; start it again") from error
+
+    def _connect(self) -> Mapping[str, Any]:
+        """Connect; return the facts of the server."""
+        try:
+            from websockets.exceptions import WebSocketException
+            from websockets.sync.client import connect
+        except ImportError as error:
+            raise PluginError(
+                "a policy server needs websockets; install it with: pip install 'robot_rl[openpi]'"
+            ) from error
+        try:
+            opening = connect(
+                self._address, compression=None, max_size=MAX_MESSAGE, open_timeout=CONNECT_LIMIT, close_timeout=1
+            )
+            self._connection = self._opened.enter_context(opening)
+            message = self._connection.recv(timeout=CONNECT_LIMIT)
+            facts = openpi_messages.unpack(message if isinstance(message, bytes) else message.encode())
+        except (OSError, ValueError, WebSocketException) as error:  # the first includes what takes too long
+            self.close()
+            raise BasePolicyError(
+                f"base {self.name}: no policy server answers there: {error}; check the address"
+            ) from error
+        if not isinstance(facts, Mapping):
+            self.close()
+            raise BasePolicyError(
+                f"base {self.name}: its server begins with a {type(facts).__name__}, expected a map of facts"
+            )
+        return facts
+
+
+def _number(facts: Mapping[str, Any], name: str, otherwise: int) -> int:
+    value = facts.get(name, otherwise)
+    if not isinstance(value, int) or value < 1:
+        raise BasePolicyError(f"the policy server says {name}={value!r:.50}; expected a positive number")
+    return value

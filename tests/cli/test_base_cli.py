@@ -1,0 +1,83 @@
+"""`robot-rl base`, as a user calls it."""
+
+import json
+
+import pytest
+from running import one_thread
+
+from robot_rl.cli.base import base_settings
+from robot_rl.cli.main import main
+from robot_rl.config.load import load_config
+
+FEW = ("--set", "base.updates=60", "--set", "replay.batch_size=16")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread():
+    with one_thread():
+        yield
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("base")
+    assert main(["demo", "reach", "--episodes", "2", "--out", str(folder / "demos")]) == 0
+    train = ["base", "train", "reach", "--demos", str(folder / "demos"), "--out", str(folder / "base.pt")]
+    assert main([*train, *FEW]) == 0
+    return folder, train
+
+
+def test_a_base_is_trained_and_evaluated_alone(trained, capsys):
+    folder, train = trained
+    call = [
+        "base",
+        "eval",
+        "reach",
+        "--base",
+        f"chunk:{folder / 'base.pt'}",
+        "--episodes",
+        "2",
+        "--seed",
+        "100",
+        "--json",
+    ]
+    assert main(call) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["episodes"], answer["name"]) == (2, f"chunk:{folder / 'base.pt'}")
+    assert main([*train, *FEW]) == 1
+    assert "exists already; choose another --out" in capsys.readouterr().err
+
+
+def test_what_cannot_be_done_is_said_in_one_line(trained, capsys):
+    folder, _ = trained
+    base = str(folder / "base.pt")
+    refused = {
+        ("eval", "reach", "--base", "chunk"): "there is nothing to evaluate: name a base that can act",
+        ("eval", "peg_insert", "--base", f"chunk:{base}"): "was trained with observations",
+        ("eval", "reach", "--base", f"clone:{base}"): "is a base of kind chunk, not clone; use base.kind=chunk",
+        ("train", "reach", "--kind", "scripted", "--demos", str(folder / "demos"), "--out", str(folder / "x.pt")): (
+            "scripted is not trained from demonstrations"
+        ),
+        ("train", "reach", "--demos", str(folder / "gone"), "--out", str(folder / "x.pt")): "neither an episode store",
+    }
+    for call, said in refused.items():
+        assert main(["base", *call]) == 1
+        error = capsys.readouterr().err
+        assert said in error
+        assert error.strip().splitlines()[-1].startswith("robot-rl: ")
+
+
+def test_the_scripted_operator_is_evaluated_and_may_be_too_bad(capsys):
+    call = ["base", "eval", "reach", "--base", "scripted", "--episodes", "2", "--seed", "100"]
+    assert main([*call, "--min-success", "0.9"]) == 0
+    assert "success 1.000 on 2 held-out resets" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("base", "kind", "path"),
+    [("chunk", "chunk", ""), ("run:runs/one", "run", "runs/one"), ("server:ws://gpu:8000", "server", "ws://gpu:8000")],
+)
+def test_the_short_form_sets_kind_and_path(base, kind, path):
+    settings = load_config(None, base_settings(base)).base
+    assert (settings.kind, settings.path) == (kind, path)
+    assert base_settings(None) == []
