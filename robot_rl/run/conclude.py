@@ -13,7 +13,7 @@ from robot_rl.run.deployment import Deployment
 from robot_rl.run.directory.metrics import read_metrics
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.evaluate_run import evaluate_policy, film
-from robot_rl.run.label_rewards import LateRewards
+from robot_rl.run.label_rewards import TrainingRewards
 from robot_rl.run.training_loop import Training
 
 
@@ -24,7 +24,7 @@ def conclude(
     learner: LearnerPort,
     training: Training,
     deployment: Deployment,
-    labels: LateRewards | None,
+    labels: TrainingRewards | None,
 ) -> dict[str, Any]:
     """Evaluate the policy, write the summary, draw the learning curve, and film episodes.
 

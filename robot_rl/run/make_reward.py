@@ -17,12 +17,12 @@ from robot_rl.reward.classifier.certificate import check_fit
 from robot_rl.reward.classifier.classifier import ClassifierFile
 from robot_rl.reward.classifier.reward_source import ClassifierReward
 from robot_rl.reward.labels.labeller import labelled_views
-from robot_rl.reward.labels.reward_source import LabelReward
+from robot_rl.reward.late.reward_source import LabelReward
 from robot_rl.reward.potential.progress_potential import ProgressPotential
 from robot_rl.reward.potential.shaping_certificate import ShapingHead
 from robot_rl.run.directory.pinned_files import PINNED_CLASSIFIER, PINNED_HEAD, pin_with_report
 from robot_rl.run.directory.run_directory import RunDirectory
-from robot_rl.run.label_rewards import LateRewards, open_label_rewards
+from robot_rl.run.label_rewards import TrainingRewards, open_label_rewards
 
 LABELLED = ("labels", "preferences")
 """Kinds of rewards that come later than their episode, from a labeller."""
@@ -141,7 +141,7 @@ class RewardSetup:
 
         return replace(cell, judges=(*cell.judges, judge), close=close)
 
-    def labels(self, env: Environment) -> contextlib.AbstractContextManager[LateRewards | None]:
+    def labels(self, env: Environment) -> contextlib.AbstractContextManager[TrainingRewards | None]:
         """Start the labeller of a training; None if labels do not reward it. See `open_label_rewards`."""
         return open_label_rewards(self.config, env)
 

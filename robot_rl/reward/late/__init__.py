@@ -1,0 +1,1 @@
+"""Rewards that arrive after their episode, from a labeller beside the training."""
