@@ -57,6 +57,7 @@ docs: $(STAMP) ## Build the documentation site into build/site
 .PHONY: dist
 dist: $(STAMP) ## Build wheel and sdist into dist/; scripts/check-dist tries them in clean environments
 	@$(BIN)/python -m build --outdir dist .
+	@rm -rf robot_rl.egg-info build/lib build/bdist.*  # tests would find entry points of that day in it
 
 .PHONY: clean
 clean: ## Remove caches and builds; the environment and runs/ stay

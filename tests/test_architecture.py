@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from import_graph import Source, file_graph, find_cycle, folder_graph, imported_modules, role_graph
+from setuptools import find_packages
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("robot_rl", "sim", "calibration", "ros_nodes", "launch")
@@ -245,13 +246,15 @@ def test_robot_rl_imports_without_ros_and_mujoco():
     assert done.returncode == 0, done.stderr
 
 
-def test_every_package_is_declared_and_every_declared_package_exists():
+def test_every_package_is_installed_and_nothing_else():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    declared = set(project["tool"]["setuptools"]["packages"])
+    settings = project["tool"]["setuptools"]["packages"]["find"]
+    assert settings["namespaces"] is False
+    installed = set(find_packages(str(ROOT), include=settings["include"]))
     found = {
         Path(s.path).parent.as_posix().replace("/", ".") for s in sources(*ROOMS) if s.path.endswith("__init__.py")
     }
-    assert declared == found
+    assert installed == found
 
 
 def test_no_path_of_somebodys_machine():

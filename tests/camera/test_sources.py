@@ -112,5 +112,21 @@ def test_the_camera_of_the_page_is_found_by_its_kind_and_keeps_a_feed_going(tmp_
 
 
 def test_kinds_that_are_installed_are_named():
-    with pytest.raises(ConfigError, match="installed kinds: file, realsense, uvc"):
+    with pytest.raises(ConfigError, match="installed kinds: file, pattern, realsense, uvc"):
         opener("webcam:0", WANTED)
+
+
+def test_the_pattern_shows_when_a_frame_was_made():
+    opened = opener("pattern:", CaptureFormat(128, 96, 100.0))()
+    frames = [opened.read() for _ in range(5)]
+    opened.close()
+    for frame in frames:
+        assert frame.image.shape == (96, 128, 3)
+        line = np.flatnonzero((frame.image == 0).all(axis=(0, 2)))
+        assert line[0] == frame.stamp % 1_000_000_000 * 128 // 1_000_000_000
+    assert len({frame.stamp for frame in frames}) == 5
+
+
+def test_the_pattern_has_no_name_of_its_own():
+    with pytest.raises(ConfigError, match="nothing after the colon"):
+        opener("pattern:bars", CaptureFormat(0, 0, 30.0))
