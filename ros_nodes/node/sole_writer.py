@@ -12,6 +12,8 @@ from ros_nodes.node.living import Living, heartbeat_of
 
 PARTICIPANT = 12
 """Bytes at the start of a writer's identity (GUID) that are those of its process."""
+_UNKNOWN = "_NODE_NAME_UNKNOWN_"
+"""What the graph calls the node of a writer that was discovered before it; the name comes a moment later."""
 
 
 class SoleWriter:
@@ -68,4 +70,6 @@ class SoleWriter:
 
 
 def _name(info: TopicEndpointInfo) -> str:
+    if info.node_name == _UNKNOWN:
+        return "a node whose name is not known yet"
     return f"{info.node_namespace.rstrip('/')}/{info.node_name}"
