@@ -35,6 +35,17 @@ class CommandLimits:
     """Oldest pose and wrench with which commands are let through [s]."""
 
 
+LOWERABLE = (
+    "max_speed",
+    "max_turn_rate",
+    "max_acceleration",
+    "max_turn_acceleration",
+    "max_ttl",
+    "max_force",
+)
+"""Limits that may be lowered while an arm is driven; none is ever raised."""
+
+
 @dataclass(frozen=True, config=STRICT)
 class ArmCap:
     """Last cap on what an arm is commanded, where it is driven; the limits of the safety node have to be within it."""

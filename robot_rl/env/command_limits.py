@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
 from robot_rl.clock import NS_PER_S
-from robot_rl.config.command_limits import CommandLimits
+from robot_rl.config.command_limits import LOWERABLE, CommandLimits
 from robot_rl.env.robot_io import Command, check_command
 from robot_rl.env.state_assembler import MAX_AHEAD, measurement_fault
 from robot_rl.errors import CommandRefusedError, ConfigError, SpecError
@@ -63,10 +63,7 @@ class CommandGuard:
             )
         self._config, self._measures_wrench = config, measures_wrench
         self._low, self._high = np.array(config.box_low), np.array(config.box_high)
-        self._leads = (  # largest lead, and its largest change per second: of the position, of the orientation
-            (config.max_speed * config.reaction_time, config.max_acceleration * config.reaction_time),
-            (config.max_turn_rate * config.reaction_time, config.max_turn_acceleration * config.reaction_time),
-        )
+        self._leads = _leads(config)
         self._allowed_outside = config.box_tolerance  # distance from the box that does not latch the stop [m]
         self._pose: Pose | None = None
         self._pose_stamp = self._wrench_stamp = -1
@@ -118,6 +115,26 @@ class CommandGuard:
         """Release the latched stop; only an operator does that. Outside the box, the tcp may then come in."""
         self.tripped = None
         self._allow_outside(self.outside + self._config.box_tolerance)
+
+    def lower(self, name: str, value: float) -> CommandLimits:
+        """Lower a limit from now on; returns all of them.
+
+        Args:
+            name: One of `LOWERABLE`.
+            value: Not above the present one.
+
+        Raises:
+            ConfigError: if it may not change, or would be raised.
+        """
+        if name not in LOWERABLE:
+            raise ConfigError(f"{name} counts from the start; limits that may be lowered: {', '.join(LOWERABLE)}")
+        present = getattr(self._config, name)
+        if not 0.0 < value <= present:
+            raise ConfigError(f"{name} is {present:g} and may only be lowered, to above 0, not set to {value:g}")
+        change: dict[str, Any] = {name: float(value)}
+        self._config = replace(self._config, **change)
+        self._leads = _leads(self._config)
+        return self._config
 
     # Results.
 
@@ -216,3 +233,12 @@ def _shorten(vector: np.ndarray, origin: np.ndarray, length: float) -> tuple[np.
     if distance <= length:
         return vector, False
     return origin + way * (length / distance), True
+
+
+def _leads(config: CommandLimits) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return the largest lead, and its largest change per second: of the position, of the orientation."""
+    time = config.reaction_time
+    return (
+        (config.max_speed * time, config.max_acceleration * time),
+        (config.max_turn_rate * time, config.max_turn_acceleration * time),
+    )

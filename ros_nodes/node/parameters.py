@@ -86,7 +86,10 @@ def declare(
 
 
 def refuse_changes(node: Node, config_type: type, live: Mapping[str, Callable[[Any], None]] | None = None) -> None:
-    """From now on, parameters can change only where `live` says what to do with the new value; the rest say why not."""
+    """From now on, parameters can change only where `live` says what to do with the new value; the rest say why not.
+
+    A function of `live` may refuse a value by a `ConfigError`; what it says is the answer.
+    """
     live = live or {}
     fields = {field.name for field in dataclasses.fields(config_type)}
 
@@ -97,9 +100,12 @@ def refuse_changes(node: Node, config_type: type, live: Mapping[str, Callable[[A
                     f"{change.name} counts from the start of {node.get_name()}; restart it with -p {change.name}:=..."
                 )
                 return SetParametersResult(successful=False, reason=reason)
-        for change in changes:
-            if change.name in live:
-                live[change.name](_of_ros(change.value))
+        try:
+            for change in changes:
+                if change.name in live:
+                    live[change.name](_of_ros(change.value))
+        except ConfigError as error:
+            return SetParametersResult(successful=False, reason=str(error))
         return SetParametersResult(successful=True)
 
     node.add_on_set_parameters_callback(on_set)

@@ -10,7 +10,8 @@ import re
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
+from functools import partial
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -19,7 +20,7 @@ from std_msgs.msg import Bool, String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
-from robot_rl.config.command_limits import CommandLimits
+from robot_rl.config.command_limits import LOWERABLE, CommandLimits
 from robot_rl.config.nodes import SafetyNodeConfig
 from robot_rl.env.command_limits import LATCHED, CommandGuard
 from robot_rl.errors import RobotRLError
@@ -44,8 +45,8 @@ class SafetyNode(ManagedNode):
     def __init__(self, **options: Any) -> None:
         super().__init__("safety_node", **options)
         self.config = declare(self, SafetyNodeConfig)
-        refuse_changes(self, SafetyNodeConfig)
         self.guard = CommandGuard(self.config)
+        refuse_changes(self, SafetyNodeConfig, {name: partial(self._lower, name) for name in LOWERABLE})
         self._silent: str | None = None  # who was silent when it last looked
         self._stopped: str | None = None
         self._refusal: tuple[float, str] | None = None  # when and why the newest command was refused
@@ -89,6 +90,13 @@ class SafetyNode(ManagedNode):
         if not active:
             self._stop(now)
             self._announce(self._reason())
+
+    def _lower(self, name: str, value: float) -> None:
+        """Lower a limit while the arm is driven; a higher one needs a restart, which somebody decides on."""
+        self.guard.lower(name, value)
+        change: dict[str, Any] = {name: float(value)}
+        self.config = replace(self.config, **change)
+        self.get_logger().info(f"{name} is {value:g} from now on")
 
     # What it hears.
 

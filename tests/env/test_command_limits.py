@@ -225,3 +225,39 @@ def test_too_much_force_latches_until_it_is_released():
 def test_a_box_that_is_none_is_refused(low):
     with pytest.raises(ConfigError, match="box_low"):
         CommandGuard(replace(LIMITS, box_low=low))
+
+
+@given(factor=st.floats(0.01, 1.0))
+def test_a_lowered_speed_shortens_the_lead_at_once(factor):
+    made = guard()
+    limits = made.lower("max_speed", factor * LIMITS.max_speed)
+    assert limits == replace(LIMITS, max_speed=factor * LIMITS.max_speed)
+    found, _ = lead(made.check(to((0.2, 0.0, 0.0)), NOW).command)
+    assert found <= factor * LIMITS.max_speed * LIMITS.reaction_time + 1e-9
+
+
+def test_a_lowered_force_trips_earlier():
+    made = guard()
+    made.lower("max_force", 10.0)
+    made.measured_wrench(np.array((0.0, 0.0, 11.0, 0.0, 0.0, 0.0)), NOW + 1)
+    assert made.tripped == "contact force of 11 N, allowed are 10 N"
+
+
+@pytest.mark.parametrize("value", [LIMITS.max_speed * 1.001, 0.0, -0.1, float("nan")])
+def test_a_limit_is_never_raised_nor_switched_off(value):
+    made = guard()
+    with pytest.raises(ConfigError, match=r"max_speed is 0\.3 and may only be lowered"):
+        made.lower("max_speed", value)
+
+
+def test_lowered_twice_the_second_counts_and_the_first_does_not_come_back():
+    made = guard()
+    made.lower("max_speed", 0.2)
+    made.lower("max_speed", 0.1)
+    with pytest.raises(ConfigError, match=r"max_speed is 0\.1"):
+        made.lower("max_speed", 0.2)
+
+
+def test_the_box_counts_from_the_start():
+    with pytest.raises(ConfigError, match="box_low counts from the start; limits that may be lowered: max_speed"):
+        guard().lower("box_low", 0.1)

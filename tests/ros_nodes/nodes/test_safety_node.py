@@ -5,6 +5,8 @@ import time
 import numpy as np
 import pytest
 from lifecycle_msgs.msg import Transition
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
 from ros_nodes_graph import Graph, ManagedClient
 from std_msgs.msg import Bool, String
 from std_srvs.srv import Trigger
@@ -15,7 +17,7 @@ from robot_rl.config.nodes import SafetyNodeConfig
 from robot_rl.env.robot_io import Command
 from robot_rl.geometry import Pose
 from ros_nodes.interface import convert, qos, topics
-from ros_nodes.node.robot_node_base import RobotNode
+from ros_nodes.node.robot_node_base import LIMIT, RobotNode
 from ros_nodes.nodes.safety_node import SafetyNode
 
 DOWN = np.array([0.0, 1.0, 0.0, 0.0])
@@ -261,3 +263,25 @@ def test_the_arm_holds_while_a_required_node_is_inactive(rig):
     assert rig.holds("arm is inactive")
     del rig.arm.sign
     assert eventually(rig.moves)
+
+
+def set_parameter(rig, name, value):
+    """As `ros2 param set` does; returns whether it was taken, and the reason if not."""
+    client = rig.hand.create_client(SetParameters, "/safety_node/set_parameters")
+    assert client.wait_for_service(PATIENCE)
+    request = SetParameters.Request(parameters=[Parameter(name, value=value).to_parameter_msg()])
+    future = client.call_async(request)
+    assert eventually(future.done)
+    (result,) = future.result().results
+    return result.successful, result.reason
+
+
+def test_limits_may_be_lowered_while_it_runs_and_never_raised(rig):
+    assert set_parameter(rig, "max_force", 5.0) == (True, "")
+    assert rig.safety.facts()[f"{LIMIT}max_force"] == 5.0
+    taken, reason = set_parameter(rig, "max_force", 80.0)
+    assert (taken, "max_force is 5 and may only be lowered" in reason) == (False, True)
+    taken, reason = set_parameter(rig, "box_high", [2.0, 2.0, 2.0])
+    assert (taken, "counts from the start" in reason) == (False, True)
+    rig.arm.wrench = np.array([0.0, 0.0, 6.0, 0, 0, 0])
+    assert rig.holds("contact force of 6 N, allowed are 5 N")
