@@ -15,6 +15,7 @@ from robot_rl.config.labelling import LabelConfig
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+GROUPS = ("base", "bench", "data", "label", "calibrate", "classifier", "operator")
 RENAMED = {"reward"}
 """Groups of commands that have another name now."""
 ROBOT_RL = Path(sys.executable).with_name("robot-rl")
@@ -56,7 +57,7 @@ def test_commands_flags_and_settings_exist(path):
             continue  # `robot-rl --help`, or a list of commands such as `robot-rl tasks | demo`
         if path.name == "CHANGELOG.md" and call[0] in RENAMED:
             continue  # what was before
-        shown = help_of(*call[: 2 if call[0] in ("base", "bench", "data", "label", "calibrate", "classifier") else 1])
+        shown = help_of(*call[: 2 if call[0] in GROUPS else 1])
         flags = {word.partition("=")[0] for word in call if word.startswith("--")}
         assert {flag for flag in flags if not re.search(rf"{flag}\b", shown)} == set(), f"robot-rl {' '.join(call)}"
         settings = {
