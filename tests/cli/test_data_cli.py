@@ -1,15 +1,18 @@
 """`robot-rl data`, used as a user would."""
 
+import contextlib
 import dataclasses
 import json
 import os
 import signal
+import time
+from pathlib import Path
 
 import av
 import numpy as np
 import pytest
 from PIL import Image
-from running import robot_rl
+from running import robot_rl, start
 from tagged import assert_same, steps, valid
 
 from robot_rl.data.schema import Source
@@ -156,8 +159,6 @@ def test_a_contact_sheet_shows_who_acted_and_the_reward(tmp_path):
 
 def test_a_demonstration_that_is_killed_is_recovered(tmp_path):
     """Real recording: `robot-rl demo`, killed while an episode runs."""
-    from running import start
-
     path = tmp_path / "demos"
     process = start("demo", "reach", "--episodes", 5000, "--out", path)
     while len(list(path.glob("episodes/*.zip"))) < 2:
@@ -169,3 +170,27 @@ def test_a_demonstration_that_is_killed_is_recovered(tmp_path):
     assert verdict["violations"] == []
     assert len(verdict["repaired"]) == len(left)
     assert "0 violations" in data("verify", path).stdout
+
+
+def test_ctrl_c_while_processes_verify_is_one_line(tmp_path):
+    with EpisodeStore.create(tmp_path / "many", {"task": "reach"}) as made:
+        for number in range(40):
+            made.append(valid(number, 2))
+    process = start("data", "verify", made.path, "--jobs", "2")
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+
+    def importing(pid):
+        with contextlib.suppress(OSError):
+            spawned = "spawn_main" in Path(f"/proc/{pid}/cmdline").read_text()
+            return spawned and "numpy" in Path(f"/proc/{pid}/maps").read_text()
+        return False
+
+    while not any(map(importing, children.read_text().split())):
+        assert process.poll() is None
+        time.sleep(0.002)
+    for pid in (*children.read_text().split(), process.pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGINT)  # a terminal sends it to all of them
+    text = process.communicate(timeout=60)[1]
+    assert (process.returncode, "Traceback" in text) == (130, False), text
+    assert "robot-rl: stopped" in text

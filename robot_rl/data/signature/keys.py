@@ -81,11 +81,6 @@ def read_secret_key(path: Path) -> Ed25519PrivateKey:
         content, mode = read_regular(path), path.stat().st_mode
     except OSError as error:
         raise DataError(f"{path}: no key there: {error.strerror}; `robot-rl data key NAME` makes one") from error
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise DataError(
-            f"{path}: others can read this key (permissions {stat.S_IMODE(mode):03o}), so it proves nothing; "
-            f"`chmod 600 {path}` if nobody has, otherwise make a new one"
-        )
     try:
         key = serialization.load_pem_private_key(content, password=None)
     except TypeError as error:
@@ -94,6 +89,11 @@ def read_secret_key(path: Path) -> Ed25519PrivateKey:
         raise DataError(f"{path}: not a secret key in PEM format; `robot-rl data key NAME` makes one") from error
     if not isinstance(key, ed25519.Ed25519PrivateKey):
         raise DataError(f"{path}: a key of another kind, must be Ed25519; `robot-rl data key NAME` makes one")
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise DataError(
+            f"{path}: others can read this key (permissions {stat.S_IMODE(mode):03o}), so it proves nothing; "
+            f"`chmod 600 {path}` if nobody has, otherwise make a new one"
+        )
     return key
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import multiprocessing
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -188,7 +189,19 @@ def _check_all(files: Sequence[Path], jobs: int) -> Iterator[_Checked]:
         return
     context = multiprocessing.get_context("spawn")  # a fork of a process with threads may stand still
     with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        yield from pool.map(_check_file, files, chunksize=8)
+        with _interrupts_held():  # from the processes that start here, which would print a traceback each
+            results = pool.map(_check_file, files, chunksize=8)
+        yield from results
+
+
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back from this thread, and for good from the processes that it starts meanwhile."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _check_file(file: Path) -> _Checked:

@@ -208,3 +208,9 @@ def test_keys_are_private_and_never_overwritten(tmp_path):
     make_key("second", folder)
     with pytest.raises(DataError, match="several keys"):
         only_secret_key(folder)
+
+
+def test_a_file_that_is_no_key_is_not_told_to_change_its_permissions(tmp_path):
+    (tmp_path / "passwd").write_text("root:x:0:0")
+    with pytest.raises(DataError, match="not a secret key in PEM format"):
+        read_secret_key(tmp_path / "passwd")
