@@ -58,8 +58,13 @@ EXCEPTIONS = {
 ONLY_IN = {"rclpy": ("ros_nodes", "launch"), "mujoco": ("sim",), "dm_control": ("sim", "robot_rl/adapters/guest.py")}
 """Libraries that only some rooms, or files, may import."""
 
-PLUGIN_LOADERS = ("robot_rl/cli/main.py", "robot_rl/env/registry.py", "robot_rl/adapters/guest.py")
-"""The last one makes environments of others by name, also in interpreters that have no `robot_rl`."""
+PLUGIN_LOADERS = (
+    "robot_rl/cli/main.py",
+    "robot_rl/env/registry.py",
+    "robot_rl/adapters/guest.py",
+    "robot_rl/arm/lerobot/server.py",
+)
+"""The last two make environments, and robots, of others by name, in interpreters that have no `robot_rl`."""
 TRANSITION_KEYS = {"next_observation", "next_observations", "masks", "dones"}
 
 

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from robot_rl.errors import RobotRLError
+from robot_rl.geometry import Pose
 
 
 class DeviceError(RobotRLError):
@@ -69,4 +70,13 @@ class Device(Protocol):
 
     def close(self) -> None:
         """Release it; doing it twice is fine."""
+        ...
+
+
+@runtime_checkable
+class ToolObserver(Protocol):
+    """A device whose axes depend on where the arm's tool is, such as a leader arm."""
+
+    def observe(self, T_base_tcp: Pose) -> None:
+        """Take note of the pose of the tool; called before each `read`."""
         ...

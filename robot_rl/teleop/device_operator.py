@@ -15,7 +15,7 @@ from robot_rl.env.robot_io import RobotState
 from robot_rl.env.supervision import Supervised
 from robot_rl.env.task import TaskSpec
 from robot_rl.geometry import Pose
-from robot_rl.teleop.device import Device, DeviceLostError
+from robot_rl.teleop.device import Device, DeviceLostError, ToolObserver
 from robot_rl.teleop.mapping import EPISODE_ROLES, CommandMapper, DeviceMap
 
 LET_GO = 0.4
@@ -111,6 +111,8 @@ class DeviceOperator:
         wanted = {}
         for hand in self._hands:
             name = hand.device.name
+            if isinstance(hand.device, ToolObserver):
+                hand.device.observe(T_base_tcp)
             try:
                 reading = hand.device.read()
             except DeviceLostError as error:

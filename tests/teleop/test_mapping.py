@@ -13,6 +13,7 @@ from robot_rl.geometry import Pose, quat_from_rotvec, quat_multiply, quat_rotate
 from robot_rl.teleop.device import DeviceError
 from robot_rl.teleop.gamepad import Gamepad
 from robot_rl.teleop.keyboard import TerminalKeyboard
+from robot_rl.teleop.leader.leader_arm import LeaderArm
 from robot_rl.teleop.mapping import MAPS, CommandMapper, DeviceMap, default_map, load_map
 from robot_rl.teleop.pushed import PushedDevice
 from robot_rl.teleop.spacemouse import SpaceMouse
@@ -136,6 +137,7 @@ def test_the_maps_that_come_with_it_fit_their_devices(kind):
         "joy": ([f"axis_{n}" for n in range(8)], [f"button_{n}" for n in range(11)]),
         "spacenav": ([f"axis_{n}" for n in range(6)], [f"button_{n}" for n in range(2)]),
         "twist": (AXES, ()),
+        "leader": (LeaderArm.axes, LeaderArm.buttons),
     }
     hand = PushedDevice(kind, *hands[kind])
     mapper = CommandMapper(default_map(kind), hand, replace(SIX, gripper=True))

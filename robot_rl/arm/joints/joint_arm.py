@@ -10,6 +10,7 @@ from pydantic.dataclasses import dataclass
 
 from robot_rl.arm.control_thread import ControlThread
 from robot_rl.arm.driver import MOTION, DriverHost, Receive
+from robot_rl.arm.fair_lock import FairLock
 from robot_rl.arm.joints.joint_controller import JointController
 from robot_rl.arm.joints.joint_port import JointPort, JointReading
 from robot_rl.arm.kinematics.chain import Chain
@@ -19,7 +20,6 @@ from robot_rl.config.field_types import STRICT, Fraction, PositiveReal
 from robot_rl.env.state_assembler import Joints
 from robot_rl.errors import ArmStoppedError, ConfigError, RobotLostError
 from robot_rl.geometry import Pose, quat_from_matrix
-from robot_rl.system.fair_lock import FairLock
 
 OUT_OF_REACH = 0.005
 """Distance that remains to a set-point which is reported [m]."""

@@ -13,12 +13,12 @@ from pydantic.dataclasses import dataclass
 
 from robot_rl.arm.control_thread import ControlThread
 from robot_rl.arm.driver import DriverHost
+from robot_rl.arm.fair_lock import FairLock
 from robot_rl.arm.gripper_scale import GripperScale
 from robot_rl.arm.parts.modbus import ModbusDevice
 from robot_rl.arm.serial_line import SerialLine
 from robot_rl.config.field_types import STRICT, Fraction, PositiveReal
 from robot_rl.errors import ArmStoppedError, RobotLostError
-from robot_rl.system.fair_lock import FairLock
 
 BAUD = 115_200
 OUTPUTS, INPUTS = 0x03E8, 0x07D0

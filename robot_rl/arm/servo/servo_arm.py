@@ -100,12 +100,13 @@ class So101(ServoArm):
         return super().chain_of(config) if config.urdf else so101_chain()
 
 
-def open_joints(config: ServoArmConfig, clock: Clock) -> ServoJoints:
+def open_joints(config: ServoArmConfig, clock: Clock, *, moved_by_hand: bool = False) -> ServoJoints:
     """Open the servos of an arm.
 
     Args:
         config: Which.
         clock: Time since 1970 [ns].
+        moved_by_hand: Whether a person moves it, as a leader arm.
 
     Raises:
         ConfigError: if a setting is not valid, or the calibration is that of another arm.
@@ -125,7 +126,7 @@ def open_joints(config: ServoArmConfig, clock: Clock) -> ServoJoints:
     line = SerialLine(config.port, family.baud)
     try:
         bus = ServoBus(line, family, idents, config.timeout)
-        return ServoJoints(bus, idents, bool(config.gripper_name), clock, calibration)
+        return ServoJoints(bus, idents, bool(config.gripper_name), clock, calibration, moved_by_hand)
     except BaseException:
         line.close()
         raise

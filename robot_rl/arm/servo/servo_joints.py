@@ -35,6 +35,7 @@ class ServoJoints:
         gripper: Whether the last one is the gripper's.
         clock: Time since 1970 [ns].
         calibration: LeRobot's file; None takes what the servos keep.
+        moved_by_hand: Whether a person moves the arm: then the torque is switched off, and settings stay as they are.
 
     Raises:
         ConfigError: if the calibration is missing, or that of another arm.
@@ -45,7 +46,13 @@ class ServoJoints:
     resolution = 2.0 * np.pi / COUNTS_PER_TURN
 
     def __init__(
-        self, bus: ServoBus, idents: Mapping[str, int], gripper: bool, clock: Clock, calibration: Path | None
+        self,
+        bus: ServoBus,
+        idents: Mapping[str, int],
+        gripper: bool,
+        clock: Clock,
+        calibration: Path | None,
+        moved_by_hand: bool = False,
     ) -> None:
         self._bus, self.has_gripper, self._clock = bus, gripper, clock
         self._joints = len(idents) - gripper
@@ -55,7 +62,10 @@ class ServoJoints:
         check_calibration(kept, file)
         self._scale = CountScale(list(kept.values())[: self._joints])
         self._jaws: ServoCalibration | None = list(kept.values())[-1] if gripper else None
-        self._prepare()
+        if moved_by_hand:
+            bus.set(bus.family.registers.torque, [0] * len(idents))
+        else:
+            self._prepare()
         self._is_engaged = False
         self._look_at_torque = False
         self._failures = 0

@@ -9,14 +9,12 @@ reads a query and writes one JSON line for it, until its standard input ends:
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-import queue
 import threading
 import time
 from collections.abc import Mapping
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,13 +24,8 @@ from robot_rl.reward.answer import Answer, Status
 from robot_rl.reward.budget import Budget
 from robot_rl.reward.query import Query, QueryKind
 from robot_rl.system.checked_json import parse_json
-from robot_rl.system.child_process import ChildProcess
+from robot_rl.system.line_process import LONGEST_LINE, LineProcess, NoAnswerError
 from robot_rl.system.printable import one_line
-
-LONGEST_LINE = 2**20
-"""Of an answer [bytes]."""
-EXIT_LIMIT = 2.0
-"""Longest time for an orderly end [s]."""
 
 
 class ProcessBackend:
@@ -52,8 +45,7 @@ class ProcessBackend:
     def __init__(self, config: ProcessConfig, kind: QueryKind, budget: Budget) -> None:
         self._config, self._kind, self._budget = config, kind, budget
         self._lock, self._closed = threading.Lock(), False
-        self._process: ChildProcess | None = None
-        self._lines: queue.Queue[bytes] = queue.Queue()
+        self._process: LineProcess | None = None
         try:
             self._who = self._start()
         except UnansweredError as error:
@@ -94,11 +86,9 @@ class ProcessBackend:
         if self._closed:
             raise UnansweredError("the labeller was closed")
         try:
-            self._process = ChildProcess(self._config.command, pipes=True)
+            self._process = LineProcess(self._config.command)
         except OSError as error:
             raise UnansweredError(f"{self._config.command[0]} cannot be started: {error.strerror}") from error
-        self._lines = queue.Queue()
-        threading.Thread(target=_read, args=(self._process.stdout, self._lines), daemon=True).start()
         hello = _tree(self._exchange(b""))
         if not {"model", "revision"} <= hello.keys():
             self._end()
@@ -110,40 +100,16 @@ class ProcessBackend:
         process = self._process
         if process is None:
             raise UnansweredError("the program has ended")
-        limit = self._config.timeout_s
-        # A program that reads nothing would block the write: the timer ends it then.
-        timer = threading.Timer(limit, self._end)
-        timer.start()
         try:
-            process.stdin.write(content)
-            process.stdin.flush()
-            line = self._lines.get(timeout=limit)
-        except (OSError, ValueError, queue.Empty):
-            line = b""
-        finally:
-            timer.cancel()
-        if line.endswith(b"\n"):
-            return line
-        process.wait(EXIT_LIMIT / 4)  # it may just have ended by itself
-        state = process.describe_end()
-        self._end()
-        raise UnansweredError(f"no answer within {limit:g} s, or one of more than {LONGEST_LINE} bytes; it {state}")
+            return process.exchange(content, self._config.timeout_s)
+        except NoAnswerError as error:
+            self._process = None
+            raise UnansweredError(str(error)) from error
 
     def _end(self) -> None:
         process, self._process = self._process, None
         if process is not None:
-            with contextlib.suppress(OSError):
-                process.end(0.0 if not self._closed else EXIT_LIMIT)
-
-
-def _read(stream: IO[bytes], lines: queue.Queue[bytes]) -> None:
-    """Put each line, and what is left at the end, into a queue."""
-    with contextlib.suppress(OSError, ValueError):
-        while line := stream.readline(LONGEST_LINE):
-            lines.put(line)
-            if not line.endswith(b"\n"):
-                break
-    lines.put(b"")
+            process.end(*(() if self._closed else (0.0,)))
 
 
 def _tree(line: bytes) -> dict[str, Any]:

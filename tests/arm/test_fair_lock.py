@@ -3,7 +3,7 @@
 import threading
 import time
 
-from robot_rl.system.fair_lock import FairLock
+from robot_rl.arm.fair_lock import FairLock
 
 
 def test_a_loop_that_takes_it_again_at_once_lets_others_in():

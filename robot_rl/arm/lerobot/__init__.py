@@ -1,0 +1,1 @@
+"""Arms of LeRobot, in the interpreter in which LeRobot is installed."""

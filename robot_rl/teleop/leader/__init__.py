@@ -1,0 +1,1 @@
+"""Leader arms: devices whose pose, not their deflection, is what the arm shall take."""

@@ -1,0 +1,1 @@
+from lerobot.robots.config import RobotConfig  # noqa: F401

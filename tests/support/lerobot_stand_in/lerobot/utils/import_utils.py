@@ -1,0 +1,2 @@
+def register_third_party_plugins():
+    pass
