@@ -69,6 +69,7 @@ class ClonedPolicy(BasePolicy):
             horizon=horizon,
             history=history,
         )
+        self._states = [key for key in self.spec.observations if key.startswith(STATE_PREFIX)]
         self._generator = torch.Generator().manual_seed(setup.config.seed)
         self._network = ChunkNetwork(
             make_head(percepts, config, self._generator, history),
@@ -104,10 +105,12 @@ class ClonedPolicy(BasePolicy):
         """Plan a chunk from the newest observations; before the first one, the first is repeated."""
         if not self._trained:
             raise BasePolicyError(f"base {self.name} is not trained yet")
-        views = [self._perception.view(one.observation) for one in reversed(history)]
-        views += [views[-1]] * (self.spec.history - len(views))
-        state = torch.from_numpy(np.concatenate([view.state for view in views]))[None]
-        images = None if views[0].images is None else torch.from_numpy(views[0].images)[None]
+        newest = self._perception.view(history[-1].observation)  # only its frames count
+        known = [one.observation for one in history]
+        known = [known[0]] * (self.spec.history - len(known)) + known
+        rows = self._perception.states({key: np.stack([one[key] for one in known]) for key in self._states})
+        state = torch.from_numpy(rows[::-1].reshape(1, -1).copy())
+        images = None if newest.images is None else torch.from_numpy(newest.images)[None]
         noise = torch.randn(1, self.spec.horizon, self.spec.action_size, generator=self._generator)
         with torch.no_grad():
             actions = self._network.chunks(self._network.condition(state, images), noise)[0].numpy()

@@ -8,11 +8,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import numpy as np
+
 from robot_rl.data.formats.mp4 import Mp4Writer
-from robot_rl.data.schema import IMAGE_PREFIX, Episode, Observation, Source, Step
+from robot_rl.data.schema import BASE_ACTION, IMAGE_PREFIX, Episode, Observation, Source, Step
 from robot_rl.data.store.info import control_rate
 from robot_rl.errors import DataError
 from robot_rl.learn.actor import EpisodeResult
+from robot_rl.viz.action_panel import SIZE, ActionPanel
 from robot_rl.viz.episode_frame import captioned, describe_outcome
 
 
@@ -37,8 +40,13 @@ def write_film(episodes: Iterable[Episode], path: Path, *, fps: float | None = N
             if writer is None:
                 rate = fps or control_rate(episode.stamp_obs) or 10.0
                 writer = stack.enter_context(Mp4Writer(path, rate))
+            panel = ActionPanel()
             for t in range(len(episode) + 1):
                 frames = [episode.observations[camera][t] for camera in cameras]
+                if t < len(episode):
+                    panel.add(episode.step(t))
+                if (picture := panel.picture()) is not None:
+                    frames.append(picture)
                 caption = f"{episode.episode_id}   step {t} of {len(episode)}   {describe_outcome(episode)}"
                 if t < len(episode):
                     source, detail = Source(int(episode.source[t])), f"reward {episode.reward[t]:.3g}"
@@ -52,7 +60,8 @@ def write_film(episodes: Iterable[Episode], path: Path, *, fps: float | None = N
 class FilmRecorder:
     """An observer of a rollout that films what cameras see; use it in a `with` block.
 
-    A film that cannot be finished is removed.
+    With a base policy, a panel beside the frames shows what it proposed and what was carried out. A film that cannot be
+    finished is removed.
 
     Args:
         path: The file.
@@ -66,16 +75,18 @@ class FilmRecorder:
     ) -> None:
         self._cameras = cameras
         self._file, self._held = Mp4Writer(path, frame_rate), round(hold * frame_rate)
-        self._episodes = 0
+        self._episodes, self._panel = 0, ActionPanel()
 
     def on_start(self, episode_id: str, observation: Observation) -> None:
         """Keep the first frame of a new episode until it is known who acts on it."""
         del episode_id  # episodes are numbered
         self._episodes += 1
         self._last = observation
+        self._panel.begin()
 
     def on_step(self, step: Step, next_observation: Observation) -> None:
         """Film the frame on which the step acted."""
+        self._panel.add(step)
         self._write(f"step {step.index}", step.source, f"reward {step.reward:.3g}")
         self._last = next_observation
 
@@ -101,4 +112,8 @@ class FilmRecorder:
         every = sorted(key for key in self._last if key.startswith(IMAGE_PREFIX))
         keys = every if self._cameras is None else [f"{IMAGE_PREFIX}{camera}" for camera in self._cameras]
         frames = [self._last[key] for key in keys]
+        if (panel := self._panel.picture()) is not None:
+            frames.append(panel)
+        elif BASE_ACTION in self._last:  # all pictures of a film have one size
+            frames.append(np.full((SIZE[1], SIZE[0], 3), 255, np.uint8))
         self._file.add(captioned(frames, f"episode {self._episodes}   {caption}", source, detail))

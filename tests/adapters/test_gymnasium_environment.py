@@ -170,6 +170,15 @@ def test_an_expert_demonstrates_and_takes_over_now_and_then(python, monkeypatch)
     assert [step.action.tolist() for step in steps] == [pytest.approx([0.1 * t, -1.0]) for t in range(5)]
     assert not np.any([step.action_policy for step in steps])
 
+    env.start(0, "c")
+    env.begin_advice(0)
+    advice, played = [], []
+    for _ in range(5):
+        advice.append(env.advise().tolist())
+        played.append(env.advance(STILL).recorded)
+    assert advice == [pytest.approx([0.1 * t, -1.0]) for t in range(5)]
+    assert {step.source for step in played} == {Source.POLICY}, "it only advises"
+
     def sources(seed):
         env.start(seed, "b")
         infos = [env.advance(STILL)]
@@ -202,6 +211,8 @@ def test_choices_are_made_one_of_all_combinations(python, monkeypatch):
 def test_without_an_expert_nobody_demonstrates():
     with pytest.raises(StepOrderError, match=r"no operator.*environment\.expert.*--demos"):
         guest().start(0, "a", demonstrate=True)
+    with pytest.raises(ConfigError, match=r"has no expert, and a scripted base needs one; set environment\.expert"):
+        guest().begin_advice(0)
 
 
 @pytest.mark.parametrize(
