@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import betaln
+from scipy.stats import beta
 
 from robot_rl.reward.validation.gates import ConditionResult, Fitness, GateResult
 
 LEVEL = 0.05
-"""Chance, over all readings together, that something whose rate of faults is too high is called fit."""
+"""Chance, over all readings together, that a rate of faults that is too high is called fit; and likewise that one that
+is low enough is called unfit."""
 SPREAD = 4.0
 """The rates of faults that the test expects of a good labeller have a mean of the bound divided by this."""
 USE = "ending episodes, by the sequential test"
@@ -83,20 +85,38 @@ def log_evidence(trials: Trials, rate: float) -> float:
     return float(mixed - faults * math.log(rate) - (total - faults) * math.log1p(-rate))
 
 
+def log_evidence_above(trials: Trials, rate: float) -> float:
+    """Return the log of the evidence against "faults have at most this rate"; it exceeds log(1/level) as rarely.
+
+    The likelihood of the trials, mixed over a uniform distribution of all higher rates, divided by that of the rate.
+    Under the rate it is a martingale of mean 1, and under lower ones a supermartingale, as each fault is more probable
+    under every higher rate. So here nothing is expected of an unfit labeller, and few trials show it.
+
+    Args:
+        trials: The trials so far.
+        rate: In (0, 1).
+    """
+    faults, total = trials
+    shape = 1 + faults, 1 + total - faults
+    mixed = betaln(*shape) + beta.logsf(rate, *shape) - math.log1p(-rate)
+    return float(mixed - faults * math.log(rate) - (total - faults) * math.log1p(-rate))
+
+
 def judge(trials: Trials, bound: float, level: float = LEVEL) -> Fitness:
     """Return whether the rate of faults is shown to be below the bound, shown to be above it, or neither.
 
-    The evidence excludes the bound itself; on which side the rate is, the share of faults shows. Where the share is
-    below, every higher rate is excluded, too: the likelihood falls beyond the share.
+    Where the share of faults is below the bound, evidence against the bound excludes every higher rate, too: the
+    likelihood falls beyond the share.
 
     Args:
         trials: The trials so far.
         bound: Highest rate of faults, in (0, 1).
         level: Chance of a wrong verdict, in (0, 1).
     """
-    if not trials.total or log_evidence(trials, bound) < -math.log(level):
-        return Fitness.NOT_SHOWN
-    return Fitness.FIT if trials.faults < bound * trials.total else Fitness.UNFIT
+    enough = -math.log(level)
+    if trials.faults < bound * trials.total and log_evidence(trials, bound) >= enough:
+        return Fitness.FIT
+    return Fitness.UNFIT if log_evidence_above(trials, bound) >= enough else Fitness.NOT_SHOWN
 
 
 def faultless_needed(bound: float, level: float = LEVEL) -> int:

@@ -20,6 +20,22 @@ from robot_rl.reward.validation.sequential import (
 from robot_rl.reward.validation.verdict import verdict_of
 
 
+def ever_unfit(rate, bound, most, runs):
+    """Return the share of runs that are called unfit at any moment."""
+    draws = np.random.default_rng(1).random((runs, most)) < rate
+    faults, least = np.cumsum(draws, axis=1), np.full(most, most + 1)
+    for n in range(1, most + 1):
+        least[n - 1] = next(k for k in range(n + 2) if k > n or judge(Trials(k, n), bound) is Fitness.UNFIT)
+    return float((faults >= least).any(axis=1).mean())
+
+
+def test_a_labeller_at_the_bound_is_called_unfit_in_at_most_one_run_of_twenty_and_a_bad_one_soon():
+    assert ever_unfit(0.05, 0.05, 200, 2000) <= 0.05
+    assert ever_unfit(0.25, 0.05, 60, 500) >= 0.95
+    assert judge(Trials(10, 65), 0.01) is Fitness.UNFIT
+    assert judge(Trials(1, 65), 0.01) is Fitness.NOT_SHOWN
+
+
 def ever_fit(rate, bound, most, runs):
     """Return the share of runs that are called fit at any moment."""
     fits_at = [
