@@ -28,8 +28,6 @@ class Lock:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.truncate(descriptor, 0)
-            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         except BlockingIOError as error:
             holder = os.pread(descriptor, 64, 0).decode(errors="replace").strip() or "(unknown)"
             os.close(descriptor)
@@ -41,6 +39,13 @@ class Lock:
             raise RunDirectoryError(
                 f"cannot lock {path}: {error.strerror}; choose a directory on a local disk"
             ) from error
+        try:
+            with writing(path):
+                os.truncate(descriptor, 0)
+                os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        except RunDirectoryError:
+            os.close(descriptor)
+            raise
         self._descriptor: int | None = descriptor
 
     @property

@@ -164,11 +164,16 @@ def holds(keys: Mapping[str, Ed25519PublicKey], name: str, signature: bytes, con
 def _write_new(path: Path, content: bytes, mode: int) -> None:
     """Write a file that must not be there yet, with these permissions from the start."""
     with writing(path):
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        sync_directory(path.parent)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            sync_directory(path.parent)
+        except OSError:
+            path.unlink(missing_ok=True)  # half a key is none, and would be in the way of a whole one
+            raise
 
 
 def _cryptography() -> tuple[Any, Any]:

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import resource
 import shutil
 import sqlite3
 import stat
@@ -214,3 +215,14 @@ def test_a_file_that_is_no_key_is_not_told_to_change_its_permissions(tmp_path):
     (tmp_path / "passwd").write_text("root:x:0:0")
     with pytest.raises(DataError, match="not a secret key in PEM format"):
         read_secret_key(tmp_path / "passwd")
+
+
+def test_a_key_for_which_there_is_no_room_is_not_in_the_way(tmp_path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        with pytest.raises(RunDirectoryError, match=r"cannot write .*lab\.key"):
+            make_key("lab", tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert make_key("lab", tmp_path)[0].exists()
