@@ -146,6 +146,10 @@ class ReplayConfig(Section):
     """Transitions in each critic update."""
     demo_fraction: Annotated[Fraction, FORKABLE] = 0.5
     """Share of each batch drawn from demonstrations and interventions."""
+    corrections: Annotated[Literal["demonstration", "successful", "return_weighted"], FORKABLE] = "demonstration"
+    """Which of the operator's interventions count as demonstrations. `demonstration`: all. `successful`: those in
+    episodes that succeeded. `return_weighted`: each by the chance discount^(steps until its episode succeeded)
+    (reward-weighted regression, Peters 2007), so that one which had to be repaired counts less."""
     hindsight_goals: Annotated[NonNegative, FORKABLE] = 0
     """In environments with goals: how often each online step is learned from again with a goal that its episode
     achieved later (hindsight experience replay, Andrychowicz 2017, who took 4); needs `sac.n_step=1`. 0: never."""

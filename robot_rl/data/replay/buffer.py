@@ -97,6 +97,16 @@ class ReplayBuffer:
         """Transitions whose action was not chosen by the policy."""
         return len(self._operator)
 
+    def operator_steps_to_success(self, ranks: np.ndarray) -> np.ndarray:
+        """Return how many steps after these operator's steps their episodes succeeded; -1 where they did not (yet).
+
+        Shapes (N,): ranks, 0 the oldest, and steps, 0 for a step that succeeded itself.
+        """
+        slots = self._operator.at(ranks)
+        index = self._columns["index"][slots]
+        steps = self._columns["success_at"][(slots - index) % self.capacity]
+        return np.where(steps > 0, np.maximum(steps - 1 - index, 0), -1)
+
     def begin(self, percept: Percept, name: str = "") -> None:
         """Start an episode; one that is unfinished is closed as truncated where it stands.
 

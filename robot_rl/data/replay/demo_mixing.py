@@ -19,7 +19,8 @@ class DemoMixer:
 
     `demo_fraction` 0.5 is the symmetric sampling of RLPD (Ball et al. 2023, section 4.1). The demonstration side is the
     demonstrations and the operator's online steps, uniform over their union; the online side is all online steps, the
-    operator's included, so interventions belong to both sides as in HIL-SERL (Luo et al. 2024).
+    operator's included, so interventions belong to both sides as in HIL-SERL (Luo et al. 2024). `corrections` can keep
+    some of them out of the demonstration side.
 
     Args:
         demos: Demonstrations.
@@ -72,7 +73,8 @@ class DemoMixer:
         derived = len(self.hindsight) if self.hindsight is not None else 0
         ranks = np.empty((minibatches, total), np.int64)
         if from_demos:
-            ranks[:, :from_demos] = rng.integers(demos + operator, size=(minibatches, from_demos))
+            drawn = rng.integers(demos + operator, size=(minibatches, from_demos))
+            ranks[:, :from_demos] = self._trusted(drawn, rng)
         if from_demos < total:
             ranks[:, from_demos:] = (
                 rng.integers(online + derived, size=(minibatches, total - from_demos)) + demos + operator
@@ -101,6 +103,29 @@ class DemoMixer:
         if self.hindsight is not None and len(rows := np.flatnonzero(flat >= first_derived)):
             _put(mixed, rows, self.hindsight.gather(flat[rows] - first_derived, self._discount))
         return Sample._make(a if a is None else a.reshape(minibatches, total, *a.shape[1:]) for a in mixed)
+
+    def _trusted(self, ranks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return the ranks with operator's steps that do not count as demonstrations replaced.
+
+        They are replaced by demonstrations, or by any online steps where there are none. `replay.corrections` says
+        which count; with `demonstration` all do, and nothing is drawn.
+        """
+        kind, demos, operator = self._config.corrections, len(self.demos), self.online.operator_count
+        corrections = ranks >= demos
+        if kind == "demonstration" or not corrections.any():
+            return ranks
+        left = self.online.operator_steps_to_success(ranks[corrections] - demos)
+        trust = (left >= 0).astype(float)
+        if kind == "return_weighted":
+            trust *= self._discount ** np.maximum(left, 0)
+        others = (
+            rng.integers(demos, size=left.shape)
+            if demos
+            else demos + operator + rng.integers(len(self.online), size=left.shape)
+        )
+        ranks = ranks.copy()
+        ranks[corrections] = np.where(rng.uniform(size=left.shape) < trust, ranks[corrections], others)
+        return ranks
 
     def _empty(self, count: int) -> Sample:
         """Arrays to be filled."""

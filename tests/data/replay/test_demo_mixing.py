@@ -100,3 +100,44 @@ def test_the_same_generator_gives_the_same_batches():
 def test_buffers_of_different_sizes_are_refused():
     with pytest.raises(DataError, match=r"sizes \(3, 2\), online experience \(4, 2\)"):
         mixer(demos(), ReplayBuffer(10, 4, ACTION_SIZE))
+
+
+def assisted():
+    """Two episodes of 20 steps with the same five corrections: 5000 succeeds at its end, 6000 does not."""
+    sources = [P] * 10 + [H] * 5 + [P] * 5
+    return buffer(episode(5, 20, sources=sources), episode(6, 20, sources=sources, end="truncated"))
+
+
+def shares(demo_side, **config):
+    """How often each step was drawn for the demonstration side, as a share of a uniform draw over it."""
+    made = mixer(demo_side, assisted(), **config)
+    steps = made.sample(2000, np.random.default_rng(3)).observation[:, :32, 0]
+    values, counts = np.unique(steps, return_counts=True)
+    uniform = 64_000 / (len(demo_side) + 10)
+    return dict(zip(values.astype(int).tolist(), (counts / uniform).tolist(), strict=True))
+
+
+def test_all_corrections_count_by_default():
+    drawn = shares(demos(), corrections="demonstration")
+    assert sorted(drawn) == [*range(10), *range(1000, 1010), *range(5010, 5015), *range(6010, 6015)]
+    assert max(drawn.values()) < 1.15
+
+
+def test_corrections_of_failed_episodes_are_replaced_by_demonstrations():
+    drawn = shares(demos(), corrections="successful")
+    assert not [step for step in drawn if step >= 6000]
+    assert [drawn[step] for step in range(5010, 5015)] == pytest.approx([1.0] * 5, abs=0.1)
+    assert drawn[0] == pytest.approx(1.0 + 5 / 20, abs=0.1)  # a demonstration's share of the five that fell out
+
+
+def test_a_correction_weighs_less_the_later_the_success():
+    drawn = shares(demos(), corrections="return_weighted")
+    by_hand = [0.9 ** (19 - index) for index in range(10, 15)]  # the discount of `mixer`; success after step 19
+    assert [drawn[step] for step in range(5010, 5015)] == pytest.approx(by_hand, abs=0.1)
+    assert not [step for step in drawn if step >= 6000]
+
+
+def test_without_demonstrations_what_falls_out_is_replaced_by_online_steps():
+    drawn = shares(buffer(), corrections="successful")
+    assert drawn[5010] == pytest.approx(1.0 + 5 / 40, abs=0.1)
+    assert [drawn[6010], drawn[6000]] == pytest.approx([5 / 40] * 2, abs=0.05)
