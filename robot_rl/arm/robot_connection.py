@@ -29,7 +29,7 @@ from robot_rl.errors import ConfigError
 class CameraConnection:
     """A camera."""
 
-    source: str
+    source: str = ""
     """`realsense:0123456789`, `uvc:/dev/v4l/by-id/...`, `file:PATH`."""
     width: NonNegative = 640
     """Of the captured frames [px]; 0 leaves it to the camera."""
@@ -97,6 +97,9 @@ def read_connection(path: Path) -> RobotConnection:
         str(camera): component_from_dict(CameraConnection, _of_capture(settings), f"{path}: cameras: {camera}")
         for camera, settings in _mapping(tree, "cameras", path).items()
     }
+    for camera, connection in cameras.items():
+        if not connection.source:
+            raise ConfigError(f"{path}: cameras: {camera}: source is missing, e.g. `source: realsense:0123456789`")
     return RobotConnection(path, name, config, lambda host: kind(config, host), limits, cap, cameras)
 
 
@@ -109,7 +112,7 @@ def _mapping(tree: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
 
 def _of_capture(settings: Any) -> Any:
     """Return the settings of a camera without those of what is done with its frames."""
-    if not isinstance(settings, dict):
+    if not isinstance(settings, dict) or "source" not in settings:  # its error names what there is instead
         return settings
     known = {field.name for field in fields(CameraConnection)}
     return {key: value for key, value in settings.items() if key in known}

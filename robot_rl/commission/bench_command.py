@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import math
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +72,11 @@ def bench_arm(arguments: argparse.Namespace) -> Reply:
     write_atomically(out / "arm.json", to_json(answer, indent=2) + "\n")
     lines = []
     for axis, values in answer["axes"].items():
-        shown = (
-            f"{name.rpartition('_')[0]} {one['median']:.2f} {name.rpartition('_')[2]}" for name, one in values.items()
-        )
-        lines.append(f"{axis}: {', '.join(shown).replace('_', ' ')}; medians of {answer['steps'][axis]} steps")
+        shown = ", ".join(_shown(name, one["median"]) for name, one in values.items())
+        lines.append(f"{axis}: {shown}; medians of {answer['steps'][axis]} steps")
     return Reply(answer, [*lines, f"written: {out / 'arm.json'}, {out / 'arm.png'}"])
+
+
+def _shown(name: str, value: float) -> str:
+    quantity, _, unit = name.rpartition("_")
+    return f"{quantity.replace('_', ' ')} {'never' if math.isnan(value) else f'{value:.2f} {unit}'}"

@@ -10,6 +10,7 @@ from robot_rl.arm.arm_robot_io import ArmRobotIO
 from robot_rl.arm.driver import ArmDriver, DriverHost
 from robot_rl.arm.robot_connection import read_connection
 from robot_rl.commission.motion.arm_under_trial import ArmUnderTrial
+from robot_rl.env.state_assembler import Freshness
 from robot_rl.errors import ArmStoppedError
 
 
@@ -32,7 +33,7 @@ def open_robot(path: Path, *, sample: float = 0.02) -> Iterator[ArmUnderTrial]:
         made.append(robot.make_driver(host))
         return made[0]
 
-    io = ArmRobotIO(make, robot.limits, robot.cap)
+    io = ArmRobotIO(make, robot.limits, robot.cap, freshness=Freshness(max_age=robot.limits.max_age))
 
     def check() -> None:
         if (reason := io.stopped) is not None:

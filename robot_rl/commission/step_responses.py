@@ -51,6 +51,7 @@ def step_responses(
     traces: dict[str, list[Trace]] = {axis: [] for axis in AXES}
     for number, axis in enumerate(AXES):
         progress(f"{2 * repeats} steps of {1e3 * STEP:g} mm along {axis}")
+        arm.come_to_rest()
         home = arm.io.read().T_base_tcp
         for _ in range(repeats):
             for sign in (1.0, -1.0):
@@ -100,7 +101,7 @@ def _step(arm: ArmUnderTrial, home: Pose, direction: np.ndarray) -> Trace:
 def _response(trace: Trace, direction: np.ndarray) -> StepResponse:
     found = response(trace, direction, float(trace.seconds[-1]))
     along = trace.position @ direction
-    begin = float(along[trace.window(0.0, BEFORE)].mean())
-    there = np.flatnonzero((trace.seconds > BEFORE) & (along >= begin + 0.9 * STEP))
+    begin, end = float(along[trace.window(0.8 * BEFORE, BEFORE)].mean()), float(trace.target[-1] @ direction)
+    there = np.flatnonzero((trace.seconds > BEFORE) & (along >= begin + 0.9 * (end - begin)))
     rise = float(trace.seconds[there[0]]) - BEFORE if len(there) else float("nan")
     return StepResponse(found.lag, found.overshoot, found.steady_error, found.jitter, rise)

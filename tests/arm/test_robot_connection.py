@@ -43,7 +43,7 @@ def test_every_part_is_read(written):
     [
         ("limits: {}", ConfigError, "needs a section `arm` with a `driver`"),
         ("- 1", ConfigError, "needs a section `arm`"),
-        ("arm: {driver: standin}", UnknownNameError, "did you mean 'standing'"),
+        ("arm: {driver: standng}", UnknownNameError, "did you mean 'standing'"),
         ("arm: {driver: standing, adress: x}", ConfigError, "did you mean 'address'"),
         ("arm: {driver: standing}\nlimits: {max_speed: -1}", ConfigError, "max_speed"),
         ("arm: {driver: standing}\ncameras: [wrist]", ConfigError, "cameras: has to be a mapping"),

@@ -17,6 +17,7 @@ GIVE_UP = 0.03
 
 def hold(arm: ArmUnderTrial) -> TrialOutcome:
     """Command the measured pose for 5 s, as an action of zero does."""
+    arm.come_to_rest()
     start = arm.io.read().T_base_tcp.position
     trace = arm.play(
         lambda state, at: state.T_base_tcp,

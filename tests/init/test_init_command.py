@@ -1,0 +1,99 @@
+"""`robot-rl init` as users call it: with flags, with answers, interrupted, and a second time."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from lab_arm import install_lab_arm
+
+from robot_rl.arm.robot_connection import read_connection
+from robot_rl.config.yaml_file import parse_yaml
+
+ROBOT_RL = Path(sys.executable).with_name("robot-rl")
+FLAGS = ("--arm", "standing", "--no-questions", "--no-check")
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch):
+    environment = install_lab_arm(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "cell").mkdir()
+
+    def call(*arguments, answers=""):
+        command = [str(ROBOT_RL), "init", *arguments]
+        options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        process = subprocess.Popen(command, cwd=tmp_path / "cell", env=environment, **options)
+        if answers is None:
+            return process
+        out, err = process.communicate(answers)
+        return process.returncode, out, err
+
+    return tmp_path / "cell", call
+
+
+def test_flags_alone_write_a_file_that_is_valid(lab):
+    folder, call = lab
+    camera = ("--camera", "wrist=file:frames")
+    code, out, err = call(*FLAGS, "--setting", "rate=50", "--task", "plug", *camera, "--teleop", "console", "--json")
+    assert code == 0, err
+    robot = read_connection(folder / "robot.yaml")
+    assert (robot.driver, robot.driver_config.rate, robot.driver_config.address) == ("standing", 50, "10.0.0.2")
+    assert robot.cameras["wrist"].source == "file:frames"
+    text = (folder / "robot.yaml").read_text(encoding="utf-8")
+    assert '# desk_password: "" # For its web page.' in text
+    tree = parse_yaml(text, "it")
+    assert tree["task"]["cameras"] == ["wrist"] and tree["task"]["action_axes"] == ["x", "y", "z", "yaw"]
+    commands = json.loads(out)["commands"]
+    assert len(commands) == 3 and commands[0].startswith("robot-rl doctor robot.yaml")
+
+
+def test_it_never_overwrites(lab):
+    folder, call = lab
+    (folder / "robot.yaml").write_text("mine", encoding="utf-8")
+    code, _, err = call(*FLAGS)
+    assert code == 1 and "never overwritten" in err
+    assert (folder / "robot.yaml").read_text(encoding="utf-8") == "mine"
+
+
+def test_answers_make_the_same_file_as_flags(lab):
+    folder, call = lab
+    code, _, err = call(
+        "--no-check", "--out", "asked.yaml", answers="standing\n10.0.0.9\n0 0 0\n1 1\n1 1 1\n\nplug\n\n\n"
+    )
+    assert code == 0, err
+    assert "'1 1' are not three numbers" in err
+    flags = ("--setting", "address=10.0.0.9", "--box-low", "0 0 0", "--box-high", "1 1 1", "--task", "plug")
+    assert call(*FLAGS, *flags, "--out", "flags.yaml")[0] == 0
+    asked, by_flags = ((folder / name).read_text(encoding="utf-8") for name in ("asked.yaml", "flags.yaml"))
+    assert asked.replace("asked.yaml", "flags.yaml") == by_flags
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        (("--arm", "kuka"), "--arm: 'kuka' is none of"),
+        (("--setting", "adress=1"), "did you mean 'address'"),
+        (("--camera", "wrist"), "NAME=SOURCE"),
+        (("--box-low", "1 1 1"), "has to be below"),
+        (("--task", "My Task"), "is no name"),
+    ],
+)
+def test_a_wrong_flag_is_named_and_nothing_is_written(lab, flags, named):
+    folder, call = lab
+    code, _, err = call(*FLAGS, *flags)
+    assert code == 1 and named in err and not list(folder.iterdir())
+
+
+def test_ctrl_c_and_the_end_of_the_input_leave_nothing(lab):
+    folder, call = lab
+    process = call("--no-check", answers=None)
+    while "standing" not in process.stderr.readline():
+        pass
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130 and "Traceback" not in err and not list(folder.iterdir())
+    code, _, err = call("--no-check", answers="standing\n")
+    assert code == 1 and "the input ended" in err and not list(folder.iterdir())
