@@ -88,6 +88,7 @@ class ArmRobotIO:
         self._order = threading.RLock()  # so that no command overtakes a stop
         self._last_stamp = -1  # of the newest command or stop [ns]
         self._guarded = threading.Lock()  # never held while the driver is called, whose thread takes it
+        self._latching = threading.Lock()
         self._stopped: str | None = None
         self._control = ArmControl(self._driver, self, self.parts, set_point_cap, wrench_cutoff=wrench_cutoff)
         self._watch = ControlThread("arm watch", CHECK_RATE, self._check)
@@ -156,13 +157,10 @@ class ArmRobotIO:
         """
         self._control.recover()
         end = time.monotonic() + RECOVERY_TIME
-        while faults := self._control.faults():
+        while not self._let_go():
             if time.monotonic() > end:
-                raise ArmStoppedError("; ".join(faults))
+                raise ArmStoppedError("; ".join(self._control.faults()))
             time.sleep(_POLL)
-        with self._guarded:
-            self._guard.release()
-            self._stopped = None
 
     # For the program that has it.
 
@@ -195,10 +193,21 @@ class ArmRobotIO:
     def _check(self) -> None:
         """Hold for whatever ends a command, and latch the stop at a fault."""
         self._control.check()
-        if faults := self._control.faults():
-            self._latch("; ".join(faults))
-        elif self._guard.tripped is not None:
+        with self._latching:  # so that no fault of before a recovery latches after it
+            if faults := self._control.faults():
+                self._latch("; ".join(faults))
+        if self._guard.tripped is not None:
             self._control.stop(self._guard.tripped)
+
+    def _let_go(self) -> bool:
+        """End the stop, unless there is a fault; return whether it has ended."""
+        with self._latching:
+            if self._control.faults():
+                return False
+            with self._guarded:
+                self._guard.release()
+            self._stopped = None
+            return True
 
     def _latch(self, reason: str) -> None:
         if self._stopped is None and self.parts.received["pose"]:  # before the first, it is only starting

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl.cli.command import MakeParser, Reply, natural, positive, share
+from robot_rl.cli.operator import add_robot_flag
 from robot_rl.cli.summary_text import summary_lines
 from robot_rl.env.registry import check_task
 from robot_rl.system.process import one_thread
@@ -44,12 +45,13 @@ def add_eval_command(make: MakeParser, commands: Any) -> None:
     parser.add_argument(
         "--min-success", type=share, default=0.0, metavar="RATE", help="exit with 1 if the success rate is below this"
     )
+    add_robot_flag(parser)
 
 
 def _evaluate(arguments: argparse.Namespace) -> Reply:
     if arguments.camera and arguments.video is None:
         arguments.parser.error("--camera needs --video FILE, the film to make from it")
-    if arguments.task is not None:
+    if arguments.task is not None and arguments.robot is None:
         check_task(arguments.task)
     one_thread()
     from robot_rl.config.load import in_other_world
@@ -57,9 +59,19 @@ def _evaluate(arguments: argparse.Namespace) -> Reply:
     from robot_rl.run.evaluate_run import evaluate_run
     from robot_rl.system.atomic_file import to_json, write_atomically
 
+    trained = RunDirectory.read_config(arguments.run)
+    deployment = None
+    if arguments.robot is not None:
+        from robot_rl.cell.robot_file import read_robot_file
+        from robot_rl.cell.robot_place import check_judged, robot_deployment
+
+        robot = read_robot_file(arguments.robot.expanduser(), arguments.task or trained.task)
+        check_judged(robot, None, trained.reward.kind)
+        deployment = robot_deployment(robot)
     answer = evaluate_run(
         arguments.run,
-        elsewhere=in_other_world(RunDirectory.read_config(arguments.run), arguments.task, arguments.set),
+        elsewhere=in_other_world(trained, arguments.task, arguments.set),
+        deployment=deployment,
         episodes=arguments.episodes,
         seed=arguments.seed,
         device=arguments.device,

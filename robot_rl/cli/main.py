@@ -36,7 +36,7 @@ from robot_rl.cli.data import add_data_commands
 from robot_rl.cli.evaluate import add_eval_command, exit_code
 from robot_rl.cli.label import add_label_commands
 from robot_rl.cli.lineage import add_lineage_flags, check_lineage_flags, fork, fork_source, initial_parts
-from robot_rl.cli.operator import add_devices_command, add_operator_flags, operator_options
+from robot_rl.cli.operator import add_devices_command, add_operator_flags, add_robot_flag, operator_options
 from robot_rl.cli.parser import CommandParser
 from robot_rl.cli.summary_text import summary_lines
 from robot_rl.env.registry import check_task, environment_names, family_names, task_names
@@ -124,6 +124,7 @@ def command_line() -> CommandParser:
     demo.add_argument("--obs", choices=("state", "pixels"), default="state", help="what is recorded (default: state)")
     _calibration_flag(demo)
     demo.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the new episode store")
+    add_robot_flag(demo)
     add_operator_flags(demo)
 
     train = _command(
@@ -165,6 +166,7 @@ def command_line() -> CommandParser:
     train.add_argument(
         "--rewards", metavar="NAME", help="of `label apply`, what these are worth, instead of as recorded"
     )
+    add_robot_flag(train)
     add_lineage_flags(train)
     add_operator_flags(train)
 
@@ -281,7 +283,13 @@ def _tasks(arguments: argparse.Namespace) -> int:
 
 
 def _demo(arguments: argparse.Namespace) -> int:
-    check_task(arguments.task)
+    robot = None
+    if arguments.robot is None:
+        check_task(arguments.task)
+    else:
+        from robot_rl.cell.robot_file import read_robot_file
+
+        robot = read_robot_file(arguments.robot.expanduser(), arguments.task)
     operator, shared = operator_options(arguments), {"episodes": arguments.episodes, "seed": arguments.seed}
     from robot_rl.config.load import load_config
     from robot_rl.run.deployment import workcell_options
@@ -289,15 +297,24 @@ def _demo(arguments: argparse.Namespace) -> int:
 
     observed = workcell_options(load_config(None, [f"task={arguments.task}", f"observations={arguments.obs}"]))
     observed = replace(observed, cameras=tuple(dict.fromkeys((*observed.cameras, *arguments.camera))))
+    place = None
+    if robot is not None:
+        from robot_rl.cell.robot_place import operator_of, robot_deployment
+
+        operator, place = operator_of(robot, operator), robot_deployment(robot)
+    if robot is not None and robot.cell.judge == "person" and operator is None:
+        arguments.parser.error("--robot needs a person who demonstrates: --console, --teleop DEVICE, or `devices`")
     calibrations = Calibrations([read_record(entry) for entry in arguments.calibration], cameras=observed.cameras)
     shared["calibrations"] = calibrations
     if operator is None:
         from robot_rl.run.demonstrate import demonstrate
 
-        answer = demonstrate(arguments.task, arguments.out, observed=observed, **shared)
+        answer = demonstrate(arguments.task, arguments.out, observed=observed, deployment=place, **shared)
     else:
         from robot_rl.hil.demo_session import record_human_demonstrations
 
+        if place is not None:
+            shared["make"] = place.workcell
         answer = record_human_demonstrations(
             arguments.task, arguments.out, observed=observed, operator=operator, **shared
         )
@@ -334,7 +351,9 @@ def _train(arguments: argparse.Namespace) -> int:
     if arguments.calibration:
         overrides.append(f"calibrations={to_json([whole_path(entry) for entry in arguments.calibration])}")
     operator = operator_options(arguments)
-    if arguments.realtime or operator is not None:  # nobody can lead an arm faster than real time
+    if (
+        arguments.realtime or operator is not None or arguments.robot is not None
+    ):  # nobody can lead an arm faster than real time
         overrides += ["realtime=true", "processes=2"]
     check_lineage_flags(arguments)
     if arguments.rewards is not None and arguments.demos is None:
@@ -358,17 +377,30 @@ def _train(arguments: argparse.Namespace) -> int:
         initial = initial_parts(arguments, overrides)
         config = load_config(arguments.config, overrides)
     path = arguments.out or default_run_path(config.task, config.seed)
-    check_task(config.task)
+    place = None
+    if arguments.robot is None:
+        check_task(config.task)
+    else:
+        from robot_rl.cell.robot_file import read_robot_file
+        from robot_rl.cell.robot_place import check_judged, no_demonstrations, operator_of, robot_deployment
+
+        robot = read_robot_file(arguments.robot.expanduser(), config.task)
+        operator = operator_of(robot, operator)
+        check_judged(robot, operator, config.reward.kind)
+        recorded = arguments.demos is not None or arguments.resume or source is not None or initial is not None
+        if config.demonstrations and not recorded and robot.cell.judge == "person":
+            raise no_demonstrations(config.task, arguments.robot)
+        place = robot_deployment(robot)
     if not arguments.resume:
         RunDirectory.check_free(path)
     one_thread()  # and whatever takes seconds to import, after what a user may have got wrong
     from robot_rl.run.train import train
 
-    deployment = None
+    deployment = place
     if operator is not None:
         from robot_rl.hil.local_operator import local_deployment
 
-        deployment = local_deployment(operator, path, config.env_steps)
+        deployment = local_deployment(operator, path, config.env_steps, place)
     options = {"demos": arguments.demos, "rewards": arguments.rewards, "deployment": deployment, "initial": initial}
     if source is not None:
         fork(source, config, path)

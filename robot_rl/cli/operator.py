@@ -65,6 +65,16 @@ def add_operator_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_robot_flag(parser: argparse.ArgumentParser) -> None:
+    """Add `--robot`."""
+    parser.add_argument(
+        "--robot",
+        type=Path,
+        metavar="FILE",
+        help="on a real arm: a YAML file with its driver, limits, cameras and task; without ROS (docs/arms.md)",
+    )
+
+
 def operator_options(arguments: argparse.Namespace) -> OperatorOptions | None:
     """Return the options of the human operator; None without one."""
     if arguments.console is None and not arguments.teleop:

@@ -14,7 +14,7 @@ from typing import Any
 from robot_rl.console.camera_views import CameraViews
 from robot_rl.console.control_lease import Lease
 from robot_rl.console.job_state import JobState
-from robot_rl.env.supervision import E_STOP, PAUSE, RESET, Supervised
+from robot_rl.env.supervision import ARM, E_STOP, PAUSE, RESET, Supervised
 from robot_rl.errors import RobotRLError, UnknownNameError
 from robot_rl.system.atomic_file import to_json, writing
 from robot_rl.teleop.pushed import PushedDevice
@@ -142,7 +142,7 @@ class PageActions:
     def _resume(self) -> None:
         if any(hold.name == E_STOP for hold in self._supervision.holds):  # or its release would move the arm
             raise StoppedError("the emergency stop is still on; release it first, then resume")
-        for name in (PAUSE, LOST):
+        for name in (PAUSE, LOST, ARM):  # the last is the consent that a stopped arm recovers
             self._supervision.release(name)
 
 

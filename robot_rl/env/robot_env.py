@@ -22,7 +22,7 @@ from robot_rl.env.move_arm import go_to_start
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.step_info import EpisodeStart, StepInfo
 from robot_rl.env.task import Judge, Workcell, WorkcellOptions
-from robot_rl.errors import ConfigError, StepOrderError
+from robot_rl.errors import ArmStoppedError, ConfigError, StepOrderError
 from robot_rl.geometry import Pose, quat_conjugate, quat_rotate
 from robot_rl.spec import ArraySpec, to_space, validate_dict
 
@@ -141,6 +141,8 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         self._advising = False
         self._episode_id, self._index = episode_id, 0
         self._state = None  # there is no episode until all of this has worked
+        if self._cell.stops is not None and (reason := self._cell.stops.stopped) is not None:
+            raise ArmStoppedError(f"the arm is stopped: {reason}")
         if self.spec_task.start is not None:
             go_to_start(self._cell.io, self._cell.clock, self.spec_task.start)
         self._cell.task.reset(seed)

@@ -18,10 +18,12 @@ from robot_rl.data.schema import Source
 from robot_rl.data.sparse_reward import success_reward
 from robot_rl.env.robot_io import Command, RobotIO, RobotState
 from robot_rl.env.task import TASK_JUDGE, Operator, Outcome, Task, TaskSpec, Workcell
-from robot_rl.errors import StaleStateError
+from robot_rl.errors import ArmStoppedError, StaleStateError
 
 E_STOP, PAUSE = "e-stop", "pause"
 """Names of the holds that an operator requests; others are named by their cause, e.g. the loss of a device."""
+ARM = "arm"
+"""Name of the hold while the arm itself has stopped, e.g. after a reflex; releasing it is the consent to recover."""
 
 OPERATOR_JUDGE = "operator"
 RESET = "reset by the operator"
@@ -177,6 +179,7 @@ class Supervision(Holding):
         """Time in which the operator can overrule a success of a classifier, before it counts [s]; the arm holds."""
         self._verdict: bool | None = None
         self._cut: str | None = None
+        self._consent = False  # a person has released the hold of the arm; the control loop recovers it
 
     def workcell(
         self, operator: Operator | None, source: Source = Source.HUMAN, *, max_steps: int | None = None
@@ -205,6 +208,15 @@ class Supervision(Holding):
         with self._lock:
             self._cut = reason
 
+    def release(self, name: str) -> None:
+        """Take one hold away; that of the arm goes when the arm has recovered, which takes a moment."""
+        if name != ARM:
+            super().release(name)
+            return
+        with self._changed:
+            self._consent = ARM in self._holds
+            self._changed.notify_all()
+
     # ---------------------------------------------------- for the control loop
 
     def begin(self) -> None:
@@ -217,6 +229,7 @@ class Supervision(Holding):
     def judge(self, outcome: Outcome, observation: Mapping[str, np.ndarray], spec: TaskSpec) -> Outcome:
         """Apply the operator's label to the outcome of a step."""
         del observation  # the person looks at the scene
+        self._hold_stopped()
         with self._changed:
             if outcome.success and outcome.judge != TASK_JUDGE and self._verdict is None and self.time_to_overrule > 0:
                 self.io.stop()
@@ -236,11 +249,36 @@ class Supervision(Holding):
         )
 
     def wait(self, free: Callable[[], bool] = lambda: True, *, seconds: float = 0.05) -> bool:
-        """As `may_go_on`, with the robot watched meanwhile."""
+        """As `may_go_on`, with the robot watched meanwhile; recovers the arm when a person has consented."""
+        self._hold_stopped()
+        self._recover()
         if self.may_go_on(free, seconds=seconds):
             return True
         self.look()
         return False
+
+    def _hold_stopped(self) -> None:
+        """Hold the arm if it has stopped itself, until a person lets it go on."""
+        stops = self._cell.stops
+        if stops is not None and (reason := stops.stopped) is not None and not self._has(ARM):
+            self.hold(ARM, reason)
+
+    def _recover(self) -> None:
+        """End the stop of the arm, if a person has consented; what does not work becomes the reason of the hold."""
+        with self._lock:
+            consented, self._consent = self._consent, False
+        if self._cell.stops is None or not consented:
+            return
+        try:
+            self._cell.stops.recover()
+        except ArmStoppedError as error:
+            self.hold(ARM, str(error))
+        else:
+            super().release(ARM)
+
+    def _has(self, name: str) -> bool:
+        with self._lock:
+            return name in self._holds
 
     def notify(self) -> None:
         """Wake a control loop that waits, because what it waits for may have come."""

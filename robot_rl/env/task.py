@@ -285,6 +285,7 @@ class Workcell:
         mounts: Where the cameras are, of which that is known.
         measures_wrench: Whether the arm measures forces; without, they are not observed, and no limit on them counts.
         stops: Stops of the arm that only a person ends; None where there are none.
+        person_resets: A person has to make the scene ready before each episode.
         view: Returns a picture of the scene as it is now, from the camera of that name and of that height and width
             [px]: (height, width, 3), uint8. Opens a renderer when it is called first. None on a robot.
     """
@@ -302,3 +303,4 @@ class Workcell:
     view: Callable[[str, tuple[int, int]], np.ndarray] | None = None
     measures_wrench: bool = True
     stops: ArmStops | None = None
+    person_resets: bool = False

@@ -16,7 +16,7 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.supervision import Supervision
 from robot_rl.env.task import WorkcellOptions
-from robot_rl.hil.operator_setup import OperatorOptions, viewed_workcell
+from robot_rl.hil.operator_setup import MakeWorkcell, OperatorOptions, viewed_workcell
 from robot_rl.hil.teleop_session import Requests, open_session
 from robot_rl.learn.actor import EpisodeResult, Observer, Rollout, StoreRecorder
 from robot_rl.run.demonstrate import demonstration_facts, demonstration_id, demonstration_store
@@ -217,6 +217,7 @@ def record_human_demonstrations(
     observed: WorkcellOptions,
     operator: OperatorOptions,
     calibrations: Calibrations | None = None,
+    make: MakeWorkcell = viewed_workcell,
 ) -> dict[str, Any]:
     """Record demonstrations of a human operator and return a summary of them.
 
@@ -228,8 +229,9 @@ def record_human_demonstrations(
         observed: What is recorded of the robot.
         operator: Devices and console.
         calibrations: The valid ones; the store gets copies of them.
+        make: Makes the workcell of the task; by default a simulation with live views.
     """
-    cell = viewed_workcell(task, observed)
+    cell = make(task, observed)
     with (
         contextlib.closing(cell),
         demonstration_store(path, task, seed, calibrations, resume=True) as store,

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from robot_rl.console.job_state import JobState
 from robot_rl.console.recorded_episodes import recorded_rows
 from robot_rl.env.handover import HandoverLimits
 from robot_rl.env.robot_env import RobotEnv
+from robot_rl.env.supervision import PAUSE
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import StepOrderError
 from robot_rl.hil.interventions import draw_interventions
@@ -38,6 +40,7 @@ class LocalOperator:
         self._labels = HumanLabels()
         self._setup: OperatorSetup | None = None
         self._demonstrator: RobotEnv | None = None
+        self._person_resets = self._requested = False  # whether a ready scene is needed, and was requested
 
     @contextlib.contextmanager
     def environment(
@@ -50,6 +53,7 @@ class LocalOperator:
             ConsoleError: if the console's certificate cannot be used.
         """
         del interventions
+        self._person_resets = cell.person_resets
         with contextlib.ExitStack() as stack:
             stack.callback(cell.close)
             stack.callback(cell.io.stop)
@@ -81,9 +85,19 @@ class LocalOperator:
         return [self._open.board]
 
     def may_start(self) -> bool:
-        """Return whether the next episode may start; wait a moment while somebody holds the arm."""
+        """Return whether the next episode may start; wait a moment while somebody holds the arm.
+
+        Where a person makes the scene ready, the arm is held before each episode until the person resumes.
+        """
         self._open.person.watch()
-        return self._open.supervision.wait()
+        supervision = self._open.supervision
+        if self._person_resets and not self._requested:
+            self._requested = True
+            supervision.hold(PAUSE, "make the scene ready, then press Resume, or `start` on the device")
+        if not supervision.wait():
+            return False
+        self._requested = False
+        return True
 
     def exchange(self, learner: LearnerPort) -> None:
         """Send the operator's new labels of recorded episodes to the learner, and show what it expects; never wait."""
@@ -118,12 +132,15 @@ class LocalOperator:
         return self._setup
 
 
-def local_deployment(options: OperatorOptions, run: Path, env_steps: int) -> Deployment:
+def local_deployment(
+    options: OperatorOptions, run: Path, env_steps: int, place: Deployment | None = None
+) -> Deployment:
     """Return a deployment in this process, in real time, with a human operator beside the training.
 
     Args:
         options: Devices and console.
         run: The run directory.
         env_steps: Online steps of the training.
+        place: Where the robot is; None is a simulation with live views.
     """
-    return Deployment(viewed_workcell, assistance=LocalOperator(options, run, env_steps))
+    return replace(place or Deployment(viewed_workcell), assistance=LocalOperator(options, run, env_steps))

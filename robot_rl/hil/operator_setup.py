@@ -13,7 +13,7 @@ from robot_rl.console.access import Address
 from robot_rl.console.control_lease import HEARTBEAT
 from robot_rl.console.job_state import JobState
 from robot_rl.env.registry import make_workcell
-from robot_rl.env.supervision import Supervision
+from robot_rl.env.supervision import ARM, PAUSE, Supervision
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import RenderError
 from robot_rl.teleop.device import Device, DeviceError
@@ -103,9 +103,12 @@ class OperatorSetup:
         return replace(mapping, engage=self._options.engage) if self._options.engage is not None else mapping
 
     def _mark(self, role: str) -> None:
-        """End the episode by the buttons of a device, where the job has no requests of its own."""
+        """End the episode by the buttons of a device, where the job has no requests of its own; `start` resumes."""
         if role in ("success", "failure"):
             self.supervision.mark(role == "success")
+        elif role == "start":
+            for name in (PAUSE, ARM):
+                self.supervision.release(name)
 
 
 @contextlib.contextmanager
@@ -154,6 +157,10 @@ def open_operator(
             )
         setup.connect()
         yield setup
+
+
+MakeWorkcell = Callable[[str, WorkcellOptions], Workcell]
+"""Makes the workcell of a task."""
 
 
 def viewed_workcell(task: str, observed: WorkcellOptions) -> Workcell:

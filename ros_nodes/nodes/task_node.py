@@ -11,16 +11,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
 from rclpy.callback_groups import ReentrantCallbackGroup
 from std_srvs.srv import SetBool, Trigger
 
+from robot_rl.cell.task_file import load_task
 from robot_rl.config.nodes import TaskNodeConfig
-from robot_rl.config.yaml_file import read_yaml
 from robot_rl.data.sparse_reward import success_reward
-from robot_rl.env.action_mapping import AXES
-from robot_rl.env.task import TaskSpec
-from robot_rl.errors import ConfigError
 from ros_nodes.bridge.ros_operator import FACT, OperatorReady, to_make_ready
 from ros_nodes.interface import topics
 from ros_nodes.interface.task_messages import EpisodeStarted, Estimates, OutcomeMessage, TaskHead, to_message, to_text
@@ -98,35 +94,6 @@ class TaskNode(RobotNode):
 
     def _estimate(self) -> None:
         self._estimates.publish(to_message(Estimates(self._episode, self.wall.now(), {})))
-
-
-def load_task(path: Path, name: str) -> TaskSpec:
-    """Return the facts of a task, but for its name, from a YAML file with the fields of `TaskSpec`.
-
-    Raises:
-        ConfigError: naming the file, and what is wrong in it.
-    """
-    try:
-        content = read_yaml(path, "task file")
-    except ConfigError as error:
-        raise ConfigError(
-            f"{path}: cannot be read as a task: {error}; launch/config/task.yaml is an example"
-        ) from error
-    if not isinstance(content, dict):
-        raise ConfigError(f"{path}: has to be a mapping with the fields of a task, e.g. `max_steps: 100`")
-    if unknown := sorted(map(str, content.keys() - set(TaskSpec.__dataclass_fields__))):
-        valid = ", ".join(field for field in TaskSpec.__dataclass_fields__ if field != "name")
-        raise ConfigError(f"{path}: unknown {', '.join(unknown)}; valid: {valid}")
-    try:
-        spec = TypeAdapter(TaskSpec).validate_python({**content, "name": name})
-    except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise ConfigError(f"{path}: {wrong}") from error
-    if "action_axes" not in content:
-        raise ConfigError(f"{path}: action_axes is missing; list the axes that the policy moves, of {', '.join(AXES)}")
-    if wrong_axes := [axis for axis in spec.action_axes if spec.action_axes.count(axis) > 1 or axis not in AXES]:
-        raise ConfigError(f"{path}: action_axes: {', '.join(wrong_axes)}; valid: {', '.join(AXES)}, each once")
-    return spec
 
 
 def _answering(say: Callable[[], str | None]) -> Callable[[Trigger.Request, Trigger.Response], Trigger.Response]:

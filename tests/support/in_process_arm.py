@@ -1,6 +1,8 @@
 """An arm in this process for tests: limits that no test of something else meets."""
 
+import numpy as np
 from robot_io_contract import RobotUnderTest
+from scripted_arm import eventually
 
 from robot_rl.config.command_limits import ArmCap, CommandLimits
 
@@ -22,8 +24,14 @@ WIDE_CAP = ArmCap(
     cap_speed=10.0,
     cap_turn_rate=40.0,
 )
+AT_REST = 1e-2
+"""Norm of the twist of an arm that stands still [m/s, rad/s]."""
 
 
 def robot_under_test(io, freeze, **facts):
-    """Return an `ArmRobotIO` as the contract wants it."""
+    """Return an `ArmRobotIO` as the contract wants it: measured, and at rest."""
+    assert eventually(lambda: io.parts.age("pose", io.wall.now()) < 0.1)
+    if io.stopped:
+        io.recover()
+    assert eventually(lambda: np.linalg.norm(io.read().twist) < AT_REST)
     return RobotUnderTest(io, io.wall, freeze, max_age=io.max_age, **facts)

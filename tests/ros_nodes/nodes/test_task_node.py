@@ -11,10 +11,11 @@ from real_cell import EXAMPLE, RealCell
 from std_srvs.srv import Trigger
 from waiting import PATIENCE, eventually
 
+from robot_rl.cell.task_file import load_task
 from robot_rl.data.schema import Source
 from robot_rl.errors import ConfigError
 from ros_nodes.interface import topics
-from ros_nodes.nodes.task_node import TaskNode, load_task
+from ros_nodes.nodes.task_node import TaskNode
 
 START, FAILURE = 7, 2
 """Buttons of `maps/joy.yaml`."""

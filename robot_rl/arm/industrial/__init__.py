@@ -1,0 +1,1 @@
+"""Industrial arms by their vendors' protocols: one file for each kind of controller."""

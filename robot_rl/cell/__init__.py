@@ -1,0 +1,1 @@
+"""A real workcell in this process, from a robot file: arm, cameras and task, without ROS."""

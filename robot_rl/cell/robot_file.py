@@ -1,0 +1,164 @@
+"""The robot file: a real workcell in YAML, i.e. its arm, limits, cameras, task and devices.
+
+`robot-rl train TASK --robot robot.yaml` reads it before anything moves; docs/arms.md explains every key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass as checked_dataclass
+
+from robot_rl.arm.robot_connection import RobotConnection, read_connection
+from robot_rl.cell.task_file import load_task, task_from
+from robot_rl.config.command_limits import ArmCap
+from robot_rl.config.field_types import STRICT, NonNegative, Positive, PositiveReal, Real
+from robot_rl.config.load import component_from_dict
+from robot_rl.config.yaml_file import read_yaml
+from robot_rl.env.task import TaskSpec
+from robot_rl.errors import ConfigError
+
+SECTIONS = ("arm", "limits", "cap", "cell", "cameras", "task", "goal")
+"""Keys at the top of a robot file."""
+EXAMPLE = "docs/arms.md shows one"
+
+
+@checked_dataclass(frozen=True, config=STRICT)
+class CellConfig:
+    """How the parts of the workcell work together."""
+
+    judge: Literal["person", "goal"] = "person"
+    """Who decides whether an episode succeeded: a person, beside whom a classifier or labels may (`reward.kind`); or
+    `goal`, the arm itself: the tcp is at a goal drawn for each episode."""
+    scene: Literal["person", "none"] = "person"
+    """Who makes the scene ready before each episode: a person, who then presses Resume; or nobody."""
+    devices: tuple[str, ...] = ()
+    """Input devices of the operator, as `--teleop`, which replaces them."""
+    forces: Literal["required", "unmeasured"] = "required"
+    """`unmeasured` accepts an arm that measures no force: then no limit on forces is in effect."""
+    max_age: PositiveReal = 0.2
+    """Oldest state with which the arm may move [s]."""
+    max_camera_age: PositiveReal = 0.25
+    """Oldest frame that may be used [s]."""
+    wrench_cutoff: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 10.0
+    """Corner frequency of the low-pass of the wrench [Hz]; 0: none."""
+
+
+@checked_dataclass(frozen=True, config=STRICT)
+class CameraConfig:
+    """A camera of the workcell."""
+
+    source: str = ""
+    """`realsense:SERIAL`, `uvc:/dev/video0`, `file:PATH`, or another kind that is installed."""
+    crop: tuple[NonNegative, ...] = ()
+    """What is cut out: left, top, width, height [px]; none: the largest square in the middle."""
+    width: NonNegative = 640
+    """Of the captured frames [px]; 0 leaves it to the camera."""
+    height: NonNegative = 480
+    """Of the captured frames [px]."""
+    rate: Annotated[float, Field(gt=0, le=240)] = 30.0
+    """Frames per second [Hz]."""
+    frozen_after: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    """How long a picture may stay the same, bit for bit, before the camera counts as frozen [s]; 0: for ever."""
+
+
+@checked_dataclass(frozen=True, config=STRICT)
+class GoalConfig:
+    """The goal of a task that the arm judges itself: a point near the start, drawn for each episode."""
+
+    spread: tuple[Real, Real, Real] = (0.04, 0.04, 0.04)
+    """Largest distance of the goal from the start along each axis of the base [m]."""
+    tolerance: PositiveReal = 0.008
+    """Distance of the tcp below which it is at the goal [m]."""
+    steps: Positive = 2
+    """Steps in a row for which it has to be there."""
+
+
+@dataclass(frozen=True)
+class RobotFile:
+    """A robot file that has been read and checked.
+
+    Attributes:
+        connection: The arm: its driver, limits and cap.
+        cell: How the parts work together.
+        cameras: Cameras by name.
+        task: Facts of the task.
+        goal: Where the arm judges itself.
+    """
+
+    connection: RobotConnection
+    cell: CellConfig
+    cameras: dict[str, CameraConfig]
+    task: TaskSpec
+    goal: GoalConfig
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return self.connection.path
+
+
+def read_robot_file(path: Path, task: str) -> RobotFile:
+    """Read and check a robot file for a task of that name; nothing is opened.
+
+    Raises:
+        ConfigError: naming the file and what is wrong in it: a key, a value, a setting of another driver.
+        UnknownNameError: if no driver of that name is installed.
+        PluginError: if the package behind it cannot be imported.
+    """
+    tree = read_yaml(path, "robot file")
+    if not isinstance(tree, dict):
+        raise ConfigError(f"{path}: has to be a mapping with the keys {', '.join(SECTIONS)}; {EXAMPLE}")
+    if unknown := sorted(map(str, tree.keys() - set(SECTIONS))):
+        raise ConfigError(f"{path}: unknown {', '.join(unknown)}; valid: {', '.join(SECTIONS)}; {EXAMPLE}")
+    if missing := [key for key in ("arm", "limits", "task") if key not in tree]:
+        raise ConfigError(f"{path}: {', '.join(missing)} is missing; {EXAMPLE}")
+    _check_cap(tree.get("cap", {}), path)
+    connection = read_connection(path)
+    cell = component_from_dict(CellConfig, tree.get("cell", {}), f"{path}: cell")
+    cameras = _cameras(tree.get("cameras", {}), path)
+    spec = _task(tree["task"], task, path)
+    if unknown_cameras := [name for name in spec.cameras if name not in cameras]:
+        raise ConfigError(
+            f"{path}: task: cameras: no {', '.join(unknown_cameras)} among {', '.join(cameras) or 'none'}"
+        )
+    if "goal" in tree and cell.judge != "goal":
+        raise ConfigError(f"{path}: goal has no effect without `judge: goal` in cell")
+    goal = component_from_dict(GoalConfig, tree.get("goal", {}), f"{path}: goal")
+    return RobotFile(connection, cell, cameras, spec, goal)
+
+
+def _check_cap(tree: Any, path: Path) -> None:
+    """Refuse what has no effect: the box of the cap is that of the limits, and no node commands."""
+    if not isinstance(tree, dict):
+        raise ConfigError(f"{path}: cap: has to be a mapping, e.g. `cap_speed: 0.3`")
+    own = {field.name for field in fields(ArmCap)} - {"commander", "cap_box_low", "cap_box_high"}
+    if unknown := sorted(map(str, tree.keys() - own)):
+        raise ConfigError(
+            f"{path}: cap: unknown {', '.join(unknown)}; valid: {', '.join(sorted(own))}; its box is that of limits"
+        )
+
+
+def _cameras(tree: Any, path: Path) -> dict[str, CameraConfig]:
+    if not isinstance(tree, dict):
+        raise ConfigError(f"{path}: cameras: has to map names to cameras, e.g. `wrist: {{source: realsense:}}`")
+    cameras = {}
+    for name, settings in tree.items():
+        where = f"{path}: cameras: {name}"
+        camera = component_from_dict(CameraConfig, settings, where)
+        if not camera.source:
+            raise ConfigError(f"{where}: source is missing, e.g. `source: realsense:0123456789` or `uvc:/dev/video0`")
+        if len(camera.crop) not in (0, 4):
+            raise ConfigError(f"{where}: crop has {len(camera.crop)} numbers; it is left, top, width, height [px]")
+        cameras[str(name)] = camera
+    return cameras
+
+
+def _task(tree: Any, name: str, path: Path) -> TaskSpec:
+    """Return the facts of the task: of the file that is named, relative to the robot file, or as they stand there."""
+    if isinstance(tree, str):
+        return load_task(path.parent / Path(tree).expanduser(), name)
+    return task_from(tree, name, f"{path}: task")

@@ -1,0 +1,91 @@
+"""The contract of robots over franky and franky-sim, which simulates the arm; and reflexes, which end with consent."""
+
+import numpy as np
+import pytest
+from franka_peer import FrankaPeer
+from in_process_arm import WIDE_CAP, WIDE_LIMITS, robot_under_test
+from robot_io_contract import RobotIOContract
+from scripted_arm import eventually
+
+from robot_rl.arm.arm_robot_io import ArmRobotIO
+from robot_rl.arm.industrial.franka import FrankaArm, FrankaConfig
+from robot_rl.env.state_assembler import Freshness
+from robot_rl.errors import ArmStoppedError, ConfigError
+
+INSTALL = "pip install 'robot_rl[franka]' franky-sim==1.0.4"
+pytest.importorskip("franky", reason=f"franky is not installed: {INSTALL}")
+pytest.importorskip("franky_sim", reason=f"franky-sim is not installed: {INSTALL}")
+SLOWEST = 0.6
+"""Simulated seconds per second below which nothing can be said [s/s]: the physics needs most of a core."""
+OLD = 1.0
+
+
+@pytest.fixture(scope="module")
+def peer():
+    made = FrankaPeer()
+    if (speed := made.speed()) < SLOWEST:
+        made.close()
+        pytest.skip(f"franky-sim runs at {speed:.2f} of real time here, at least {SLOWEST} are needed")
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def io(peer):
+    config = FrankaConfig(host=peer.address)
+    made = ArmRobotIO(lambda host: FrankaArm(config, host), WIDE_LIMITS, WIDE_CAP, freshness=Freshness(max_age=OLD))
+    yield made
+    made.close()
+
+
+@pytest.mark.slow
+class TestFranka(RobotIOContract):
+    @pytest.fixture
+    def robot(self, io):
+        report, silent = io.parts.add, []
+
+        def add(*measured):
+            return True if silent else report(*measured)
+
+        io.parts.add = add
+        yield robot_under_test(
+            io, lambda: silent.append(True), joints=7, gripper_width=0.08, reach=0.004, settle=2.0, patience=6.0
+        )
+        io.parts.add = report
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("fault", "named"), [("reflex", "reflex"), ("estop", "reflex|stop")])
+def test_a_stop_of_the_arm_is_named_and_ends_with_consent(io, peer, fault, named):
+    peer.inject(fault)
+    assert eventually(lambda: io.stopped)
+    assert any(part in io.stopped for part in named.split("|")), io.stopped
+    if fault == "estop":
+        with pytest.raises(ArmStoppedError, match="User Stop pressed"):
+            io.recover()
+        peer.inject("release")
+    io.recover()
+    assert io.stopped is None
+    before = io.read().T_base_tcp.position
+    assert eventually(lambda: io.read().T_base_tcp.position is not None)
+    assert np.linalg.norm(io.read().T_base_tcp.position - before) < 5e-3
+
+
+@pytest.mark.slow
+def test_the_wrench_is_what_the_environment_exerts(io, peer):
+    peer.inject("force 0 0 -7 0 0 0")
+    assert eventually(lambda: io.read().wrench[2] == pytest.approx(-7.0, abs=0.2))
+    peer.inject("force 0 0 0 0 0 0")
+
+
+def test_what_cannot_be_a_control_box_is_one_line():
+    def open_at(**settings):
+        config = FrankaConfig(**settings)
+        return ArmRobotIO(lambda host: FrankaArm(config, host), WIDE_LIMITS, WIDE_CAP)
+
+    with pytest.raises(ConfigError, match="host is missing"):
+        open_at()
+    with pytest.raises(ConfigError, match="payload needs centre_of_mass"):
+        open_at(host="127.0.0.1", payload=0.5)
+    with pytest.raises(ArmStoppedError, match=r"no Franka control box \(FCI\) answers at 127\.99\.0\.1:1337"):
+        open_at(host="127.99.0.1")

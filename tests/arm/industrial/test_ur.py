@@ -1,0 +1,225 @@
+"""Faults of a UR arm, against a controller that speaks its protocol: when it stands, what is named, who ends it."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from in_process_arm import WIDE_CAP, WIDE_LIMITS
+from scripted_arm import eventually
+from ur_peer import UrPeer
+
+from robot_rl.arm.arm_robot_io import ArmRobotIO
+from robot_rl.arm.industrial.ur import UrArm, UrConfig
+from robot_rl.config.command_limits import ArmCap, CommandLimits
+from robot_rl.env.robot_io import Command
+from robot_rl.env.state_assembler import Freshness
+from robot_rl.errors import ArmStoppedError, ConfigError, RobotLostError
+from robot_rl.geometry import Pose, quat_from_rotvec, quat_multiply, quat_to_matrix
+
+pytest.importorskip("rtde_control", reason="ur_rtde is not installed: pip install 'robot_rl[ur]'")
+WATCHDOG = 2.0
+"""Of the controller [Hz]: it shall not stop the arm because the machine of the tests is busy; 10 Hz is the default."""
+OLD = 1.0
+"""Largest age of a state [s], for the same reason."""
+SILENCE = 0.3
+"""More than a busy machine takes for a state [s]; 0.1 s is the default."""
+FORCE = np.array([3.0, -4.0, 12.0])
+
+
+@pytest.fixture(scope="module")
+def peer():
+    made = UrPeer(f"127.21.{os.getpid() // 250 % 250}.{os.getpid() % 250 + 1}")
+    yield made
+    made.close()
+
+
+def open_arm(peer, limits=WIDE_LIMITS, cap=WIDE_CAP, **settings):
+    config = UrConfig(**{"host": peer.address, "watchdog": WATCHDOG, "max_silence": SILENCE, **settings})
+    return ArmRobotIO(lambda host: UrArm(config, host), limits, cap, freshness=Freshness(max_age=OLD))
+
+
+@pytest.fixture(scope="module")
+def shared(peer):
+    io = open_arm(peer, payload=0.8, centre_of_mass=(0.0, 0.0, 0.05), tcp=(0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+    yield io
+    io.close()
+
+
+@pytest.fixture
+def io(shared, peer):
+    for cure in ("mend", "release", "thaw", "remote"):
+        peer.inject(cure)
+    if shared.stopped:
+        shared.recover()
+    return shared
+
+
+def move(io, way=(0.0, 0.0, 0.05), ttl=3.0):
+    here = io.read().T_base_tcp
+    io.command(Command(io.wall.now(), ttl, Pose(here.position + way, here.quaternion)))
+
+
+def start_program(peer, *lines):
+    """Start another program that drives the arm."""
+    head = ("import sys, time", "sys.path[:0] = sys.argv[2:]", "from test_ur import open_arm, move")
+    program = "\n".join((*head, "class Peer: address = sys.argv[1]", *lines))
+    tests = Path(__file__).parents[2]
+    paths = [str(tests / name) for name in ("arm/industrial", "support", "support/peers", "contracts")]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([sys.executable, "-c", program, peer.address, *paths], **pipes)
+
+
+def moving(io):
+    move(io, (0.0, 0.0, 0.1))
+    assert eventually(lambda: np.linalg.norm(io.read().twist[:3]) > 0.02)
+
+
+def stands(peer):
+    """Return how long the arm moved on, in its own time [s], and how far [m]."""
+    peer.report()
+    time.sleep(0.6)
+    report = peer.report()
+    return report["still_after"], report["distance"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "cure", "named"),
+    [
+        ("protective", "", "protective stop: the arm met more force"),
+        ("estop", "release", "the emergency stop of the arm is pressed|the emergency stop is pressed"),
+        ("cut", "mend", "silent|connection|program has ended"),
+        ("freeze", "thaw", "silent for"),
+        ("stop-program", "", "the controller's program has ended"),
+    ],
+)
+def test_a_fault_in_motion_stops_the_arm_is_named_and_ends_with_consent(io, peer, fault, cure, named):
+    moving(io)
+    peer.inject(fault)
+    assert eventually(lambda: io.stopped), fault
+    after, way = stands(peer)
+    limit = 0.3 + {"freeze": SILENCE, "cut": 1.0 / WATCHDOG}.get(fault, 0.0)  # they show by nothing but silence
+    assert after <= limit, f"{fault}: still after {after:.2f} s, {1e3 * way:.0f} mm"
+    assert any(part in io.stopped for part in named.split("|")), io.stopped
+    if fault == "estop":
+        with pytest.raises(ArmStoppedError, match="turn the emergency stop button"):
+            io.recover()
+    if cure:
+        peer.inject(cure)
+    began = time.monotonic()
+    io.recover()
+    assert time.monotonic() - began < 10.0
+    assert io.stopped is None
+    before = io.read().T_base_tcp.position
+    time.sleep(0.3)
+    assert np.linalg.norm(io.read().T_base_tcp.position - before) < 1e-3, "after recovery it holds"
+    move(io)
+    assert eventually(lambda: io.read().T_base_tcp.position[2] > before[2] + 0.01), "and follows commands"
+
+
+def test_the_controller_knows_payload_and_tcp_and_that_we_may_die(io, peer):
+    report = peer.report()
+    assert report["payload"] == [0.8, 0.0, 0.0, 0.05]
+    assert report["tcp"] == [0.0] * 6
+    assert report["watchdog"] == WATCHDOG
+
+
+def test_the_wrench_is_in_the_axes_of_the_tool_and_tared(io, peer):
+    peer.inject(f"force {FORCE[0]} {FORCE[1]} {FORCE[2]} 0 0 0")
+    expected = quat_to_matrix(io.read().T_base_tcp.quaternion).T @ FORCE
+    assert eventually(lambda: abs(np.linalg.norm(io.read().wrench[:3]) - np.linalg.norm(FORCE)) < 0.1)
+    assert io.read().wrench[:3] == pytest.approx(expected, abs=0.1)
+    time.sleep(0.6)
+    assert io.tare()
+    assert eventually(lambda: np.linalg.norm(io.read().wrench) < 0.1)
+    peer.inject("force 0 0 0 0 0 0")
+
+
+def test_a_second_program_is_refused_by_name_and_the_first_goes_on(io, peer):
+    second = start_program(peer, "open_arm(Peer)")
+    assert "no other program connected" in second.communicate(timeout=60)[1]
+    before = io.read().T_base_tcp.position
+    move(io)
+    assert eventually(lambda: io.read().T_base_tcp.position[2] > before[2] + 0.01)
+
+
+def test_no_random_command_leaves_the_limits(peer, shared):
+    """Random set-points, lifetimes and stops: the tcp stays in its box."""
+    shared.close()
+    here = np.array(peer.report()["position"])
+    low, high = here - 0.03, here + 0.03
+    cap = ArmCap(cap_box_low=tuple(low), cap_box_high=tuple(high), cap_speed=3.0)
+    limits = CommandLimits(box_low=tuple(low), box_high=tuple(high), max_speed=0.2, max_age=OLD)
+    guarded, rng, outside = open_arm(peer, limits, cap), np.random.default_rng(7), 0.0
+    end = time.monotonic() + 4.0
+    try:
+        while time.monotonic() < end:
+            state = guarded.read()
+            target = Pose(
+                state.T_base_tcp.position + rng.normal(0.0, 0.05, 3),
+                quat_multiply(state.T_base_tcp.quaternion, quat_from_rotvec(rng.normal(0.0, 0.05, 3))),
+            )
+            guarded.command(Command(guarded.wall.now(), float(rng.uniform(0.05, 1.0)), target))
+            if rng.random() < 0.05:
+                guarded.stop()
+            p = state.T_base_tcp.position
+            outside = max(outside, float(np.linalg.norm(p - np.clip(p, low, high))))
+            time.sleep(0.02)
+        assert guarded.stopped is None
+        assert outside < 0.005
+    finally:
+        guarded.close()
+
+
+def test_a_killed_process_leaves_an_arm_that_stands_still(peer, shared):
+    shared.close()
+    process = start_program(
+        peer,
+        "io = open_arm(Peer, watchdog=5.0)",
+        "print('open', flush=True)",
+        "while True: move(io, (0, 0, 0.03)); time.sleep(0.05)",
+    )
+    assert process.stdout.readline() == "open\n"
+    assert eventually(lambda: peer.report()["running"])
+    start = peer.report()["position"]
+    assert eventually(lambda: np.linalg.norm(np.subtract(peer.report()["position"], start)) > 0.01)
+    process.kill()
+    process.wait()
+    peer.inject("mark")
+    after, way = stands(peer)
+    assert after <= 0.3, f"still after {after:.2f} s, {1e3 * way:.0f} mm"
+    again = open_arm(peer)  # and the next process has it
+    again.close()
+
+
+@pytest.mark.parametrize(
+    ("fault", "named"),
+    [
+        ("local", "is in local control; switch it to remote control"),
+        ("estop", "safety status is ROBOT_EMERGENCY_STOP; turn the emergency stop button"),
+        ("protective", "safety status is PROTECTIVE_STOP"),
+    ],
+)
+def test_an_arm_that_is_not_ready_is_named_before_anything_moves(peer, shared, fault, named):
+    shared.close()
+    peer.inject(fault)
+    try:
+        with pytest.raises(ArmStoppedError, match=named):
+            open_arm(peer)
+    finally:
+        for cure in ("release", "remote"):
+            peer.inject(cure)
+
+
+def test_what_cannot_be_a_controller_is_one_line():
+    class Nobody:
+        address = "127.0.0.1"
+
+    with pytest.raises(ArmStoppedError, match=r"no UR controller answers at 127\.0\.0\.1:29999"):
+        open_arm(Nobody)
+    with pytest.raises(ConfigError, match="host is missing"):
+        ArmRobotIO(lambda host: UrArm(UrConfig(), host), WIDE_LIMITS, WIDE_CAP)
+    assert issubclass(ArmStoppedError, RobotLostError)

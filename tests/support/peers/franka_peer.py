@@ -1,0 +1,126 @@
+"""A Franka control box for tests: franky-sim, which speaks libfranka's protocol, and what it lacks.
+
+It lacks reflexes, the external activation device and their recovery; they are added here, by replacing parts of it that
+are private: `pip install franky-sim==1.0.4` exactly. It is a process of its own (`python franka_peer.py`); lines on
+standard input inject faults, and `report` answers with one line of JSON. Physics takes most of a core.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+REFLEX_ERROR = 20
+"""Index among the errors of libfranka that is set while there is one."""
+
+
+class FrankaPeer:
+    """The process of a control box."""
+
+    def __init__(self, patience=120.0):
+        command = [sys.executable, str(Path(__file__))]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        end = time.monotonic() + patience
+        line = ""
+        while not line.startswith("ready") and time.monotonic() < end and self._process.poll() is None:
+            if select.select([self._process.stdout], [], [], 1.0)[0]:
+                line = self._process.stdout.readline()
+        assert line.startswith("ready"), "franky-sim has not started"
+        self.address = line.split()[1]
+
+    def inject(self, what):
+        self._process.stdin.write(f"{what}\n")
+        self.report()
+
+    def report(self):
+        self._process.stdin.write("report\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        while not line.startswith("{"):
+            line = self._process.stdout.readline()
+        return json.loads(line)
+
+    def speed(self):
+        """Return the simulated seconds per second, over half of one."""
+        before, began = self.report()["time"], time.monotonic()
+        time.sleep(0.5)
+        return (self.report()["time"] - before) / (time.monotonic() - began)
+
+    def close(self):
+        self._process.kill()
+        self._process.wait()
+
+
+def main():
+    import franky_sim.franka_robot_protocol as protocol
+    import franky_sim.franka_robot_server as robot_server
+    from franky_sim import SimulationServer
+    from franky_sim.mujoco_simulator import MujocoSimulator
+
+    fault = {"mode": None}
+    wrench = np.zeros(6)
+    plain = robot_server.FrankaRobotServer.robot_state.fget
+
+    def state(self):
+        """Return the state with the external wrench and the fault that were injected."""
+        felt = {"O_F_ext_hat_K": tuple(-wrench), "K_F_ext_hat_K": tuple(-wrench)}
+        if fault["mode"] is not None:
+            errors = tuple(number == REFLEX_ERROR for number in range(41))
+            felt |= {"robot_mode": fault["mode"], "errors": errors, "current_errors": errors, "reflex_reason": errors}
+        return plain(self).replace(**felt)
+
+    def recover(self, server):
+        if fault["mode"] == protocol.RobotMode.kUserStopped:
+            self.reply(protocol.AutomaticErrorRecoveryStatus.kEmergencyAborted)
+            return
+        fault["mode"] = None
+        self.reply(protocol.AutomaticErrorRecoveryStatus.kSuccess)
+
+    robot_server.FrankaRobotServer.robot_state = property(state)
+    protocol.AutomaticErrorRecoveryCommand.handle = recover
+
+    def abort(server, status, mode):
+        fault["mode"] = mode
+        motion = server.current_motion_id
+        server.stop_motion()
+        if motion:
+            protocol.BaseCommand.send_response(server._tcp_socket, protocol.RobotCommand.kMove, motion, status)
+            server.reset_current_motion_id()
+
+    with MujocoSimulator() as simulator:
+        arm = simulator.add_robot(position=(0, 0, 0))
+        server = SimulationServer(simulator)
+        server.init()
+        pending = []
+
+        def after(_):
+            while pending:
+                abort(server.robot_servers[0], *pending.pop())
+
+        simulator.register_post_step_callback(after)
+        server.run_async(1.0)
+        print("ready", arm.hostname, flush=True)
+        for line in sys.stdin:
+            what, *numbers = line.split()
+            if what == "report":
+                print(json.dumps({"time": float(simulator.data.time), "mode": str(fault["mode"])}), flush=True)
+            elif what == "reflex":
+                pending.append((protocol.MoveStatus.kReflexAborted, protocol.RobotMode.kReflex))
+            elif what == "estop":
+                pending.append((protocol.MoveStatus.kEmergencyAborted, protocol.RobotMode.kUserStopped))
+            elif what == "release":
+                fault["mode"] = None
+            elif what == "force":
+                wrench[:] = list(map(float, numbers))
+
+
+if __name__ == "__main__":
+    main()
