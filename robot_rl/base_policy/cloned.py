@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,6 +13,7 @@ from torch import Tensor
 
 from robot_rl.base_policy.chunk_network import ChunkNetwork
 from robot_rl.base_policy.contract import ActionChunk, BasePolicy, BaseSetup, BaseSpec, Report, Stamped
+from robot_rl.base_policy.fingerprint import fingerprint
 from robot_rl.clock import NS_PER_S
 from robot_rl.data.schema import IMAGE_PREFIX, OPERATOR_SOURCES, STATE_PREFIX, Episode
 from robot_rl.errors import BasePolicyError, CheckpointError, DataError
@@ -91,10 +91,7 @@ class ClonedPolicy(BasePolicy):
     @property
     def identity(self) -> str:
         """A hash of the parameters."""
-        digest = hashlib.sha256()
-        for name, value in sorted(self._network.state_dict().items()):
-            digest.update(name.encode() + value.contiguous().numpy().tobytes())
-        return digest.hexdigest()[:16]
+        return fingerprint(self._network.state_dict())
 
     def begin(self, seed: int, environment: object) -> None:
         """Start an episode; the noise of its chunks follows from the seed."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import torch
 
 from robot_rl.base_policy.contract import ActionChunk, BasePolicy, BaseSetup, BaseSpec, Stamped
+from robot_rl.base_policy.fingerprint import fingerprint
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.load import config_from_dict, config_to_dict
 from robot_rl.data.store.layout import EPISODES
@@ -59,10 +59,7 @@ class RunPolicy(BasePolicy):
     @property
     def identity(self) -> str:
         """A hash of the parameters."""
-        digest = hashlib.sha256()
-        for name, value in sorted(self._state["policy"].items()):
-            digest.update(name.encode() + value.contiguous().numpy().tobytes())
-        return digest.hexdigest()[:16]
+        return fingerprint(self._state["policy"])
 
     def plan(self, history: Sequence[Stamped]) -> ActionChunk:
         """Return the policy's action."""

@@ -76,7 +76,7 @@ def test_a_record_must_be_of_a_known_kind_and_complete(tmp_path):
     with MetricsWriter(tmp_path / "metrics.jsonl") as writer:
         with pytest.raises(
             UnknownNameError,
-            match=r"'epsiode'; valid: curve, .*, label, offline, preference_session, update",
+            match=r"'epsiode'; valid: base, curve, .*, label, offline, preference_session, update",
         ):
             writer.write("epsiode", 1, {})
         with pytest.raises(DataError, match=r"'update' at env step 1 lacks updates$"):
