@@ -149,4 +149,5 @@ def test_zsh_has_the_functions_of_bash(scripts):
 
 def test_the_command_prints_the_script_with_the_tasks_of_this_machine(capsys):
     assert main(["completion", "bash"]) == 0
-    assert 'names="cube_lift peg_insert reach dm_control: gym: metaworld:"' in capsys.readouterr().out
+    tasks = "cube_lift peg_hard peg_insert reach relocate relocate_back relocate_forward"
+    assert f'names="{tasks} dm_control: gym: metaworld:"' in capsys.readouterr().out

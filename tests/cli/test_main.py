@@ -67,7 +67,7 @@ def test_help_does_not_wait_for_heavy_packages():
 
 # ------------------------------------------------------------------------ usage
 
-LISTS_TASKS = "valid: cube_lift, peg_insert, reach"
+LISTS_TASKS = "valid: cube_lift, peg_hard, peg_insert, reach, relocate"
 
 WRONG = [
     # usage: exit code 2
@@ -134,7 +134,15 @@ def test_everything_wrong_in_a_configuration_file_is_told_at_once(tmp_path):
 
 def test_tasks_and_settings_for_people_and_for_programs():
     tasks = json.loads(robot_rl("tasks", "--json").stdout)
-    assert [task["name"] for task in tasks] == ["cube_lift", "peg_insert", "reach"]
+    assert [task["name"] for task in tasks] == [
+        "cube_lift",
+        "peg_hard",
+        "peg_insert",
+        "reach",
+        "relocate",
+        "relocate_back",
+        "relocate_forward",
+    ]
     lines = robot_rl("tasks").stdout.splitlines()
     expected = [[task["name"], task["instruction"]] for task in tasks]
     assert [line.split(maxsplit=1) for line in lines[: len(tasks)]] == expected
