@@ -21,11 +21,11 @@ from robot_rl.errors import ArmStoppedError, ConfigError, RobotLostError
 from robot_rl.geometry import Pose, quat_from_rotvec, quat_multiply, quat_to_matrix
 
 pytest.importorskip("rtde_control", reason="ur_rtde is not installed: pip install 'robot_rl[ur]'")
-WATCHDOG = 2.0
+WATCHDOG = 1.0
 """Of the controller [Hz]: it shall not stop the arm because the machine of the tests is busy; 10 Hz is the default."""
 OLD = 1.0
 """Largest age of a state [s], for the same reason."""
-SILENCE = 0.3
+SILENCE = 0.5
 """More than a busy machine takes for a state [s]; 0.1 s is the default."""
 FORCE = np.array([3.0, -4.0, 12.0])
 
