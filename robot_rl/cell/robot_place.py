@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from robot_rl.cell.robot_file import RobotFile
 from robot_rl.cell.robot_workcell import RobotWorkcell
 from robot_rl.errors import ConfigError
 from robot_rl.run.deployment import Deployment
+from robot_rl.run.directory.commissioning import newest_report
 
 if TYPE_CHECKING:
     from robot_rl.hil.operator_setup import OperatorOptions
 
+logger = logging.getLogger(__name__)
 LOST_EPISODES = 5
 """How many episodes in a row may be lost because the robot does not answer, before the run ends."""
 ARE_JUDGES = ("classifier", "labels")
@@ -63,10 +66,30 @@ def no_demonstrations(task: str, path: Path) -> ConfigError:
 
 def robot_deployment(robot: RobotFile) -> Deployment:
     """Return the deployment on the arm of a robot file."""
+    commissioning = newest_report(robot.path)
+    _note_commissioning(robot.path, commissioning)
     return Deployment(
         RobotWorkcell(robot),
         repeatable=False,
         lost_episodes=LOST_EPISODES,
         can_film=False,
         resume_command=f"robot-rl train --robot {robot.path} --resume --out",
+        facts={
+            "robot_file": str(robot.path.resolve()),
+            "driver": robot.connection.driver,
+            "commissioning": commissioning,
+        },
     )
+
+
+def _note_commissioning(path: Path, commissioning: dict[str, Any] | None) -> None:
+    """Warn of a robot that was not commissioned as it is now, or with faults."""
+    command = f"`robot-rl commission {path} --move`"
+    if commissioning is None:
+        logger.warning(
+            "%s was not commissioned: %s finds what is wrong with an arm before a policy does", path, command
+        )
+    elif commissioning["verdict"] == "fault":
+        logger.warning("the newest commissioning of %s found a fault: %s", path, commissioning["path"])
+    elif not commissioning["same_robot_file"]:
+        logger.warning("%s has changed since it was commissioned; %s repeats that", path, command)

@@ -70,7 +70,7 @@ def init(arguments: argparse.Namespace) -> Reply:
     plan = interview(questions, found, settings=arguments.setting, cameras=arguments.camera)
     _write_new(out, robot_file_text(plan, str(out)))
     robot = read_connection(out)
-    commands = first_day(str(out))
+    commands = first_day(plan, str(out))
     lines = [f"written: {out}; read it once"]
     results = []
     if not arguments.no_check:

@@ -98,12 +98,17 @@ def robot_file_text(plan: RobotPlan, name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def first_day(name: str) -> list[str]:
-    """Return the commands of the first day until the arm may be trusted, each with what it does."""
+def first_day(plan: RobotPlan, name: str) -> list[str]:
+    """Return the commands of the first day, in their order, each with what it does."""
+    lead = f"--teleop {plan.devices[0]}" if plan.devices else "--console"
+    pixels = " --obs pixels" if plan.cameras else ""
     return [
         f"robot-rl doctor {name}  # examine machine, arm and cameras; cure its faults",
         f"robot-rl commission {name} --move  # the first motions, slow, each with your consent",
         f"robot-rl bench arm {name} --move --out bench  # how well it follows; tune the controller until it does",
+        f"robot-rl demo {plan.task} --robot {name}{pixels} {lead} --episodes 20 --out demos  # you show it",
+        f"robot-rl train {plan.task} --robot {name}{pixels} --demos demos {lead} --out runs/first  # you help it",
+        f"robot-rl eval runs/first --robot {name} --episodes 20  # how often it succeeds without help",
     ]
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from robot_rl.config.components import RewardConfig, TrainConfig
 from robot_rl.env.environment import Environment, check_cameras, check_world, waits_between_steps
@@ -45,6 +46,7 @@ class Deployment:
         calibrations: Returns the calibrations that the cameras of these names report.
         assistance: The human operator; None without one.
         resume_command: The command that continues a run, up to the name of its directory.
+        facts: Of the place, for the provenance of a new run.
     """
 
     workcell: Callable[[str, WorkcellOptions], Workcell] = make_workcell
@@ -55,6 +57,7 @@ class Deployment:
     calibrations: Callable[[Sequence[str]], Sequence[CalibrationRecord]] = _no_records
     assistance: Assistance | None = None
     resume_command: str = "robot-rl train --resume --out"
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     def check(self, config: TrainConfig) -> None:
         """Check that the configured device is there, if the learner runs on this machine.

@@ -67,7 +67,7 @@ def train(
         hindsight = make_relabeller(env, learner.perception, config)
         if files.initial is not None:
             files.initial.give(learner, env, config)
-        stack.enter_context(files.begin(reward, env, repeatable=deployment.repeatable, demos=demos, overlay=rewards))
+        stack.enter_context(files.begin(reward, env, deployment=deployment, demos=demos, overlay=rewards))
         stack.enter_context(explain_resume(path, deployment.resume_command))
         with Progress(config.env_steps, f"train {config.task}", start=files.env_steps) as progress:
             record = TrainingRecord(env.environment_spec, files.metrics, progress)

@@ -80,7 +80,7 @@ class TrainingFiles:
 
     @contextlib.contextmanager
     def begin(
-        self, reward: RewardSetup, env: Environment, *, repeatable: bool, demos: Path | None, overlay: str | None
+        self, reward: RewardSetup, env: Environment, *, deployment: Deployment, demos: Path | None, overlay: str | None
     ) -> Iterator[None]:
         """Create what is missing, and open store and metrics, which are closed on exit.
 
@@ -90,7 +90,8 @@ class TrainingFiles:
         Args:
             reward: The reward set-up, whose files are pinned.
             env: The environment; adopted demonstrations must hold what it observes.
-            repeatable: Episodes after the checkpoint are played again; otherwise those cut short are kept.
+            deployment: The place. If it is repeatable, episodes after the checkpoint are played again; otherwise those
+                cut short are kept. Its facts are recorded by a new run.
             demos: Store of demonstrations for a new run; None if they are recorded.
             overlay: Name of an overlay with other rewards for these; None takes the recorded ones.
         """
@@ -101,14 +102,15 @@ class TrainingFiles:
                 def prepare(path: Path) -> None:
                     self._begin_with(path, facts, env, demos, overlay)
 
-                origin = None if self.initial is None else {"origin": self.initial.facts}
+                origin = {} if self.initial is None else {"origin": self.initial.facts}
+                new = {**deployment.facts, **origin}
                 self.run = stack.enter_context(
                     RunDirectory.create(
-                        self._path, self._config, calibrations=self._calibrations, facts=origin, prepare=prepare
+                        self._path, self._config, calibrations=self._calibrations, facts=new, prepare=prepare
                     )
                 )
             reward.pin(self.run)
-            keep = not repeatable and self.checkpoint is not None
+            keep = not deployment.repeatable and self.checkpoint is not None
             opened = EpisodeStore.open_or_create(self.run.episodes_path, facts, keep_interrupted=keep)
             self.store = stack.enter_context(opened)
             for message in self.store.recovered:

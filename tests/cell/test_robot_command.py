@@ -48,6 +48,9 @@ def test_a_run_trains_on_the_arm_and_is_evaluated(tmp_path, peer):
     assert done.returncode == 0, done.stderr
     summary = json.loads((out / "summary.json").read_text())
     assert summary["env_steps"] == 30
+    provenance = json.loads((out / "provenance.json").read_text())
+    assert provenance["driver"] == "ur" and provenance["commissioning"] is None
+    assert "was not commissioned" in done.stderr
     assert peer.report()["set_points"] > 50
     assert not peer.report()["running"], "the arm was let go"
 

@@ -7,9 +7,10 @@ import pytest
 
 from robot_rl.commission.motion.trace import Trace
 from robot_rl.commission.motion.trial import TrialOutcome
-from robot_rl.commission.report import newest_report, write_report
+from robot_rl.commission.report import write_report
 from robot_rl.doctor.contract.result import CheckResult
 from robot_rl.errors import DataError
+from robot_rl.run.directory.commissioning import newest_report
 
 
 @pytest.fixture

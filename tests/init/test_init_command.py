@@ -47,7 +47,7 @@ def test_flags_alone_write_a_file_that_is_valid(lab):
     tree = parse_yaml(text, "it")
     assert tree["task"]["cameras"] == ["wrist"] and tree["task"]["action_axes"] == ["x", "y", "z", "yaw"]
     commands = json.loads(out)["commands"]
-    assert len(commands) == 3 and commands[0].startswith("robot-rl doctor robot.yaml")
+    assert len(commands) == 6 and commands[0].startswith("robot-rl doctor robot.yaml")
 
 
 def test_it_never_overwrites(lab):
