@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from robot_rl.env.choice import choice_of_entry, entry_of_choice
+from robot_rl.env.choice import GRIPPER_CHOICES, choice_of_entry, entry_of_choice
 from robot_rl.errors import ActionError, SpecError
 
 MOST_CHOICES = 1024
@@ -48,17 +48,20 @@ class ActionLayout(Protocol):
         ...
 
 
-def make_action_layout(space: gymnasium.Space[Any], name: str) -> ActionLayout:
+def make_action_layout(space: gymnasium.Space[Any], name: str, *, discrete_gripper: bool = False) -> ActionLayout:
     """Make the layout of a space of actions.
 
     Args:
         space: Of the environment's actions.
         name: Of the environment, for messages.
+        discrete_gripper: Whether the last number of a box is one of three choices.
 
     Raises:
         SpecError: if the space is of a kind that is not supported.
     """
     if isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
+        if discrete_gripper:
+            raise SpecError(f"{name}: its actions are {space}, choices already; leave environment.discrete_gripper off")
         return ChoiceLayout(space, name)
     if not (isinstance(space, spaces.Box) and space.dtype.kind == "f" and np.prod(space.shape) > 0):
         raise SpecError(
@@ -69,15 +72,19 @@ def make_action_layout(space: gymnasium.Space[Any], name: str) -> ActionLayout:
         raise SpecError(
             f"{name}: its actions are {space}, without bounds; wrap it, e.g. in gymnasium.wrappers.RescaleAction"
         )
-    return BoxLayout(space)
+    return BoxLayout(space, GRIPPER_CHOICES if discrete_gripper else 0)
 
 
 class BoxLayout:
-    """Scales actions to a bounded box of any shape; see `ActionLayout`."""
+    """Scales actions to a bounded box of any shape; see `ActionLayout`.
 
-    choices = 0
+    Args:
+        space: Of the environment's actions.
+        choices: Of the last number, evenly spaced over its range; 0: it is any number.
+    """
 
-    def __init__(self, space: spaces.Box) -> None:
+    def __init__(self, space: spaces.Box, choices: int = 0) -> None:
+        self.choices = choices
         low, high = space.low.astype(float), space.high.astype(float)
         self._middle, self._half = (high + low) / 2.0, (high - low) / 2.0
         self._dtype, self.size = space.dtype, int(np.prod(space.shape))
@@ -97,11 +104,16 @@ class BoxLayout:
         if given.shape != self._middle.shape or not np.isfinite(given).all():
             raise SpecError(f"an expert's action is {action}; expected {self._middle.shape} finite numbers")
         half = np.where(self._half > 0, self._half, 1.0)
-        return ((given - self._middle) / half).clip(-1.0, 1.0).astype(np.float32).ravel()
+        return self._chosen(((given - self._middle) / half).clip(-1.0, 1.0).astype(np.float32).ravel())
 
     def check(self, action: object) -> np.ndarray:
-        """Return a policy's action as float32; see `ActionLayout.check`."""
-        return _checked(action, self.size)
+        """Return a policy's action as float32, a choice as the nearest one; see `ActionLayout.check`."""
+        return self._chosen(_checked(action, self.size))
+
+    def _chosen(self, action: np.ndarray) -> np.ndarray:
+        if self.choices:
+            action[-1] = entry_of_choice(choice_of_entry(float(action[-1]), self.choices), self.choices)
+        return action
 
 
 class ChoiceLayout:

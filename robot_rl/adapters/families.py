@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import importlib.util
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from robot_rl.adapters.guest import make_guest
+from robot_rl.adapters.guest import EXPERT_GROUP, make_guest
 from robot_rl.adapters.guest_messages import GuestError
 from robot_rl.adapters.guest_process import GuestProcess
 from robot_rl.adapters.gymnasium_environment import GuestPort, GymnasiumEnvironment
@@ -33,8 +35,9 @@ def make_environment_of(family: str, name: str, options: WorkcellOptions) -> Gym
         "options": keyword_arguments(config),
         "success": config.success,
         "repeat": config.action_repeat,
-        "expert": config.expert,
+        "expert": expert_file(config.expert) if config.python else config.expert,
         "frames": RENDERED in options.cameras,
+        "shadows": config.shadows,
     }
     try:
         guest: GuestPort = GuestProcess(Path(config.python), request) if config.python else make_guest(**request)
@@ -63,6 +66,15 @@ def keyword_arguments(config: EnvironmentConfig) -> dict[str, Any]:
             raise ConfigError(f"environment.options: {option!r}: expected key=value")
         arguments[key] = parse_yaml(text, f"environment.options {option!r}")
     return arguments
+
+
+def expert_file(expert: str) -> str:
+    """Return `FILE:FUNCTION` for an expert that is registered here, as another interpreter does not know it by name."""
+    for point in importlib.metadata.entry_points(group=EXPERT_GROUP, name=expert):
+        spec = importlib.util.find_spec(point.module)
+        if spec is not None and spec.origin is not None:
+            return f"{spec.origin}:{point.attr}"
+    return expert
 
 
 Maker = Callable[[str, WorkcellOptions], GymnasiumEnvironment]

@@ -2,7 +2,7 @@
 
 This file is also the program that serves a guest from another interpreter, for packages whose pins clash with ours:
 `guest_process.py` starts it there. So it needs gymnasium, numpy and msgpack alone, and imports nothing of ours but
-`guest_messages.py`, which lies beside it.
+`guest_messages.py`, which lies beside it. It loads `dm_control_env.py` and `experts/` as files; they need no more.
 """
 
 from __future__ import annotations
@@ -10,10 +10,14 @@ from __future__ import annotations
 import difflib
 import importlib
 import importlib.metadata
+import importlib.util
 import os
+import random
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import gymnasium
@@ -90,6 +94,8 @@ class Guest:
 
     def reset(self, seed: int) -> Any:
         """Start an episode; return its first observation."""
+        random.seed(seed)  # gym-hil and others draw from these, whatever seed they are given
+        np.random.seed(seed % (1 << 32))
         self._observation = self._reset(seed)
         return self._observation
 
@@ -158,6 +164,7 @@ def make_guest(
     repeat: int = 1,
     expert: str = "",
     frames: bool = False,
+    shadows: bool = True,
 ) -> Guest:
     """Make the guest of a name.
 
@@ -167,8 +174,9 @@ def make_guest(
         options: Keyword arguments of the environment.
         success: See `Guest`.
         repeat: See `Guest`.
-        expert: `metaworld` takes the policies of that package; else a name in `EXPERT_GROUP` or `MODULE:FUNCTION`.
+        expert: A name in `EXPERT_GROUP`, `MODULE:FUNCTION` or `FILE.py:FUNCTION`; empty: nobody.
         frames: Whether it has to draw.
+        shadows: Whether lights of a MuJoCo scene cast shadows.
 
     Raises:
         GuestError: if it cannot be made.
@@ -176,7 +184,9 @@ def make_guest(
     makers = {"gym": _gym, "dm_control": _dm_control, "metaworld": _metaworld}
     try:
         env, reset = makers[family](name, dict(options), frames)
-        leader = _make_expert(expert, env, name) if expert else None
+        if not shadows:
+            _switch_shadows_off(env)
+        leader = _make_expert(expert, env) if expert else None
     except GuestError:
         raise
     except ImportError as error:
@@ -192,7 +202,7 @@ _Made = tuple[Any, Any]  # the environment, and how its episodes start if not by
 def _gym(name: str, options: dict[str, Any], frames: bool) -> _Made:
     package, _, identity = name.rpartition(":")
     if package:
-        module = importlib.import_module(package)
+        module = _module(package)
         if hasattr(gymnasium, "register_envs"):
             gymnasium.register_envs(module)
     if identity not in gymnasium.registry:
@@ -210,11 +220,18 @@ def _dm_control(name: str, options: dict[str, Any], frames: bool) -> _Made:
         from dm_control import manipulation
 
         _check_known(name, [f"manipulation/{known}" for known in manipulation.ALL])
-        return DmControlEnv(manipulation.load(task, **options), frames), None
+        return _dm_control_env(manipulation.load(task, **options), frames), None
     from dm_control import suite
 
     _check_known(name, ["/".join(known) for known in suite.ALL_TASKS])
-    return DmControlEnv(suite.load(domain, task, **options), frames), None
+    return _dm_control_env(suite.load(domain, task, **options), frames), None
+
+
+def _dm_control_env(env: Any, frames: bool) -> gymnasium.Env[Any, Any]:
+    made: gymnasium.Env[Any, Any] = _module(str(Path(__file__).with_name("dm_control_env.py"))).DmControlEnv(
+        env, frames
+    )
+    return made
 
 
 def _metaworld(name: str, options: dict[str, Any], frames: bool) -> _Made:
@@ -233,71 +250,42 @@ def _metaworld(name: str, options: dict[str, Any], frames: bool) -> _Made:
     return limited, reset
 
 
-class DmControlEnv(gymnasium.Env[Any, Any]):
-    """An environment of dm_control in gymnasium's terms; a time limit truncates, everything else terminates."""
-
-    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012  (gymnasium declares it as a plain class attribute)
-
-    def __init__(self, env: Any, frames: bool) -> None:
-        self._env, self.dt = env, float(env.control_timestep())
-        self.render_mode = "rgb_array" if frames else None
-        action = env.action_spec()
-        self.action_space = gymnasium.spaces.Box(action.minimum, action.maximum, action.shape, np.float64)
-        self.observation_space = gymnasium.spaces.Dict(
-            {key: gymnasium.spaces.Box(-np.inf, np.inf, spec.shape) for key, spec in env.observation_spec().items()}
-        )
-        seconds, steps = getattr(env, "_time_limit", None), getattr(env, "_step_limit", None)
-        limit = steps if steps is not None else seconds / self.dt if seconds is not None else np.inf
-        self.max_episode_steps = round(limit) if np.isfinite(limit) else None
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Start an episode; the task's own source of randomness is seeded."""
-        source = self._env.random_state if hasattr(self._env, "random_state") else self._env.task.random
-        source.seed(seed)
-        return dict(self._env.reset().observation), {}
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Play one step."""
-        step = self._env.step(action)
-        ended = step.last()
-        return dict(step.observation), float(step.reward), ended and step.discount == 0, ended and step.discount > 0, {}
-
-    def render(self) -> np.ndarray:
-        """Return a picture by the first camera."""
-        return np.asarray(self._env.physics.render(height=256, width=256, camera_id=0))
-
-    def close(self) -> None:
-        """Release the physics."""
-        self._env.close()
-
-
-def _make_expert(expert: str, env: Any, name: str) -> Callable[[Any], Any]:
-    if expert == "metaworld":
-        from metaworld.policies import ENV_POLICY_MAP
-
-        _check_known(name, list(ENV_POLICY_MAP), "an expert of metaworld for ")
-        policy = ENV_POLICY_MAP[name]()
-        return lambda observation: policy.get_action(observation)
+def _make_expert(expert: str, env: Any) -> Callable[[Any], Any]:
     points = {point.name: point for point in importlib.metadata.entry_points(group=EXPERT_GROUP)}
-    if expert in points:
-        return points[expert].load()(env)
-    module, _, function = expert.partition(":")
-    if not function:
-        valid = ", ".join(sorted({"metaworld", *points}))
-        raise GuestError(f"unknown expert {expert!r}; valid: {valid}, or MODULE:FUNCTION")
+    module, _, function = expert.rpartition(":")
+    if not module and expert not in points:
+        raise GuestError(f"unknown expert {expert!r}; valid: {', '.join(sorted(points))}, or MODULE:FUNCTION")
+    try:
+        make = points[expert].load() if expert in points else getattr(_module(module), function)
+    except (ImportError, AttributeError, OSError) as error:
+        raise GuestError(f"expert {expert!r} cannot be imported: {error}") from error
+    return make(env)
+
+
+def _module(name: str) -> ModuleType:
+    """Import a module, installed or in the working directory, or a file."""
+    if name.endswith(".py") and (spec := importlib.util.spec_from_file_location(Path(name).stem, name)) and spec.loader:
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
     sys.path.insert(0, os.getcwd())
     try:
-        return getattr(importlib.import_module(module), function)(env)
-    except (ImportError, AttributeError) as error:
-        raise GuestError(f"expert {expert!r} cannot be imported: {error}") from error
+        return importlib.import_module(name)
     finally:
         sys.path.remove(os.getcwd())
 
 
-def _check_known(name: str, known: Sequence[str], what: str = "") -> None:
+def _switch_shadows_off(env: Any) -> None:
+    model: Any = getattr(env.unwrapped, "model", None)
+    if not hasattr(model, "light_castshadow"):
+        raise GuestError("it has no MuJoCo scene whose shadows could be switched off; leave environment.shadows on")
+    model.light_castshadow[:] = 0
+
+
+def _check_known(name: str, known: Sequence[str]) -> None:
     if name not in known:
         near = difflib.get_close_matches(name, known, n=NEAR_NAMES, cutoff=0.4)
-        raise GuestError(f"there is no {what}{name!r}", near or sorted(known)[:NEAR_NAMES])
+        raise GuestError(f"there is no {name!r}", near or sorted(known)[:NEAR_NAMES])
 
 
 def describe_space(space: gymnasium.Space[Any]) -> dict[str, Any]:

@@ -104,7 +104,7 @@ class GymnasiumEnvironment:
             Guest(env, success=config.success, repeat=config.action_repeat) if isinstance(env, gymnasium.Env) else env
         )
         self._name = name
-        self._actions = make_action_layout(self._guest.action_space, name)
+        self._actions = make_action_layout(self._guest.action_space, name, discrete_gripper=config.discrete_gripper)
         facts = self._ask("its first step", self._guest.facts)
         self._layout = ObservationLayout(
             self._guest.observation_space,

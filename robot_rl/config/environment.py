@@ -30,6 +30,12 @@ class EnvironmentConfig:
     """Keyword arguments of the environment, each `key=value` with the value in YAML."""
     max_steps: NonNegative = 0
     """Control steps until an episode is truncated; 0: as the environment declares."""
+    discrete_gripper: bool = False
+    """Whether the last number of an action is a gripper's: one of its lowest, middle and highest value, chosen by
+    critics of their own (Luo 2024)."""
+    shadows: bool = True
+    """Whether lights of a MuJoCo scene cast shadows. Without them and without a GPU, drawing is several times faster;
+    pictures differ from the package's own."""
     action_repeat: Positive = 1
     """Steps of the environment for each control step; their rewards are added up."""
     control_period: NonNegativeReal = 0.0
@@ -51,9 +57,9 @@ class EnvironmentConfig:
     """Of the observations. `running`: networks see them less their mean, divided by their standard deviation, both of
     all that was seen. `bounds`: divided by their declared bounds, where these are finite."""
     expert: Annotated[str, FORKABLE] = ""
-    """Who demonstrates and takes over: `metaworld`, the policies of that package; a name of the entry point group
-    `robot_rl.experts`; or `MODULE:FUNCTION`, a function of the environment that returns one from observation to
-    action. Empty: nobody."""
+    """Who demonstrates and takes over: a name of the entry point group `robot_rl.experts`, of which we bring
+    `metaworld`, the policies of that package, and `gym_hil_pick`; or `MODULE:FUNCTION` or `FILE.py:FUNCTION`, a
+    function of the environment that returns one from observation to action. Empty: nobody."""
     takeovers: Annotated[Fraction, FORKABLE] = 0.0
     """Chance at each step that the expert takes over from the policy."""
     takeover_steps: Annotated[Positive, FORKABLE] = 10

@@ -74,6 +74,14 @@ def test_every_choice_is_reached_and_found_again(space):
     assert np.array_equal(layout.to_environment(layout.to_policy(sampled)), sampled)
 
 
+def test_the_last_number_of_a_box_may_be_a_gripper():
+    layout = make_action_layout(spaces.Box(np.array([-1, 0.0]), np.array([1, 2.0])), "odd", discrete_gripper=True)
+    assert (layout.size, layout.choices) == (2, 3)
+    assert layout.check([0.3, 0.6]).tolist() == pytest.approx([0.3, 1.0])
+    assert layout.to_policy([0.5, 0.1]).tolist() == [0.5, -1.0]
+    assert layout.to_environment(layout.check([0.0, -0.2])).tolist() == [0.0, 1.0]
+
+
 def test_an_entry_stands_for_the_nearest_choice():
     layout = make_action_layout(spaces.Discrete(3), "odd")
     assert [layout.check([entry])[0] for entry in (-0.9, -0.2, 0.4, 0.6, 1.0)] == [-1, 0, 0, 1, 1]

@@ -1,6 +1,7 @@
 """Environments that do what they like: raise, return NaN, never end, change their spaces, kill their process."""
 
 import os
+import random
 import sys
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -9,7 +10,8 @@ import gymnasium
 import numpy as np
 import pytest
 
-from robot_rl.adapters.guest import DmControlEnv
+from robot_rl.adapters.dm_control_env import DmControlEnv
+from robot_rl.adapters.families import expert_file
 from robot_rl.adapters.gymnasium_environment import GymnasiumEnvironment
 from robot_rl.config.environment import EnvironmentConfig
 from robot_rl.data.schema import Source
@@ -222,7 +224,10 @@ def test_without_an_expert_nobody_demonstrates():
         ("gym:no_such_package:Thing-v0", {}, "needs a package that is not here: .*no_such_package"),
         ("gym:Pendulum-v1", {"options": ("gravitation=3",)}, "cannot be made: TypeError: .*gravitation"),
         ("gym:Pendulum-v1", {"options": ("gravity",)}, "expected key=value"),
-        ("gym:Pendulum-v1", {"expert": "nobody"}, "unknown expert 'nobody'; valid: metaworld"),
+        ("gym:Pendulum-v1", {"expert": "nobody"}, "unknown expert 'nobody'; valid: gym_hil_pick, metaworld, or MODULE"),
+        ("gym:Pendulum-v1", {"expert": "/nowhere/lean.py:make"}, "cannot be imported: .*No such file"),
+        ("gym:Pendulum-v1", {"shadows": False}, "has no MuJoCo scene.*leave environment.shadows on"),
+        ("gym:CartPole-v1", {"discrete_gripper": True}, "choices already; leave environment.discrete_gripper off"),
         ("gym:Pendulum-v1", {"expert": "json:nothing"}, "cannot be imported"),
         (
             "gym:test_gymnasium_environment:test_guest/Mixed-v0",
@@ -237,6 +242,40 @@ def test_what_cannot_be_made_is_one_line(name, settings, expected):
     with pytest.raises((EnvironmentFailedError, ConfigError, SpecError), match=expected) as caught:
         make_environment(name, WorkcellOptions(environment=EnvironmentConfig(**settings)))
     assert "\n" not in str(caught.value)
+
+
+def test_shadows_are_switched_off_in_the_scene():
+    class Lit(Counter):
+        model = SimpleNamespace(light_castshadow=np.ones(2, bool))
+
+    gymnasium.register("test_guest/Lit-v0", entry_point=Lit, max_episode_steps=7)
+    for shadows in (True, False):
+        options = WorkcellOptions(environment=EnvironmentConfig(shadows=shadows))
+        make_environment("gym:test_guest/Lit-v0", options).close()
+        assert Lit.model.light_castshadow.tolist() == [shadows] * 2
+
+
+def test_a_seed_also_decides_what_is_drawn_from_the_global_sources():
+    class Careless(Counter):
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            return np.array([np.random.uniform(), random.random()], np.float32), {}
+
+    env = of(Careless())
+    drawn = [env.start(seed, "a").observation["state/observation"].tolist() for seed in (1, 2, 1)]
+    assert drawn[0] == drawn[2] != drawn[1]
+
+
+def test_an_expert_that_is_registered_here_is_a_file_for_another_interpreter(tmp_path):
+    file, _, function = expert_file("gym_hil_pick").rpartition(":")
+    assert (os.path.basename(file), function) == ("gym_hil.py", "make_pick")
+    assert expert_file("lean:make") == "lean:make"
+    lean = tmp_path / "lean.py"
+    lean.write_text("def make(env):\n    return lambda observation: [0.25, -0.25]\n")
+    env = guest(python=sys.executable, expert=f"{lean}:make")
+    env.start(0, "a", demonstrate=True)
+    assert env.advance(STILL).recorded.action.tolist() == [0.25, -0.25]
+    env.close()
 
 
 def test_an_unknown_family_names_the_known_ones():

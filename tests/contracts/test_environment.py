@@ -94,6 +94,32 @@ class TestMetaWorld(EnvironmentContract):
         return lambda: make_environment("metaworld:reach-v3", WorkcellOptions(environment=settings))
 
 
+def panda(**settings):
+    """gym-hil's environment with a cube anywhere and the package's own check of a grasp."""
+    options = ("random_block_position=true", "reset_delay_seconds=0.0", "reward_type=dense")
+    settings = {"reward": "success", "discrete_gripper": True, "expert": "gym_hil_pick", "options": options, **settings}
+    config = EnvironmentConfig(python=interpreter_with("gym_hil"), **settings)
+    return make_environment("gym:gym_hil:gym_hil/PandaPickCube-v0", WorkcellOptions(environment=config))
+
+
+class TestGymHil(EnvironmentContract):
+    @pytest.fixture
+    def make(self):
+        return lambda: panda(max_steps=30)
+
+
+def test_the_expert_of_gym_hil_grasps_and_lifts():
+    env = panda()
+    for seed in range(5):
+        env.start(seed, "a", demonstrate=True)
+        infos = [env.advance(np.zeros(4, np.float32))]
+        while not infos[-1].ended:
+            infos.append(env.advance(np.zeros(4, np.float32)))
+        assert infos[-1].success
+        assert len(infos) < 40
+    env.close()
+
+
 class TestDocumentedTask(EnvironmentContract):
     @pytest.fixture
     def make(self, lift):
