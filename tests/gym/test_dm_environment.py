@@ -14,7 +14,6 @@ from robot_rl.gym.dm_environment import DmEnvironment
 class TestConformance(test_utils.EnvironmentTestMixin, unittest.TestCase):
     """The suite that comes with dm_env; an episode of `reach` ends within these actions."""
 
-
     def make_object_under_test(self):
         return DmEnvironment("reach", seed=0)
 
