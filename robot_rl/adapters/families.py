@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,6 +14,7 @@ from robot_rl.adapters.gymnasium_environment import GuestPort, GymnasiumEnvironm
 from robot_rl.adapters.observation_layout import RENDERED
 from robot_rl.config.environment import EnvironmentConfig
 from robot_rl.config.yaml_file import parse_yaml
+from robot_rl.env.registry import source_of
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import ConfigError, EnvironmentFailedError
 
@@ -35,7 +34,7 @@ def make_environment_of(family: str, name: str, options: WorkcellOptions) -> Gym
         "options": keyword_arguments(config),
         "success": config.success,
         "repeat": config.action_repeat,
-        "expert": expert_file(config.expert) if config.python else config.expert,
+        "expert": (config.python and source_of(EXPERT_GROUP, config.expert)) or config.expert,  # unknown by name there
         "frames": RENDERED in options.cameras,
         "shadows": config.shadows,
     }
@@ -66,15 +65,6 @@ def keyword_arguments(config: EnvironmentConfig) -> dict[str, Any]:
             raise ConfigError(f"environment.options: {option!r}: expected key=value")
         arguments[key] = parse_yaml(text, f"environment.options {option!r}")
     return arguments
-
-
-def expert_file(expert: str) -> str:
-    """Return `FILE:FUNCTION` for an expert that is registered here, as another interpreter does not know it by name."""
-    for point in importlib.metadata.entry_points(group=EXPERT_GROUP, name=expert):
-        spec = importlib.util.find_spec(point.module)
-        if spec is not None and spec.origin is not None:
-            return f"{spec.origin}:{point.attr}"
-    return expert
 
 
 Maker = Callable[[str, WorkcellOptions], GymnasiumEnvironment]

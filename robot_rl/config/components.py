@@ -259,6 +259,9 @@ class EvaluationConfig(Section):
     """Env steps between the points of the learning curve, each a short evaluation without help; 0 makes none."""
     curve_episodes: Annotated[Positive, WithGuest(10)] = 20
     """Resets for each point of the learning curve; the same for every point, and apart from the final ones."""
+    curve_newest: bool = False
+    """Whether the newest policy, which explores, is also evaluated wherever the deployed mean is; see
+    `policy_average`."""
     video_episodes: NonNegative = 4
     """Episodes shown in `evaluation.mp4`; 0 writes none."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 from robot_rl.config import FAMILY_MARK
@@ -117,6 +118,15 @@ def run_benchmark(name: str) -> dict[str, Any]:
 def names(group: str) -> list[str]:
     """Return the names of all that is registered in a group of entry points."""
     return sorted({point.name for point in entry_points(group=group)})
+
+
+def source_of(group: str, name: str) -> str | None:
+    """Return `FILE:FUNCTION` of what is registered under a name, without running it; None where nothing is."""
+    for point in entry_points(group=group, name=name):
+        spec = find_spec(point.module)
+        if spec is not None and spec.origin is not None:
+            return f"{spec.origin}:{point.attr}"
+    return None
 
 
 def _find(kind: str, group: str, name: str) -> EntryPoint:

@@ -182,7 +182,27 @@ class Learner:
             return None
         means = _means(self._logs)
         self._logs.clear()
-        return means
+        return means | self._memories.sizes | self._expected_returns()
+
+    def _expected_returns(self) -> dict[str, float]:
+        """Return what the critics expect of states in demonstrations and online, where both are known, on average."""
+        rng, values = np.random.default_rng((self._config.seed, self.env_steps)), {}  # apart from that of the updates
+        for name, memory in (("demonstrations", self.demos), ("online", self.online)):
+            if len(memory) == 0:
+                continue
+            sample = memory.sample(
+                self._config.replay.batch_size,
+                rng,
+                n_step=self.algorithm.n_step,
+                discount=self.algorithm.discount,
+                history=self._config.replay.history,
+            )
+            device = self._config.device
+            images = None if sample.images is None else torch.as_tensor(sample.images).to(device)
+            value = self.algorithm.value(torch.as_tensor(sample.observation).to(device), images)
+            if value is not None:
+                values[f"q_{name}"] = float(value.mean())
+        return values
 
     def _batch(self, minibatches: int) -> Batch:
         """Sample minibatches onto the learner's device, where the policy standardises them by the newest moments."""

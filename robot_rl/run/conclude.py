@@ -14,7 +14,7 @@ from robot_rl.run.directory.metrics import read_metrics
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.evaluate_run import evaluate_policy, film
 from robot_rl.run.label_rewards import TrainingRewards
-from robot_rl.run.training_loop import Training
+from robot_rl.run.training_loop import COMPARED, Training
 
 
 def conclude(
@@ -41,6 +41,9 @@ def conclude(
     learned = record.wall_time
     base = None if training.base is None else training.base.player
     evaluation = evaluate_policy(config, env, policy, learner.perception, deployment, base=base).summary()
+    if config.evaluation.curve_newest:
+        newest = evaluate_policy(config, env, learner.policy, learner.perception, deployment, base=base).summary()
+        evaluation |= {f"newest_{name}": newest[name] for name in COMPARED}
     record.metrics.replace("evaluation", training.env_steps, evaluation)
     records = read_metrics(run.metrics_path)
     summary = {

@@ -31,6 +31,8 @@ from robot_rl.seeding import Purpose, episode_seed
 
 OFFLINE_CALL = 200
 """Updates offline between two checks for a stop request; a second or two."""
+COMPARED = ("success_rate", "return_mean", "cycle_time_s")
+"""What is recorded of the newest policy beside the deployed one."""
 
 
 class Training:
@@ -330,12 +332,20 @@ class Training:
 
     def _record_curve_point(self) -> None:
         """Record a short evaluation without help, which draws nothing from the learner's random streams."""
-        config, learner = self._config, self._learner
-        deployed, base = self.deployed.policy, None if self.base is None else self.base.player
-        rollout = Rollout(self._env, deployed, learner.perception, config.replay.history, base=base)
+        point = self._evaluate()
+        if self._config.evaluation.curve_newest:
+            newest = self._evaluate(newest=True)
+            point |= {f"newest_{name}": newest[name] for name in COMPARED}
+        self.record.curve(self.env_steps, point)
+
+    def _evaluate(self, *, newest: bool = False) -> dict[str, Any]:
+        """Return how the deployed policy, or the newest, does in a short evaluation."""
+        config, base = self._config, None if self.base is None else self.base.player
+        policy = self._learner.policy if newest else self.deployed.policy
+        rollout = Rollout(self._env, policy, self._learner.perception, config.replay.history, base=base)
         settings = config.evaluation
         with without_interventions(self._env):
-            point = evaluate(
+            return evaluate(
                 rollout,
                 episodes=settings.curve_episodes,
                 seed=settings.seed,
@@ -343,7 +353,6 @@ class Training:
                 retry=self._retry,
                 may_start=self.may_start,
             ).summary()
-        self.record.curve(self.env_steps, point)
 
 
 def _number(episode_id: str) -> int:

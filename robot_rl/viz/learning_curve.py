@@ -62,6 +62,7 @@ def learning_curve(
     for axes, name in ((success, "success_rate"), (returns, "return_mean"), (cycle, "cycle_time_s")):
         if curve:
             axes.plot(*_series(curve, name), ".-", color=GREEN, linewidth=1.4, label="on held-out resets, without help")
+            _newest_line(axes, curve, name)
     _style(success, "Success", "share of episodes", limits=(-0.03, 1.03))
     _rolling_line(returns, episodes, "return", BLUE, "all episodes", raw=True)
     _style(returns, "Return", "sum of rewards")
@@ -97,6 +98,7 @@ def _returns_alone(episodes: Sequence[Record], curve: Sequence[Record], title: s
     _rolling_line(axes, episodes, "return", BLUE, "while training", raw=True)
     if curve:
         axes.plot(*_series(curve, "return_mean"), ".-", color=GREEN, linewidth=1.4, label="on held-out resets")
+        _newest_line(axes, curve, "return_mean")
     last = max((record["env_step"] for record in (*episodes, *curve)), default=0)
     mean, (low, high) = evaluation["return_mean"], evaluation["return_ci95"]
     label = f"evaluation: {mean:.4g} on {evaluation['episodes']} resets"
@@ -160,6 +162,13 @@ def rolling_mean(values: Sequence[float] | np.ndarray, window: int = WINDOW) -> 
     last = np.arange(1, len(sums))
     first = np.maximum(last - window, 0)
     return (sums[last] - sums[first]) / (last - first)
+
+
+def _newest_line(axes: Axes, curve: Sequence[Record], name: str) -> None:
+    """Draw the curve of the newest policy beside that of the deployed mean, where it was evaluated, too."""
+    steps, values = _series(curve, f"newest_{name}")
+    if len(steps):
+        axes.plot(steps, values, ".:", color=PINK, linewidth=1.2, label="the same, newest policy")
 
 
 def _series(records: Sequence[Record], name: str) -> tuple[np.ndarray, np.ndarray]:

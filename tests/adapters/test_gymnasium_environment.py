@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from robot_rl.adapters.dm_control_env import DmControlEnv
-from robot_rl.adapters.families import expert_file
+from robot_rl.adapters.guest import EXPERT_GROUP
 from robot_rl.adapters.gymnasium_environment import GymnasiumEnvironment
 from robot_rl.config.environment import EnvironmentConfig
 from robot_rl.data.schema import Source
-from robot_rl.env.registry import make_environment
+from robot_rl.env.registry import make_environment, source_of
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import ConfigError, EnvironmentFailedError, SpecError, StepOrderError, UnknownNameError
 
@@ -267,9 +267,9 @@ def test_a_seed_also_decides_what_is_drawn_from_the_global_sources():
 
 
 def test_an_expert_that_is_registered_here_is_a_file_for_another_interpreter(tmp_path):
-    file, _, function = expert_file("gym_hil_pick").rpartition(":")
+    file, _, function = source_of(EXPERT_GROUP, "gym_hil_pick").rpartition(":")
     assert (os.path.basename(file), function) == ("gym_hil.py", "make_pick")
-    assert expert_file("lean:make") == "lean:make"
+    assert source_of(EXPERT_GROUP, "lean:make") is None
     lean = tmp_path / "lean.py"
     lean.write_text("def make(env):\n    return lambda observation: [0.25, -0.25]\n")
     env = guest(python=sys.executable, expert=f"{lean}:make")

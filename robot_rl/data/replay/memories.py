@@ -55,6 +55,12 @@ class Memories:
         """Return what draws minibatches from them; see `DemoMixer`."""
         return DemoMixer(self.demos, self.online, self._config.replay, n_step, discount, self.hindsight)
 
+    @property
+    def sizes(self) -> dict[str, float]:
+        """Steps that are remembered, by their kind."""
+        derived = {"replay_derived": float(len(self.hindsight))} if self.hindsight is not None else {}
+        return {"replay_demonstrations": float(len(self.demos)), "replay_online": float(len(self.online)), **derived}
+
     def state_dict(self) -> dict[str, Any]:
         """Return all of it."""
         moments = {"moments": self.moments.state_dict()} if self.moments is not None else {}

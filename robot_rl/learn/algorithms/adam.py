@@ -29,8 +29,8 @@ class Adam:
         self._squares = [torch.zeros_like(parameter) for parameter in self._parameters]
         self._steps = [torch.zeros((), device=parameter.device) for parameter in self._parameters]
 
-    def minimize(self, loss: Tensor, *, allow_unused: bool = False) -> None:
-        """Make one step down the gradient of `loss`.
+    def minimize(self, loss: Tensor, *, allow_unused: bool = False) -> Tensor:
+        """Make one step down the gradient of `loss`; return the norm of the gradient over all parameters, a scalar.
 
         Args:
             loss: A scalar.
@@ -65,6 +65,7 @@ class Adam:
                 eps=EPSILON,
                 maximize=False,
             )
+            return torch.linalg.vector_norm(torch.stack(torch._foreach_norm(slopes)))
 
     def state_dict(self) -> dict[str, Any]:
         """Return all that the next step depends on, but for the parameters."""

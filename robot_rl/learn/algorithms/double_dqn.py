@@ -105,7 +105,8 @@ class DoubleDQN(Algorithm):
         """Update the critics on each of the N minibatches.
 
         Returns:
-            Means over the minibatches of `critic_loss` and of the figures of `losses.critic_figures`.
+            Means over the minibatches of `critic_loss`, of the figures of `losses.critic_figures`, and of
+            `critic_gradient`, the norm.
 
         Raises:
             SpecError: if the batch does not fit the networks.
@@ -133,10 +134,12 @@ class DoubleDQN(Algorithm):
         values, target, free = choice_values(self.policy, self._targets, (latent, next_latent), batch, self._clamp)
         loss = losses.critic_loss(values, target)  # L = sum_i mean_b (Q_i(s, g) - y)^2
         figures = losses.critic_figures(values.detach(), target, free, self._clamp)
-        self._optimizer.minimize(loss, allow_unused=True)  # a head may have a part that estimates the way to a goal
+        gradient = self._optimizer.minimize(
+            loss, allow_unused=True
+        )  # a head may have a part that estimates the way to a goal
         with torch.no_grad():  # theta' <- (1 - tau) theta' + tau theta
             torch._foreach_lerp_(self._following, self._followed, self.config.target_rate)
-        return {"critic_loss": loss.detach(), **figures}
+        return {"critic_loss": loss.detach(), **figures, "critic_gradient": gradient}
 
     def state_dict(self) -> dict[str, Any]:
         """Return a copy of all that the next update depends on."""

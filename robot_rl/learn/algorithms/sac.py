@@ -96,7 +96,8 @@ class SAC(ActorCritic, Algorithm):
 
         Returns:
             Detached scalars on the learner's device: means over the critic updates of `critic_loss`, of the figures of
-            `losses.critic_figures` and, with a gripper, of `gripper_loss`; and `actor_loss`, `entropy`, `temperature`.
+            `losses.critic_figures`, of `critic_gradient`, the norm, and, with a gripper, of `gripper_loss`; and
+            `actor_loss`, `actor_gradient`, `entropy`, `temperature`.
 
         Raises:
             SpecError: if the batch does not fit the networks.
@@ -162,9 +163,9 @@ class SAC(ActorCritic, Algorithm):
     ) -> dict[str, Tensor]:
         """Make one step of critics, gripper critics and head on one minibatch, and of the targets after them."""
         loss, figures = self._critic_objective(batch, next_latent, next_action, members)
-        self._optimizers["critic"].minimize(loss)
+        gradient = self._optimizers["critic"].minimize(loss)
         self.track()
-        return figures
+        return figures | {"critic_gradient": gradient}
 
     def _actor_step(self, state: Tensor, images: Tensor | None, noise: Tensor) -> dict[str, Tensor]:
         """Make one step of actor and temperature."""
@@ -175,12 +176,12 @@ class SAC(ActorCritic, Algorithm):
                 self.log_temperature.copy_(torch.as_tensor(self._temperature).log())
         temperature = self.log_temperature.detach().exp()
         loss, entropy = self._actor_objective(latent, self.policy.proposal(state), noise, temperature)
-        self._optimizers["actor"].minimize(loss)
+        gradient = self._optimizers["actor"].minimize(loss)
 
         if self._temperature is None:  # J_alpha = alpha (H - H_target)
             goal = self.target_entropy
             self._optimizers["temperature"].minimize(losses.temperature_loss(self.log_temperature, entropy, goal))
-        return {"actor_loss": loss.detach(), "entropy": entropy, "temperature": temperature}
+        return {"actor_loss": loss.detach(), "actor_gradient": gradient, "entropy": entropy, "temperature": temperature}
 
     def _critic_objective(
         self, batch: Batch, next_latent: Tensor, next_action: Tensor, members: Tensor | None

@@ -82,3 +82,11 @@ def test_a_state_of_other_parameters_is_refused():
         Adam([weight, bias], RATE).load_state_dict(state)
     with pytest.raises(RuntimeError):
         Adam([bias.detach()[:2]], RATE).load_state_dict(state)
+
+
+def test_a_step_returns_the_norm_of_its_gradient():
+    a, b, unused = (torch.ones(n, requires_grad=True) for n in (2, 3, 1))
+    loss = 3.0 * a.sum() + 2.0 * b.sum()
+    norm = Adam([a, b, unused], 1e-3).minimize(loss, allow_unused=True)
+    assert norm.item() == pytest.approx((2 * 9 + 3 * 4) ** 0.5)
+    assert not norm.requires_grad

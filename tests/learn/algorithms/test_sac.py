@@ -73,6 +73,8 @@ def test_an_update_moves_every_parameter_and_reports(gripper):
         "td_error",
         "target_mean",
         "clamped",
+        "critic_gradient",
+        "actor_gradient",
     }
     assert logs.keys() == expected | ({"gripper_loss"} if gripper else set())
     assert all(value.shape == () and not value.requires_grad and value.isfinite() for value in logs.values())
