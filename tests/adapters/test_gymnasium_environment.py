@@ -266,7 +266,8 @@ def test_a_seed_also_decides_what_is_drawn_from_the_global_sources():
     assert drawn[0] == drawn[2] != drawn[1]
 
 
-def test_an_expert_that_is_registered_here_is_a_file_for_another_interpreter(tmp_path):
+def test_an_expert_that_is_registered_here_is_a_file_for_another_interpreter(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__))
     file, _, function = source_of(EXPERT_GROUP, "gym_hil_pick").rpartition(":")
     assert (os.path.basename(file), function) == ("gym_hil.py", "make_pick")
     assert source_of(EXPERT_GROUP, "lean:make") is None

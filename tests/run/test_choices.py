@@ -29,7 +29,7 @@ def test_from_training_to_export(tmp_path, capsys):
     assert np.isfinite([update["q_online"], update["critic_gradient"]]).all()
     assert "q_demonstrations" not in update
     evaluated = [row for row in records if row["kind"] in ("curve", "evaluation")]
-    assert len(evaluated) == 3
+    assert len(evaluated) == 4
     for row in (*evaluated, json.loads((run / "summary.json").read_text())):
         assert row["newest_return_mean"] >= 8.0
     capsys.readouterr()
