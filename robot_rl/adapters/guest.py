@@ -33,6 +33,8 @@ SUCCESS_KEYS = ("is_success", "success", "succeed")
 EXPERT_GROUP = "robot_rl.experts"
 """Entry points of experts: functions of a gymnasium environment that return a function from observation to action."""
 NEAR_NAMES = 5
+LEAST_GYMNASIUM = (0, 26)
+"""Version since which a step tells termination and truncation apart."""
 _CALLS = ("facts", "reset", "step", "frame", "expert", "judge")
 
 
@@ -181,6 +183,9 @@ def make_guest(
     Raises:
         GuestError: if it cannot be made.
     """
+    if tuple(map(int, gymnasium.__version__.split(".")[:2])) < LEAST_GYMNASIUM:
+        least = ".".join(map(str, LEAST_GYMNASIUM))
+        raise GuestError(f"{family}:{name} has gymnasium {gymnasium.__version__} beside it; install {least} or newer")
     makers = {"gym": _gym, "dm_control": _dm_control, "metaworld": _metaworld}
     try:
         env, reset = makers[family](name, dict(options), frames)

@@ -300,6 +300,12 @@ def test_an_interpreter_without_the_packages_says_which(tmp_path):
         guest(python=str(bare))
 
 
+def test_an_old_gymnasium_is_named_with_the_version_that_is_needed(monkeypatch):
+    monkeypatch.setattr(gymnasium, "__version__", "0.21.0")
+    with pytest.raises(EnvironmentFailedError, match=r"Pendulum-v1 has gymnasium 0\.21\.0 .*install 0\.26 or newer"):
+        make_environment("gym:Pendulum-v1")
+
+
 def test_frames_are_drawn_on_request():
     options = WorkcellOptions(
         cameras=("render",), image_size=(48, 64), environment=EnvironmentConfig(options=("odd=draw",))
