@@ -34,6 +34,12 @@ def bounds(annotation):
     return low, high
 
 
+def pattern_of(annotation):
+    """The pattern of a text, or None."""
+    rules = (rule for entry in getattr(annotation, "__metadata__", ()) for rule in getattr(entry, "metadata", ()))
+    return next((rule.pattern for rule in rules if getattr(rule, "pattern", None)), None)
+
+
 def values_of(name, annotation):
     """A strategy of valid values of one setting, plain as in YAML."""
     bare, (low, high) = bare_type(annotation), bounds(annotation)
@@ -61,6 +67,8 @@ def values_of(name, annotation):
     if get_origin(bare) is tuple:
         return st.lists(values_of("", get_args(bare)[0]), max_size=4)
     (item,) = (one for one in get_args(bare) if one is not type(None))
+    if pattern := pattern_of(annotation):
+        return st.none() | st.from_regex(pattern, fullmatch=True).filter(lambda text: len(text) <= 20)
     return st.none() | values_of("", item)
 
 
