@@ -43,6 +43,7 @@ class TestSo101(RobotIOContract):
         io = ArmRobotIO(make(peer), WIDE_LIMITS, WIDE_CAP, freshness=Freshness(max_age=0.4))
         facts = dict(joints=5, gripper_width=WIDTH, reach=0.003, settle=1.0, patience=2.0, measures_wrench=False)
         robot = robot_under_test(io, lambda: peer[0].tell("power off"), **facts)
+        peer[0].tell("settle")
         still = 0  # it sags a little when the torque comes on; on a busy machine its physics may pause meanwhile
         while still < 2:
             still = still + 1 if robot.moves() < 1e-4 else 0

@@ -54,11 +54,12 @@ class So101Body:
         self.data.qpos[:] = START
         mujoco.mj_forward(self.model, self.data)
         self.opening, self.rest = 2100.0, 0.0
+        self.skip = 0.0  # time to go through at once [s]
         self.velocity, self.load = np.zeros(6), np.zeros(6)
         self.publish()
 
     def step(self, dt, goals, stiffness):
-        self.rest = min(self.rest + dt, 0.5)
+        self.rest, self.skip = min(self.rest + dt, 0.5) + self.skip, 0.0
         count, self.rest = divmod(self.rest, STEP)
         k = KP * np.array(stiffness[:5])
         self.model.actuator_gainprm[:, 0], self.model.actuator_biasprm[:, 1] = k, -k
@@ -89,6 +90,8 @@ def main():
             peer.power(value[0] == "on")
         elif what == "trip":
             peer.trip(int(value[0]))
+        elif what == "settle":  # it creeps for seconds under its weight
+            peer.body.skip = 5.0
         elif what == "reset":
             peer.reset()
         elif what in ("plug", "unplug"):
