@@ -106,9 +106,7 @@ class TestRealLeRobot(ArmDriverContract):
         (peer.folder / "one.json").write_text(json.dumps(entries))
         settings = (f"port={peer.folder}/tty", "id=one", f"calibration_dir={peer.folder}")
         config = LeRobotArmConfig(python=REAL, settings=settings, timeout=2.0)
-        return ArmUnderTest(
-            lambda host: LeRobotArm(config, host), gripper_width=0.08, reach=0.01
-        )  # it sags at the start
+        return ArmUnderTest(lambda host: LeRobotArm(config, host), gripper_width=0.08, reach=0.004)
 
 
 @pytest.fixture
