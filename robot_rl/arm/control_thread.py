@@ -6,7 +6,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 PRIORITY = 40
 """Real-time priority (SCHED_FIFO, 1 to 99); interrupt threads of the kernel have 50."""
@@ -74,6 +75,24 @@ class ControlThread:
             elif wait < -self._period:
                 self.late += 1
                 deadline = time.monotonic()
+
+
+@contextmanager
+def own_priority() -> Iterator[None]:
+    """Give the calling thread its scheduling back at the end of the block.
+
+    Libraries of vendors raise the priority of whoever opens a connection. What that thread starts would inherit it, and a
+    learner at the highest real-time priority leaves nothing to the rest of the machine.
+    """
+    if not hasattr(os, "sched_setscheduler"):
+        yield
+        return
+    policy, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        yield
+    finally:
+        if os.sched_getscheduler(0) != policy or os.sched_getparam(0) != parameters:
+            os.sched_setscheduler(0, policy, parameters)
 
 
 def take_priority() -> bool:
