@@ -81,8 +81,8 @@ class ControlThread:
 def own_priority() -> Iterator[None]:
     """Give the calling thread its scheduling back at the end of the block.
 
-    Libraries of vendors raise the priority of whoever opens a connection. What that thread starts would inherit it, and a
-    learner at the highest real-time priority leaves nothing to the rest of the machine.
+    Libraries of vendors raise the priority of whoever opens a connection. What that thread starts would inherit it, and
+    a learner at the highest real-time priority leaves nothing to the rest of the machine.
     """
     if not hasattr(os, "sched_setscheduler"):
         yield
