@@ -20,7 +20,7 @@ import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from robot_rl.arm.control_thread import ControlThread
+from robot_rl.arm.control_thread import ControlThread, own_priority
 from robot_rl.arm.driver import MOTION, DriverHost, Receive
 from robot_rl.arm.industrial.robot_address import check_address
 from robot_rl.config.field_types import STRICT, NonNegativeReal, PositiveReal, Real
@@ -95,11 +95,12 @@ class FrankaArm:
         self._width: float | None = None  # that the gripper was sent to
         self._measured_width = 0.0
         self._receive: Receive | None = None
-        self._robot: Any = self._connect()
         self._tracker: Any = None
-        self._hand: Any = self._gripper() if config.gripper else None
-        self._set_up()
-        self._open_tracker()
+        with own_priority():
+            self._robot: Any = self._connect()
+            self._hand: Any = self._gripper() if config.gripper else None
+            self._set_up()
+            self._open_tracker()
         self._thread = ControlThread("franka", STATE_RATE, self._cycle, host.problem)
         self._gripper_thread = ControlThread("franka hand", GRIPPER_RATE, self._measure_gripper)
 
@@ -147,7 +148,7 @@ class FrankaArm:
         """
         if self._fault is None:
             return
-        with self._lock:
+        with self._lock, own_priority():
             self._end_tracker()
             try:
                 self._robot.recover_from_errors()

@@ -22,7 +22,7 @@ import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from robot_rl.arm.control_thread import ControlThread, own_priority
+from robot_rl.arm.control_thread import ControlThread
 from robot_rl.arm.driver import MOTION, DriverHost, Receive
 from robot_rl.arm.industrial.robot_address import check_address
 from robot_rl.arm.industrial.ur_status import mode_fault, safety_fault
@@ -123,9 +123,8 @@ class UrArm:
         self._dashboard = self._open_dashboard()
         self._check_ready()
         receive = self._rtde.receive.RTDEReceiveInterface
-        with own_priority():
-            self._state = _connected(lambda: receive(config.host, float(config.rate)), "state")
-            self._control = self._open_control()
+        self._state = _connected(lambda: receive(config.host, float(config.rate)), "state")
+        self._control = self._open_control()
         self._measuring = ControlThread("ur state", config.rate, self._measure, host.problem)
         self._commanding = ControlThread("ur command", config.rate, self._command, host.problem)
 
@@ -291,13 +290,12 @@ class UrArm:
         """
         check_address(self._config.host, DASHBOARD_PORT, self._config.connect_timeout, what="UR controller")
         try:
-            with own_priority():
-                self._dashboard.disconnect()  # it does not notice that it is cut off
-                self._dashboard.connect(round(1e3 * self._config.connect_timeout))
-                if not self._state.isConnected():
-                    self._state.reconnect()
-                if not self._control.isConnected():
-                    self._control.reconnect()
+            self._dashboard.disconnect()  # it does not notice that it is cut off
+            self._dashboard.connect(round(1e3 * self._config.connect_timeout))
+            if not self._state.isConnected():
+                self._state.reconnect()
+            if not self._control.isConnected():
+                self._control.reconnect()
         except RuntimeError as error:
             raise ArmStoppedError(f"the UR controller does not take a new connection: {error}") from error
 

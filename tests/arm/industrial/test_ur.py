@@ -120,15 +120,6 @@ def test_a_fault_in_motion_stops_the_arm_is_named_and_ends_with_consent(io, peer
     assert eventually(lambda: io.read().T_base_tcp.position[2] > before[2] + 0.01), "and follows commands"
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_getscheduler"), reason="scheduling classes are those of Linux")
-def test_whoever_connects_keeps_the_priority_that_it_had(io, peer):
-    """ur_rtde gives the thread that connects the highest one; a learner that it starts would inherit that."""
-    before = os.sched_getscheduler(0)
-    peer.inject("release")
-    io.recover()
-    assert (before, os.sched_getscheduler(0)) == (os.SCHED_OTHER, os.SCHED_OTHER)
-
-
 def test_the_controller_knows_payload_and_tcp_and_that_we_may_die(io, peer):
     report = peer.report()
     assert report["payload"] == [0.8, 0.0, 0.0, 0.05]
