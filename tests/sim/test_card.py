@@ -139,7 +139,10 @@ def test_a_labeller_that_obeys_writing_is_found_unfit_for_it_and_an_honest_one_i
 def test_pairs_by_different_labellers_are_refused(recorded, capsys):
     with LabelStore(recorded / "bare", create=True) as labels, EpisodeStore.open(recorded / "bare") as store:
         labels.begin("odd", "success", KnowsOutcome(store, True).identity, {})
-    with EpisodeStore.open(recorded / "card-success") as store, LabelStore(recorded / "card-success") as labels:
+    with (
+        EpisodeStore.open(recorded / "card-success") as store,
+        LabelStore(recorded / "card-success", create=True) as labels,
+    ):
         config = load_component(LabelConfig, None, ["task=t", "frames.camera=wrist"])
         backend, units = KnowsOutcome(store, False), Units(store, config, "t")
         labels.begin("odd", units.kind, backend.identity, {})
