@@ -409,3 +409,9 @@ def test_the_rules_of_the_tree_let_pass_what_they_should():
     ]
     for complaints_of, _ in TREE_RULES.values():
         assert list(complaints_of(files)) == []
+
+
+def test_no_two_test_files_have_one_name():
+    """Pytest imports them by their name alone, and collects the first of two."""
+    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name, count in names.items() if count > 1] == []
