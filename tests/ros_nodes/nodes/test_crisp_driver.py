@@ -45,5 +45,5 @@ def test_robot_node_runs_a_driver_of_another_package_with_its_parameters(graph, 
 
 
 def test_an_unknown_driver_is_refused(graph):
-    with pytest.raises(Exception, match="unknown driver 'crips'; valid: .*crisp"):
+    with pytest.raises(Exception, match=r"unknown driver 'crips'; valid: .*crisp"):
         graph.add(ArmNode, driver="crips")
