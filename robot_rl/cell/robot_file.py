@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass as checked_dataclass
 
-from robot_rl.arm.robot_connection import RobotConnection, read_connection
+from robot_rl.arm.robot_connection import CameraConnection, RobotConnection, read_connection
 from robot_rl.cell.task_file import load_task, task_from
 from robot_rl.config.command_limits import ArmCap
 from robot_rl.config.field_types import STRICT, NonNegative, Positive, PositiveReal, Real
@@ -48,19 +48,11 @@ class CellConfig:
 
 
 @checked_dataclass(frozen=True, config=STRICT)
-class CameraConfig:
-    """A camera of the workcell."""
+class CameraConfig(CameraConnection):
+    """A camera of the workcell: its connection, and what is done with its frames."""
 
-    source: str = ""
-    """`realsense:SERIAL`, `uvc:/dev/video0`, `file:PATH`, or another kind that is installed."""
     crop: tuple[NonNegative, ...] = ()
     """What is cut out: left, top, width, height [px]; none: the largest square in the middle."""
-    width: NonNegative = 640
-    """Of the captured frames [px]; 0 leaves it to the camera."""
-    height: NonNegative = 480
-    """Of the captured frames [px]."""
-    rate: Annotated[float, Field(gt=0, le=240)] = 30.0
-    """Frames per second [Hz]."""
     frozen_after: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     """How long a picture may stay the same, bit for bit, before the camera counts as frozen [s]; 0: for ever."""
 
@@ -149,8 +141,6 @@ def _cameras(tree: Any, path: Path) -> dict[str, CameraConfig]:
     for name, settings in tree.items():
         where = f"{path}: cameras: {name}"
         camera = component_from_dict(CameraConfig, settings, where)
-        if not camera.source:
-            raise ConfigError(f"{where}: source is missing, e.g. `source: realsense:0123456789` or `uvc:/dev/video0`")
         if len(camera.crop) not in (0, 4):
             raise ConfigError(f"{where}: crop has {len(camera.crop)} numbers; it is left, top, width, height [px]")
         cameras[str(name)] = camera

@@ -10,9 +10,9 @@ import re
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PoseStamped, WrenchStamped
@@ -93,9 +93,7 @@ class SafetyNode(ManagedNode):
 
     def _lower(self, name: str, value: float) -> None:
         """Lower a limit while the arm is driven; a higher one needs a restart, which somebody decides on."""
-        self.guard.lower(name, value)
-        change: dict[str, Any] = {name: float(value)}
-        self.config = replace(self.config, **change)
+        self.config = cast("SafetyNodeConfig", self.guard.lower(name, value))
         self.get_logger().info(f"{name} is {value:g} from now on")
 
     # What it hears.

@@ -134,9 +134,8 @@ class DoubleDQN(Algorithm):
         values, target, free = choice_values(self.policy, self._targets, (latent, next_latent), batch, self._clamp)
         loss = losses.critic_loss(values, target)  # L = sum_i mean_b (Q_i(s, g) - y)^2
         figures = losses.critic_figures(values.detach(), target, free, self._clamp)
-        gradient = self._optimizer.minimize(
-            loss, allow_unused=True
-        )  # a head may have a part that estimates the way to a goal
+        # A head may have a part that estimates the way to a goal, which has no gradient here.
+        gradient = self._optimizer.minimize(loss, allow_unused=True)
         with torch.no_grad():  # theta' <- (1 - tau) theta' + tau theta
             torch._foreach_lerp_(self._following, self._followed, self.config.target_rate)
         return {"critic_loss": loss.detach(), **figures, "critic_gradient": gradient}
