@@ -210,7 +210,8 @@ class ArmRobotIO:
             return True
 
     def _latch(self, reason: str) -> None:
-        if self._stopped is None and self.parts.received["pose"]:  # before the first, it is only starting
+        """Keep a reason; a later one replaces it, since a driver first feels a stop and then learns its cause."""
+        if reason != self._stopped and self.parts.received["pose"]:  # before the first, it is only starting
             self._stopped = reason
             self.problem(f"the arm holds: {reason}")
 
