@@ -22,7 +22,7 @@ def test_flops_are_those_of_the_products_that_torch_runs(case):
 
 def test_report_is_complete_and_leaves_the_threads_alone():
     torch.set_num_threads(2)
-    report = bench.bench_learner(cases=("state_2", "pixels"), engines=("eager", "bfloat16"), rounds=2)
+    report = bench.bench_learner(cases=("state_2", "pixels"), engines=("eager", "bfloat16"), rounds=4)
     assert torch.get_num_threads() == 2
     torch.set_num_threads(1)
     assert report["threads"] == 1
