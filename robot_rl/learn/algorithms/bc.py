@@ -21,9 +21,9 @@ from robot_rl.errors import CheckpointError, ConfigError, DataError, DivergedErr
 from robot_rl.learn.algorithms.adam import Adam
 from robot_rl.learn.algorithms.base import Algorithm, AlgorithmSetup
 from robot_rl.learn.algorithms.batch import Batch, check_batch
-from robot_rl.learn.algorithms.losses import choice_index, mean_of
+from robot_rl.learn.algorithms.losses import mean_of
 from robot_rl.learn.algorithms.scheduled_values import ScheduledValues
-from robot_rl.learn.networks.networks import Policy
+from robot_rl.learn.networks.networks import Policy, choice_index
 
 CHECKS = 50
 """How often the validation loss is measured, in equal parts of the run."""

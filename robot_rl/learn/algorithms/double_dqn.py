@@ -17,7 +17,7 @@ from robot_rl.learn.algorithms.base import Algorithm, StepTransform
 from robot_rl.learn.algorithms.batch import Batch, check_batch
 from robot_rl.learn.algorithms.horizon import USUAL_STEPS, horizon_discount
 from robot_rl.learn.algorithms.scheduled_values import ScheduledValues
-from robot_rl.learn.networks.networks import Policy, StackedMLP
+from robot_rl.learn.networks.networks import Policy, StackedMLP, choice_index
 
 STATE_FORMAT = 1
 """Of the state of `DoubleDQN`."""
@@ -64,7 +64,7 @@ def choice_values(
         choice = policy.gripper_choice(next_values.mean(0), batch.next_observation)
         free = losses.choice_target(batch.reward, batch.discount, choice, next_targets, None)
         target = free if return_range is None else free.clamp(*return_range)
-    made = losses.choice_index(batch.action, policy.choices)
+    made = choice_index(batch.action, policy.choices)
     return ChoiceValues(losses.values_of(critics(latent).float(), made), target, free)
 
 

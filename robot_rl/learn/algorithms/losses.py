@@ -49,11 +49,6 @@ def choice_target(
     return critic_target(reward, discount, values_of(next_target_values, choice), return_range)
 
 
-def choice_index(action: Tensor, choices: int) -> Tensor:
-    """Return the choice that the last entry of actions (B, act) is nearest to, 0 to choices - 1, shape (B,)."""
-    return ((action[:, -1] + 1) * ((choices - 1) / 2)).round().long()
-
-
 def values_of(values: Tensor, choice: Tensor) -> Tensor:
     """Pick the values (E, B) of the actions `choice` (B,) from (E, B, choices)."""
     return values.gather(-1, choice.expand(len(values), -1).unsqueeze(-1)).squeeze(-1)

@@ -227,8 +227,7 @@ class Policy(nn.Module):
         best = values.argmax(-1)
         if self.residual is None:
             return best
-        entry = state[:, self.residual.start + self.continuous_size]
-        usual = ((entry + 1) * ((self.choices - 1) / 2)).round().long()
+        usual = choice_index(state[:, self.residual.start :][:, : self.action_size], self.choices)
         gain = values.gather(-1, best[:, None]) - values.gather(-1, usual[:, None])
         return torch.where(gain[:, 0] > self.residual.gripper_margin, best, usual)
 
@@ -319,6 +318,11 @@ def make_head(
     if percepts.images is None:
         return StateHead(size, scaling)
     return ImageHead(size, percepts, config.encoder, generator, scaling)
+
+
+def choice_index(action: Tensor, choices: int) -> Tensor:
+    """Return the choice that the last entry of actions (B, act) is nearest to, 0 to choices - 1, shape (B,)."""
+    return ((action[:, -1] + 1) * ((choices - 1) / 2)).round().long()
 
 
 def policy_digest(parameters: Mapping[str, Tensor]) -> str:

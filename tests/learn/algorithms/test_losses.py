@@ -4,6 +4,7 @@ import torch
 
 from robot_rl.env.choice import entry_of_choice
 from robot_rl.learn.algorithms import losses
+from robot_rl.learn.networks.networks import choice_index
 
 
 def double(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -37,9 +38,9 @@ def test_choice_target_chooses_online_and_values_with_the_targets():
 
 def test_choice_index_takes_noisy_entries():
     action = torch.tensor([[9.0, -1.0], [9.0, -0.93], [9.0, 0.0], [9.0, 0.04], [9.0, 0.9], [9.0, 1.0]])
-    assert losses.choice_index(action, 3).tolist() == [0, 0, 1, 1, 2, 2]
+    assert choice_index(action, 3).tolist() == [0, 0, 1, 1, 2, 2]
     entries = entry_of_choice(torch.arange(40.0), 40).unsqueeze(-1)
-    assert losses.choice_index(entries, 40).tolist() == list(range(40))
+    assert choice_index(entries, 40).tolist() == list(range(40))
 
 
 def test_values_of_picks_each_rows_choice():
