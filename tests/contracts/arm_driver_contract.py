@@ -34,17 +34,19 @@ class Host:
 
 @dataclass(frozen=True)
 class ArmUnderTest:
-    """An arm at rest with 10 cm of free space above it.
+    """An arm with 10 cm of free space above it.
 
     Attributes:
         make: Makes the driver.
         gripper_width: Width to which its gripper opens [m]; 0 without a gripper.
         reach: Distance that it may stay away from a set-point [m].
+        settle: Lets it come to rest once its motors are on; a weak arm sags first.
     """
 
     make: Callable[[DriverHost], ArmDriver]
     gripper_width: float = 0.0
     reach: float = 0.002
+    settle: Callable[[], None] = lambda: None
 
 
 class Recorder:
@@ -84,10 +86,12 @@ class ArmDriverContract:
         made.close()
 
     @pytest.fixture
-    def seen(self, driver):
+    def seen(self, arm, driver):
         recorder = Recorder()
         driver.start(recorder)
         assert recorder.has("pose", 3)
+        arm.settle()
+        assert recorder.has("pose", 6)
         return recorder
 
     def test_its_settings_have_defaults(self, driver):

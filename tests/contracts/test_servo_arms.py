@@ -33,7 +33,7 @@ def make(peer):
 class TestSo101Driver(ArmDriverContract):
     @pytest.fixture
     def arm(self, peer):
-        return ArmUnderTest(make(peer), gripper_width=WIDTH, reach=0.003)
+        return ArmUnderTest(make(peer), gripper_width=WIDTH, reach=0.003, settle=lambda: peer[0].tell("settle"))
 
 
 @pytest.mark.slow
