@@ -2,7 +2,7 @@
 
 import pytest
 from arm_driver_contract import ArmDriverContract, ArmUnderTest
-from in_process_arm import WIDE_CAP, WIDE_LIMITS, robot_under_test
+from in_process_arm import WIDE_CAP, WIDE_LIMITS, come_to_rest, robot_under_test
 from peer_process import PeerProcess
 from robot_io_contract import RobotIOContract
 
@@ -44,8 +44,6 @@ class TestSo101(RobotIOContract):
         facts = dict(joints=5, gripper_width=WIDTH, reach=0.003, settle=1.0, patience=2.0, measures_wrench=False)
         robot = robot_under_test(io, lambda: peer[0].tell("power off"), **facts)
         peer[0].tell("settle")
-        still = 0  # it sags a little when the torque comes on; on a busy machine its physics may pause meanwhile
-        while still < 2:
-            still = still + 1 if robot.moves() < 1e-4 else 0
+        come_to_rest(robot)  # it sags a little when the torque comes on
         yield robot
         io.close()

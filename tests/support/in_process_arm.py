@@ -35,3 +35,10 @@ def robot_under_test(io, freeze, **facts):
         io.recover()
     assert eventually(lambda: np.linalg.norm(io.read().twist) < AT_REST)
     return RobotUnderTest(io, io.wall, freeze, max_age=io.max_age, **facts)
+
+
+def come_to_rest(robot):
+    """Wait until an arm stands still that goes on creeping for a while, as a weak one or one with slow physics."""
+    still = 0
+    while still < 2:
+        still = still + 1 if robot.moves() < 1e-4 else 0

@@ -24,7 +24,7 @@ class Suite:
         name: Its name, that of its file.
         title: For people.
         tasks: Names of the tasks that count.
-        tuning_tasks: Names of those on which settings are chosen.
+        tuning_tasks: Names of those on which settings are chosen; its own, on other seeds, where the file names none.
         best_return: The return that scores 1; None where the success rate is the score.
         notes: What is not alike in published results, and other remarks for the report.
         settings: Nested settings of `TrainConfig`, the same for all tasks.
@@ -89,7 +89,7 @@ def _checked(name: str, tree: Any, where: str) -> Suite:
         name=name,
         title=str(tree.get("title", name)),
         tasks=tuple(lists["tasks"]),
-        tuning_tasks=tuple(lists["tuning_tasks"]),
+        tuning_tasks=tuple(lists["tuning_tasks"] or lists["tasks"]),
         best_return=best,
         notes=tuple(lists["notes"]),
         settings=settings,

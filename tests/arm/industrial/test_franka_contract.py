@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 from franka_peer import FrankaPeer
-from in_process_arm import WIDE_CAP, WIDE_LIMITS, robot_under_test
+from in_process_arm import WIDE_CAP, WIDE_LIMITS, come_to_rest, robot_under_test
 from robot_io_contract import RobotIOContract
 from scripted_arm import eventually
 
@@ -17,7 +17,6 @@ from robot_rl.errors import ArmStoppedError, ConfigError
 INSTALL = "pip install 'robot_rl[franka]' franky-sim==1.0.4"
 pytest.importorskip("franky", reason=f"franky is not installed: {INSTALL}")
 pytest.importorskip("franky_sim", reason=f"franky-sim is not installed: {INSTALL}")
-pytestmark = pytest.mark.flaky(reruns=2)  # the simulated arm still settles where its physics has less than a core
 SLOWEST = 0.6
 """Simulated seconds per second below which nothing can be said [s/s]: the physics needs most of a core."""
 OLD = 1.0
@@ -51,9 +50,11 @@ class TestFranka(RobotIOContract):
             return True if silent else report(*measured)
 
         io.parts.add = add
-        yield robot_under_test(
+        robot = robot_under_test(
             io, lambda: silent.append(True), joints=7, gripper_width=0.08, reach=0.004, settle=2.0, patience=6.0
         )
+        come_to_rest(robot)
+        yield robot
         io.parts.add = report
 
 

@@ -6,6 +6,7 @@ Masses are those of the published design's URDF, joint friction, damping and sti
 """
 
 import sys
+import time
 
 import mujoco
 import numpy as np
@@ -92,6 +93,8 @@ def main():
             peer.trip(int(value[0]))
         elif what == "settle":  # it creeps for seconds under its weight
             peer.body.skip = 5.0
+            while peer.body.skip:
+                time.sleep(0.001)
         elif what == "reset":
             peer.reset()
         elif what in ("plug", "unplug"):
