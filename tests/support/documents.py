@@ -11,7 +11,7 @@ A page `docs/add/*.md` is written like this:
   `example.py` run.
 - All named files together have at most 60 lines, blank ones not counted.
 
-`tests/test_add_pages.py` runs every page. A conformance test takes the class of a page with
+`tests/docs/test_add_pages.py` runs every page. A conformance test takes the class of a page with
 
     from documents import ADD, Example
 

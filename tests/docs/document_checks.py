@@ -113,7 +113,7 @@ def _flags(words):
     parser, rest = _parser(), list(words)
     while rest and rest[0] in parser.commands:
         parser = parser.commands[rest.pop(0)]
-    known = {option for action in parser._actions for option in action.option_strings}
+    known = {option for action in parser.arguments() for option in action.option_strings}
     wrong = [word for word in rest if word.startswith("--") and word.partition("=")[0] not in known]
     return f"unknown argument {' '.join(wrong)}" if wrong else None
 
@@ -256,7 +256,7 @@ def _flags_of_all():
     while parsers:
         parser = parsers.pop()
         parsers += parser.commands.values()
-        found |= {option for action in parser._actions for option in action.option_strings}
+        found |= {option for action in parser.arguments() for option in action.option_strings}
     return found | set(re.findall(r"--[a-z][\w-]*", _source()))
 
 

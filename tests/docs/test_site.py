@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("material", reason="needs mkdocs-material: pip install 'robot_rl[docs]'")
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.slow
