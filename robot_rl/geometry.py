@@ -144,6 +144,17 @@ class Pose:
         """Return the rotation matrix, shape (3, 3)."""
         return quat_to_matrix(self.quaternion)
 
+    def carry_wrench(self, wrench: Array) -> Array:
+        """Return a wrench (force, torque) at the origin of frame `b`, in the axes of `a` and about its origin.
+
+        As `T_a_b`: the force is `R f`, the torque `R t + p x R f` (Lynch and Park, Modern Robotics, 2017, 3.4).
+
+        Args:
+            wrench: In the axes of `b`, about its origin [N, Nm]. Shape (6,).
+        """
+        force, torque = quat_rotate(self.quaternion, wrench[:3]), quat_rotate(self.quaternion, wrench[3:])
+        return np.concatenate((force, torque + np.cross(self.position, force)))
+
     def vector(self) -> Array:
         """Return position [m] and rotation vector [rad] in one vector, shape (6,)."""
         return np.concatenate((self.position, self.rotvec))

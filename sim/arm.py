@@ -72,8 +72,7 @@ IK_APART = 0.5
 WHITE, GREY, DARK = (0.93, 0.93, 0.95, 1), (0.55, 0.56, 0.6, 1), (0.25, 0.26, 0.28, 1)
 ORANGE, GREEN = (0.93, 0.5, 0.15, 1), (0.2, 0.7, 0.35, 1)
 
-# Visual capsules in each joint frame: (from, to, radius, colour).
-_VISUAL_SHAPES = (
+VISUAL_SHAPES = (
     (((0, 0, -0.19), (0, 0, 0), 0.06, WHITE),),
     (((0, 0, 0), (0, -0.13, 0), 0.06, WHITE),),
     (((0, 0, -0.12), (0, 0, 0), 0.055, WHITE), ((0, 0, 0), (0.0825, 0, 0), 0.055, WHITE)),
@@ -82,6 +81,7 @@ _VISUAL_SHAPES = (
     (((0, 0, 0), (0.088, 0, 0), 0.048, WHITE),),
     (((0, 0, -0.01), (0, 0, 0.09), 0.042, DARK),),
 )
+"""Capsules to look at, in each joint frame: (from [m], to [m], radius [m], colour)."""
 
 
 def visual(body: mujoco.MjsBody, kind: mujoco.mjtGeom, rgba: tuple[float, ...], **shape: object) -> mujoco.MjsGeom:
@@ -99,7 +99,7 @@ def add_arm(spec: mujoco.MjSpec) -> mujoco.MjsBody:
     base = spec.worldbody.add_body(name="base")
     visual(base, mujoco.mjtGeom.mjGEOM_CYLINDER, DARK, size=(0.09, 0.07, 0), pos=(-0.02, 0, 0.07))
     body = base
-    for number, (link, shapes) in enumerate(zip(FR3, _VISUAL_SHAPES, strict=True), start=1):
+    for number, (link, shapes) in enumerate(zip(FR3, VISUAL_SHAPES, strict=True), start=1):
         body = body.add_body(name=f"link{number}", pos=link.position, quat=_roll(link.roll))
         body.mass, body.ipos, body.fullinertia, body.explicitinertial = (
             link.mass,

@@ -141,3 +141,12 @@ def test_yaw_pose_turns_x_towards_y():
     assert np.allclose(pose.position, [1.0, 2.0, 3.0])
     assert np.allclose(quat_rotate(pose.quaternion, np.array([1.0, 0.0, 0.0])), [0.0, 1.0, 0.0], atol=1e-12)
     assert np.allclose(quat_rotate(MIRROR, np.array([1.0, 1.0, 1.0])), [1.0, -1.0, -1.0])
+
+
+@given(poses, arrays(float, 6, elements=unit), vectors, vectors)
+def test_a_wrench_does_the_same_work_wherever_it_is_written(T_a_b, wrench, velocity, spin):
+    """In frame b the body moves at v + w x p: power is force times velocity plus torque times spin."""
+    R, p = T_a_b.matrix, T_a_b.position
+    here = T_a_b.carry_wrench(wrench)
+    there = np.concatenate((R.T @ (velocity + np.cross(spin, p)), R.T @ spin))
+    assert here @ np.concatenate((velocity, spin)) == pytest.approx(wrench @ there, abs=1e-9)

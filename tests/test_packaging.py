@@ -29,7 +29,9 @@ def test_package_xml_says_the_same_as_the_project():
 def test_every_ros_package_that_is_imported_is_a_dependency():
     imported = set()
     for path in (ROOT / "ros_nodes").rglob("*.py"):
-        imported |= set(re.findall(r"^(?:from|import) (\w+(?:_msgs|_srvs|_interfaces)|rclpy)", path.read_text(), re.M))
+        imported |= set(
+            re.findall(r"^\s*(?:from|import) (\w+(?:_msgs|_srvs|_interfaces)|rclpy)", path.read_text(), re.M)
+        )
     named = {element.text for element in PACKAGE.iter("exec_depend")}
     assert imported <= named
 

@@ -119,6 +119,17 @@ class DriverClass(Protocol):
         ...
 
 
+def joint_names(driver: ArmDriver, count: int) -> list[str]:
+    """Return the names of an arm's joints: the driver's attribute `joint_names`, or joint1, joint2, ... without one.
+
+    Args:
+        driver: The driver.
+        count: How many joints it reports.
+    """
+    names = list(getattr(driver, "joint_names", ()))
+    return names if len(names) == count else [f"joint{number}" for number in range(1, count + 1)]
+
+
 def find_driver(name: str) -> DriverClass:
     """Return the class of drivers of that name.
 

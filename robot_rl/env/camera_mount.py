@@ -31,7 +31,11 @@ class CameraMount:
         a, b, c, d = T_parent_camera.quaternion.tolist()
         return cls(parent, (x, y, z), (a, b, c, d))
 
+    @property
+    def pose(self) -> Pose:
+        """Return T_parent_camera."""
+        return Pose(np.array(self.position), np.array(self.quaternion))
+
     def in_base(self, T_base_tcp: Pose) -> Pose:
         """Return T_base_camera, with the tcp at this pose."""
-        own = Pose(np.array(self.position), np.array(self.quaternion))
-        return T_base_tcp @ own if self.parent == "tcp" else own
+        return T_base_tcp @ self.pose if self.parent == "tcp" else self.pose

@@ -3,6 +3,8 @@
 The controller receives poses (`target_pose`) and publishes poses (`current_pose`), joint states, and perhaps a twist. A
 sensor or an estimate publishes the wrench, and a gripper's controller its joint. Where there is no twist, it is
 differentiated from the poses, over 30 ms: such a twist lags by half of that.
+
+The frame in a header decides in whose axes a twist or a wrench is; one in a frame that is not known is refused.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 from robot_rl.arm.driver import MOTION, DriverHost, Receive
+from robot_rl.arm.frame_tree import FrameTree
 from robot_rl.arm.gripper_scale import GripperScale
+from robot_rl.arm.kinematics.chain import quat_from_rpy
 from robot_rl.arm.twist_estimator import TwistFromPoses
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.field_types import STRICT, PositiveReal, Real
@@ -27,7 +31,9 @@ from robot_rl.env.state_assembler import measurement_fault
 from robot_rl.errors import ConfigError, SpecError
 from robot_rl.geometry import Pose, quat_conjugate, quat_rotate
 from ros_nodes.interface import convert, qos, topics
+from ros_nodes.interface.frames import BASE, TCP
 from ros_nodes.node.robot_node_base import RobotNode
+from ros_nodes.node.transforms import read_fixed
 
 OURS = (topics.POSE, topics.TWIST, topics.WRENCH, topics.JOINTS, topics.TOOL)
 """Topics that the node publishes itself."""
@@ -43,13 +49,22 @@ class CrispConfig:
     """Where it publishes the pose of the tcp (PoseStamped)."""
     twist_topic: str = ""
     """Where it publishes the twist of the tcp (TwistStamped), e.g. `/current_twist`; none: differences of poses."""
-    twist_frame: Literal["tcp", "base"] = "tcp"
-    """In whose axes that twist is."""
+    twist_frame: Literal["", "tcp", "base"] = ""
+    """In whose axes that twist is, where its header names no frame."""
     wrench_topic: str = ""
     """Where a sensor or an estimate publishes what the environment exerts on the tool (WrenchStamped); none: it is not
     measured."""
-    wrench_frame: Literal["tcp", "base"] = "tcp"
-    """In whose axes that wrench is; its torque is about the tcp."""
+    wrench_frame: Literal["", "tcp", "base"] = ""
+    """In whose axes that wrench is, where its header names no frame; its torque is about the tcp."""
+    sensor_frame: str = ""
+    """Name of the sensor's own frame in the header of the wrench, if it is neither the tcp's nor the base's; none: its
+    pose is that of `/tf_static`."""
+    sensor_pose: tuple[Real, ...] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    """Pose of `sensor_frame` in the frame of the tcp, x y z [m] roll pitch yaw [rad]."""
+    pose_frame: str = ""
+    """Name of the arm's base in the controller's headers; none: the frame of its first pose."""
+    tool_frame: str = ""
+    """Name of the tcp in the controller's headers, e.g. `fr3_hand_tcp`."""
     joints_topic: str = "/joint_states"
     """Where the joints' positions and velocities are (JointState)."""
     joint_names: tuple[str, ...] = ()
@@ -89,8 +104,13 @@ class CartesianTopics:
         self._gripper = GripperScale(config.gripper_closed, config.gripper_opened, config.gripper_width)
         self._check_names()
         self._receive: Receive = _discard
+        self.joint_names: tuple[str, ...] = ()
+        """The arm's joints, in the order in which they are reported; none before they have come."""
         self._pose: tuple[int, Pose] | None = None
-        self._frame = ""  # of the poses: some controllers refuse set-points in another
+        self._frame = config.pose_frame  # of the poses: some controllers refuse set-points in another
+        self._frames = FrameTree()
+        self._with_tf = bool(config.tool_frame) and read_fixed(host, self._frames.add)
+        self._sensor = config.sensor_frame  # of the wrenches, if it is the sensor's own
         self._twist = TwistFromPoses()
         self._target = self._publisher(PoseStamped, config.target_topic)
         self._sole = host.sole_writer(self._target.topic_name, host.get_name())
@@ -162,24 +182,38 @@ class CartesianTopics:
         stamp, pose = self._stamp(message), convert.pose_of(message.pose)
         if fault := measurement_fault(stamp, self._pose[0] if self._pose is not None else -1, (pose.position,)):
             raise SpecError(f"the pose's {fault}")
-        self._pose, self._frame = (stamp, pose), message.header.frame_id
+        if self._pose is None and not self._config.pose_frame:
+            self._frame = message.header.frame_id
+        if message.header.frame_id != self._frame:
+            raise SpecError(
+                f"a pose is in the frame {message.header.frame_id!r}, the arm's base is {self._frame!r}; if it has "
+                "another name, set pose_frame"
+            )
+        self._pose = (stamp, pose)
         self._receive("pose", stamp, pose)
         if not self._config.twist_topic:
             self._receive("twist", stamp, self._twist.add(stamp, pose))
 
     def _receive_twist(self, message: TwistStamped) -> None:
+        axes = self._axes(message, "twist", self._config.twist_frame)
+        if axes not in (BASE, TCP):
+            raise SpecError(self._unknown(axes, "twist"))
         twist = convert.twist_of(message)
-        self._receive("twist", self._stamp(message), self._turned(twist, to_base=self._config.twist_frame == "tcp"))
+        self._receive("twist", self._stamp(message), self._turned(twist, to_base=axes == TCP))
 
     def _receive_wrench(self, message: WrenchStamped) -> None:
+        axes = self._axes(message, "wrench", self._config.wrench_frame)
         wrench = convert.wrench_of(message)
-        self._receive("wrench", self._stamp(message), self._turned(wrench, to_tcp=self._config.wrench_frame == "base"))
+        if axes not in (BASE, TCP):
+            wrench = self._at_tcp(axes, wrench)
+        self._receive("wrench", self._stamp(message), self._turned(wrench, to_tcp=axes == BASE))
 
     def _receive_joints(self, message: JointState) -> None:
         config = self._config
         if config.gripper_joint and set(message.name) == {config.gripper_joint}:
             return  # of a gripper that publishes on the same topic
         joints = convert.joints_of(message, config.joint_names, config.gripper_joint)
+        self.joint_names = config.joint_names or tuple(name for name in message.name if name != config.gripper_joint)
         self._receive("joints", self._stamp(message), joints)
 
     def _receive_gripper(self, message: JointState) -> None:
@@ -188,6 +222,43 @@ class CartesianTopics:
             return  # the arm's joints on the same topic
         value = message.position[list(message.name).index(name)]
         self._receive("gripper", self._stamp(message), self._gripper.width_of(value))
+
+    # Frames.
+
+    def _axes(self, message: Any, what: str, stated: str) -> str:
+        """Return in whose axes a twist or a wrench is: `base`, `tcp`, or the name of another frame."""
+        frame = message.header.frame_id
+        if not frame and not stated:
+            raise SpecError(f"a {what} names no frame in its header; set {what}_frame to tcp or base")
+        axes = {self._config.tool_frame: TCP, self._frame: BASE}.get(frame, frame) if frame else stated
+        if stated and axes in (BASE, TCP) and axes != stated:
+            raise SpecError(
+                f"a {what} is in the frame {frame!r}, the {axes}'s, but {what}_frame is {stated}; correct the header, "
+                f"or leave {what}_frame out"
+            )
+        return axes
+
+    def _at_tcp(self, frame: str, wrench: np.ndarray) -> np.ndarray:
+        """Carry a wrench from the frame of its sensor to the tcp, shape (6,)."""
+        if self._sensor not in ("", frame):
+            raise SpecError(f"a wrench is in the frame {frame!r}, the sensor's is {self._sensor!r}")
+        mount = self._mount if self._config.sensor_frame else self._frames.pose(self._config.tool_frame, frame)
+        if mount is None:
+            raise SpecError(self._unknown(frame, "wrench"))
+        self._sensor = frame
+        return mount.carry_wrench(wrench)
+
+    def _unknown(self, frame: str, what: str) -> str:
+        """Return why a frame is refused, and the cure."""
+        text = f"a {what} is in the frame {frame!r}, neither the base's ({self._frame!r}) nor the tcp's"
+        if not self._config.tool_frame:
+            text += f"; if it is the tcp's, set tool_frame to {frame}"
+        else:
+            text += f" ({self._config.tool_frame!r})"
+        if what == "wrench":
+            text += "; if it is the sensor's, set sensor_frame and sensor_pose"
+            text += ", since /tf_static has no fixed transforms from the tcp to it" if self._with_tf else ""
+        return text
 
     # Odds and ends.
 
@@ -226,6 +297,11 @@ class CartesianTopics:
         config = self._config
         if bool(config.gripper_topic) != bool(config.gripper_joint):
             raise ConfigError("a gripper needs both gripper_topic and gripper_joint; leave both out if there is none")
+        if len(config.sensor_pose) != 6:
+            raise ConfigError(
+                f"sensor_pose needs six numbers, x y z [m] roll pitch yaw [rad]; got {len(config.sensor_pose)}"
+            )
+        self._mount = Pose(np.array(config.sensor_pose[:3]), quat_from_rpy(*config.sensor_pose[3:]))
         ours = {self._topic(topic.name) for topic in OURS}
         for parameter in ("pose_topic", "twist_topic", "wrench_topic", "joints_topic"):
             name = getattr(config, parameter)

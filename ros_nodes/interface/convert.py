@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import Pose as PoseMessage
-from geometry_msgs.msg import PoseStamped, Transform, TwistStamped, WrenchStamped
+from geometry_msgs.msg import PoseStamped, Transform, TransformStamped, TwistStamped, WrenchStamped
 from sensor_msgs.msg import CameraInfo, Image, JointState, Joy
 from std_msgs.msg import Header
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
@@ -24,8 +24,8 @@ from robot_rl.env.state_assembler import Joints, Tool, checked_quaternion
 from robot_rl.errors import SpecError
 from robot_rl.geometry import Pose
 from robot_rl.teleop.intervention import Intervention
+from ros_nodes.interface.frames import BASE, TCP
 
-BASE_FRAME, TCP_FRAME = "base", "tcp"
 GRIPPER = "gripper"
 CONTACT = "contact"
 
@@ -48,7 +48,7 @@ def header(stamp: int, frame: str) -> Header:
     return Header(stamp=time_message(stamp), frame_id=frame)
 
 
-def pose_message(stamp: int, pose: Pose, frame: str = BASE_FRAME) -> PoseStamped:
+def pose_message(stamp: int, pose: Pose, frame: str = BASE) -> PoseStamped:
     """Return a pose in a frame."""
     message = PoseStamped(header=header(stamp, frame))
     _fill_pose(message.pose, pose)
@@ -61,7 +61,18 @@ def pose_of(message: PoseMessage) -> Pose:
     return Pose(np.array((p.x, p.y, p.z)), checked_quaternion(np.array((q.w, q.x, q.y, q.z))))
 
 
-def twist_message(stamp: int, twist: np.ndarray, frame: str = BASE_FRAME) -> TwistStamped:
+def transform_message(stamp: int, parent: str, child: str, T_parent_child: Pose) -> TransformStamped:
+    """Return the pose of a frame in its parent, as TF has it."""
+    return TransformStamped(header=header(stamp, parent), child_frame_id=child, transform=_transform(T_parent_child))
+
+
+def transform_of(message: TransformStamped) -> Pose:
+    """Return the pose of the child frame in its parent."""
+    p, q = message.transform.translation, message.transform.rotation
+    return Pose(np.array((p.x, p.y, p.z)), checked_quaternion(np.array((q.w, q.x, q.y, q.z))))
+
+
+def twist_message(stamp: int, twist: np.ndarray, frame: str = BASE) -> TwistStamped:
     """Return a twist (linear, angular), shape (6,)."""
     message = TwistStamped(header=header(stamp, frame))
     linear, angular = message.twist.linear, message.twist.angular
@@ -75,7 +86,7 @@ def twist_of(message: TwistStamped) -> np.ndarray:
     return np.array((v.x, v.y, v.z, w.x, w.y, w.z))
 
 
-def wrench_message(stamp: int, wrench: np.ndarray, frame: str = TCP_FRAME) -> WrenchStamped:
+def wrench_message(stamp: int, wrench: np.ndarray, frame: str = TCP) -> WrenchStamped:
     """Return a wrench (force, torque), shape (6,)."""
     message = WrenchStamped(header=header(stamp, frame))
     force, torque = message.wrench.force, message.wrench.torque
@@ -122,7 +133,7 @@ def joints_of(message: JointState, names: Sequence[str] = (), without: str = "")
 def tool_message(stamp: int, tool: Tool) -> JointState:
     """Width between the fingers as a position, and the peak of the contact force as an effort."""
     return JointState(
-        header=header(stamp, TCP_FRAME),
+        header=header(stamp, TCP),
         name=[GRIPPER, CONTACT],
         position=[tool.gripper_width, 0.0],
         effort=[0.0, tool.peak_force],
@@ -201,23 +212,19 @@ def lens_message(stamp: int, size: tuple[int, int], lens: CameraIntrinsics | Non
 def command_message(command: Command) -> MultiDOFJointTrajectory:
     """Return a command: where the tcp, and the gripper if it is named, shall be, and for how long that counts."""
     point = MultiDOFJointTrajectoryPoint(time_from_start=_duration(command.ttl))
-    transform = Transform()
-    translation, rotation = transform.translation, transform.rotation
-    translation.x, translation.y, translation.z = command.T_base_target.position.tolist()
-    rotation.w, rotation.x, rotation.y, rotation.z = command.T_base_target.quaternion.tolist()
-    point.transforms.append(transform)
-    names = [TCP_FRAME]
+    point.transforms.append(_transform(command.T_base_target))
+    names = [TCP]
     if command.gripper_width is not None:
         gripper = Transform()
         gripper.translation.x = command.gripper_width
         point.transforms.append(gripper)
         names.append(GRIPPER)
-    return MultiDOFJointTrajectory(header=header(command.stamp, BASE_FRAME), joint_names=names, points=[point])
+    return MultiDOFJointTrajectory(header=header(command.stamp, BASE), joint_names=names, points=[point])
 
 
 def stop_message(stamp: int) -> MultiDOFJointTrajectory:
     """Return a stop: as in ROS's own controllers, a trajectory without points."""
-    return MultiDOFJointTrajectory(header=header(stamp, BASE_FRAME))
+    return MultiDOFJointTrajectory(header=header(stamp, BASE))
 
 
 def command_of(message: MultiDOFJointTrajectory) -> Command | None:
@@ -225,7 +232,7 @@ def command_of(message: MultiDOFJointTrajectory) -> Command | None:
     if not message.points:
         return None
     names, point = list(message.joint_names), message.points[0]
-    if len(message.points) != 1 or names not in ([TCP_FRAME], [TCP_FRAME, GRIPPER]):
+    if len(message.points) != 1 or names not in ([TCP], [TCP, GRIPPER]):
         raise SpecError(
             f"a command has one point for tcp, or for tcp and gripper; got {len(message.points)} of {names}"
         )
@@ -242,7 +249,7 @@ def command_of(message: MultiDOFJointTrajectory) -> Command | None:
 
 def joy_message(stamp: int, axes: np.ndarray, buttons: tuple[int, ...]) -> Joy:
     """Axes and buttons of a device."""
-    return Joy(header=header(stamp, TCP_FRAME), axes=array("f", np.asarray(axes, np.float32)), buttons=list(buttons))
+    return Joy(header=header(stamp, TCP), axes=array("f", np.asarray(axes, np.float32)), buttons=list(buttons))
 
 
 def intervention_message(intervention: Intervention) -> Joy:
@@ -267,6 +274,14 @@ def _fill_pose(message: PoseMessage, pose: Pose) -> None:
     p, q = message.position, message.orientation
     p.x, p.y, p.z = pose.position.tolist()
     q.w, q.x, q.y, q.z = pose.quaternion.tolist()
+
+
+def _transform(pose: Pose) -> Transform:
+    transform = Transform()
+    p, q = transform.translation, transform.rotation
+    p.x, p.y, p.z = pose.position.tolist()
+    q.w, q.x, q.y, q.z = pose.quaternion.tolist()
+    return transform
 
 
 def _duration(seconds: float) -> Duration:

@@ -46,5 +46,7 @@ HEARTBEAT = _live(OFFERED_LEASE)
 """Heartbeats. DDS announces by itself that their writer lives, also while the node's callbacks are late."""
 LATCHED = _profile(1, latched=True)
 """What somebody who comes later has to know: the task, the state of the emergency stop, a calibration."""
+FIXED_TRANSFORMS = _profile(100, latched=True)
+"""Fixed transforms of TF, from many publishers, each with the newest of its own."""
 STREAM = _profile(256)
 """Frames of the link between actor and learner, which numbers and repeats them itself."""

@@ -51,6 +51,9 @@ TOOL = Topic(
     "tcp",
     "gripper width; peak of the force since the last message",
 )
+ROBOT_DESCRIPTION = Topic(
+    "robot_description", String, qos.LATCHED, "once", "", "the simulated arm's links and joints (URDF)"
+)
 IMAGE = Topic("camera/{camera}/image_raw", Image, qos.MEASUREMENT, "30 Hz", "{camera}_optical_frame", "RGB frames")
 CAMERA_INFO = Topic(
     "camera/{camera}/camera_info", CameraInfo, qos.MEASUREMENT, "30 Hz", "{camera}_optical_frame", "camera matrix"
@@ -74,9 +77,9 @@ COMMAND = Topic(
 SAFE_COMMAND = Topic(
     "safe_command", MultiDOFJointTrajectory, qos.COMMAND, "10 Hz", "base", "the same within all limits, for the arm"
 )
-JOY = Topic("joy", Joy, qos.EVENT, "by the device", "tcp", "raw readings of the operator's device")
+JOY = Topic("joy", Joy, qos.EVENT, "by the device", "", "raw readings of the operator's device")
 TELEOP_TWIST = Topic(
-    "teleop/twist", TwistStamped, qos.EVENT, "by the device", "tcp", "raw readings of the operator's device, as a twist"
+    "teleop/twist", TwistStamped, qos.EVENT, "by the device", "", "raw readings of the operator's device, as a twist"
 )
 INTERVENTION = Topic(
     "intervention",

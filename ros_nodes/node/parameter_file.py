@@ -19,8 +19,8 @@ from robot_rl.config.yaml_file import read_yaml
 from robot_rl.errors import ConfigError, UnknownNameError
 
 PARAMETERS = "ros__parameters"
-EVERY_NODE = ("use_sim_time", "start_type_description_service")
-"""Parameters that ROS gives to every node."""
+EVERY_NODE = ("use_sim_time", "start_type_description_service", "base_frame", "tcp_frame", "frame_prefix")
+"""Parameters that ROS and `RobotNode` give to every node."""
 OPEN = "robot_node"
 """This node has the parameters of its driver as well, so it checks its own."""
 

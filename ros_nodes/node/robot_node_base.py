@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from rcl_interfaces.msg import SetParametersResult
+from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
 from rclpy.clock import Clock as RosClock
 from rclpy.clock import ClockType
+from rclpy.exceptions import InvalidParameterTypeException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
@@ -17,9 +18,11 @@ from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 
 from robot_rl.clock import Clock, WallClock
-from robot_rl.errors import RobotRLError
+from robot_rl.errors import ConfigError, RobotRLError
 from ros_nodes.interface import topics
 from ros_nodes.interface.convert import header, time_message
+from ros_nodes.interface.framed_publisher import FramedPublisher
+from ros_nodes.interface.frames import BASE, TCP, FrameNames
 from ros_nodes.interface.topics import Topic
 from ros_nodes.node.pause import PauseWatch
 from ros_nodes.node.ros_time import RosTime
@@ -48,6 +51,8 @@ class RobotNode(Node):
         self._ros_time = RosTime(self) if self.get_parameter("use_sim_time").value else None
         self.wall: Clock = self._ros_time or WallClock()
         """The time of all stamps: that of `/clock` with `use_sim_time`, else since 1970."""
+        self.frames = self._declare_frames()
+        """Names of the frames in headers and transforms."""
         self.add_on_set_parameters_callback(_keep_time)
         self.problems: Counter[str] = Counter()
         """How often what was refused or went wrong; shown in the diagnostics."""
@@ -58,8 +63,11 @@ class RobotNode(Node):
         self.timer(1.0, self._diagnose)
 
     def publisher(self, topic: Topic, **names: str) -> Publisher:
-        """Return a publisher of a topic of the table."""
-        return self.create_publisher(topic.type, topic.name.format(**names), topic.qos)
+        """Return a publisher of a topic of the table, in its frame."""
+        name, frame = topic.name.format(**names), self.frames.named(topic.frame.format(**names))
+        publisher: FramedPublisher = self.create_publisher(topic.type, name, topic.qos, publisher_class=FramedPublisher)
+        publisher.frame = frame
+        return publisher
 
     def sole_writer(self, topic: Topic | str, expected: str | None = None) -> SoleWriter:
         """Watch that at most one node writes a topic, of the table or by its name; with `expected`, that node."""
@@ -68,7 +76,9 @@ class RobotNode(Node):
     def subscribe(
         self, topic: Topic, callback: Callable[[Any], None], profile: Any | None = None, **names: str
     ) -> Subscription:
-        """Return a subscription; what the callback refuses with a `RobotRLError` is logged and counted.
+        """Return a subscription; what it refuses is logged and counted.
+
+        A message in another frame than the topic's is refused, and so is what raises a `RobotRLError` in the callback.
 
         Args:
             topic: Which.
@@ -79,6 +89,7 @@ class RobotNode(Node):
 
         def guarded(message: Any) -> None:
             try:
+                self.frames.check(topic.frame, message)
                 callback(message)
             except RobotRLError as error:
                 self.problem(f"{topic.name.format(**names)}: {error}")
@@ -114,6 +125,22 @@ class RobotNode(Node):
     def sign(self) -> str:
         """Return what its heartbeats carry in `frame_id`: its name while it works, else why it does not."""
         return self.get_name()
+
+    def _declare_frames(self) -> FrameNames:
+        """Declare the names of the frames as parameters that stay."""
+
+        def declared(name: str, default: str, about: str) -> str:
+            descriptor = ParameterDescriptor(description=f"{about} (text)", read_only=True)
+            try:
+                return str(self.declare_parameter(name, default, descriptor).value)
+            except InvalidParameterTypeException as error:
+                raise ConfigError(f"{name}: {error}; valid: text") from error
+
+        return FrameNames(
+            declared("base_frame", BASE, "name of the frame of the arm's base"),
+            declared("tcp_frame", TCP, "name of the frame of the tcp, as it is measured"),
+            declared("frame_prefix", "", "put before the names of all frames, e.g. left_ where two arms share TF"),
+        )
 
     def _beat(self) -> None:
         if paused := self._pause.tick():

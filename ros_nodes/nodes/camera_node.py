@@ -24,6 +24,7 @@ from ros_nodes.interface.task_messages import CameraCalibration, to_message
 from ros_nodes.node.parameters import declare, named_values, refuse_changes
 from ros_nodes.node.robot_node_base import RobotNode
 from ros_nodes.node.spin import run_with_threads
+from ros_nodes.node.transforms import Transforms
 
 
 class CameraNode(RobotNode):
@@ -41,6 +42,8 @@ class CameraNode(RobotNode):
         self.cameras = [
             _Camera(self, name, source, crops.get(name), files.get(name)) for name, source in sources.items()
         ]
+        mounts = {camera.name: camera.mount for camera in self.cameras if camera.mount is not None}
+        Transforms(self).cameras(mounts)
         for camera in self.cameras:
             camera.feed.start()
 
@@ -84,10 +87,9 @@ class _Camera:
         self._calibration = node.publisher(topics.CALIBRATION, camera=name)
         record = read_record(f"{name}={self._file}") if self._file is not None else None
         posed = record if record is not None and record.kind == "hand_eye" else None
-        hand_eye = load_result(Path(posed.path), HandEye)[0] if posed is not None else None
-        self._calibration.publish(
-            to_message(CameraCalibration(record, hand_eye.mount if hand_eye is not None else None))
-        )
+        self.mount = load_result(Path(posed.path), HandEye)[0].mount if posed is not None else None
+        """Where it is fixed, if it is calibrated."""
+        self._calibration.publish(to_message(CameraCalibration(record, self.mount)))
         self._captured: tuple[int, int] | None = None  # size of the frames that view and lens are for [px]
         self._view: Crop | None = None
         self._lens: CameraIntrinsics | None = None

@@ -17,7 +17,7 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from robot_rl.arm.arm_control import NO_WRENCH, ArmControl
-from robot_rl.arm.driver import ArmDriver, find_driver
+from robot_rl.arm.driver import ArmDriver, find_driver, joint_names
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import RobotNodeConfig
 from robot_rl.env.state_assembler import ARM_PARTS, FORCELESS_PARTS, Freshness, StateAssembler
@@ -27,6 +27,7 @@ from ros_nodes.node.commander import Commander
 from ros_nodes.node.managed import ManagedNode
 from ros_nodes.node.parameters import declare, refuse_changes
 from ros_nodes.node.spin import run_with_threads
+from ros_nodes.node.transforms import Transforms
 
 WATCH_RATE = 100.0
 """How often it checks for what has expired [Hz]."""
@@ -40,7 +41,7 @@ class ArmNode(ManagedNode):
         self.config = config = declare(self, RobotNodeConfig, more=True)
         refuse_changes(self, RobotNodeConfig)
         self.max_age = config.max_age
-        driver = self._make_driver()
+        self._driver = driver = self._make_driver()
         forceless = "wrench" not in driver.measures
         measured = FORCELESS_PARTS if forceless else ARM_PARTS
         self._parts = StateAssembler(freshness=Freshness(max_age=config.max_age), measured=measured)
@@ -58,7 +59,7 @@ class ArmNode(ManagedNode):
             part: self.publisher(topic)
             for part, topic in zip(("pose", "twist", "wrench", "joints"), names, strict=True)
         }
-        self._tool = self.publisher(topics.TOOL)
+        self._tool, self._transforms = self.publisher(topics.TOOL), Transforms(self)
         self._due: dict[str, int] = {}  # when each part may be published again [ns]
         self._refused = 0
         self._active_since = time.monotonic()
@@ -133,11 +134,22 @@ class ArmNode(ManagedNode):
         if stamp < self._due.get(part, 0):
             return
         self._due[part] = stamp + round(0.9 * NS_PER_S / self.config.state_rate)
-        self._streams[part].publish(_message(part, stamp, value))
+        self._streams[part].publish(self._message(part, stamp, value))
         if part == "pose":
+            self._transforms.tcp(stamp, value)
             self._tool.publish(convert.tool_message(stamp, self._arm.take_tool()))
             if not self._arm.measures_wrench:  # whoever waits for the topic would wait for ever
-                self._streams["wrench"].publish(_message("wrench", stamp, np.zeros(6)))
+                self._streams["wrench"].publish(self._message("wrench", stamp, np.zeros(6)))
+
+    def _message(self, part: str, stamp: int, value: Any) -> Any:
+        if part == "joints":
+            return convert.joints_message(stamp, joint_names(self._driver, len(value.position)), value)
+        makers: dict[str, Callable[[int, Any], Any]] = {
+            "pose": convert.pose_message,
+            "twist": convert.twist_message,
+            "wrench": convert.wrench_message,
+        }
+        return makers[part](stamp, value)
 
     def _on_tare(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         del request  # holds nothing
@@ -156,18 +168,6 @@ class ArmNode(ManagedNode):
         faults = self._arm.faults()
         response.success, response.message = not faults, "; ".join(faults) or "the arm holds, and follows commands"
         return response
-
-
-def _message(part: str, stamp: int, value: Any) -> Any:
-    if part == "joints":
-        names = [f"joint{number}" for number in range(1, len(value.position) + 1)]
-        return convert.joints_message(stamp, names, value)
-    makers: dict[str, Callable[[int, Any], Any]] = {
-        "pose": convert.pose_message,
-        "twist": convert.twist_message,
-        "wrench": convert.wrench_message,
-    }
-    return makers[part](stamp, value)
 
 
 def main() -> int:

@@ -15,6 +15,7 @@ from robot_rl.run.directory.calibrations import CalibrationRecord, read_record
 from ros_nodes.node.parameters import named_values
 from sim.calibration.cell import RigTruth, calibration_workcell, draw_truth
 from sim.calibration.rig import Plate
+from sim.urdf import arm_urdf
 
 
 class Mirror(NamedTuple):
@@ -26,6 +27,7 @@ class Mirror(NamedTuple):
         simulation: How the arm moves, where that differs from the task's own.
         records: Calibrations by the camera whose lens they describe.
         lenses: Those lenses.
+        description: The arm as URDF.
     """
 
     cell: Workcell
@@ -33,6 +35,7 @@ class Mirror(NamedTuple):
     simulation: SimulationConfig
     records: dict[str, CalibrationRecord]
     lenses: dict[str, CameraIntrinsics]
+    description: str
 
 
 def make_mirror(config: SimNodeConfig) -> Mirror:
@@ -59,7 +62,7 @@ def make_mirror(config: SimNodeConfig) -> Mirror:
     options = WorkcellOptions(config.cameras, size, realtime=not config.lockstep, simulation=simulation)
     cell = make_workcell(config.task, options) if truth is None else _with_board(config.board, truth, options)
     records = {name: read_record(f"{name}={file}") for name, file in files.items()}
-    return Mirror(cell, size, simulation, records, lenses)
+    return Mirror(cell, size, simulation, records, lenses, arm_urdf())
 
 
 def _truth(config: SimNodeConfig) -> RigTruth:

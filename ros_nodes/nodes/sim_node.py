@@ -44,6 +44,7 @@ from ros_nodes.node.commander import Commander
 from ros_nodes.node.parameters import declare, refuse_changes
 from ros_nodes.node.robot_node_base import RobotNode
 from ros_nodes.node.spin import run
+from ros_nodes.node.transforms import Transforms
 from ros_nodes.nodes.sim_cell import make_mirror
 
 PIECE = NS_PER_S // 100
@@ -80,6 +81,8 @@ class SimNode(RobotNode):
         self._make_publishers(config)
         for name, publisher in self._calibrations.items():
             publisher.publish(to_message(CameraCalibration(mirror.records.get(name), self.cell.mounts.get(name))))
+        self._transforms.cameras(self.cell.mounts)
+        self.publisher(topics.ROBOT_DESCRIPTION).publish(String(data=mirror.description))
         self._make_subscriptions()
         if config.lockstep:
             self._pacer: Timer = self.timer(1e-4, self._advance_piece)
@@ -109,7 +112,7 @@ class SimNode(RobotNode):
         self._wrench, self._joints = self.publisher(topics.WRENCH), self.publisher(topics.JOINTS)
         self._tool, self._interventions = self.publisher(topics.TOOL), self.publisher(topics.INTERVENTION)
         self._head, self._estimates = self.publisher(topics.HEAD), self.publisher(topics.ESTIMATES)
-        self._verdicts = self.publisher(topics.VERDICT)
+        self._verdicts, self._transforms = self.publisher(topics.VERDICT), Transforms(self)
         self._images = {name: self.publisher(topics.IMAGE, camera=name) for name in config.cameras}
         self._infos = {name: self.publisher(topics.CAMERA_INFO, camera=name) for name in config.cameras}
         self._calibrations = {name: self.publisher(topics.CALIBRATION, camera=name) for name in config.cameras}
@@ -184,6 +187,7 @@ class SimNode(RobotNode):
         self._last_state, self._published = state.stamp, state
         stamp = state.stamp + self._offset
         self._pose.publish(convert.pose_message(stamp, state.T_base_tcp))
+        self._transforms.tcp(stamp, state.T_base_tcp)
         self._twist.publish(convert.twist_message(stamp, state.twist))
         if state.wrench is not None:
             self._wrench.publish(convert.wrench_message(stamp, state.wrench))

@@ -41,7 +41,8 @@ class Controller(RobotNode):
         self.velocity, self.spin = np.zeros(3), np.zeros(3)
         self.target, self.target_quaternion, self.targets, self.refused = None, None, [], []
         self.width, self.gripper_values = 0.8, []  # a Robotiq counts its closing angle
-        self.wrench = np.zeros(6)
+        self.wrench, self.wrench_frame = np.zeros(6), BASE
+        self.base = BASE  # as its poses name it
         self.measures, self.stamp_shift, self.spoil = True, 0, None
         self._pose = self.create_publisher(PoseStamped, "/current_pose", 10)
         self._twist = self.create_publisher(TwistStamped, "/current_twist", 10)
@@ -79,13 +80,13 @@ class Controller(RobotNode):
 
     def _publish(self):
         stamp = self.wall.now() + self.stamp_shift
-        pose = convert.pose_message(stamp, Pose(self.position, self.quaternion), BASE)
+        pose = convert.pose_message(stamp, Pose(self.position, self.quaternion), self.base)
         if self.spoil is not None:
             pose.pose.position.y = self.spoil
         self._pose.publish(pose)
         in_tool = quat_rotate(quat_conjugate(self.quaternion), self.velocity)
         self._twist.publish(convert.twist_message(stamp, np.concatenate((in_tool, self.spin)), "tool"))
-        self._wrench.publish(convert.wrench_message(stamp, self.wrench, BASE))
+        self._wrench.publish(convert.wrench_message(stamp, self.wrench, self.wrench_frame))
         names = ["finger_joint", *(f"fr3_joint{i}" for i in range(1, 8))]
         joints = JointState(name=names, position=[self.width, *range(1, 8)], velocity=[0.0] * 8)
         joints.header.stamp = convert.time_message(stamp)

@@ -1,5 +1,6 @@
 """The node of a real arm, before a controller that stands in for CRISP's: real nodes, real topics."""
 
+import math
 import signal
 import subprocess
 import sys
@@ -49,6 +50,8 @@ WIDE = {
 }
 """A cap that is reached by the tests of the cap only."""
 ARM = {"wrench_topic": "/external_wrench", "wrench_frame": "base", "max_age": OLD, **GRIPPER, **WIDE}
+QUARTER = np.array([math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5)])
+"""A quarter turn about z."""
 AHEAD, UP = np.array([0.1, 0.0, 0.0]), np.array([0.0, 0.0, 0.1])
 NAMESPACE = ["--ros-args", "-r", "__ns:=/cell"]
 
@@ -204,7 +207,7 @@ def test_the_twist_is_that_of_the_motion_in_the_axes_of_the_base(rig, twist_topi
 
     The controller closes in on its target with a lag, so its speed is the way that is left by the lag.
     """
-    rig.start(twist_topic=twist_topic)
+    rig.start(twist_topic=twist_topic, tool_frame="tool")
     goal = rig.controller.position + 3 * UP
     rig.actor.go(goal)
     assert eventually(lambda: goal[2] - rig.actor.newest(topics.POSE).pose.position.z < 0.02)
@@ -233,6 +236,42 @@ def test_a_wrench_in_the_axes_of_the_base_is_turned_filtered_and_tared(rig):
     assert eventually(lambda: convert.tool_of(rig.actor.newest(topics.TOOL)).peak_force == pytest.approx(20.0, abs=0.2))
 
 
+def test_a_wrench_in_the_frame_of_its_sensor_is_carried_to_the_tcp(rig):
+    """The sensor is 0.1 m behind the tcp: a force across it turns about the tcp."""
+    rig.controller.wrench, rig.controller.wrench_frame = np.array([5.0, 0.0, 0.0, 0.0, 0.0, 0.2]), "ft_sensor"
+    behind = {"sensor_frame": "ft_sensor", "sensor_pose": [0.0, 0.0, -0.1, 0.0, 0.0, 0.0]}
+    rig.start(wrench_frame="", wrench_cutoff=0.0, **behind)
+    assert convert.wrench_of(rig.actor.newest(topics.WRENCH)) == pytest.approx([5.0, 0.0, 0.0, 0.0, -0.5, 0.2])
+
+
+@pytest.mark.parametrize(
+    ("frame", "parameters", "reason"),
+    [
+        (
+            "ft_sensor",
+            {"wrench_frame": "tcp"},
+            "neither the base's ('fr3_link0') nor the tcp's; if it is the tcp's, set",
+        ),
+        ("fr3_link0", {"wrench_frame": "tcp"}, "the base's, but wrench_frame is tcp"),
+        ("", {"wrench_frame": ""}, "a wrench names no frame in its header; set wrench_frame to tcp or base"),
+    ],
+)
+def test_a_wrench_in_a_frame_that_is_not_known_is_refused(rig, frame, parameters, reason):
+    rig.controller.wrench_frame = frame
+    rig.start(**parameters)
+    assert eventually(lambda: any(reason in text for text in rig.node.problems)), rig.node.problems
+    assert rig.actor.seen[topics.WRENCH.name] == []
+
+
+def test_poses_in_another_frame_than_the_arms_base_are_refused(rig):
+    rig.start()
+    rig.controller.base = "world"
+    assert eventually(
+        lambda: any("in the frame 'world', the arm's base is 'fr3_link0'" in t for t in rig.node.problems)
+    )
+    assert rig.says("newest pose is", DiagnosticStatus.ERROR)
+
+
 def test_without_a_wrench_it_is_zero_and_that_is_said(rig):
     rig.start(wrench_topic="")
     assert not convert.wrench_of(rig.actor.newest(topics.WRENCH)).any()
@@ -255,6 +294,7 @@ def test_the_gripper_counts_as_its_controller_does(rig):
 def test_the_arms_joints_are_those_that_are_not_the_grippers_or_those_that_are_named(rig):
     node = rig.start()
     assert convert.joints_of(rig.actor.newest(topics.JOINTS)).position.tolist() == list(range(1, 8))
+    assert rig.actor.newest(topics.JOINTS).name == [f"fr3_joint{number}" for number in range(1, 8)]
     rig.graph.remove(node)
     rig.actor.seen[topics.JOINTS.name].clear()
     rig.start(joint_names=["fr3_joint3", "fr3_joint1"])
@@ -370,6 +410,7 @@ def test_a_controller_that_is_not_there_is_named(rig):
         ({"joints_topic": "joint_states"}, "joints_topic: this node publishes on /cell/joint_states itself"),
         ({"gripper_joint": ""}, "a gripper needs both gripper_topic and gripper_joint"),
         ({"gripper_opened": 0.8}, "have to differ"),
+        ({"sensor_pose": [0.0, 0.1]}, "sensor_pose needs six numbers"),
     ],
 )
 def test_wrong_parameters_are_named(rig, parameters, reason):
