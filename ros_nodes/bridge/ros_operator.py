@@ -49,7 +49,7 @@ class RosOperator:
             self._person.labels.add(report.episode, report.success)
 
     def _take_stopped(self, message: String) -> None:
-        self._person.set_stop(message.data if message.data.startswith(LATCHED) else "")
+        self._person.set_stop(message.data if message.data.startswith((LATCHED, topics.ARM_FAULT)) else "")
 
 
 FACT = "waits_for_person"

@@ -8,7 +8,7 @@ from std_msgs.msg import Bool, String
 from std_srvs.srv import Trigger
 
 from robot_rl.env.robot_io import Command, RobotState
-from robot_rl.env.supervision import RESET, Hold, Holding
+from robot_rl.env.supervision import ARM, RESET, Hold, Holding
 from robot_rl.errors import CommandRefusedError, GraphError
 from ros_nodes.bridge.ros_state import RosReadings
 from ros_nodes.interface import topics
@@ -17,7 +17,13 @@ from ros_nodes.node.robot_node_base import RobotNode
 
 STOPPED = "safety"
 """Name of a hold of the safety node's own."""
-SERVICES = (topics.RELEASE_SERVICE, topics.READY_SERVICE, topics.SUCCESS_SERVICE, topics.FAILURE_SERVICE)
+SERVICES = (
+    topics.RELEASE_SERVICE,
+    topics.RECOVER_SERVICE,
+    topics.READY_SERVICE,
+    topics.SUCCESS_SERVICE,
+    topics.FAILURE_SERVICE,
+)
 
 
 class WatchedArm:
@@ -80,14 +86,20 @@ class RosSupervision(Holding):
         return bool(self._stopped)
 
     @property
+    def _arm_fault(self) -> bool:
+        return self._stopped.startswith(topics.ARM_FAULT)
+
+    @property
     def judges(self) -> bool:
         """Whether an actor receives judgements."""
         return bool(self._judgements.get_subscription_count())
 
     @property
     def holds(self) -> list[Hold]:
-        """Everything that holds the arm now, the safety node's own reason last."""
+        """Everything that holds the arm now, the safety node's own reason last; a fault of the arm is always named."""
         own = super().holds
+        if self._arm_fault:
+            return [*own, Hold(ARM, self._stopped)]
         return own or ([Hold(STOPPED, self._stopped)] if self._stopped else [])
 
     def hold(self, name: str, reason: str) -> None:
@@ -100,9 +112,16 @@ class RosSupervision(Holding):
     def release(self, name: str) -> None:
         """Remove one hold; when none is left, request the release of the safety node's stop.
 
-        A device that is back removes its own hold only: the operator decides when the arm moves again.
+        A device that is back removes its own hold only: the operator decides when the arm moves again. Releasing the
+        hold of the arm is the consent to recover it.
         """
+        if name == ARM:
+            if self._arm_fault:
+                self.call(topics.RECOVER_SERVICE[0])
+            return
         super().release(name)
+        if self._arm_fault:
+            return
         if not name.startswith("device") and not super().holds and self._stopped:
             self.call(topics.RELEASE_SERVICE[0])
 

@@ -129,6 +129,8 @@ TARE_SERVICE = ("robot/tare", Trigger)
 """Takes off what the wrench sensor says now: the tool must touch nothing."""
 RECOVER_SERVICE = ("robot/recover", Trigger)
 """A person's consent that a stopped arm recovers, e.g. after a reflex; it then holds, and follows commands again."""
+ARM_FAULT = "the arm would not obey: "
+"""Beginning of `safety/stopped` while the arm itself has a fault; the service above ends it, where the driver can."""
 DRIVE_SERVICE = ("calibrate/drive", SetBool)
 """A person's consent that the arm is driven to the poses of a calibration; false takes it back, and the arm holds."""
 RECORD_SERVICE = ("recorder/record", SetBool)

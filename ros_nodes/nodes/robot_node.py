@@ -31,6 +31,8 @@ from ros_nodes.node.transforms import Transforms
 
 WATCH_RATE = 100.0
 """How often it checks for what has expired [Hz]."""
+FAULT_SETTLES = 0.5
+"""Time after which a fault of the arm is no passing one, such as a late pose, and holds the arm by a stop [s]."""
 
 
 class ArmNode(ManagedNode):
@@ -42,6 +44,7 @@ class ArmNode(ManagedNode):
         refuse_changes(self, RobotNodeConfig)
         self.max_age = config.max_age
         self._driver = driver = self._make_driver()
+        self._faulty_since: float | None = None
         forceless = "wrench" not in driver.measures
         measured = FORCELESS_PARTS if forceless else ARM_PARTS
         self._parts = StateAssembler(freshness=Freshness(max_age=config.max_age), measured=measured)
@@ -82,6 +85,13 @@ class ArmNode(ManagedNode):
         self._active_since = time.monotonic()
         if not active:
             self._arm.stop(f"{self.get_name()} is no longer active")
+
+    def sign(self) -> str:
+        """Return what its heartbeats carry: the reason why it passes nothing on, a fault of the arm, or its name."""
+        faults = self._driver.faults()
+        self._faulty_since = (self._faulty_since or time.monotonic()) if faults else None
+        settled = self._faulty_since is not None and time.monotonic() - self._faulty_since > FAULT_SETTLES
+        return self.inactive() or (f"{topics.ARM_FAULT}{'; '.join(faults)}" if settled else self.get_name())
 
     def health(self) -> tuple[bytes, str]:
         """Return whether the arm would obey."""
