@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable
 from typing import Any, Literal
 
-import numpy as np
 from geometry_msgs.msg import PoseStamped, TwistStamped, WrenchStamped
 from pydantic.dataclasses import dataclass
 from rclpy.qos import QoSProfile
@@ -21,19 +20,16 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 from robot_rl.arm.driver import MOTION, DriverHost, Receive
-from robot_rl.arm.frame_tree import FrameTree
 from robot_rl.arm.gripper_scale import GripperScale
-from robot_rl.arm.kinematics.chain import quat_from_rpy
 from robot_rl.arm.twist_estimator import TwistFromPoses
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.field_types import STRICT, PositiveReal, Real
 from robot_rl.env.state_assembler import measurement_fault
 from robot_rl.errors import ConfigError, SpecError
-from robot_rl.geometry import Pose, quat_conjugate, quat_rotate
+from robot_rl.geometry import Pose
+from ros_nodes.drivers.controller_frames import ControllerFrames
 from ros_nodes.interface import convert, qos, topics
-from ros_nodes.interface.frames import BASE, TCP
 from ros_nodes.node.robot_node_base import RobotNode
-from ros_nodes.node.transforms import read_fixed
 
 OURS = (topics.POSE, topics.TWIST, topics.WRENCH, topics.JOINTS, topics.TOOL)
 """Topics that the node publishes itself."""
@@ -107,10 +103,9 @@ class CartesianTopics:
         self.joint_names: tuple[str, ...] = ()
         """The arm's joints, in the order in which they are reported; none before they have come."""
         self._pose: tuple[int, Pose] | None = None
-        self._frame = config.pose_frame  # of the poses: some controllers refuse set-points in another
-        self._frames = FrameTree()
-        self._with_tf = bool(config.tool_frame) and read_fixed(host, self._frames.add)
-        self._sensor = config.sensor_frame  # of the wrenches, if it is the sensor's own
+        self._frames = ControllerFrames(
+            host, config.pose_frame, config.tool_frame, config.sensor_frame, config.sensor_pose
+        )
         self._twist = TwistFromPoses()
         self._target = self._publisher(PoseStamped, config.target_topic)
         self._sole = host.sole_writer(self._target.topic_name, host.get_name())
@@ -142,7 +137,7 @@ class CartesianTopics:
 
     def move_to(self, T_base_target: Pose) -> None:
         """Publish a set-point, in the frame of the controller's poses."""
-        self._target.publish(convert.pose_message(self._node.wall.now(), T_base_target, self._frame))
+        self._target.publish(convert.pose_message(self._node.wall.now(), T_base_target, self._frames.base))
 
     def move_gripper(self, width: float) -> None:
         """Publish a set-point of the gripper."""
@@ -182,31 +177,21 @@ class CartesianTopics:
         stamp, pose = self._stamp(message), convert.pose_of(message.pose)
         if fault := measurement_fault(stamp, self._pose[0] if self._pose is not None else -1, (pose.position,)):
             raise SpecError(f"the pose's {fault}")
-        if self._pose is None and not self._config.pose_frame:
-            self._frame = message.header.frame_id
-        if message.header.frame_id != self._frame:
-            raise SpecError(
-                f"a pose is in the frame {message.header.frame_id!r}, the arm's base is {self._frame!r}; if it has "
-                "another name, set pose_frame"
-            )
+        self._frames.take_pose(message.header.frame_id, pose)
         self._pose = (stamp, pose)
         self._receive("pose", stamp, pose)
         if not self._config.twist_topic:
             self._receive("twist", stamp, self._twist.add(stamp, pose))
 
     def _receive_twist(self, message: TwistStamped) -> None:
-        axes = self._axes(message, "twist", self._config.twist_frame)
-        if axes not in (BASE, TCP):
-            raise SpecError(self._unknown(axes, "twist"))
-        twist = convert.twist_of(message)
-        self._receive("twist", self._stamp(message), self._turned(twist, to_base=axes == TCP))
+        frame, stated = message.header.frame_id, self._config.twist_frame
+        twist = self._frames.twist_in_base(frame, convert.twist_of(message), stated)
+        self._receive("twist", self._stamp(message), twist)
 
     def _receive_wrench(self, message: WrenchStamped) -> None:
-        axes = self._axes(message, "wrench", self._config.wrench_frame)
-        wrench = convert.wrench_of(message)
-        if axes not in (BASE, TCP):
-            wrench = self._at_tcp(axes, wrench)
-        self._receive("wrench", self._stamp(message), self._turned(wrench, to_tcp=axes == BASE))
+        frame, stated = message.header.frame_id, self._config.wrench_frame
+        wrench = self._frames.wrench_at_tcp(frame, convert.wrench_of(message), stated)
+        self._receive("wrench", self._stamp(message), wrench)
 
     def _receive_joints(self, message: JointState) -> None:
         config = self._config
@@ -223,53 +208,7 @@ class CartesianTopics:
         value = message.position[list(message.name).index(name)]
         self._receive("gripper", self._stamp(message), self._gripper.width_of(value))
 
-    # Frames.
-
-    def _axes(self, message: Any, what: str, stated: str) -> str:
-        """Return in whose axes a twist or a wrench is: `base`, `tcp`, or the name of another frame."""
-        frame = message.header.frame_id
-        if not frame and not stated:
-            raise SpecError(f"a {what} names no frame in its header; set {what}_frame to tcp or base")
-        axes = {self._config.tool_frame: TCP, self._frame: BASE}.get(frame, frame) if frame else stated
-        if stated and axes in (BASE, TCP) and axes != stated:
-            raise SpecError(
-                f"a {what} is in the frame {frame!r}, the {axes}'s, but {what}_frame is {stated}; correct the header, "
-                f"or leave {what}_frame out"
-            )
-        return axes
-
-    def _at_tcp(self, frame: str, wrench: np.ndarray) -> np.ndarray:
-        """Carry a wrench from the frame of its sensor to the tcp, shape (6,)."""
-        if self._sensor not in ("", frame):
-            raise SpecError(f"a wrench is in the frame {frame!r}, the sensor's is {self._sensor!r}")
-        mount = self._mount if self._config.sensor_frame else self._frames.pose(self._config.tool_frame, frame)
-        if mount is None:
-            raise SpecError(self._unknown(frame, "wrench"))
-        self._sensor = frame
-        return mount.carry_wrench(wrench)
-
-    def _unknown(self, frame: str, what: str) -> str:
-        """Return why a frame is refused, and the cure."""
-        text = f"a {what} is in the frame {frame!r}, neither the base's ({self._frame!r}) nor the tcp's"
-        if not self._config.tool_frame:
-            text += f"; if it is the tcp's, set tool_frame to {frame}"
-        else:
-            text += f" ({self._config.tool_frame!r})"
-        if what == "wrench":
-            text += "; if it is the sensor's, set sensor_frame and sensor_pose"
-            text += ", since /tf_static has no fixed transforms from the tcp to it" if self._with_tf else ""
-        return text
-
     # Odds and ends.
-
-    def _turned(self, six: np.ndarray, *, to_base: bool = False, to_tcp: bool = False) -> np.ndarray:
-        """Turn two vectors, shape (6,), from the tcp's axes to the base's, the other way, or not at all."""
-        if not (to_base or to_tcp):
-            return six
-        if self._pose is None:
-            raise SpecError(f"its axes are those of the {'tcp' if to_base else 'base'}, but no pose has come yet")
-        q = self._pose[1].quaternion if to_base else quat_conjugate(self._pose[1].quaternion)
-        return np.concatenate((quat_rotate(q, six[:3]), quat_rotate(q, six[3:])))
 
     def _stamp(self, message: Any) -> int:
         stamp = convert.stamp_of(message.header.stamp)
@@ -297,11 +236,6 @@ class CartesianTopics:
         config = self._config
         if bool(config.gripper_topic) != bool(config.gripper_joint):
             raise ConfigError("a gripper needs both gripper_topic and gripper_joint; leave both out if there is none")
-        if len(config.sensor_pose) != 6:
-            raise ConfigError(
-                f"sensor_pose needs six numbers, x y z [m] roll pitch yaw [rad]; got {len(config.sensor_pose)}"
-            )
-        self._mount = Pose(np.array(config.sensor_pose[:3]), quat_from_rpy(*config.sensor_pose[3:]))
         ours = {self._topic(topic.name) for topic in OURS}
         for parameter in ("pose_topic", "twist_topic", "wrench_topic", "joints_topic"):
             name = getattr(config, parameter)

@@ -11,8 +11,16 @@ from collections.abc import Sequence
 
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
+from geometry_msgs.msg import (
+    Point32,
+    PolygonStamped,
+    PoseStamped,
+    Transform,
+    TransformStamped,
+    TwistStamped,
+    WrenchStamped,
+)
 from geometry_msgs.msg import Pose as PoseMessage
-from geometry_msgs.msg import PoseStamped, Transform, TransformStamped, TwistStamped, WrenchStamped
 from sensor_msgs.msg import CameraInfo, Image, JointState, Joy
 from std_msgs.msg import Header
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
@@ -29,6 +37,13 @@ from ros_nodes.interface.frames import BASE, TCP
 GRIPPER = "gripper"
 CONTACT = "contact"
 
+_AROUND = ((0, 0), (1, 0), (1, 1), (0, 1))
+_ALONG_EDGES = (
+    *((x, y, 0) for x, y in (*_AROUND, _AROUND[0])),
+    *((x, y, z) for i in range(1, 4) for (x, y), z in ((_AROUND[i - 1], 1), (_AROUND[i], 1), (_AROUND[i], 0))),
+    *((x, y, 1) for x, y in (_AROUND[3], _AROUND[0])),
+)
+"""Corners of a box, by the end of each side, in the order of a closed line along its edges."""
 _CHANNELS = {"rgb8": (3, (0, 1, 2)), "bgr8": (3, (2, 1, 0)), "rgba8": (4, (0, 1, 2)), "bgra8": (4, (2, 1, 0))}
 
 
@@ -70,6 +85,16 @@ def transform_of(message: TransformStamped) -> Pose:
     """Return the pose of the child frame in its parent."""
     p, q = message.transform.translation, message.transform.rotation
     return Pose(np.array((p.x, p.y, p.z)), checked_quaternion(np.array((q.w, q.x, q.y, q.z))))
+
+
+def box_message(stamp: int, low: Sequence[float], high: Sequence[float], frame: str = BASE) -> PolygonStamped:
+    """Return a box between two corners (x, y, z) [m] as one closed line that runs along each of its edges."""
+    message = PolygonStamped(header=header(stamp, frame))
+    sides = tuple(zip(low, high, strict=True))
+    for corner in _ALONG_EDGES:
+        x, y, z = (side[which] for side, which in zip(sides, corner, strict=True))
+        message.polygon.points.append(Point32(x=float(x), y=float(y), z=float(z)))
+    return message
 
 
 def twist_message(stamp: int, twist: np.ndarray, frame: str = BASE) -> TwistStamped:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from diagnostic_msgs.msg import DiagnosticArray
-from geometry_msgs.msg import PoseStamped, TwistStamped, WrenchStamped
+from geometry_msgs.msg import PolygonStamped, PoseStamped, TwistStamped, WrenchStamped
 from rclpy.qos import QoSProfile
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import CameraInfo, Image, JointState, Joy
@@ -108,6 +108,10 @@ HEARTBEAT = Topic(
 )
 ESTOP = Topic("estop", Bool, qos.EVENT, "by hand", "", "true latches the emergency stop")
 STOPPED = Topic("safety/stopped", String, qos.LATCHED, "on change", "", "why the arm holds; empty while it may move")
+SET_POINT = Topic(
+    "safety/set_point", PoseStamped, qos.EVENT, "10 Hz", "base", "the tcp's part of `safe_command`, for views"
+)
+BOX = Topic("safety/box", PolygonStamped, qos.LATCHED, "once", "base", "edges of the safety box, for views")
 DIAGNOSTICS = Topic("/diagnostics", DiagnosticArray, qos.EVENT, "1 Hz each", "", "rates, ages, skew, drops, refusals")
 TO_LEARNER = Topic("link/to_learner", UInt8MultiArray, qos.STREAM, "every step", "", "steps; checked, acknowledged")
 TO_ACTOR = Topic("link/to_actor", UInt8MultiArray, qos.STREAM, "every step", "", "parameters and progress")

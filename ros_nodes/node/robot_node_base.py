@@ -19,14 +19,16 @@ from rclpy.timer import Timer
 
 from robot_rl.clock import Clock, WallClock
 from robot_rl.errors import ConfigError, RobotRLError
-from ros_nodes.interface import topics
-from ros_nodes.interface.convert import header, time_message
+from robot_rl.geometry import Pose
+from ros_nodes.interface import qos, topics
+from ros_nodes.interface.convert import header, time_message, transform_of
 from ros_nodes.interface.framed_publisher import FramedPublisher
 from ros_nodes.interface.frames import BASE, TCP, FrameNames
 from ros_nodes.interface.topics import Topic
 from ros_nodes.node.pause import PauseWatch
 from ros_nodes.node.ros_time import RosTime
 from ros_nodes.node.sole_writer import SoleWriter
+from ros_nodes.node.transforms import FIXED, TFMessage, Transforms
 
 HEARTBEAT_RATE = 10.0
 """[Hz]"""
@@ -95,6 +97,22 @@ class RobotNode(Node):
                 self.problem(f"{topic.name.format(**names)}: {error}")
 
         return self.create_subscription(topic.type, topic.name.format(**names), guarded, profile or topic.qos)
+
+    def transforms(self) -> Transforms:
+        """Return what publishes the frames of the arm for TF."""
+        return Transforms(self, self.frames, self.wall)
+
+    def read_fixed_transforms(self, take: Callable[[str, str, Pose], None]) -> bool:
+        """Call `take` with parent, child and pose of each fixed transform of TF; return False without `tf2_msgs`."""
+        if TFMessage is None:
+            return False
+
+        def receive(message: Any) -> None:
+            for one in message.transforms:
+                take(one.header.frame_id, one.child_frame_id, transform_of(one))
+
+        self.subscribe(Topic(FIXED, TFMessage, qos.FIXED_TRANSFORMS, "", "", ""), receive)
+        return True
 
     def timer(self, period: float, callback: Callable[[], None]) -> Timer:
         """Call back every `period` [s] of real time, whatever the simulated time does."""

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from geometry_msgs.msg import TransformStamped
+from rclpy.node import Node
 
+from robot_rl.clock import Clock
 from robot_rl.env.camera_mount import CameraMount
 from robot_rl.geometry import Pose
 from ros_nodes.interface import convert, qos, topics
-from ros_nodes.interface.frames import BASE, TCP
+from ros_nodes.interface.frames import BASE, TCP, FrameNames
 
 try:
-    from tf2_msgs.msg import TFMessage
+    from tf2_msgs import msg as tf2
 except ImportError:  # a package of its own, which has no wheel
-    TFMessage = None
+    tf2 = None
 
-if TYPE_CHECKING:
-    from ros_nodes.node.robot_node_base import RobotNode
+TFMessage: Any = None if tf2 is None else tf2.TFMessage
+"""Type of the messages of TF; None without `tf2_msgs`."""
 
 MOVING, FIXED = "/tf", "/tf_static"
 WITHOUT = (
@@ -33,11 +35,13 @@ class Transforms:
     Without `tf2_msgs` it publishes nothing, and the node says so once.
 
     Args:
-        node: Whose publishers, and whose names of the frames.
+        node: Whose publishers.
+        frames: Names of the frames.
+        wall: Time of fixed transforms.
     """
 
-    def __init__(self, node: RobotNode) -> None:
-        self._node = node
+    def __init__(self, node: Node, frames: FrameNames, wall: Clock) -> None:
+        self._frames, self._wall = frames, wall
         self._cameras: dict[str, TransformStamped] = {}
         self.available = TFMessage is not None
         """Whether transforms are published."""
@@ -58,23 +62,9 @@ class Transforms:
             return
         for name, mount in mounts.items():
             frame = topics.IMAGE.frame.format(camera=name)
-            self._cameras[name] = self._transform(self._node.wall.now(), mount.parent, frame, mount.pose)
+            self._cameras[name] = self._transform(self._wall.now(), mount.parent, frame, mount.pose)
         self._fixed.publish(TFMessage(transforms=list(self._cameras.values())))
 
     def _transform(self, stamp: int, parent: str, child: str, pose: Pose) -> TransformStamped:
-        named = self._node.frames.named
+        named = self._frames.named
         return convert.transform_message(stamp, named(parent), named(child), pose)
-
-
-def read_fixed(node: RobotNode, take: Callable[[str, str, Pose], None]) -> bool:
-    """Call `take` with parent, child and pose of each fixed transform of TF; return False without `tf2_msgs`."""
-    if TFMessage is None:
-        return False
-
-    def receive(message: Any) -> None:
-        for one in message.transforms:
-            take(one.header.frame_id, one.child_frame_id, convert.transform_of(one))
-
-    topic = topics.Topic(FIXED, TFMessage, qos.FIXED_TRANSFORMS, "", "", "")
-    node.subscribe(topic, receive)
-    return True

@@ -24,7 +24,6 @@ from ros_nodes.interface.task_messages import CameraCalibration, to_message
 from ros_nodes.node.parameters import declare, named_values, refuse_changes
 from ros_nodes.node.robot_node_base import RobotNode
 from ros_nodes.node.spin import run_with_threads
-from ros_nodes.node.transforms import Transforms
 
 
 class CameraNode(RobotNode):
@@ -43,7 +42,7 @@ class CameraNode(RobotNode):
             _Camera(self, name, source, crops.get(name), files.get(name)) for name, source in sources.items()
         ]
         mounts = {camera.name: camera.mount for camera in self.cameras if camera.mount is not None}
-        Transforms(self).cameras(mounts)
+        self.transforms().cameras(mounts)
         for camera in self.cameras:
             camera.feed.start()
 

@@ -27,7 +27,6 @@ from ros_nodes.node.commander import Commander
 from ros_nodes.node.managed import ManagedNode
 from ros_nodes.node.parameters import declare, refuse_changes
 from ros_nodes.node.spin import run_with_threads
-from ros_nodes.node.transforms import Transforms
 
 WATCH_RATE = 100.0
 """How often it checks for what has expired [Hz]."""
@@ -62,7 +61,7 @@ class ArmNode(ManagedNode):
             part: self.publisher(topic)
             for part, topic in zip(("pose", "twist", "wrench", "joints"), names, strict=True)
         }
-        self._tool, self._transforms = self.publisher(topics.TOOL), Transforms(self)
+        self._tool, self._transforms = self.publisher(topics.TOOL), self.transforms()
         self._due: dict[str, int] = {}  # when each part may be published again [ns]
         self._refused = 0
         self._active_since = time.monotonic()

@@ -58,7 +58,9 @@ class SafetyNode(ManagedNode):
         self.subscribe(topics.WRENCH, self._take_wrench, qos.LOCKSTEP_READING if self.config.lockstep else qos.READING)
         self.subscribe(topics.ESTOP, self._take_estop)
         self._safe = self.publisher(topics.SAFE_COMMAND)
-        self._state = self.publisher(topics.STOPPED)
+        self._state, self._set_point = self.publisher(topics.STOPPED), self.publisher(topics.SET_POINT)
+        box = convert.box_message(self.wall.now(), self.config.box_low, self.config.box_high)
+        self.publisher(topics.BOX).publish(box)
         self.subscribe(topics.COMMAND, self._take_command)
         self._sole = [self.sole_writer(topic) for topic in SOLE]
         self.create_service(Trigger, topics.STOP_SERVICE[0], self._on_stop)
@@ -136,6 +138,7 @@ class SafetyNode(ManagedNode):
         if guarded.limited:
             self.get_logger().warning(f"command limited: {', '.join(guarded.limited)}", throttle_duration_sec=1.0)
         self._safe.publish(convert.command_message(guarded.command))
+        self._set_point.publish(convert.pose_message(guarded.command.stamp, guarded.command.T_base_target))
 
     def _refuse(self, stamp: int, reason: str) -> None:
         self._refused += 1

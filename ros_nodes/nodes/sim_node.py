@@ -44,7 +44,6 @@ from ros_nodes.node.commander import Commander
 from ros_nodes.node.parameters import declare, refuse_changes
 from ros_nodes.node.robot_node_base import RobotNode
 from ros_nodes.node.spin import run
-from ros_nodes.node.transforms import Transforms
 from ros_nodes.nodes.sim_cell import make_mirror
 
 PIECE = NS_PER_S // 100
@@ -112,7 +111,7 @@ class SimNode(RobotNode):
         self._wrench, self._joints = self.publisher(topics.WRENCH), self.publisher(topics.JOINTS)
         self._tool, self._interventions = self.publisher(topics.TOOL), self.publisher(topics.INTERVENTION)
         self._head, self._estimates = self.publisher(topics.HEAD), self.publisher(topics.ESTIMATES)
-        self._verdicts, self._transforms = self.publisher(topics.VERDICT), Transforms(self)
+        self._verdicts, self._transforms = self.publisher(topics.VERDICT), self.transforms()
         self._images = {name: self.publisher(topics.IMAGE, camera=name) for name in config.cameras}
         self._infos = {name: self.publisher(topics.CAMERA_INFO, camera=name) for name in config.cameras}
         self._calibrations = {name: self.publisher(topics.CALIBRATION, camera=name) for name in config.cameras}

@@ -48,7 +48,7 @@ def test_a_running_graph_has_the_topics_types_and_qualities_of_the_table(graph):
             for info in cell.actor.get_publishers_info_by_topic(name):
                 assert info.qos_profile.reliability == topic.qos.reliability, name
                 assert info.qos_profile.durability == topic.qos.durability, name
-        of_ros = {"/rosout", "/parameter_events", "/safety_node/transition_event"}
+        of_ros = {"/rosout", "/parameter_events", "/safety_node/transition_event", "/tf", "/tf_static"}
         known = {name for _, name in names} | of_ros
         assert topics_of_namespace(cell.actor, "/") <= known  # others may be of tests before this one
     finally:
