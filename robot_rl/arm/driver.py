@@ -105,6 +105,8 @@ class DriverClass(Protocol):
     Attributes:
         Config: Frozen dataclass with a default for every field; its fields become parameters of `robot_node`, and
             settings of the `arm` in a robot file.
+
+    A class with `only_in_robot_node = True` cannot be named in a robot file: it needs the topics of a ROS node.
     """
 
     Config: type[Any]

@@ -6,6 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
+from robot_rl.arm.control_thread import ControlThread
+
+LATE_SHARE = 0.1
+"""Of the cycles of a driver that may begin a period late [%]."""
+
 
 @dataclass(frozen=True)
 class OwnCheck:
@@ -37,3 +42,19 @@ class ChecksItself(Protocol):
     def own_checks(self) -> Sequence[OwnCheck]:
         """Return what it finds out about its arm; nothing may move. Called after `start`."""
         ...
+
+
+def late_cycles(*threads: ControlThread) -> OwnCheck:
+    """Return how many cycles of a driver began a period or more after their deadline, in the worst of its threads."""
+    worst = max(threads, key=lambda thread: thread.late / max(thread.cycles, 1))
+    share = 100.0 * worst.late / max(worst.cycles, 1)
+    late = share > LATE_SHARE
+    return OwnCheck(
+        "late cycles",
+        "note" if late else "ok",
+        f"{worst.late} of {worst.cycles} cycles of control began a period late",
+        round(share, 3),
+        "%",
+        f"at most {LATE_SHARE:g} %",
+        "cure the notes on real-time rights, wake-up lateness and load first; end other programs" if late else "",
+    )

@@ -19,7 +19,7 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 
 from robot_rl.arm.driver import ArmDriver, DriverHost, find_driver
 from robot_rl.config.command_limits import ArmCap, CommandLimits
-from robot_rl.config.field_types import STRICT, NonNegative
+from robot_rl.config.field_types import STRICT, NonNegative, PositiveReal
 from robot_rl.config.load import component_from_dict
 from robot_rl.config.yaml_file import read_yaml
 from robot_rl.errors import ConfigError
@@ -39,6 +39,14 @@ class CameraConnection:
     """Frames per second [Hz]."""
 
 
+@checked_dataclass(frozen=True, config=STRICT)
+class StateAge:
+    """What of the section `cell` concerns the arm alone."""
+
+    max_age: PositiveReal = 0.2
+    """Oldest state with which the arm may move [s]; `limits.max_age` counts, too."""
+
+
 @dataclass(frozen=True, eq=False)
 class RobotConnection:
     """A robot as its file describes it.
@@ -51,6 +59,7 @@ class RobotConnection:
         limits: Of commands.
         cap: The last cap on set-points.
         cameras: By name.
+        max_age: Oldest state with which the arm may move [s]: the smaller one of `limits` and `cell`.
     """
 
     path: Path
@@ -60,6 +69,7 @@ class RobotConnection:
     limits: CommandLimits
     cap: ArmCap
     cameras: dict[str, CameraConnection]
+    max_age: float
 
     def device_nodes(self) -> tuple[str, ...]:
         """Return the device nodes that it names, below `/dev`, and CAN buses."""
@@ -100,7 +110,10 @@ def read_connection(path: Path) -> RobotConnection:
     for camera, connection in cameras.items():
         if not connection.source:
             raise ConfigError(f"{path}: cameras: {camera}: source is missing, e.g. `source: realsense:0123456789`")
-    return RobotConnection(path, name, config, lambda host: kind(config, host), limits, cap, cameras)
+    of_cell = {key: value for key, value in _mapping(tree, "cell", path).items() if key == "max_age"}
+    age = component_from_dict(StateAge, of_cell, f"{path}: cell")
+    max_age = min(age.max_age, limits.max_age)
+    return RobotConnection(path, name, config, lambda host: kind(config, host), limits, cap, cameras, max_age)
 
 
 def _mapping(tree: dict[str, Any], key: str, path: Path) -> dict[str, Any]:

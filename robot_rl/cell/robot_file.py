@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass as checked_dataclass
 
-from robot_rl.arm.robot_connection import CameraConnection, RobotConnection, read_connection
+from robot_rl.arm.robot_connection import CameraConnection, RobotConnection, StateAge, read_connection
 from robot_rl.cell.task_file import load_task, task_from
 from robot_rl.config.command_limits import ArmCap
 from robot_rl.config.field_types import STRICT, NonNegative, Positive, PositiveReal, Real
@@ -27,7 +27,7 @@ EXAMPLE = "docs/arms.md shows one"
 
 
 @checked_dataclass(frozen=True, config=STRICT)
-class CellConfig:
+class CellConfig(StateAge):
     """How the parts of the workcell work together."""
 
     judge: Literal["person", "goal"] = "person"
@@ -39,8 +39,6 @@ class CellConfig:
     """Input devices of the operator, as `--teleop`, which replaces them."""
     forces: Literal["required", "unmeasured"] = "required"
     """`unmeasured` accepts an arm that measures no force: then no limit on forces is in effect."""
-    max_age: PositiveReal = 0.2
-    """Oldest state with which the arm may move [s]."""
     max_camera_age: PositiveReal = 0.25
     """Oldest frame that may be used [s]."""
     wrench_cutoff: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 10.0

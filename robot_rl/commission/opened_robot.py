@@ -33,7 +33,7 @@ def open_robot(path: Path, *, sample: float = 0.02) -> Iterator[ArmUnderTrial]:
         made.append(robot.make_driver(host))
         return made[0]
 
-    io = ArmRobotIO(make, robot.limits, robot.cap, freshness=Freshness(max_age=robot.limits.max_age))
+    io = ArmRobotIO(make, robot.limits, robot.cap, freshness=Freshness(max_age=robot.max_age))
 
     def check() -> None:
         if (reason := io.stopped) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import keyword
 import re
 from collections.abc import Iterable
@@ -59,14 +60,14 @@ def interview(
 
 
 def _drivers() -> list[tuple[str, str]]:
-    """Return the drivers that are registered, each with what it is, or with why it cannot be used."""
+    """Return the drivers that a robot file can name here, each with what it drives."""
     rows = []
     for name in names(ARM_GROUP):
-        try:
-            text = (find_driver(name).__doc__ or "").strip().splitlines()
-            rows.append((name, text[0].rstrip(".") if text else ""))
-        except RobotRLError:
-            rows.append((name, "its package is not installed"))
+        with contextlib.suppress(RobotRLError):  # what it needs is not installed, such as ROS
+            kind = find_driver(name)
+            if not getattr(kind, "only_in_robot_node", False):
+                text = (kind.Config.__doc__ or "").strip().splitlines()
+                rows.append((name, text[0].rstrip(".") if text else ""))
     return rows
 
 

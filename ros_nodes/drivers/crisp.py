@@ -91,6 +91,7 @@ class CartesianTopics:
     """
 
     Config = CrispConfig
+    only_in_robot_node = True
 
     def __init__(self, config: CrispConfig, host: DriverHost) -> None:
         if not isinstance(host, RobotNode):

@@ -35,6 +35,8 @@ def test_every_part_is_read(written):
     assert robot.limits.box_high == robot.cap.cap_box_high == (0.6, 0.1, 0.4)
     assert robot.cameras["wrist"].rate == 15 and robot.cameras["side"].width == 640
     assert robot.device_nodes() == ("/dev/video7",)
+    assert robot.max_age == 0.2
+    assert read_connection(written(f"{WHOLE}cell: {{judge: goal, max_age: 0.1}}\n")).max_age == 0.1
     assert robot.make_driver(None).measures >= {"pose", "wrench"}
 
 

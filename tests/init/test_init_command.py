@@ -50,6 +50,12 @@ def test_flags_alone_write_a_file_that_is_valid(lab):
     assert len(commands) == 6 and commands[0].startswith("robot-rl doctor robot.yaml")
 
 
+def test_a_driver_that_no_robot_file_can_name_is_not_offered(lab):
+    code, _, err = lab[1]("--arm", "crisp", "--no-questions", "--no-check")
+    assert code == 1
+    assert "'crisp' is none of: " in err and "standing" in err and "ur" in err
+
+
 def test_it_never_overwrites(lab):
     folder, call = lab
     (folder / "robot.yaml").write_text("mine", encoding="utf-8")

@@ -14,6 +14,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
+from importlib.metadata import version
 from typing import Annotated, Any
 
 import numpy as np
@@ -22,7 +23,9 @@ from pydantic.dataclasses import dataclass
 
 from robot_rl.arm.control_thread import ControlThread, own_priority
 from robot_rl.arm.driver import MOTION, DriverHost, Receive
+from robot_rl.arm.industrial.franka_checks import FrankaFacts, franka_checks
 from robot_rl.arm.industrial.robot_address import check_address
+from robot_rl.arm.own_checks import OwnCheck, late_cycles
 from robot_rl.config.field_types import STRICT, NonNegativeReal, PositiveReal, Real
 from robot_rl.env.state_assembler import Joints
 from robot_rl.errors import ArmStoppedError, ConfigError, PluginError
@@ -159,6 +162,21 @@ class FrankaArm:
             self._set_up()
             self._open_tracker()
             self._fault = None
+
+    def own_checks(self) -> list[OwnCheck]:
+        """Return what the arm says of itself, as a `ChecksItself`."""
+        robot, hand = self._robot, self._hand
+        state = robot.state
+        facts = FrankaFacts(
+            package=version("franky-control"),
+            hand=None if hand is None else int(hand.server_version),
+            mode=state.robot_mode.name,
+            in_control=bool(robot.is_in_control),
+            success_rate=float(state.control_command_success_rate),
+            hand_mass=float(state.m_ee),
+            load=float(state.m_load),
+        )
+        return [*franka_checks(facts, self._config.payload), late_cycles(self._thread)]
 
     def close(self) -> None:
         """End the controller and let the arm go; every reference goes, or the next connection would wait for ever."""

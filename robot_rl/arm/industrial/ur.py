@@ -25,7 +25,9 @@ from pydantic.dataclasses import dataclass
 from robot_rl.arm.control_thread import ControlThread
 from robot_rl.arm.driver import MOTION, DriverHost, Receive
 from robot_rl.arm.industrial.robot_address import check_address
+from robot_rl.arm.industrial.ur_checks import UrFacts, check_firmware, ur_checks
 from robot_rl.arm.industrial.ur_status import mode_fault, safety_fault
+from robot_rl.arm.own_checks import OwnCheck, late_cycles
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.field_types import STRICT, NonNegativeReal, PositiveReal, Real
 from robot_rl.env.state_assembler import Joints
@@ -174,6 +176,18 @@ class UrArm:
             self._target = self._reference = self._pose
             self._fault = None
 
+    def own_checks(self) -> list[OwnCheck]:
+        """Return what the controller says of itself, as a `ChecksItself`."""
+        try:
+            version, mode, safety, remote = self._standing()
+            payload, speed = self._state.getPayload(), self._state.getTargetSpeedFraction()
+        except RuntimeError as error:
+            text = f"the controller does not say what state it is in: {error}"
+            return [OwnCheck("dashboard", "fault", text, cure="check its cable, and that it is in remote control")]
+        facts = UrFacts(version, mode, safety, remote, payload, speed)
+        own = list(ur_checks(facts, self._config.rate, self._config.payload))
+        return [*own, late_cycles(self._measuring, self._commanding)]
+
     def close(self) -> None:
         """Stop the arm and let the controller go."""
         if self._closed:
@@ -182,8 +196,9 @@ class UrArm:
         self._commanding.close()
         self._measuring.close()
         with self._lock, contextlib.suppress(RuntimeError):  # the cable may be out
-            self._control.servoStop()
-            self._control.stopScript()
+            if self._fault is None:  # else its program has ended, and these calls may wait for it for ever
+                self._control.servoStop()
+                self._control.stopScript()
             self._control.disconnect()
             self._state.disconnect()
             self._dashboard.disconnect()
@@ -334,6 +349,13 @@ class UrArm:
                 raise ArmStoppedError("the controller does not start its program again; switch it to remote control")
             time.sleep(0.02)
 
+    def _standing(self) -> tuple[str, str, str, bool | None]:
+        """Return its version, its mode, its safety status, and whether it is in remote control; None for a CB3."""
+        client = self._dashboard
+        version = client.polyscopeVersion()
+        mode, safety = (text.rpartition(": ")[2].strip() for text in (client.robotmode(), client.safetystatus()))
+        return version, mode, safety, None if " 3." in version else client.isInRemoteControl()
+
     def _check_ready(self) -> None:
         """Check that the arm may be driven.
 
@@ -341,19 +363,18 @@ class UrArm:
             ArmStoppedError: naming the mode that it is in, and the cure.
         """
         try:
-            mode, safety = self._dashboard.robotmode(), self._dashboard.safetystatus()
-            old = " 3." in self._dashboard.polyscopeVersion()  # CB3 has no local control
-            remote = old or self._dashboard.isInRemoteControl()
+            version, mode, safety, remote = self._standing()
         except RuntimeError as error:
             raise ArmStoppedError(f"the UR controller's dashboard does not answer: {error}") from error
-        mode, safety = (text.rpartition(": ")[2].strip() for text in (mode, safety))
+        if (firmware := check_firmware(version, self._config.rate)).severity == "fault":
+            raise ArmStoppedError(f"{firmware.text}; {firmware.cure}")
         if safety not in ("NORMAL", "REDUCED"):
             raise ArmStoppedError(f"the UR controller's safety status is {safety}; {_CURES.get(safety, _CURES[''])}")
         if mode != "RUNNING":
             raise ArmStoppedError(
                 f"the UR arm is in the mode {mode}; switch it on and release its brakes at the pendant"
             )
-        if not remote:
+        if remote is False:
             raise ArmStoppedError("the UR controller is in local control; switch it to remote control at the pendant")
 
 

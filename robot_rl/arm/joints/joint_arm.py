@@ -15,6 +15,7 @@ from robot_rl.arm.joints.joint_controller import JointController
 from robot_rl.arm.joints.joint_port import JointPort, JointReading
 from robot_rl.arm.kinematics.chain import Chain
 from robot_rl.arm.kinematics.inverse import InverseKinematics
+from robot_rl.arm.own_checks import OwnCheck, late_cycles
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.field_types import STRICT, Fraction, PositiveReal
 from robot_rl.env.state_assembler import Joints
@@ -128,6 +129,10 @@ class JointArm:
         except RobotLostError as error:
             raise ArmStoppedError(str(error)) from error
         self._lost = None
+
+    def own_checks(self) -> list[OwnCheck]:
+        """Return how many cycles were late, as a `ChecksItself`."""
+        return [late_cycles(self._thread)]
 
     def close(self) -> None:
         """Stop to measure; the motors hold."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from robot_rl.arm.driver import ArmDriver, Receive
+from robot_rl.arm.own_checks import ChecksItself, OwnCheck
 from robot_rl.arm.parts.part import ArmPart, GripperPart, WrenchPart
 from robot_rl.arm.parts.payload import Payload
 from robot_rl.geometry import Pose
@@ -84,6 +85,10 @@ class ComposedArm:
             if part.faults():
                 part.recover()
         self._payload.restart()
+
+    def own_checks(self) -> list[OwnCheck]:
+        """Return what the arm finds out about itself, as a `ChecksItself`."""
+        return list(self._arm.own_checks()) if isinstance(self._arm, ChecksItself) else []
 
     def close(self) -> None:
         """Release all of them."""

@@ -32,7 +32,7 @@ LARGEST_STEP = 0.05
 
 @dataclass(frozen=True, config=STRICT)
 class StandinConfig:
-    """Settings of the stand-in."""
+    """An arm in memory, to rehearse without hardware; faults on request."""
 
     rate: Annotated[float, Field(gt=0, le=1000)] = 200.0
     """Measurements per second [Hz]."""

@@ -88,6 +88,24 @@ def test_the_wrench_is_what_the_environment_exerts(io, peer):
     peer.inject("force 0 0 0 0 0 0")
 
 
+def test_the_driver_finds_out_what_state_its_arm_is_in(io, peer):
+    def found():
+        return {check.name: check for check in io._driver.own_checks()}
+
+    assert {check.severity for name, check in found().items() if name != "late cycles"} == {"ok"}, found()
+    assert found()["load"].value == pytest.approx(0.73)
+    for value, name, severity, cure in [
+        ("control_command_success_rate 0.93", "commands in time", "note", "PREEMPT_RT"),
+        ("control_command_success_rate 0.80", "commands in time", "fault", "PREEMPT_RT"),
+        ("m_load 0.4", "load", "note", "set `payload`"),
+        ("m_ee 0.0", "load", "fault", "choose the Franka Hand"),
+    ]:
+        peer.inject(f"state {value}")
+        assert eventually(lambda name=name, severity=severity: found()[name].severity == severity), value
+        assert cure in found()[name].cure and found()[name].limit, value
+        peer.inject(f"state {value.split()[0]}")
+
+
 def test_what_cannot_be_a_control_box_is_one_line():
     def open_at(**settings):
         config = FrankaConfig(**settings)

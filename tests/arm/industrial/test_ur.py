@@ -138,6 +138,29 @@ def test_the_wrench_is_in_the_axes_of_the_tool_and_tared(io, peer):
     peer.inject("force 0 0 0 0 0 0")
 
 
+def test_the_driver_finds_out_what_state_its_controller_is_in(io, peer):
+    def found():
+        return {check.name: check for check in io._driver.own_checks()}
+
+    assert {check.severity for name, check in found().items() if name != "late cycles"} == {"ok"}, found()
+    assert found()["firmware"].value == 5.15
+    assert found()["load"].value == 0.8
+    for fault, name, severity, cure, mended in [
+        ("version 5.4", "firmware", "fault", "update PolyScope", "version 5.15"),
+        ("version 3.2", "firmware", "fault", "update PolyScope", "version 5.15"),
+        ("local", "remote control", "fault", "switch it to remote control", "remote"),
+        ("load 0.3", "load", "fault", "another program has set it", "load 0.8"),
+        ("speed 0.1", "speed slider", "note", "move it to 100 %", "speed 1"),
+        ("protective", "safety", "fault", "clear it at the pendant", "release"),
+        ("estop", "mode", "fault", "release its brakes", "release"),
+    ]:
+        peer.inject(fault)
+        assert eventually(lambda name=name, severity=severity: found()[name].severity == severity), fault
+        check = found()[name]
+        assert cure in check.cure and check.text and check.limit, fault
+        peer.inject(mended)
+
+
 def test_a_second_program_is_refused_by_name_and_the_first_goes_on(io, peer):
     second = start_program(peer, "open_arm(Peer)")
     assert "no other program connected" in second.communicate(timeout=60)[1]
@@ -201,6 +224,7 @@ def test_a_killed_process_leaves_an_arm_that_stands_still(peer, shared):
         ("local", "is in local control; switch it to remote control"),
         ("estop", "safety status is ROBOT_EMERGENCY_STOP; turn the emergency stop button"),
         ("protective", "safety status is PROTECTIVE_STOP"),
+        ("version 5.4", r"runs PolyScope 5\.4; update PolyScope \(3\.3 and newer or 5\.6 and newer\)"),
     ],
 )
 def test_an_arm_that_is_not_ready_is_named_before_anything_moves(peer, shared, fault, named):
@@ -210,8 +234,20 @@ def test_an_arm_that_is_not_ready_is_named_before_anything_moves(peer, shared, f
         with pytest.raises(ArmStoppedError, match=named):
             open_arm(peer)
     finally:
-        for cure in ("release", "remote"):
+        for cure in ("release", "remote", "version 5.15"):
             peer.inject(cure)
+
+
+def test_it_may_be_closed_while_its_cable_is_out(peer, shared):
+    shared.close()
+    io = open_arm(peer)
+    moving(io)
+    peer.inject("cut")
+    assert eventually(lambda: io.stopped)
+    began = time.monotonic()
+    io.close()
+    peer.inject("mend")
+    assert time.monotonic() - began < 5.0
 
 
 def test_what_cannot_be_a_controller_is_one_line():

@@ -65,13 +65,13 @@ def main():
     from franky_sim import SimulationServer
     from franky_sim.mujoco_simulator import MujocoSimulator
 
-    fault = {"mode": None}
+    fault, overridden = {"mode": None}, {}
     wrench = np.zeros(6)
     plain = robot_server.FrankaRobotServer.robot_state.fget
 
     def state(self):
         """Return the state with the external wrench and the fault that were injected."""
-        felt = {"O_F_ext_hat_K": tuple(-wrench), "K_F_ext_hat_K": tuple(-wrench)}
+        felt = {"O_F_ext_hat_K": tuple(-wrench), "K_F_ext_hat_K": tuple(-wrench)} | overridden
         if fault["mode"] is not None:
             errors = tuple(number == REFLEX_ERROR for number in range(41))
             felt |= {"robot_mode": fault["mode"], "errors": errors, "current_errors": errors, "reflex_reason": errors}
@@ -118,6 +118,9 @@ def main():
                 pending.append((protocol.MoveStatus.kEmergencyAborted, protocol.RobotMode.kUserStopped))
             elif what == "release":
                 fault["mode"] = None
+            elif what == "state":  # NAME VALUE, until "state NAME"
+                overridden.pop(numbers[0], None)
+                overridden |= {numbers[0]: float(numbers[1])} if numbers[1:] else {}
             elif what == "force":
                 wrench[:] = list(map(float, numbers))
 

@@ -125,6 +125,7 @@ class Controller:
         self.frozen = self.is_cut = False
         self.set_points = self.uploads = 0
         self.payload = self.tcp = None
+        self.version, self.speed_fraction = "5.15", 1.0
         self.owner = None  # connection that has the input registers
         self.connections = set()
         self.mark()
@@ -152,6 +153,12 @@ class Controller:
                 self.remote = what == "remote"
             elif what == "force":
                 self.force = np.array(numbers)
+            elif what == "load":
+                self.payload = [*numbers, 0.0, 0.0, 0.0]
+            elif what == "speed":
+                self.speed_fraction = numbers[0]
+            elif what == "version":
+                self.version = f"{numbers[0]:g}"
             elif what == "stop-program":
                 self.runtime = 1
 
@@ -229,7 +236,8 @@ class Controller:
             "actual_TCP_pose": pose, "target_TCP_pose": pose, "actual_TCP_speed": self.twist,
             "actual_TCP_force": self.force, "robot_mode": (self.mode,), "safety_mode": (1,), "speed_scaling": (1.0,),
             "runtime_state": (self.runtime,), "robot_status_bits": (1 | (2 if self.runtime == 2 else 0),),
-            "safety_status_bits": (self.safety,), "target_speed_fraction": (1.0,), "safety_status": (1,),
+            "safety_status_bits": (self.safety,), "target_speed_fraction": (self.speed_fraction,),
+            "safety_status": (1,), "payload": (self.payload[0] if self.payload else 0.0,),
         }  # fmt: skip
         parts = []
         for name in names:
@@ -285,7 +293,7 @@ class Controller:
             what = line.decode().strip()
             safety = {1: "NORMAL", 4: "PROTECTIVE_STOP"}.get(self.safety, "ROBOT_EMERGENCY_STOP")
             replies = {
-                "PolyscopeVersion": "URSoftware 5.15.0.0 (Jan 01 2024)",
+                "PolyscopeVersion": f"URSoftware {self.version}.0.0 (Jan 01 2024)",
                 "is in remote control": str(self.remote).lower(),
                 "robotmode": f"Robotmode: {'RUNNING' if self.mode == 7 else 'POWER_OFF'}",
                 "safetystatus": f"Safetystatus: {safety}",
