@@ -33,9 +33,19 @@ def peer():
 
 
 @pytest.fixture(scope="module")
-def io(peer):
+def drivers():
+    return []
+
+
+@pytest.fixture(scope="module")
+def io(peer, drivers):
     config = FrankaConfig(host=peer.address)
-    made = ArmRobotIO(lambda host: FrankaArm(config, host), WIDE_LIMITS, WIDE_CAP, freshness=Freshness(max_age=OLD))
+
+    def make(host):
+        drivers.append(FrankaArm(config, host))
+        return drivers[0]
+
+    made = ArmRobotIO(make, WIDE_LIMITS, WIDE_CAP, freshness=Freshness(max_age=OLD))
     yield made
     made.close()
 
@@ -88,9 +98,9 @@ def test_the_wrench_is_what_the_environment_exerts(io, peer):
     peer.inject("force 0 0 0 0 0 0")
 
 
-def test_the_driver_finds_out_what_state_its_arm_is_in(io, peer):
+def test_the_driver_finds_out_what_state_its_arm_is_in(io, peer, drivers):
     def found():
-        return {check.name: check for check in io._driver.own_checks()}
+        return {check.name: check for check in drivers[0].own_checks()}
 
     assert {check.severity for name, check in found().items() if name != "late cycles"} == {"ok"}, found()
     assert found()["load"].value == pytest.approx(0.73)

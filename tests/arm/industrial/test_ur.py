@@ -37,9 +37,15 @@ def peer():
     made.close()
 
 
-def open_arm(peer, limits=WIDE_LIMITS, cap=WIDE_CAP, **settings):
+def open_arm(peer, drivers=None, limits=WIDE_LIMITS, cap=WIDE_CAP, **settings):
     config = UrConfig(**{"host": peer.address, "watchdog": WATCHDOG, "max_silence": SILENCE, **settings})
-    return ArmRobotIO(lambda host: UrArm(config, host), limits, cap, freshness=Freshness(max_age=OLD))
+
+    def make(host):
+        made.append(UrArm(config, host))
+        return made[-1]
+
+    made = [] if drivers is None else drivers
+    return ArmRobotIO(make, limits, cap, freshness=Freshness(max_age=OLD))
 
 
 @pytest.fixture(scope="module")
@@ -138,29 +144,6 @@ def test_the_wrench_is_in_the_axes_of_the_tool_and_tared(io, peer):
     peer.inject("force 0 0 0 0 0 0")
 
 
-def test_the_driver_finds_out_what_state_its_controller_is_in(io, peer):
-    def found():
-        return {check.name: check for check in io._driver.own_checks()}
-
-    assert {check.severity for name, check in found().items() if name != "late cycles"} == {"ok"}, found()
-    assert found()["firmware"].value == 5.15
-    assert found()["load"].value == 0.8
-    for fault, name, severity, cure, mended in [
-        ("version 5.4", "firmware", "fault", "update PolyScope", "version 5.15"),
-        ("version 3.2", "firmware", "fault", "update PolyScope", "version 5.15"),
-        ("local", "remote control", "fault", "switch it to remote control", "remote"),
-        ("load 0.3", "load", "fault", "another program has set it", "load 0.8"),
-        ("speed 0.1", "speed slider", "note", "move it to 100 %", "speed 1"),
-        ("protective", "safety", "fault", "clear it at the pendant", "release"),
-        ("estop", "mode", "fault", "release its brakes", "release"),
-    ]:
-        peer.inject(fault)
-        assert eventually(lambda name=name, severity=severity: found()[name].severity == severity), fault
-        check = found()[name]
-        assert cure in check.cure and check.text and check.limit, fault
-        peer.inject(mended)
-
-
 def test_a_second_program_is_refused_by_name_and_the_first_goes_on(io, peer):
     second = start_program(peer, "open_arm(Peer)")
     assert "no other program connected" in second.communicate(timeout=60)[1]
@@ -176,7 +159,7 @@ def test_no_random_command_leaves_the_limits(peer, shared):
     low, high = here - 0.03, here + 0.03
     cap = ArmCap(cap_box_low=tuple(low), cap_box_high=tuple(high), cap_speed=3.0)
     limits = CommandLimits(box_low=tuple(low), box_high=tuple(high), max_speed=0.2, max_age=OLD)
-    guarded, rng, outside = open_arm(peer, limits, cap), np.random.default_rng(7), 0.0
+    guarded, rng, outside = open_arm(peer, limits=limits, cap=cap), np.random.default_rng(7), 0.0
     end = time.monotonic() + 4.0
     try:
         while time.monotonic() < end:
@@ -236,6 +219,34 @@ def test_an_arm_that_is_not_ready_is_named_before_anything_moves(peer, shared, f
     finally:
         for cure in ("release", "remote", "version 5.15"):
             peer.inject(cure)
+
+
+def test_the_driver_finds_out_what_state_its_controller_is_in(peer, shared):
+    shared.close()
+    drivers = []
+    io = open_arm(peer, drivers, payload=0.8, centre_of_mass=(0.0, 0.0, 0.05))
+
+    def found():
+        return {check.name: check for check in drivers[0].own_checks()}
+
+    assert {check.severity for name, check in found().items() if name != "late cycles"} == {"ok"}, found()
+    assert found()["firmware"].value == 5.15
+    assert found()["load"].value == 0.8
+    for fault, name, severity, cure, mended in [
+        ("version 5.4", "firmware", "fault", "update PolyScope", "version 5.15"),
+        ("version 3.2", "firmware", "fault", "update PolyScope", "version 5.15"),
+        ("local", "remote control", "fault", "switch it to remote control", "remote"),
+        ("load 0.3", "load", "fault", "another program has set it", "load 0.8"),
+        ("speed 0.1", "speed slider", "note", "move it to 100 %", "speed 1"),
+        ("protective", "safety", "fault", "clear it at the pendant", "release"),
+        ("estop", "mode", "fault", "release its brakes", "release"),
+    ]:
+        peer.inject(fault)
+        assert eventually(lambda name=name, severity=severity: found()[name].severity == severity), fault
+        check = found()[name]
+        assert cure in check.cure and check.text and check.limit, fault
+        peer.inject(mended)
+    io.close()
 
 
 def test_it_may_be_closed_while_its_cable_is_out(peer, shared):
