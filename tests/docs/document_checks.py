@@ -148,6 +148,7 @@ def _pip(words, whole, own):
         for word in words
         for found in re.findall(r"(?:robot_rl|\.whl|^\.)\[([\w,-]+)\]", word)
         for name in found.split(",")
+        if not name.isupper()
     }
     return f"no extra {', '.join(named - set(extras))}" if named - set(extras) else None
 
