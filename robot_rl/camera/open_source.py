@@ -30,7 +30,8 @@ def opener(text: str, wanted: CaptureFormat) -> Callable[[], FrameSource]:
     if kind not in (known := names(CAMERA_GROUP)):
         raise ConfigError(
             f"no camera is called {text!r}; valid: uvc:DEVICE (/dev/video0 or 0), realsense:SERIAL, file:PATH (a video "
-            f"or a folder of pictures), pattern:, or KIND:... of another package; installed kinds: {', '.join(known)}"
+            "or a folder of pictures), pattern:, in camera_node topic:TOPIC, or KIND:... of another package; "
+            f"installed kinds: {', '.join(known)}"
         )
     make = cast("MakeOpener", load("camera", CAMERA_GROUP, kind))
     return make(which, wanted)

@@ -85,7 +85,10 @@ class CameraNodeConfig:
     """Cameras behind topics."""
 
     cameras: tuple[str, ...] = ()
-    """Cameras as NAME=SOURCE: `wrist=realsense:0123456789`, `front=uvc:/dev/video0`, `front=file:FOLDER_OR_VIDEO`."""
+    """Cameras as NAME=SOURCE: `wrist=realsense:0123456789`, `front=uvc:/dev/video0`, `front=file:FOLDER_OR_VIDEO`,
+    `front=topic:/camera/color/image_raw/compressed`."""
+    depth_range: tuple[PositiveReal, ...] = (0.2, 1.2)
+    """Nearest and farthest distance in depth images of a topic [m]; they become grey pictures, near is bright."""
     capture_width: NonNegative = 640
     """Width of the frames that are requested from the cameras [px]; 0 leaves the size to them."""
     capture_height: NonNegative = 480

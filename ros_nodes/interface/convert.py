@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from io import BytesIO
 
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
@@ -21,7 +22,9 @@ from geometry_msgs.msg import (
     WrenchStamped,
 )
 from geometry_msgs.msg import Pose as PoseMessage
-from sensor_msgs.msg import CameraInfo, Image, JointState, Joy
+from PIL import Image as Picture
+from PIL import UnidentifiedImageError
+from sensor_msgs.msg import CameraInfo, CompressedImage, Image, JointState, Joy
 from std_msgs.msg import Header
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
@@ -37,6 +40,8 @@ from ros_nodes.interface.frames import BASE, TCP
 GRIPPER = "gripper"
 CONTACT = "contact"
 
+DEPTH_UNITS = {"16UC1": ("u2", 1e-3), "mono16": ("u2", 1e-3), "32FC1": ("f4", 1.0)}
+"""Encodings of depth images (REP 118): type of a pixel, as numpy has it, and unit [m]."""
 _AROUND = ((0, 0), (1, 0), (1, 1), (0, 1))
 _ALONG_EDGES = (
     *((x, y, 0) for x, y in (*_AROUND, _AROUND[0])),
@@ -202,6 +207,32 @@ def image_of(message: Image) -> np.ndarray:
     rows = data.reshape(message.height, message.step)[:, : message.width * channels]
     pixels = rows.reshape(message.height, message.width, channels)
     return pixels if order == (0, 1, 2) and channels == 3 else pixels[:, :, list(order)]
+
+
+def compressed_image_of(message: CompressedImage) -> np.ndarray:
+    """Return an RGB frame of a JPEG or PNG, uint8, shape (height, width, 3)."""
+    try:
+        with Picture.open(BytesIO(bytes(message.data))) as picture:
+            return np.asarray(picture.convert("RGB"))
+    except (OSError, UnidentifiedImageError) as error:
+        raise SpecError(
+            f"a compressed image ({message.format or 'of no format'}) is no JPEG or PNG: {error}"
+        ) from error
+
+
+def depth_of(message: Image) -> np.ndarray:
+    """Return a depth image, distances along the optical axis [m], float32, shape (height, width)."""
+    code, unit = DEPTH_UNITS[message.encoding]
+    kind = np.dtype(code)
+    order = ">" if message.is_bigendian else "<"
+    data = np.frombuffer(message.data, np.uint8)
+    if message.step < message.width * kind.itemsize or data.size != message.height * message.step:
+        raise SpecError(
+            f"a depth image of {message.width} x {message.height} px in {message.encoding} has {data.size} bytes in "
+            f"rows of {message.step}"
+        )
+    rows = data.reshape(message.height, message.step)[:, : message.width * kind.itemsize]
+    return np.ascontiguousarray(rows).view(kind.newbyteorder(order)).astype(np.float32) * np.float32(unit)
 
 
 def camera_info_message(

@@ -36,6 +36,8 @@ MEASUREMENT = _profile(10)
 READING = _profile(5, reliable=False)
 """What we read of a robot or camera. Best effort: it takes what any driver offers, and a lost sample is not worth
 waiting for, because the next one is newer."""
+NEWEST_FRAME = _profile(1, reliable=False)
+"""Frames of another driver, which are large: only the newest one counts."""
 LOCKSTEP_READING = _profile(10)
 """The same where time waits for us: then every sample counts."""
 COMMAND = _profile(1)

@@ -13,12 +13,12 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from calibration.result import CameraIntrinsics, HandEye, load_intrinsics, load_result
 from robot_rl.camera.crop import Crop, make_crop
 from robot_rl.camera.feed import CameraFeed, FeedLimits
-from robot_rl.camera.open_source import opener
 from robot_rl.camera.source import CaptureFormat, Frame
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import CameraNodeConfig
 from robot_rl.errors import ConfigError
 from robot_rl.run.directory.calibrations import read_record
+from ros_nodes.drivers.topic_camera import camera_opener
 from ros_nodes.interface import convert, topics
 from ros_nodes.interface.task_messages import CameraCalibration, to_message
 from ros_nodes.node.parameters import declare, named_values, refuse_changes
@@ -36,6 +36,8 @@ class CameraNode(RobotNode):
         sources = named_values("cameras", config.cameras)
         if not sources:
             raise ConfigError("no camera is named; e.g. -p cameras:=\"['wrist=realsense:', 'front=uvc:/dev/video0']\"")
+        if len(config.depth_range) != 2 or not config.depth_range[0] < config.depth_range[1]:
+            raise ConfigError(f"depth_range has to be two rising distances [m], got {list(config.depth_range)}")
         crops = named_values("crops", config.crops, sources)
         files = named_values("calibrations", config.calibrations, sources)
         self.cameras = [
@@ -95,7 +97,9 @@ class _Camera:
         self._delay = 0.0
         wanted = CaptureFormat(config.capture_width, config.capture_height, config.capture_rate)
         limits = FeedLimits(config.capture_rate, config.frozen_after, config.silent_after, config.retry)
-        self.feed = CameraFeed(name, opener(source, wanted), self._take, node.problem, limits, node.wall)
+        low, high = config.depth_range
+        make = camera_opener(node, source, wanted, (low, high))
+        self.feed = CameraFeed(name, make, self._take, node.problem, limits, node.wall)
         if self._intrinsics is not None and not source.startswith("realsense:"):
             self._intrinsics.require(camera=name)  # the others have a serial number, which is known once they are open
 

@@ -71,7 +71,7 @@ class Person(RobotNode):
 
 
 class RealCell:
-    """The cell; with a folder of pictures, it has a camera. The task is the example, or that of another file."""
+    """The cell; with a source of pictures, it has a camera. The task is the example, or that of another file."""
 
     def __init__(self, graph, pictures=None, task_file=EXAMPLE):
         made = lambda kind: lambda **options: kind(cli_args=NAMESPACE, **options)  # noqa: E731
@@ -89,7 +89,10 @@ class RealCell:
         options = WorkcellOptions(("wrist",) if pictures else (), (64, 64))
         if pictures:
             self.camera = graph.add(
-                made(CameraNode), cameras=[f"wrist=file:{pictures}"], image_size=64, frozen_after=0.5
+                made(CameraNode),
+                cameras=[f"wrist={pictures}" if ":" in str(pictures) else f"wrist=file:{pictures}"],
+                image_size=64,
+                frozen_after=0.5,
             )
         self.workcell = RosWorkcell(self.actor, config).make("plug", options)
         self.env = RobotEnv(self.workcell, interventions=True, options=options)
