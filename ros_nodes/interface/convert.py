@@ -223,8 +223,7 @@ def compressed_image_of(message: CompressedImage) -> np.ndarray:
 def depth_of(message: Image) -> np.ndarray:
     """Return a depth image, distances along the optical axis [m], float32, shape (height, width)."""
     code, unit = DEPTH_UNITS[message.encoding]
-    kind = np.dtype(code)
-    order = ">" if message.is_bigendian else "<"
+    kind = np.dtype(code).newbyteorder(">" if message.is_bigendian else "<")
     data = np.frombuffer(message.data, np.uint8)
     if message.step < message.width * kind.itemsize or data.size != message.height * message.step:
         raise SpecError(
@@ -232,7 +231,7 @@ def depth_of(message: Image) -> np.ndarray:
             f"rows of {message.step}"
         )
     rows = data.reshape(message.height, message.step)[:, : message.width * kind.itemsize]
-    return np.ascontiguousarray(rows).view(kind.newbyteorder(order)).astype(np.float32) * np.float32(unit)
+    return np.ascontiguousarray(rows).view(kind).astype(np.float32) * np.float32(unit)
 
 
 def camera_info_message(
