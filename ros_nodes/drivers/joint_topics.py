@@ -1,7 +1,7 @@
 """An arm whose joint positions are commanded over topics, as ros2_control's forward_command_controller takes them.
 
-It is an `ArmDriver`: set-points of the tcp become those of the joints by our own differential inverse kinematics, on the
-chain of a URDF file. If this program dies, the last positions stay in force: the arm reaches them and holds.
+It is an `ArmDriver`: set-points of the tcp become those of the joints by our own differential inverse kinematics, on
+the chain of a URDF file. If this program dies, the last positions stay in force: the arm reaches them and holds.
 """
 
 from __future__ import annotations
