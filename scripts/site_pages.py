@@ -24,6 +24,8 @@ from robot_rl.config.labelling import LabelConfig
 ROOT = Path(__file__).resolve().parents[1]
 TOP = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 """Documents outside docs/, and their pages."""
+SHIM = "https://unpkg.com/iframe-worker/shim"
+"""What the theme's offline plugin would load from the network."""
 CONTRACTS = {
     "A robot": ("robot_rl.env.robot_io", "robot_rl.arm.driver"),
     "A task": ("robot_rl.env.task", "robot_rl.env.step_info"),
@@ -64,6 +66,19 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return f"{picture}[{text}]({posixpath.relpath(uri, here or '.')}{anchor})"
 
     return _LINK.sub(led, markdown)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Load the shim of the offline search from the site itself."""
+    del config
+    here = posixpath.dirname(page.file.dest_uri) or "."
+    return output.replace(SHIM, posixpath.relpath("assets/iframe-worker.js", here))
+
+
+def on_post_template(output_content: str, template_name: str, config: MkDocsConfig) -> str:
+    """Do the same in the page of what is not found."""
+    del template_name, config
+    return output_content.replace(SHIM, "/assets/iframe-worker.js")
 
 
 def _commands() -> Iterator[str]:
