@@ -56,8 +56,9 @@ def tasks(runs: list[Path]) -> None:
         lines += [
             f"## `{name}`",
             "",
-            f"{summary['success_rate']:.2f} of {summary['episodes']} held-out resets without help ({low:.2f} to {high:.2f}), "
-            f"after {summary['env_steps']:,} steps ({summary['robot_minutes']:.0f} minutes of robot time); seed {summary['seed']}.",
+            f"{summary['success_rate']:.2f} of {summary['episodes']} held-out resets without help "
+            f"({low:.2f} to {high:.2f}), after {summary['env_steps']:,} steps, "
+            f"{summary['robot_minutes']:.0f} minutes of robot time; seed {summary['seed']}.",
             "",
             f'<video src="images/gallery/{name}.mp4" controls muted loop width="480"></video>',
             "",
