@@ -48,7 +48,7 @@ class CubeTask(ABC):
     def __init__(self, io: MujocoRobotIO, q_start: np.ndarray, spec: TaskSpec, estimate_error: float = 1.0) -> None:
         self._io, self._q_start, self.spec, self._error = io, q_start, spec, estimate_error
         self._cube = io.model.body("cube").id
-        self._T_base_estimate = Pose.identity()
+        self.T_base_estimate = Pose.identity()
         self._held = 0
 
     @abstractmethod
@@ -71,7 +71,7 @@ class CubeTask(ABC):
         cube = yaw_pose(x, y, CUBE, yaw)
         dx, dy = drawn_offset(rng, self._error * ESTIMATE_ERROR)
         yaw_error = self._error * rng.uniform(-ESTIMATE_ERROR_YAW, ESTIMATE_ERROR_YAW)
-        self._T_base_estimate = yaw_pose(x + dx, y + dy, CUBE, yaw + yaw_error)
+        self.T_base_estimate = yaw_pose(x + dx, y + dy, CUBE, yaw + yaw_error)
         fingers = [FINGER_RANGE, FINGER_RANGE]
         self._io.reset(np.concatenate((self._q_start, fingers, cube.position, cube.quaternion)), seed)
         self._held = 0
@@ -79,7 +79,7 @@ class CubeTask(ABC):
     def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
         """Return the cube's estimated pose in the tcp frame: position [m], rotation [rad]."""
         del T_base_reset  # the estimate is relative to the tcp itself
-        return {"state/cube_estimate": seen_from_tcp(state, self._T_base_estimate)}
+        return {"state/cube_estimate": seen_from_tcp(state, self.T_base_estimate)}
 
     def cube_pose(self) -> Pose:
         """Return the true pose of the cube in the base frame."""

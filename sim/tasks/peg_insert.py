@@ -120,7 +120,7 @@ class PegInsert:
         self._io, self.q_start, self.spec, self.parameters = io, q_start, spec, parameters
         self._x, self._y = 0.5, 0.0
         self.T_base_hole = Pose.identity()
-        self._T_base_estimate = Pose.identity()
+        self.T_base_estimate = Pose.identity()
         self._held = 0
 
     def observation_specs(self) -> dict[str, ArraySpec]:
@@ -134,7 +134,7 @@ class PegInsert:
         yaw = rng.uniform(-p.hole_yaw_range, p.hole_yaw_range)
         self.T_base_hole = tilted(yaw_pose(x, y, p.block_height, yaw), p.tilt, p.tilt_range, seed)
         dx, dy = drawn_offset(rng, p.estimate_error)
-        self._T_base_estimate = yaw_pose(
+        self.T_base_estimate = yaw_pose(
             x + dx,
             y + dy,
             p.block_height + rng.uniform(-p.estimate_error_z, p.estimate_error_z),
@@ -148,7 +148,7 @@ class PegInsert:
     def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
         """Return the estimate of the hole: its mouth in the tcp frame [m], and the rotation of the peg to it [rad]."""
         del T_base_reset  # the estimate is relative to the tcp itself
-        return {"state/hole_estimate": seen_from_tcp(state, self._T_base_estimate)}
+        return {"state/hole_estimate": seen_from_tcp(state, self.T_base_estimate)}
 
     def evaluate(self, state: RobotState) -> Outcome:
         """Evaluate success in the true scene: depth, lateral error, yaw and tilt for two consecutive steps."""

@@ -99,7 +99,7 @@ def test_the_cube_lies_still_in_the_stated_range_and_the_estimate_is_as_good_as_
     offsets, errors = [], []
     for seed in range(100):
         cell.task.reset(seed)
-        truth, estimate = cell.task.cube_pose(), cell.task._T_base_estimate
+        truth, estimate = cell.task.cube_pose(), cell.task.T_base_estimate
         yaw = 2.0 * np.arctan2(truth.quaternion[3], truth.quaternion[0])
         offsets.append([*(truth.position[:2] - START[:2]), yaw])
         errors.append(np.linalg.norm((estimate.position - truth.position)[:2]))

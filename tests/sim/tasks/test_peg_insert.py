@@ -180,7 +180,7 @@ def scenes(count):
     cell = make(WorkcellOptions())
     for seed in range(count):
         cell.task.reset(seed)
-        yield cell, cell.task.T_base_hole, cell.task._T_base_estimate
+        yield cell, cell.task.T_base_hole, cell.task.T_base_estimate
 
 
 def yaw_of(pose):
@@ -212,7 +212,7 @@ def test_the_observation_tells_the_estimate_and_not_the_hole(peg):
         observation, _ = env.reset(seed=seed)
         tcp = cell.io.controller.pose()
         told = tcp.position + tcp.matrix @ observation["state/hole_estimate"][:3]
-        assert told == pytest.approx(cell.task._T_base_estimate.position, abs=3e-4)
+        assert told == pytest.approx(cell.task.T_base_estimate.position, abs=3e-4)
         assert np.linalg.norm(told - cell.task.T_base_hole.position) > 5e-5
 
 
