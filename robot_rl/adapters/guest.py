@@ -186,6 +186,8 @@ def make_guest(
     if tuple(map(int, gymnasium.__version__.split(".")[:2])) < LEAST_GYMNASIUM:
         least = ".".join(map(str, LEAST_GYMNASIUM))
         raise GuestError(f"{family}:{name} has gymnasium {gymnasium.__version__} beside it; install {least} or newer")
+    if sys.platform == "linux" and not os.environ.get("DISPLAY"):
+        os.environ.setdefault("MUJOCO_GL", "egl")  # without a screen only EGL can render, and gym-hil always renders
     makers = {"gym": _gym, "dm_control": _dm_control, "metaworld": _metaworld}
     try:
         env, reset = makers[family](name, dict(options), frames)

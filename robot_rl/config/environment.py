@@ -58,8 +58,8 @@ class EnvironmentConfig:
     all that was seen. `bounds`: divided by their declared bounds, where these are finite."""
     expert: Annotated[str, FORKABLE] = ""
     """Who demonstrates and takes over: a name of the entry point group `robot_rl.experts`, of which we bring
-    `metaworld`, the policies of that package, and `gym_hil_pick`; or `MODULE:FUNCTION` or `FILE.py:FUNCTION`, a
-    function of the environment that returns one from observation to action. Empty: nobody."""
+    `metaworld`, the policies of that package, `gym_hil_pick` and `fetch_pick_and_place`; or `MODULE:FUNCTION` or
+    `FILE.py:FUNCTION`, a function of the environment that returns one from observation to action. Empty: nobody."""
     takeovers: Annotated[Fraction, FORKABLE] = 0.0
     """Chance at each step that the expert takes over from the policy."""
     takeover_steps: Annotated[Positive, FORKABLE] = 10

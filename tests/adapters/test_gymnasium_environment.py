@@ -224,7 +224,11 @@ def test_without_an_expert_nobody_demonstrates():
         ("gym:no_such_package:Thing-v0", {}, "needs a package that is not here: .*no_such_package"),
         ("gym:Pendulum-v1", {"options": ("gravitation=3",)}, "cannot be made: TypeError: .*gravitation"),
         ("gym:Pendulum-v1", {"options": ("gravity",)}, "expected key=value"),
-        ("gym:Pendulum-v1", {"expert": "nobody"}, "unknown expert 'nobody'; valid: gym_hil_pick, metaworld, or MODULE"),
+        (
+            "gym:Pendulum-v1",
+            {"expert": "nobody"},
+            "unknown expert 'nobody'; valid: fetch_pick_and_place, gym_hil_pick, metaworld, or MODULE",
+        ),
         ("gym:Pendulum-v1", {"expert": "/nowhere/lean.py:make"}, "cannot be imported: .*No such file"),
         ("gym:Pendulum-v1", {"shadows": False}, "has no MuJoCo scene.*leave environment.shadows on"),
         ("gym:CartPole-v1", {"discrete_gripper": True}, "choices already; leave environment.discrete_gripper off"),
@@ -277,6 +281,19 @@ def test_an_expert_that_is_registered_here_is_a_file_for_another_interpreter(tmp
     env.start(0, "a", demonstrate=True)
     assert env.advance(STILL).recorded.action.tolist() == [0.25, -0.25]
     env.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "platform"), [({}, "egl"), ({"DISPLAY": ":0"}, None), ({"MUJOCO_GL": "osmesa"}, "osmesa")]
+)
+def test_without_a_screen_mujoco_renders_by_egl(monkeypatch, given, platform):
+    for name in ("DISPLAY", "MUJOCO_GL"):
+        monkeypatch.setitem(os.environ, name, "")
+        monkeypatch.delitem(os.environ, name)
+    for name, value in given.items():
+        monkeypatch.setitem(os.environ, name, value)
+    guest().close()
+    assert os.environ.get("MUJOCO_GL") == platform
 
 
 def test_an_unknown_family_names_the_known_ones():

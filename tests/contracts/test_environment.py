@@ -94,6 +94,17 @@ class TestMetaWorld(EnvironmentContract):
         return lambda: make_environment("metaworld:reach-v3", WorkcellOptions(environment=settings))
 
 
+def demonstrated(env, seeds):
+    """Yield the length of an episode that the expert leads to success, for each seed [steps]."""
+    for seed in seeds:
+        env.start(seed, "a", demonstrate=True)
+        infos = [env.advance(np.zeros(4, np.float32))]
+        while not infos[-1].ended:
+            infos.append(env.advance(np.zeros(4, np.float32)))
+        assert infos[-1].success
+        yield len(infos)
+
+
 def panda(**settings):
     """gym-hil's environment with a cube anywhere and the package's own check of a grasp."""
     options = ("random_block_position=true", "reset_delay_seconds=0.0", "reward_type=dense")
@@ -110,13 +121,16 @@ class TestGymHil(EnvironmentContract):
 
 def test_the_expert_of_gym_hil_grasps_and_lifts():
     env = panda()
-    for seed in range(5):
-        env.start(seed, "a", demonstrate=True)
-        infos = [env.advance(np.zeros(4, np.float32))]
-        while not infos[-1].ended:
-            infos.append(env.advance(np.zeros(4, np.float32)))
-        assert infos[-1].success
-        assert len(infos) < 40
+    assert all(steps < 40 for steps in demonstrated(env, range(5)))
+    env.close()
+
+
+def test_the_expert_of_fetch_brings_the_block_to_its_goal():
+    config = EnvironmentConfig(
+        python=interpreter_with("gymnasium_robotics"), reward="success", expert="fetch_pick_and_place"
+    )
+    env = make_environment("gym:gymnasium_robotics:FetchPickAndPlace-v4", WorkcellOptions(environment=config))
+    assert all(steps < 30 for steps in demonstrated(env, range(5)))
     env.close()
 
 
