@@ -69,12 +69,16 @@ class Training:
     """`robot-rl up train` in a process of its own, and the processes of its nodes."""
 
     def __init__(self, out: Path, domain: int, seed: int) -> None:
-        command = [sys.executable, "-m", "robot_rl", "up", "train", "--task", "reach", "--out", str(out)]
-        settings = [*SMALL, "demonstrations=1", "warmup_steps=20", "env_steps=1000000", "checkpoint_interval=200"]
-        arguments = ["--seed", str(seed), "--domain", str(domain), "--settings", *settings]
+        command = [sys.executable, "-m", "robot_rl", "up", *self.command(out)]
+        arguments = ["--seed", str(seed), "--domain", str(domain)]
         self.process = subprocess.Popen([*command, *arguments], stderr=subprocess.PIPE, text=True)
         self.lines: list[str] = []
         threading.Thread(target=self._read, daemon=True).start()
+
+    def command(self, out: Path) -> list[str]:
+        """Return which bringup is started, with its flags."""
+        settings = [*SMALL, "demonstrations=1", "warmup_steps=20", "env_steps=1000000", "checkpoint_interval=200"]
+        return ["train", "--task", "reach", "--out", str(out), "--settings", *settings]
 
     def pid(self, name: str) -> int:
         """Return the newest process of a node."""

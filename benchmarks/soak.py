@@ -64,6 +64,7 @@ class Watch(Observer):
         self.create_subscription(DiagnosticArray, topics.DIAGNOSTICS.name, self._take_diagnostics, qos.EVENT)
         self.estop = self.create_publisher(Bool, topics.ESTOP.name, qos.EVENT)
         self.release = self.create_client(Trigger, topics.RELEASE_SERVICE[0])
+        self.recover = self.create_client(Trigger, topics.RECOVER_SERVICE[0])
         self.change = self.create_client(ChangeState, "safety_node/change_state")
 
     def _take_stopped(self, message: String) -> None:
@@ -160,6 +161,8 @@ class Soak:
                 return time.monotonic() - since
             if "emergency stop" in self.watch.stopped or "outside the box" in self.watch.stopped:
                 self.call(self.watch.release, Trigger.Request())
+            if topics.ARM_FAULT in self.watch.stopped:
+                self.call(self.watch.recover, Trigger.Request())
             if "inactive" in self.watch.stopped:
                 activate = Transition(id=Transition.TRANSITION_ACTIVATE)
                 self.call(self.watch.change, ChangeState.Request(transition=activate))

@@ -6,15 +6,20 @@ Needs `lifecycle_msgs`; `ros_nodes.node.managed` does without it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from lifecycle_msgs.srv import ChangeState
+from rclpy.callback_groups import CallbackGroup
+from rclpy.impl.rcutils_logger import RcutilsLogger
 from rclpy.lifecycle import LifecycleNodeMixin, LifecycleState, TransitionCallbackReturn
 from rclpy.node import Node
 
 
-class Lifecycle(LifecycleNodeMixin):
+class Lifecycle(LifecycleNodeMixin, Node):
     """Gives a node `~/change_state`, `~/get_state` and the like.
+
+    It is no node of its own: what rclpy takes of a node in its constructor is that of the other. (From Kilted on, the
+    mixin demands `Node` as a base.)
 
     rclpy raises an exception out of the executor where a client asks for a transition that the present state has not,
     e.g. `activate` of an active node. That would end the node, so such a request is answered with `success` false.
@@ -26,11 +31,24 @@ class Lifecycle(LifecycleNodeMixin):
 
     def __init__(self, node: Node, on_change: Callable[[bool], None]) -> None:
         self._node, self._on_change = node, on_change
-        self.handle, self.default_callback_group = node.handle, node.default_callback_group
         self._services = node._services  # the executor serves what is in the node's own list
-        super().__init__()
+        LifecycleNodeMixin.__init__(self)
         self._change = self._service_change_state.callback
         self._service_change_state.callback = self._change_if_possible
+
+    @property
+    def handle(self) -> Any:
+        """The handle of the node."""
+        return self._node.handle
+
+    @property
+    def default_callback_group(self) -> CallbackGroup:
+        """Return that of the node."""
+        return cast("CallbackGroup", self._node.default_callback_group)
+
+    def get_logger(self) -> RcutilsLogger:
+        """Return that of the node."""
+        return cast("RcutilsLogger", self._node.get_logger())
 
     @property
     def state(self) -> str:

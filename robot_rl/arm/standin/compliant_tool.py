@@ -50,6 +50,10 @@ class CompliantTool:
         """Make the present pose the set-point."""
         self.set_point = self.pose
 
+    def push(self, way: np.ndarray) -> None:
+        """Displace the tool and its set-point [m], shape (3,): it does not spring back."""
+        self.pose = self.set_point = Pose(self.pose.position + way, self.pose.quaternion)
+
     def wrench(self) -> np.ndarray:
         """Return what the table exerts on the tool, in the axes of the tcp, [N, Nm]. Shape (6,)."""
         depth = max(0.0, self._compliance.table - float(self.pose.position[2]))

@@ -12,10 +12,18 @@ KINDS = {
     "freeze": "",
     "lost": "the connection to the arm is lost",
     "estop": "the emergency stop of the arm is pressed",
+    "wrench": "",
+    "clock": "",
+    "pushed": "",
 }
-"""What each kind is called as a fault. `freeze` is none: nothing is measured for a while, and nobody says why."""
+"""What each kind is called as a fault. The others are none, and nobody says why: for a while nothing is measured
+(`freeze`), no forces are (`wrench`), the clock is set back (`clock`), or somebody pushes the arm away (`pushed`)."""
 FREEZE = 1.0
-"""How long nothing is measured [s]."""
+"""How long they last [s]."""
+SET_BACK = 30.0
+"""By how much the clock is set back [s]."""
+PUSH = 0.4
+"""How far the arm is pushed along x of the base [m]."""
 PRESSED = 5.0
 """How long the emergency stop stays pressed; no consent ends it before [s]."""
 

@@ -17,7 +17,7 @@ from pydantic.dataclasses import dataclass
 from robot_rl.arm.control_thread import ControlThread
 from robot_rl.arm.driver import MEASURABLE, DriverHost, Receive
 from robot_rl.arm.standin.compliant_tool import Compliance, CompliantTool
-from robot_rl.arm.standin.fault_schedule import FREEZE, KINDS, PRESSED, read_schedule
+from robot_rl.arm.standin.fault_schedule import FREEZE, KINDS, PRESSED, PUSH, SET_BACK, read_schedule
 from robot_rl.arm.twist_estimator import TwistFromPoses
 from robot_rl.config.field_types import STRICT, NonNegative, NonNegativeReal, PositiveReal, Real
 from robot_rl.env.state_assembler import Joints
@@ -55,7 +55,8 @@ class StandinConfig:
     gripper: NonNegativeReal = 0.08
     """Largest width of the gripper [m]; 0: it has none."""
     faults: tuple[str, ...] = field(default=())
-    """What goes wrong, and when: `reflex@20`, `freeze@40`, `lost@60`, `estop@80` [s after the start]."""
+    """What goes wrong, and when [s after the start]: `reflex@20`, `freeze@40`, `lost@60`, `estop@80`, `wrench@90`,
+    `clock@100`, `pushed@110`."""
     seed: NonNegative = 0
     """Of the noise."""
 
@@ -84,7 +85,8 @@ class StandinArm:
         self._receive: Receive = _discard
         self._lock = threading.Lock()
         self._fault = ""
-        self._begun = self._advanced = self._silent_until = self._pressed_until = 0  # [ns]
+        self._begun = self._advanced = self._pressed_until = 0  # [ns]
+        self._until: dict[str, int] = {}  # when a fault ends that lasts for a while [ns]
         self._thread = ControlThread("stand-in arm", config.rate, self._cycle)
 
     @property
@@ -142,10 +144,12 @@ class StandinArm:
             seconds = min(1e-9 * (now - self._advanced), LARGEST_STEP)
             self._advanced = now
             self._tool.advance(seconds)
+            if self._lasts("pushed", now):
+                self._tool.push(np.array((PUSH * seconds / FREEZE, 0.0, 0.0)))
             self._width += (self._wanted_width - self._width) * min(1.0, seconds / self._config.time_constant)
             pose, wrench = self._tool.pose, self._tool.wrench()
             self._break_down(now, float(np.linalg.norm(wrench[:3])))
-            silent = now < self._silent_until or self._fault == KINDS["lost"]
+            silent = self._lasts("freeze", now) or self._fault == KINDS["lost"]
         if not silent:
             self._report(now, pose, wrench)
 
@@ -153,8 +157,8 @@ class StandinArm:
         """Let a fault happen that is due, or follows from too large a force."""
         while self._planned and 1e-9 * (now - self._begun) >= self._planned[0].at:
             kind = self._planned.pop(0).kind
-            if kind == "freeze":
-                self._silent_until = now + round(1e9 * FREEZE)
+            if not KINDS[kind]:
+                self._until[kind] = now + round(1e9 * FREEZE)
                 continue
             if kind == "estop":
                 self._pressed_until = now + round(1e9 * PRESSED)
@@ -162,16 +166,21 @@ class StandinArm:
         if force > self._config.reflex_force and not self._fault:
             self._stop_itself(f"{KINDS['reflex']}: {force:.0f} N, limit {self._config.reflex_force:.0f} N")
 
+    def _lasts(self, kind: str, now: int) -> bool:
+        return now < self._until.get(kind, 0)
+
     def _stop_itself(self, fault: str) -> None:
         self._fault = fault
         self._tool.hold()
 
     def _report(self, now: int, pose: Pose, wrench: np.ndarray) -> None:
-        noise = self._rng.standard_normal(6)
+        noise, without_wrench = self._rng.standard_normal(6), self._lasts("wrench", now)
+        now -= round(1e9 * SET_BACK) if self._lasts("clock", now) else 0
         measured = Pose(pose.position + self._config.pose_noise * noise[:3], pose.quaternion)
         force = wrench + np.concatenate([self._config.force_noise * noise[3:], np.zeros(3)])
         self._receive("twist", now, self._twist.add(now, measured))
-        self._receive("wrench", now, force)
+        if not without_wrench:
+            self._receive("wrench", now, force)
         self._receive("joints", now, Joints(np.zeros(JOINTS), np.zeros(JOINTS)))
         if self._config.gripper:
             self._receive("gripper", now, self._width)

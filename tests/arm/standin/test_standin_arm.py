@@ -67,7 +67,8 @@ def test_faults_are_read_in_the_order_of_time():
 @pytest.mark.parametrize("wrong", ["reflex", "reflex@", "reflex@soon", "fire@3", "lost@-1", "lost@nan"])
 def test_what_is_no_fault_is_refused_with_what_is_valid(wrong):
     with pytest.raises(
-        ConfigError, match=r"must be KIND@SECONDS, e\.g\. reflex@20; kinds: estop, freeze, lost, reflex"
+        ConfigError,
+        match=r"must be KIND@SECONDS, e\.g\. reflex@20; kinds: clock, estop, freeze, lost, pushed, reflex, w",
     ):
         StandinArm(StandinConfig(faults=(wrong,)), Host())
 
@@ -125,3 +126,16 @@ def test_behind_the_limits_a_frozen_arm_is_stale_and_a_lost_one_holds_until_cons
         assert io.stopped is None
     finally:
         io.close()
+
+
+def test_a_clock_set_back_a_lost_wrench_and_a_push_are_measured_as_they_are():
+    arm, seen = started(faults=("wrench@0.1", "clock@0.3", "pushed@0.4"), rate=100.0)
+    try:
+        assert seen.wait(lambda: seen.position[0] > 0.45 + 0.9 * 0.4)
+        stamps = np.array([stamp for stamp, _ in seen.parts["pose"]])
+        assert np.diff(stamps).min() < -29e9
+        during = np.count_nonzero(np.abs(np.diff([stamp for stamp, _ in seen.parts["wrench"]])) > 0.2e9)
+        assert during >= 1
+        assert arm.faults() == []
+    finally:
+        arm.close()
