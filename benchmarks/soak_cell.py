@@ -33,8 +33,8 @@ from ros_nodes.interface import convert, topics
 
 FIRST, EVERY = 45.0, 30.0
 """When the arm has its first fault, and the time to the next one [s]."""
-LATE = 12.0
-"""How long after its time a fault may be named: the time of the arm's own start is known to a few seconds [s]."""
+LATE = 6.0
+"""How long after its time a fault may be named [s]; the arm's own start is that of its first pose to a second."""
 OF_ARM = {
     "reflex": "a reflex stopped the arm",
     "estop": "the emergency stop of the arm is pressed",
@@ -143,7 +143,7 @@ def main() -> None:
         print(f"{count} {what}: {'named' if named else 'NOT NAMED'}, {whole}, {dict(+watch.unsafe)}", flush=True)
 
     try:
-        while not any(text.startswith("[cell] started") for text in cell.lines):
+        while not watch.poses and cell.process.poll() is None:
             soak.spin(0.1)
         began = time.monotonic()
         if soak.heal(began) is None:
