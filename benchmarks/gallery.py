@@ -42,9 +42,12 @@ def tasks(runs: list[Path]) -> None:
     lines = [
         "# Gallery",
         "",
-        "Made by `benchmarks/gallery.py` of recorded runs: one run of one seed each, no choice among several.",
+        "`benchmarks/gallery.py` made this page of recorded runs: one run of one seed each, not chosen from several.",
+        "[Benchmarks](benchmarks.md) has the figures over seeds.",
+        "",
     ]
-    lines += ["[Benchmarks](benchmarks.md) has the figures over seeds.", ""]
+    if (PICTURES / "minute.mp4").is_file():
+        lines += ["## In a minute", "", film("minute", 640), ""]
     for run in runs:
         summary = json.loads((run / "summary.json").read_text(encoding="utf-8"))
         task, (low, high) = summary["task"], summary["success_ci95"]
@@ -60,12 +63,17 @@ def tasks(runs: list[Path]) -> None:
             f"({low:.2f} to {high:.2f}), after {summary['env_steps']:,} steps, "
             f"{summary['robot_minutes']:.0f} minutes of robot time; seed {summary['seed']}.",
             "",
-            f'<video src="images/gallery/{name}.mp4" controls muted loop width="480"></video>',
+            film(name, 480),
             "",
             f"![Learning curve of {name}](images/gallery/{name}.png)",
             "",
         ]
     (DOCS / "gallery.md").write_text("\n".join(lines), encoding="utf-8")
+
+
+def film(name: str, width: int) -> str:
+    """Return the element that shows a film, `width` pixels wide."""
+    return f'<video src="images/gallery/{name}.mp4" controls muted loop width="{width}"></video>'
 
 
 def shorten(source: Path, target: Path) -> None:
