@@ -1,7 +1,7 @@
 """The gallery and the one-minute film of the documentation, made of recorded runs.
 
     python benchmarks/gallery.py tasks RUN [RUN ...]   # docs/gallery.md: a film and a curve of each run's task
-    python benchmarks/gallery.py minute RUN            # docs/images/gallery/minute.mp4, of a run from pixels
+    python benchmarks/gallery.py minute RUN DEMOS      # docs/images/gallery/minute.mp4; DEMOS has frames
 
 Nothing is played again: films are the run's own (`evaluation.mp4`, the recorded frames), figures are those of its
 `summary.json`. Each file has a few hundred kilobytes.
@@ -10,6 +10,7 @@ Nothing is played again: films are the run's own (`evaluation.mp4`, the recorded
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,8 +32,14 @@ SMALL = {"crf": "30", "preset": "veryslow"}
 """Options of the encoder: a few hundred kilobytes a minute."""
 LONGEST = 20.0
 """Of a film of the gallery [s]."""
-SIZE, RATE = (640, 480), 20
+SIZE, RATE = (640, 480), 10
 """Width and height [px], and frames per second, of the minute."""
+WHO = {
+    Source.POLICY: "the policy acts",
+    Source.HUMAN: "a person leads",
+    Source.SCRIPT: "the operator leads",
+    Source.HOLD: "the arm is held",
+}
 PAPER, INK = (250, 250, 248), (30, 30, 30)
 
 
@@ -88,72 +95,74 @@ def shorten(source: Path, target: Path) -> None:
                 writer.add(frame.to_ndarray(format="rgb24"))
 
 
-def minute(run: Path) -> None:
+def minute(run: Path, demos: Path) -> None:
     """Write the film: demonstrations, help, learning, result.
 
+    Args:
+        run: The run. Its steps under an operator's lead are shown if it recorded frames (`--obs pixels`).
+        demos: Store of demonstrations with frames (`robot-rl demo TASK --camera front --out DIR`).
+
     Raises:
-        DataError: if the run recorded no frames.
+        DataError: if there are no frames in the store.
     """
     summary = json.loads((run / "summary.json").read_text(encoding="utf-8"))
+    with EpisodeStore.open(demos) as store:
+        shown = [episode for episode in store.episodes() if episode.facts.demonstration][:2]
     with EpisodeStore.open(run / "episodes") as store:
-        ids = [row.episode_id for row in store.summaries()]
-        shown = {row.episode_id: row.facts.demonstration for row in store.summaries()}
-        demonstrations = [name for name in ids if shown[name]]
-        online = [name for name in ids if not shown[name]]
-        helped = next(
-            (name for name in online if Source.SCRIPT in store.sources(name) or Source.HUMAN in store.sources(name)),
-            online[0],
-        )
-        episodes = {name: store.read(name) for name in (*demonstrations[:2], online[0], helped, *online[-3:])}
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    task, steps = summary["task"], summary["env_steps"]
+        online = [row.episode_id for row in store.summaries() if not row.facts.demonstration]
+        led = [name for name in online if np.isin(store.sources(name), (Source.SCRIPT, Source.HUMAN)).any()]
+        helped = [store.read(name) for name in led[:2]]
+    rate, steps = summary["success_rate"], summary["env_steps"]
     parts = [
-        (card("robot_rl", [f"An arm learns {task}", "from demonstrations, help and its own attempts"]), 4),
-        (played([episodes[name] for name in demonstrations[:2]], "1  An operator demonstrates"), 12),
-        (played([episodes[helped]], "2  The policy tries; the operator helps where it is stuck"), 12),
-        (played([episodes[name] for name in online[-3:]], f"3  After {steps:,} steps"), 12),
-        (still(run / "learning_curve.png", "4  Success without help, on resets that it never trained on"), 8),
+        (card("robot_rl", [f"An arm learns {summary['task']}:", "demonstrations, help, its own attempts"]), 4.0),
+        (played(shown, "1  An operator demonstrates"), 16.0),
+        (still(run / "learning_curve.png", f"2  It learns for {steps:,} steps; the operator helps less and less"), 8.0),
+        (filmed(run / "evaluation.mp4", f"3  After {summary['robot_minutes']:.0f} minutes of robot time"), 24.0),
         (
             card(
-                f"{summary['success_rate']:.0%} of {summary['episodes']} held-out resets",
-                [
-                    f"{summary['robot_minutes']:.0f} minutes of robot time, one run, seed {summary['seed']}",
-                    "make train",
-                ],
+                f"{rate:.0%} of {summary['episodes']} resets that it never trained on", ["without help", "make train"]
             ),
-            5,
+            5.0,
         ),
     ]
+    if helped and any(key.startswith(IMAGE_PREFIX) for key in helped[0].observations):
+        parts.insert(2, (played(helped, "   The policy tries; the operator helps where it is stuck"), 12.0))
+    PICTURES.mkdir(parents=True, exist_ok=True)
     with Mp4Writer(PICTURES / "minute.mp4", RATE, SMALL) as writer:
         for frames, longest in parts:
-            for number, frame in enumerate(frames):
-                if number >= longest * RATE:
-                    break
+            for frame in itertools.islice(frames, round(longest * RATE)):
                 writer.add(frame)
 
 
+def filmed(path: Path, caption: str) -> Iterator[np.ndarray]:
+    """Yield the pictures of a film below a caption, in real time."""
+    with av.open(str(path)) as film:
+        stream = film.streams.video[0]
+        repeat = max(1, round(RATE / float(stream.average_rate or RATE)))
+        for frame in film.decode(stream):
+            image, _ = sheet(caption)
+            picture = Image.fromarray(frame.to_ndarray(format="rgb24"))
+            scale = min((SIZE[0] - 40) / picture.width, (SIZE[1] - 100) / picture.height)
+            picture = picture.resize((int(scale * picture.width), int(scale * picture.height)))
+            image.paste(picture, ((SIZE[0] - picture.width) // 2, 80))
+            yield from itertools.repeat(np.asarray(image), repeat)
+
+
 def played(episodes: list[Episode], caption: str) -> Iterator[np.ndarray]:
-    """Yield the frames of episodes at twice the speed, with who acts in colour."""
+    """Yield the frames of episodes in real time at ten steps a second, with who acts in colour."""
     for episode in episodes:
         cameras = sorted(key for key in episode.observations if key.startswith(IMAGE_PREFIX))
         if not cameras:
-            raise DataError(f"{episode.episode_id} has no frames; film a run with --obs pixels")
+            raise DataError(f"{episode.episode_id} has no frames; record them with --camera NAME")
         for step in range(len(episode)):
             source = Source(int(episode.source[step]))
             image, draw = sheet(caption)
-            width = (SIZE[0] - 20 * (len(cameras) + 1)) // len(cameras)
+            width = min(340, (SIZE[0] - 20 * (len(cameras) + 1)) // len(cameras))
             for place, camera in enumerate(cameras):
                 frame = to_picture(episode.observations[camera][step]).resize((width, width), Image.Resampling.BICUBIC)
                 image.paste(frame, (20 + place * (width + 20), 80))
-            who = (
-                "the policy acts"
-                if source == Source.POLICY
-                else "the arm is held"
-                if source == Source.HOLD
-                else "the operator acts"
-            )
             draw.rectangle((20, SIZE[1] - 50, 40, SIZE[1] - 30), fill=SOURCE_COLOURS[source])
-            draw.text((50, SIZE[1] - 52), who, fill=INK, font=font(20))
+            draw.text((50, SIZE[1] - 52), WHO[source], fill=INK, font=font(20))
             yield np.asarray(image)
         for _ in range(RATE // 2):
             yield np.asarray(image)
@@ -195,17 +204,19 @@ def font(size: int) -> Any:
 def main() -> None:
     """Read the arguments and make what they name."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("tasks", "minute"))
-    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run directory with a summary.json")
+    kinds = parser.add_subparsers(dest="what", required=True)
+    every = kinds.add_parser("tasks", help="a film and a curve for each run")
+    every.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run directory with a summary.json")
+    one = kinds.add_parser("minute", help="the film")
+    one.add_argument("runs", nargs=1, type=Path, metavar="RUN", help="run directory with a summary.json")
+    one.add_argument("demos", type=Path, metavar="DEMOS", help="store of demonstrations with frames")
     arguments = parser.parse_args()
     if missing := [str(run) for run in arguments.runs if not (run / "summary.json").is_file()]:
         parser.error(f"no finished run: {', '.join(missing)}; `robot-rl train --resume` finishes one")
     if arguments.what == "tasks":
         tasks(arguments.runs)
-    elif len(arguments.runs) != 1:
-        parser.error("minute takes one run")
     else:
-        minute(arguments.runs[0])
+        minute(arguments.runs[0], arguments.demos)
 
 
 if __name__ == "__main__":
