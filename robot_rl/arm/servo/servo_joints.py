@@ -19,11 +19,13 @@ from robot_rl.arm.servo.calibration import (
 from robot_rl.arm.servo.family import COUNTS_PER_TURN
 from robot_rl.arm.servo.register import Register
 from robot_rl.arm.servo.servo_bus import ServoBus
-from robot_rl.clock import Clock
+from robot_rl.clock import NS_PER_S, Clock
 from robot_rl.errors import ArmStoppedError, RobotLostError
 
 REBOOT_TIME = 0.6
 """Of a servo that is restarted after a fault [s]."""
+TORQUE_PERIOD = 0.25
+"""Between two looks at whether all servos still have torque [s]: a dip of the supply may cost no answer."""
 
 
 class ServoJoints:
@@ -68,6 +70,7 @@ class ServoJoints:
             self._prepare()
         self._is_engaged = False
         self._look_at_torque = False
+        self._torque_seen = 0  # [ns]
         self._failures = 0
         self._goals = np.zeros(len(idents), int)
         self._stopped: dict[str, str] = {}
@@ -116,9 +119,10 @@ class ServoJoints:
         failures = sum(self._bus.failures.values())
         if failures != self._failures:  # servos that lost power for a moment answer again, without torque
             self._failures, self._look_at_torque = failures, True
-        if self._look_at_torque and self._is_engaged:
+        due = (stamp - self._torque_seen) / NS_PER_S > TORQUE_PERIOD
+        if (self._look_at_torque or due) and self._is_engaged:
             self._find_limp()
-            self._look_at_torque = False
+            self._look_at_torque, self._torque_seen = False, stamp
         if new := {name: text for name, text in state.faults.items() if name not in self._stopped}:
             self._stopped |= new
             self._bus.send_goals([servo.position for servo in state.servos])  # takes the load off
@@ -158,9 +162,11 @@ class ServoJoints:
         return JointReading(stamp, self._scale.angles(counts[:n]), speeds[:n] * self.resolution, opening)
 
     def _find_limp(self) -> None:
-        limp = [
-            n for n, on in zip(self._bus.names, self._bus.get(self._bus.family.registers.torque), strict=True) if not on
-        ]
+        torque = self._bus.get(self._bus.family.registers.torque)
+        limp = [name for name, on in zip(self._bus.names, torque, strict=True) if not on]
+        if limp:  # a servo that stopped itself switches its torque off, too; that has a name of its own
+            stopped = {*self._stopped, *self._bus.state().faults}
+            limp = [name for name in limp if name not in stopped]
         if limp:
             self._stopped["torque"] = (
                 f"the servos {', '.join(limp)} have no torque: their power failed, or somebody switched it off. "

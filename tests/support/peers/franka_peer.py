@@ -111,7 +111,9 @@ def main():
         for line in sys.stdin:
             what, *numbers = line.split()
             if what == "report":
-                print(json.dumps({"time": float(simulator.data.time), "mode": str(fault["mode"])}), flush=True)
+                position = plain(server.robot_servers[0]).O_T_EE[12:15]
+                facts = {"time": float(simulator.data.time), "mode": str(fault["mode"]), "position": list(position)}
+                print(json.dumps(facts), flush=True)
             elif what == "reflex":
                 pending.append((protocol.MoveStatus.kReflexAborted, protocol.RobotMode.kReflex))
             elif what == "estop":

@@ -89,6 +89,9 @@ def main():
             setattr(peer, what, float(value[0]))
         elif what == "power":
             peer.power(value[0] == "on")
+        elif what == "reboot":
+            peer.power(False)
+            peer.power(True)
         elif what == "trip":
             peer.trip(int(value[0]))
         elif what == "settle":  # it creeps for seconds under its weight
