@@ -59,6 +59,8 @@ NEAR = 0.05
 """How far from where it began the tool may be when a fault comes [m]."""
 REACH = 0.35
 """How far the box of the limits reaches from there [m]."""
+BACK_STEPS = 30
+"""With how many actions an arm that fell is brought back at most."""
 STEPS_AFTER = 12
 """Actions that the policy goes on with after a fault, unless the episode ends before."""
 
@@ -207,10 +209,9 @@ class FaultRun:
         row: dict[str, Any] = {"driver": self.peer.name, "fault": name}
         before, delay = int(rng.integers(3, 9)), float(rng.uniform(0.0, 0.08))
         line = fault.inject.format(joint=int(rng.integers(1, 6)))
-        self._home_again(rng)
-        self._begin(episode_id, rng)
-        while before and self._step(rng):
-            before -= 1
+        while not self._moving(episode_id, before, rng):  # on a busy machine an arm may stop without a fault
+            row["stopped_before"] = [*row.get("stopped_before", []), self._stops.stopped]
+            self._resume(rng)
         refused = self._second_client() if name == "second client" else True
         tracks: list[Track] = []
 
@@ -240,11 +241,18 @@ class FaultRun:
         """Let the arm go."""
         self._env.close()
 
-    def _home_again(self, rng: np.random.Generator) -> None:
-        """Bring an arm that fell back to where it began, as far as 30 actions do."""
-        self._begin(None, rng)
-        while self._played < 30 and self._away() > NEAR and self._step(rng):
-            pass
+    def _moving(self, episode_id: str, steps: int, rng: np.random.Generator) -> bool:
+        """Bring an arm that fell back, then begin the episode and play so many steps; return whether it still moves."""
+        self._store.abandon()
+        try:
+            self._begin(None, rng)
+            while self._played < BACK_STEPS and self._away() > NEAR:
+                if not self._step(rng):
+                    return False
+            self._begin(episode_id, rng)
+        except RobotLostError:
+            return False
+        return all(self._step(rng) for _ in range(steps))
 
     def _begin(self, episode_id: str | None, rng: np.random.Generator) -> None:
         """Begin an episode; one without an id is not recorded."""

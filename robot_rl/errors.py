@@ -52,6 +52,10 @@ class RobotLostError(RobotRLError):
     """The robot, or a node that is needed, is not heard at the moment. It may come back."""
 
 
+class CommandLateError(ActionError, RobotLostError):
+    """A command had expired when it arrived: the program stood still meanwhile. The arm held; a run goes on."""
+
+
 class ArmStoppedError(RobotLostError):
     """The arm cannot be reached, has stopped itself or was stopped; it goes on only after a person's consent."""
 

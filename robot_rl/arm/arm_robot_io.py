@@ -130,6 +130,7 @@ class ArmRobotIO:
                 self._control.command(guarded.command)
             except CommandRefusedError as error:
                 self._control.stop(str(error))
+                self._latch_faults()
                 if self.stopped is not None:  # it stopped meanwhile: whoever commands reads why there
                     return
                 raise
@@ -193,9 +194,7 @@ class ArmRobotIO:
     def _check(self) -> None:
         """Hold for whatever ends a command, and latch the stop at a fault."""
         self._control.check()
-        with self._latching:  # so that no fault of before a recovery latches after it
-            if faults := self._control.faults():
-                self._latch("; ".join(faults))
+        self._latch_faults()
         if self._guard.tripped is not None:
             self._control.stop(self._guard.tripped)
 
@@ -208,6 +207,11 @@ class ArmRobotIO:
                 self._guard.release()
             self._stopped = None
             return True
+
+    def _latch_faults(self) -> None:
+        with self._latching:  # so that no fault of before a recovery latches after it
+            if faults := self._control.faults():
+                self._latch("; ".join(faults))
 
     def _latch(self, reason: str) -> None:
         """Keep a reason; a later one replaces it, since a driver first feels a stop and then learns its cause."""

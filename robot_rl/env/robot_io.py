@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from robot_rl.clock import NS_PER_S
-from robot_rl.errors import ActionError
+from robot_rl.errors import ActionError, CommandLateError
 from robot_rl.geometry import Pose
 
 
@@ -76,7 +76,8 @@ def check_command(command: Command, now: int) -> int:
 
     Raises:
         ActionError: if the set-point is not a finite pose with a unit quaternion, the gripper's width is not finite,
-            `ttl` is not positive and finite, or the command had expired on arrival.
+            or `ttl` is not positive and finite.
+        CommandLateError: if the command had expired on arrival.
     """
     position, quaternion = command.T_base_target.position, command.T_base_target.quaternion
     if not (np.isfinite(position).all() and abs(float(quaternion @ quaternion) - 1.0) < 1e-3):
@@ -87,7 +88,10 @@ def check_command(command: Command, now: int) -> int:
         raise ActionError(f"ttl must be positive and finite, got {command.ttl} s")
     expires = command.stamp + round(command.ttl * NS_PER_S)
     if expires <= now:
-        raise ActionError(f"command expired {(now - expires) / NS_PER_S:.3f} s before it arrived")
+        raise CommandLateError(
+            f"command expired {(now - expires) / NS_PER_S:.3f} s before it arrived: this machine stood still; end "
+            "other programs on it, and see `robot-rl doctor`"
+        )
     return expires
 
 

@@ -11,7 +11,7 @@ from robot_rl.arm.arm_robot_io import ArmRobotIO
 from robot_rl.config.command_limits import ArmCap, CommandLimits
 from robot_rl.env.robot_io import Command
 from robot_rl.env.state_assembler import Freshness
-from robot_rl.errors import ArmStoppedError, ConfigError, StaleStateError
+from robot_rl.errors import ArmStoppedError, ConfigError, RobotLostError, StaleStateError
 from robot_rl.geometry import Pose
 
 LIMITS = CommandLimits(max_age=2.0)
@@ -47,6 +47,26 @@ def to(io, x=0.5, z=0.2, ttl=0.3):
 
 def targets(io):
     return [one for one in io.arm.told if isinstance(one, Pose)]
+
+
+def test_a_program_that_stood_still_loses_an_episode_and_not_the_run(make):
+    io = make()
+    late = replace(to(io), stamp=io.wall.now() - 10**9)
+    with pytest.raises(RobotLostError, match=r"command expired 0\.7\d\d s before it arrived: this machine stood still"):
+        io.command(late)
+    io.command(to(io, 0.505))
+    assert len(targets(io)) == 1
+
+
+def test_a_command_at_the_moment_of_a_fault_finds_the_arm_stopped(make):
+    io = make()
+    for _ in range(10):
+        io.arm.fault = "reflex"
+        io.command(to(io, 0.505))
+        assert io.stopped == "reflex"
+        io.arm.fault = None
+        io.recover()
+    assert not targets(io)
 
 
 def test_a_fault_stops_the_arm_until_a_person_consents(make):

@@ -11,6 +11,7 @@ References:
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import threading
 import time
@@ -95,6 +96,7 @@ class FrankaArm:
         check_address(config.host, FCI_PORT, 5.0, what="Franka control box (FCI)")
         self._lock = threading.RLock()  # of the tracker
         self._fault: str | None = None
+        self._is_lost = False  # the connection
         self._width: float | None = None  # that the gripper was sent to
         self._measured_width = 0.0
         self._receive: Receive | None = None
@@ -153,6 +155,8 @@ class FrankaArm:
             return
         with self._lock, own_priority():
             self._end_tracker()
+            if self._is_lost:
+                self._reconnect()
             try:
                 self._robot.recover_from_errors()
             except self._franky.Exception as error:
@@ -194,9 +198,15 @@ class FrankaArm:
         robot, receive = self._robot, self._receive
         if robot is None or receive is None:
             return
-        if self._fault is None and not robot.is_in_control:
-            self._fault = self._why_ended()
-        state, now = robot.state, self._host.wall.now()
+        if self._is_lost:
+            return
+        try:
+            if self._fault is None and not robot.is_in_control:
+                self._fault = self._why_ended()
+            state, now = robot.state, self._host.wall.now()
+        except (self._franky.NetworkException, RuntimeError) as error:  # the latter is Poco's
+            self._fault = self._lost(error)
+            return
         twist = state.O_dP_EE_est  # None in the first cycles
         six = np.zeros(6) if twist is None else np.concatenate((np.array(twist.linear), np.array(twist.angular)))
         receive("twist", now, six)
@@ -209,18 +219,27 @@ class FrankaArm:
     def _measure_gripper(self) -> None:
         hand = self._hand
         if hand is not None:
-            self._measured_width = float(hand.width)
+            with contextlib.suppress(
+                self._franky.NetworkException, RuntimeError
+            ):  # the arm's own state names the lost connection
+                self._measured_width = float(hand.width)
 
     def _why_ended(self) -> str:
         """Return why the controller has ended, with the cure."""
         try:
             self._robot.poll_motion()
+        except self._franky.NetworkException as error:
+            return self._lost(error)
         except self._franky.Exception as error:
             return f"{_REFLEX}: {_first_line(error)}; free the arm"
         mode = self._robot.state.robot_mode
         if mode == self._franky.RobotMode.UserStopped:
             return "the arm's stop is pressed (external activation device); release it"
         return f"the controller has ended in the mode {mode.name}; look at Desk"
+
+    def _lost(self, error: Exception) -> str:
+        self._is_lost = True
+        return f"the connection to the arm is lost ({_first_line(error)}); check its cable, and FCI in Desk"
 
     # Set-up.
 
@@ -242,6 +261,19 @@ class FrankaArm:
         self._robot = robot
         self._check_ready()
         return robot
+
+    def _reconnect(self) -> None:
+        """Connect again after a lost connection.
+
+        Raises:
+            ArmStoppedError: if the arm cannot be reached.
+        """
+        check_address(self._config.host, FCI_PORT, 5.0, what="Franka control box (FCI)")
+        self._hand = self._robot = None  # else the next connection would wait for ever
+        gc.collect()
+        self._robot = self._connect()
+        self._hand = self._gripper() if self._config.gripper else None
+        self._is_lost = False
 
     def _check_ready(self) -> None:
         """Check that the arm may be driven.

@@ -116,6 +116,22 @@ def test_the_driver_finds_out_what_state_its_arm_is_in(io, peer, drivers):
         peer.inject(f"state {value.split()[0]}")
 
 
+@pytest.mark.slow
+def test_a_lost_connection_is_named_and_ends_with_consent(io, peer):
+    peer.close()
+    assert eventually(lambda: io.stopped)
+    assert "the connection to the arm is lost" in io.stopped
+    with pytest.raises(ArmStoppedError, match="no Franka control box"):
+        io.recover()
+    again = FrankaPeer()
+    try:
+        io.recover()
+        assert io.stopped is None
+        io.close()
+    finally:
+        again.close()
+
+
 def test_what_cannot_be_a_control_box_is_one_line():
     def open_at(**settings):
         config = FrankaConfig(**settings)
