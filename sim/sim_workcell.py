@@ -11,6 +11,7 @@ from sim.operator import ScriptedOperator
 from sim.playback import MujocoPlayback
 from sim.real_time import RealTimeRobotIO
 from sim.render import MujocoCameras, SceneView, camera_mounts
+from sim.scene_state import MujocoScene
 
 ARM_WORLD = ("wrench_bias", "command_delay", "brightness", "camera_position", "camera_rotation")
 """Settings of `WorldConfig` that every scene of the simulated arm has."""
@@ -40,5 +41,14 @@ def simulated_workcell(io: MujocoRobotIO, task: Task, operator: ScriptedOperator
     playback = MujocoPlayback(io.model, io.gains)
     mounts = camera_mounts(io.model, options.cameras)
     return Workcell(
-        arm, arm, task, operator, Source.SCRIPT, resources.close, playback, mounts=mounts, view=view.picture
+        arm,
+        arm,
+        task,
+        operator,
+        Source.SCRIPT,
+        resources.close,
+        playback,
+        mounts=mounts,
+        view=view.picture,
+        scene=MujocoScene(io),
     )

@@ -54,6 +54,23 @@ def summary_lines(summary: dict[str, Any]) -> list[str]:
     return lines
 
 
+def practice_lines(summary: dict[str, Any]) -> list[str]:
+    """Return the lines of the summary of a practice."""
+    lines = []
+    for task, own in summary["tasks"].items():
+        low, high = own["success_ci95"]
+        lines.append(
+            f"{task}: success {own['success_rate']:.3f} on {own['episodes']} held-out resets (95 % interval {low:.3f} "
+            f"to {high:.3f}), {own['env_steps']} env steps"
+        )
+    lines.append(
+        f"{summary['robot_minutes']:.1f} robot minutes, {summary['between_minutes']:.1f} of them between episodes; "
+        f"{summary['person_minutes']:.1f} minutes of human action, {summary['manual_resets']} manual resets, "
+        f"{summary['calls']} calls"
+    )
+    return lines
+
+
 def effort_text(figures: dict[str, Any]) -> str:
     """Return the price for a person, e.g. `4 min 10 s of human action: ...`."""
     acts = [f"led {figures['led_s']:.0f} s in {figures['takeovers']} take-overs"]

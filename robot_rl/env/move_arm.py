@@ -144,6 +144,20 @@ NEAR, ALIKE = 0.02, 0.1
 """How far from it a compliant arm may come to rest [m, rad]."""
 
 
+def move_gripper(io: RobotIO, clock: Clock, width: float) -> None:
+    """Move the fingers where the arm is, and give them a second for it.
+
+    Args:
+        io: The arm.
+        clock: Its clock.
+        width: Distance between the fingers that they shall take [m].
+    """
+    rate, here = Rate(clock, PERIOD), io.read().T_base_tcp
+    for _ in range(round(1.0 / PERIOD)):
+        io.command(Command(clock.now(), _TTL, here, width))
+        rate.sleep()
+
+
 def go_to_start(io: RobotIO, clock: Clock, start: StartPose) -> None:
     """Go back along the tool, then straight to the start pose, and waits until the arm rests.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -103,6 +103,7 @@ class TaskSpec:
         cameras: Names of the cameras that the scene has.
         start: Where the arm is brought before the scene is made ready; None leaves it to the task's reset.
         world: Settings of `WorldConfig` that the scene has; none on a robot.
+        reverse: Name of the task that begins where this one ends, and ends where this one begins; empty: none is known.
     """
 
     name: str
@@ -120,6 +121,7 @@ class TaskSpec:
     cameras: tuple[str, ...] = ()
     start: StartPose | None = None
     world: tuple[str, ...] = ()
+    reverse: str = ""
 
     @property
     def action_size(self) -> int:
@@ -189,6 +191,44 @@ class Task(Protocol):
 
     def evaluate(self, state: RobotState) -> Outcome:
         """Judge the step that led to `state`. Called once a step."""
+        ...
+
+
+@runtime_checkable
+class Continues(Protocol):
+    """A task that can begin in the scene as the last episode left it, so that nobody has to make the scene ready."""
+
+    @property
+    def home(self) -> StartPose:
+        """How the arm goes to its start pose by itself, after an episode that may have ended anywhere."""
+        ...
+
+    def obstacle(self) -> str | None:
+        """Return why it cannot begin in the scene as it is; None if it can."""
+        ...
+
+    def tidy(self, io: RobotIO, clock: Clock) -> None:
+        """Move what a failed episode has left where a policy cannot get at it; the arm is at its start pose before."""
+        ...
+
+    def go_on(self, seed: int) -> None:
+        """Make the task ready as `reset` does, but leave the scene as it is; the arm rests at its start pose."""
+        ...
+
+
+class Scene(Protocol):
+    """The state of a simulated scene, which another simulation of the same scene can go on from."""
+
+    def save(self) -> np.ndarray:
+        """Return the state, at rest; shape (n,)."""
+        ...
+
+    def restore(self, saved: np.ndarray) -> None:
+        """Put the scene into a saved state.
+
+        Raises:
+            ConfigError: if it is that of another scene.
+        """
         ...
 
 
@@ -288,6 +328,7 @@ class Workcell:
         person_resets: A person has to make the scene ready before each episode.
         view: Returns a picture of the scene as it is now, from the camera of that name and of that height and width
             [px]: (height, width, 3), uint8. Opens a renderer when it is called first. None on a robot.
+        scene: The state of a simulated scene; None on a robot, whose scene stays as it is.
     """
 
     io: RobotIO
@@ -304,3 +345,4 @@ class Workcell:
     measures_wrench: bool = True
     stops: ArmStops | None = None
     person_resets: bool = False
+    scene: Scene | None = None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+from dataclasses import dataclass
 from typing import Any
 
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import config_to_dict
+from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.environment import Environment
 from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.learn.networks.networks import policy_digest
@@ -17,15 +20,36 @@ from robot_rl.run.label_rewards import TrainingRewards
 from robot_rl.run.training_loop import COMPARED, Training
 
 
-def conclude(
-    config: TrainConfig,
-    run: RunDirectory,
-    env: Environment,
-    learner: LearnerPort,
-    training: Training,
-    deployment: Deployment,
-    labels: TrainingRewards | None,
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class OpenTraining:
+    """The parts of a training that is ready to run, or has run.
+
+    Attributes:
+        config: Its configuration.
+        training: The training.
+        env: Where it acts.
+        learner: Its learner.
+        run: Its run directory.
+        store: Its recorded episodes.
+        deployment: Where it takes place.
+        labels: Labels that reward its episodes later; None without.
+        resumed: Whether it goes on from a checkpoint.
+        shown: Leaves its progress display, if it has one of its own.
+    """
+
+    config: TrainConfig
+    training: Training
+    env: Environment
+    learner: LearnerPort
+    run: RunDirectory
+    store: EpisodeStore
+    deployment: Deployment
+    labels: TrainingRewards | None
+    resumed: bool
+    shown: contextlib.ExitStack
+
+
+def conclude(opened: OpenTraining) -> dict[str, Any]:
     """Evaluate the policy, write the summary, draw the learning curve, and film episodes.
 
     Returns:
@@ -35,6 +59,9 @@ def conclude(
         RunDirectoryError: if a file cannot be written.
         RobotLostError: if the robot does not answer.
     """
+    opened.shown.close()
+    config, run, env, learner = opened.config, opened.run, opened.env, opened.learner
+    training, deployment, labels = opened.training, opened.deployment, opened.labels
     if deployment.assistance is not None:
         deployment.assistance.phase("evaluating", "Evaluating on held-out resets, without help.")
     record, policy = training.record, training.deployed.policy

@@ -47,6 +47,7 @@ class Deployment:
         assistance: The human operator; None without one.
         resume_command: The command that continues a run, up to the name of its directory.
         facts: Of the place, for the provenance of a new run.
+        aside: Entered for each evaluation during a training, e.g. to put the scene back afterwards.
     """
 
     workcell: Callable[[str, WorkcellOptions], Workcell] = make_workcell
@@ -58,6 +59,7 @@ class Deployment:
     assistance: Assistance | None = None
     resume_command: str = "robot-rl train --resume --out"
     facts: Mapping[str, Any] = field(default_factory=dict)
+    aside: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext
 
     def check(self, config: TrainConfig) -> None:
         """Check that the configured device is there, if the learner runs on this machine.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.env.environment import check_demonstrator
 from robot_rl.errors import InterruptedRunError
 from robot_rl.learn.hindsight import make_relabeller
-from robot_rl.run.conclude import conclude
+from robot_rl.run.conclude import OpenTraining, conclude
 from robot_rl.run.deployment import Deployment, workcell_options
 from robot_rl.run.human_labels import deliver_recorded
 from robot_rl.run.lineage.initial_parts import InitialParts
@@ -20,7 +21,7 @@ from robot_rl.run.training_files import open_training_files
 from robot_rl.run.training_loop import Training
 from robot_rl.run.training_record import TrainingRecord
 from robot_rl.system.process import stop_on_signal
-from robot_rl.system.progress import Progress
+from robot_rl.system.progress import Display, Progress
 
 
 def train(
@@ -48,6 +49,37 @@ def train(
         InterruptedRunError: after Ctrl-C; the run can be resumed.
         RobotRLError: for whatever a user can cause or cure.
     """
+    opening = open_training(
+        config, path, resume=resume, demos=demos, rewards=rewards, deployment=deployment, initial=initial
+    )
+    with opening as opened:
+        training = opened.training
+        with stop_on_signal(training.request_stop):
+            finished = training.run(resumed=opened.resumed)
+        if not finished or training.stop_requested:
+            raise InterruptedRunError(
+                f"stopped after {len(opened.store)} episodes and {training.env_steps} of {config.env_steps} env "
+                f"steps, and saved; {how_to_resume(path, opened.deployment.resume_command)}"
+            )
+        return conclude(opened)
+
+
+@contextlib.contextmanager
+def open_training(
+    config: TrainConfig,
+    path: Path,
+    *,
+    resume: bool,
+    demos: Path | None = None,
+    rewards: str | None = None,
+    deployment: Deployment | None = None,
+    initial: InitialParts | None = None,
+    display: Display | None = None,
+) -> Iterator[OpenTraining]:
+    """Open all parts of a training: its files, environment and learner; a resumed one continues from its checkpoint.
+
+    `display` shows its progress; None makes one. The other arguments, and the errors, are those of `train`.
+    """
     deployment = deployment or Deployment()
     with contextlib.ExitStack() as stack:
         files = stack.enter_context(
@@ -69,34 +101,31 @@ def train(
             files.initial.give(learner, env, config)
         stack.enter_context(files.begin(reward, env, deployment=deployment, demos=demos, overlay=rewards))
         stack.enter_context(explain_resume(path, deployment.resume_command))
-        with Progress(config.env_steps, f"train {config.task}", start=files.env_steps) as progress:
-            record = TrainingRecord(env.environment_spec, files.metrics, progress)
-            training = Training(
-                config,
-                env=env,
-                checkpoint=files.run.checkpoint_path,
-                learner=learner,
-                store=files.store,
-                record=record,
-                assistance=deployment.assistance,
-                retry=deployment.retry(record.log),
-                labels=labels,
-                hindsight=hindsight,
-                base=base,
-            )
-            if files.checkpoint:
-                check_base(base, files.checkpoint)
-                encode_again(files.checkpoint, files.store, learner.perception, record.log)
-                training.load(files.checkpoint, play_again=deployment.repeatable)
-                deliver_recorded(files.store, learner)
-            if deployment.assistance is not None:
-                stack.enter_context(deployment.assistance.session(path, files.metrics))
-            files.run.begun = True
-            with stop_on_signal(training.request_stop):
-                finished = training.run(resumed=bool(files.checkpoint))
-        if not finished or training.stop_requested:
-            raise InterruptedRunError(
-                f"stopped after {len(files.store)} episodes and {training.env_steps} of {config.env_steps} env steps, "
-                f"and saved; {how_to_resume(path, deployment.resume_command)}"
-            )
-        return conclude(config, files.run, env, learner, training, deployment, labels)
+        shown = stack.enter_context(contextlib.ExitStack())
+        if display is None:
+            display = shown.enter_context(Progress(config.env_steps, f"train {config.task}", start=files.env_steps))
+        record = TrainingRecord(env.environment_spec, files.metrics, display)
+        training = Training(
+            config,
+            env=env,
+            checkpoint=files.run.checkpoint_path,
+            learner=learner,
+            store=files.store,
+            record=record,
+            assistance=deployment.assistance,
+            retry=deployment.retry(record.log),
+            labels=labels,
+            hindsight=hindsight,
+            base=base,
+            aside=deployment.aside,
+        )
+        if files.checkpoint:
+            check_base(base, files.checkpoint)
+            encode_again(files.checkpoint, files.store, learner.perception, record.log)
+            training.load(files.checkpoint, play_again=deployment.repeatable)
+            deliver_recorded(files.store, learner)
+        if deployment.assistance is not None:
+            stack.enter_context(deployment.assistance.session(path, files.metrics))
+        files.run.begun = True
+        resumed = bool(files.checkpoint)
+        yield OpenTraining(config, training, env, learner, files.run, files.store, deployment, labels, resumed, shown)

@@ -7,9 +7,9 @@ writes checkpoints between episodes, from which a resumed run continues to the s
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -50,6 +50,7 @@ class Training:
         labels: Labels that decide later whether an online episode succeeded; None if that is known at its end.
         hindsight: Derives steps with other goals from each episode; None: nothing is.
         base: Proposes the actions that the policy corrects; None: it acts alone.
+        aside: Entered for each evaluation during the training, e.g. to put the scene back afterwards.
 
     Attributes:
         deployed: The average of the policy that is evaluated and deployed.
@@ -72,7 +73,9 @@ class Training:
         labels: LabelSource | None = None,
         hindsight: Deriver | None = None,
         base: RunBase | None = None,
+        aside: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
     ) -> None:
+        self._aside = aside
         self._assistance, self._labels = assistance, labels
         self._config, self._env, self._checkpoint, self._learner = config, env, checkpoint, learner
         self._store, self.record = store, record
@@ -81,6 +84,7 @@ class Training:
         self._retry = retry or EpisodeRetry()
         self.env_steps = 0
         self._episodes = 0
+        self._player: Rollout | None = None
         self.demo_cycle_time: float | None = None
         self.stop_requested = False
         self._recorded: dict[str, str] = {}  # fingerprints of the episodes up to the newest checkpoint
@@ -161,32 +165,49 @@ class Training:
 
     def learn(self) -> bool:
         """Play and learn until the configured number of env steps; return True when reached, False when stopped."""
-        rollout = self._rollout()
-        config = self._config
+        self.begin_learning()
+        while self.env_steps < self._config.env_steps and not self.stop_requested:
+            self.play_next()
+        return self.end_learning()
+
+    def begin_learning(self) -> None:
+        """Make ready to play; call it once, before `play_next`."""
+        self._player = self._rollout()
         self.record.effort.recount(self._store)
         if self._labels is not None:
             self._labels.begin(self._store, self._learner, self.record)
-        while self.env_steps < config.env_steps and not self.stop_requested:
-            if not self.may_start():
-                continue
-            result = self._play_or_lose(rollout)
-            if self._hindsight is not None:
-                self._hindsight.deliver(self._learner)
-            if result is None:
-                continue
-            load = self._store.load
-            self.record.episode(self.env_steps, self._episodes - 1, result, load.queue_peak, load.not_journalled)
-            if self._labels is not None:
-                self._labels.wait(self.env_steps, lambda: self.stop_requested)
-            before = self.env_steps - result.steps
-            if _passed(config.evaluation.curve_interval, before, self.env_steps):
-                self._record_curve_point()
-            if _passed(config.checkpoint_interval, before, self.env_steps) and self.env_steps < config.env_steps:
-                self.save()
+
+    def play_next(self) -> EpisodeResult | None:
+        """Play the next episode, learn from it, and save and evaluate where that is due.
+
+        Returns:
+            The episode in numbers; None if it could not start yet, or the robot was lost in its first step.
+        """
+        if not self.may_start():
+            return None
+        config, rollout = self._config, cast("Rollout", self._player)
+        result = self._play_or_lose(rollout)
+        if self._hindsight is not None:
+            self._hindsight.deliver(self._learner)
+        if result is None:
+            return None
+        load = self._store.load
+        self.record.episode(self.env_steps, self._episodes - 1, result, load.queue_peak, load.not_journalled)
+        if self._labels is not None:
+            self._labels.wait(self.env_steps, lambda: self.stop_requested)
+        before = self.env_steps - result.steps
+        if _passed(config.evaluation.curve_interval, before, self.env_steps):
+            self._record_curve_point()
+        if _passed(config.checkpoint_interval, before, self.env_steps) and self.env_steps < config.env_steps:
+            self.save()
+        return result
+
+    def end_learning(self) -> bool:
+        """Save and finish the last updates; return whether the configured number of env steps is reached."""
         self.save()
         if (logs := self._learner.catch_up()) is not None:  # the last updates of a learner in another process
             self.record.update(self.env_steps, self._learner, logs)
-        return self.env_steps >= config.env_steps
+        return self.env_steps >= self._config.env_steps
 
     def _play_or_lose(self, rollout: Rollout) -> EpisodeResult | None:
         """Play an episode; return its result, of a lost one the result of its steps, or None if it has none."""
@@ -344,7 +365,7 @@ class Training:
         policy = self._learner.policy if newest else self.deployed.policy
         rollout = Rollout(self._env, policy, self._learner.perception, config.replay.history, base=base)
         settings = config.evaluation
-        with without_interventions(self._env):
+        with without_interventions(self._env), self._aside():
             return evaluate(
                 rollout,
                 episodes=settings.curve_episodes,

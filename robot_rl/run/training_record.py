@@ -17,7 +17,7 @@ from robot_rl.run.control_timing import ControlTiming
 from robot_rl.run.directory.human_effort import OPERATOR_LOG, HumanEffort
 from robot_rl.run.directory.metrics import MetricsWriter
 from robot_rl.run.evaluation import mean
-from robot_rl.system.progress import Progress
+from robot_rl.system.progress import Display
 
 MAX_CLAMPED = 0.05
 """Largest share of clamped targets that needs no warning."""
@@ -38,7 +38,7 @@ class TrainingRecord:
         effort: What the operator did in the whole run; an observer.
     """
 
-    def __init__(self, spec: EnvironmentSpec, metrics: MetricsWriter, progress: Progress) -> None:
+    def __init__(self, spec: EnvironmentSpec, metrics: MetricsWriter, progress: Display) -> None:
         self.metrics, self.progress = metrics, progress
         self.timing = ControlTiming(spec.control_period)
         self.effort = HumanEffort(spec.control_period, metrics.path.parent / OPERATOR_LOG)

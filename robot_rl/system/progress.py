@@ -9,7 +9,7 @@ import sys
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TextIO
+from typing import Protocol, TextIO
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -31,6 +31,22 @@ _FORMATS = {
     "q_mean": "Q {:.2f}",
     "q_bound": "Q bound {:.2f}",
 }
+
+
+class Display(Protocol):
+    """A display of the progress of one piece of work."""
+
+    def update(self, done: int, **fields: Field) -> None:
+        """Set how much is done, and facts to show."""
+        ...
+
+    def log(self, text: str) -> None:
+        """Write a line that stays."""
+        ...
+
+    def restart(self) -> None:
+        """Measure the rate from now on."""
+        ...
 
 
 class Progress:
@@ -159,6 +175,32 @@ class Progress:
         if self.rate and left > 0:
             facts.append(f"{format_duration(left / self.rate)} left")
         return facts
+
+
+class Part:
+    """A display of one part of work that is shown as a whole; a `Display`.
+
+    Args:
+        whole: Progress of all parts.
+        name: Of this part.
+        done: How much of each part is done, by name; shared by all parts.
+    """
+
+    def __init__(self, whole: Progress, name: str, done: dict[str, int]) -> None:
+        self._whole, self._name, self._done = whole, name, done
+
+    def update(self, done: int, **fields: Field) -> None:
+        """Set how much of this part is done, and facts to show of it."""
+        self._done[self._name] = done
+        self._whole.update(sum(self._done.values()), part=self._name, **fields)
+
+    def log(self, text: str) -> None:
+        """Write a line that stays, with the name of the part."""
+        self._whole.log(f"{self._name}: {text}")
+
+    def restart(self) -> None:
+        """Measure the rate from now on."""
+        self._whole.restart()
 
 
 def format_duration(seconds: float) -> str:

@@ -8,8 +8,9 @@ from collections.abc import Callable
 import mujoco
 import numpy as np
 
-from robot_rl.env.robot_io import RobotState
-from robot_rl.env.task import Outcome, TaskSpec
+from robot_rl.clock import Clock
+from robot_rl.env.robot_io import RobotIO, RobotState
+from robot_rl.env.task import Outcome, StartPose, TaskSpec
 from robot_rl.geometry import Pose, quat_multiply, yaw_pose
 from robot_rl.spec import ArraySpec
 from sim.arm import ORANGE
@@ -63,17 +64,53 @@ class CubeTask(ABC):
         """Return the spec of the cube's estimated pose at reset, in the tcp frame."""
         return {"state/cube_estimate": ArraySpec((4,), unit="m, rad", scale=(0.02, 0.02, 0.02, 0.2))}
 
+    @property
+    @abstractmethod
+    def start(self) -> np.ndarray:
+        """Position of the tcp at the start of an episode, base frame [m]."""
+
     def reset(self, seed: int) -> None:
         """Draw the cube's pose and the error of its estimate; the arm starts at the same pose, fingers open."""
         rng = np.random.default_rng([seed, 1])
         x, y = self.cube_start(rng)
         yaw = rng.uniform(-CUBE_YAW_RANGE, CUBE_YAW_RANGE)
-        cube = yaw_pose(x, y, CUBE, yaw)
+        self._estimate(x, y, yaw, rng)
+        cube, fingers = yaw_pose(x, y, CUBE, yaw), [FINGER_RANGE, FINGER_RANGE]
+        self._io.reset(np.concatenate((self._q_start, fingers, cube.position, cube.quaternion)), seed)
+        self._held = 0
+
+    def _estimate(self, x: float, y: float, yaw: float, rng: np.random.Generator) -> None:
+        """Draw the estimate of a cube that lies there [m, rad]."""
         dx, dy = drawn_offset(rng, self._error * ESTIMATE_ERROR)
         yaw_error = self._error * rng.uniform(-ESTIMATE_ERROR_YAW, ESTIMATE_ERROR_YAW)
         self.T_base_estimate = yaw_pose(x + dx, y + dy, CUBE, yaw + yaw_error)
-        fingers = [FINGER_RANGE, FINGER_RANGE]
-        self._io.reset(np.concatenate((self._q_start, fingers, cube.position, cube.quaternion)), seed)
+
+    # To begin without a reset; see `Continues`.
+
+    @property
+    def home(self) -> StartPose:
+        """Up from whatever the fingers hold, then over the table to the start pose."""
+        x, y, z = self.start.tolist()
+        w, i, j, k = DOWNWARD.tolist()
+        return StartPose((x, y, z), (w, i, j, k), retreat=0.06, speed=0.2, turn_rate=1.0)
+
+    def obstacle(self) -> str | None:
+        """Return whether the cube lies out of the tool's reach."""
+        offset, spec = self.cube_pose().position - self.start, self.spec.workspace
+        if (offset < spec.low)[:2].any() or (offset > spec.high)[:2].any():
+            return "the cube lies outside of the workspace"
+        return None
+
+    def tidy(self, io: RobotIO, clock: Clock) -> None:
+        """Do nothing: on an open table the tool gets at the cube wherever it lies."""
+        del io, clock
+
+    def go_on(self, seed: int) -> None:
+        """Draw the error of the estimate of the cube where it lies; all else stays as it is."""
+        rng, cube = np.random.default_rng([seed, 1]), self.cube_pose()
+        x, y = cube.position[:2].tolist()
+        self._estimate(x, y, level_yaw(cube), rng)
+        self._io.reset(self._io.data.qpos.copy(), seed)
         self._held = 0
 
     def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
@@ -85,6 +122,13 @@ class CubeTask(ABC):
         """Return the true pose of the cube in the base frame."""
         data = self._io.data
         return Pose(data.xpos[self._cube].copy(), data.xquat[self._cube].copy())
+
+
+def level_yaw(cube: Pose) -> float:
+    """Return the turn of a cube about the vertical in [-pi/4, pi/4), as a quarter turn changes nothing [rad]."""
+    axes = cube.matrix
+    x, y, _ = axes[:, int(np.argmin(np.abs(axes[2])))]  # the axis that is nearest to level
+    return float((np.arctan2(y, x) + np.pi / 4) % (np.pi / 2) - np.pi / 4)
 
 
 class GraspOperator(ScriptedOperator):

@@ -42,6 +42,11 @@ HOLD_STEPS = 2
 class CubeLift(CubeTask):
     """The cube near the middle; success: it is held in the air."""
 
+    @property
+    def start(self) -> np.ndarray:
+        """Position of the tcp at the start of an episode, base frame [m]."""
+        return START
+
     def cube_start(self, rng: np.random.Generator) -> tuple[float, float]:
         """Draw the cube's place: within `CUBE_RANGE` of the start pose, along x and y."""
         x, y = START[:2] + rng.uniform(-CUBE_RANGE, CUBE_RANGE, 2)

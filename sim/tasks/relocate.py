@@ -16,17 +16,19 @@ from dataclasses import replace
 import mujoco
 import numpy as np
 
+from robot_rl.clock import Clock
 from robot_rl.data.sparse_reward import success_reward
-from robot_rl.env.robot_io import RobotState
+from robot_rl.env.move_arm import Travel, go_to_start, move_gripper
+from robot_rl.env.robot_io import RobotIO, RobotState
 from robot_rl.env.task import Outcome, TaskSpec, Workcell, WorkcellOptions, Workspace
-from robot_rl.geometry import Pose, quat_conjugate, quat_rotate
+from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_multiply, quat_rotate
 from robot_rl.spec import ArraySpec
 from sim.arm import ARM_DOF, solve_ik
 from sim.controller import ImpedanceGains
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.scene import CAMERAS, DOWNWARD, FINGER_RANGE, GRIP, add_gripper_tool, new_scene
 from sim.sim_workcell import ARM_WORLD, simulated_workcell
-from sim.tasks.cube import BOX, CUBE, CubeTask, GraspOperator, add_table_and_cube
+from sim.tasks.cube import BOX, CUBE, CubeTask, GraspOperator, add_table_and_cube, level_yaw
 
 SPEC = TaskSpec(
     name="relocate",
@@ -54,6 +56,8 @@ REST_SPEED = 0.02
 RELEASED_WIDTH = 2 * CUBE + 0.01
 """Distance between the fingers from which on they have let go of the cube [m]."""
 HOLD_STEPS = 3
+TIDY_SPEED, TIDY_TURN_RATE = 0.15, 1.0
+"""Of the tool while it brings the cube into the middle of its bin [m/s, rad/s]."""
 
 
 class Relocate(CubeTask):
@@ -86,6 +90,11 @@ class Relocate(CubeTask):
         """Where a cube in the middle of the other bin has its centre, base frame [m]."""
         return np.array([START[0], self.target_side * BIN_OFFSET, CUBE])
 
+    @property
+    def start(self) -> np.ndarray:
+        """Position of the tcp at the start of an episode, base frame [m]."""
+        return START
+
     def observation_specs(self) -> dict[str, ArraySpec]:
         """Return the specs of the cube's estimated pose at reset, and of the other bin, in the tcp frame."""
         bin_spec = ArraySpec((3,), unit="m", scale=(0.05, 0.05, 0.05))
@@ -97,6 +106,46 @@ class Relocate(CubeTask):
         self.target_side = -side
         x, y = rng.uniform(-CUBE_RANGE, CUBE_RANGE, 2)
         return float(START[0] + x), float(side * BIN_OFFSET + y)
+
+    def obstacle(self) -> str | None:
+        """Return whether the cube lies outside of the bins, or in that into which it belongs."""
+        x, y, z = self.cube_pose().position - np.array([START[0], 0.0, CUBE])
+        if abs(x) > BIN[0] or abs(y) > 2 * BIN_OFFSET or z > WALL_HEIGHT:
+            return "the cube lies outside of the bins"
+        if self._side() not in self._sides:
+            return "the cube lies in the bin into which it belongs"
+        return None
+
+    def tidy(self, io: RobotIO, clock: Clock) -> None:
+        """Grasp a cube that lies too near to a wall, across the wall, and put it into the middle of its bin."""
+        cube, middle = self.cube_pose(), np.array([START[0], self._side() * BIN_OFFSET, CUBE])
+        off = cube.position - middle
+        if np.abs(off[:2]).max() <= CUBE_RANGE:
+            return
+        # The fingers close along y, turned by a quarter along x: along that wall which is nearer.
+        quarter = np.pi / 2 if BIN[1] - abs(off[1]) < BIN[0] - abs(off[0]) else 0.0
+        turn = quat_from_rotvec(np.array([0.0, 0.0, level_yaw(cube) + quarter]))
+        grasp = Pose(np.array([*cube.position[:2], CUBE]), quat_multiply(turn, DOWNWARD))
+        place = Pose(middle + np.array([0.0, 0.0, 0.006]), grasp.quaternion)
+        above = np.array([0.0, 0.0, 0.09])
+        travel = Travel(io, clock, TIDY_SPEED, TIDY_TURN_RATE)
+        travel.go(Pose(grasp.position + above, grasp.quaternion))
+        travel.go(grasp)
+        move_gripper(io, clock, 0.0)
+        for goal in (Pose(grasp.position + above, grasp.quaternion), Pose(place.position + above, place.quaternion)):
+            travel.go(goal)
+        travel.go(place)
+        move_gripper(io, clock, self.spec.gripper_open_width)
+        go_to_start(io, clock, self.home)
+
+    def go_on(self, seed: int) -> None:
+        """Begin with the cube where it lies; it belongs into the other bin."""
+        self.target_side = -self._side()
+        super().go_on(seed)
+
+    def _side(self) -> int:
+        """Return the bin in which the cube lies, -1 or 1."""
+        return 1 if self.cube_pose().position[1] >= 0.0 else -1
 
     def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
         """Return the cube's estimated pose, and the middle of the other bin's floor, in the tcp frame [m, rad]."""
@@ -193,12 +242,12 @@ def make(options: WorkcellOptions) -> Workcell:
 
 def make_forward(options: WorkcellOptions) -> Workcell:
     """Make the simulated workcell of the way from negative to positive y; the entry point `relocate_forward`."""
-    return _make(options, replace(SPEC, name="relocate_forward"), (-1,))
+    return _make(options, replace(SPEC, name="relocate_forward", reverse="relocate_back"), (-1,))
 
 
 def make_back(options: WorkcellOptions) -> Workcell:
     """Make the simulated workcell of the way back; the entry point `relocate_back`."""
-    return _make(options, replace(SPEC, name="relocate_back"), (1,))
+    return _make(options, replace(SPEC, name="relocate_back", reverse="relocate_forward"), (1,))
 
 
 def _make(options: WorkcellOptions, task_spec: TaskSpec, sides: tuple[int, ...]) -> Workcell:

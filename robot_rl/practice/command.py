@@ -1,0 +1,118 @@
+"""`robot-rl practice`: learn a task and its reverse in turn, without resets."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from robot_rl.cli.command import MakeParser, Reply, natural, positive
+from robot_rl.cli.summary_text import practice_lines
+from robot_rl.env.registry import check_task
+from robot_rl.system.process import one_thread
+
+
+def add_command(commands: Any, make: MakeParser) -> None:
+    """Add `robot-rl practice`."""
+    parser = make(
+        commands,
+        "practice",
+        _practice,
+        "learn a task and its reverse in turn on one robot, without resets",
+        example="robot-rl practice relocate_forward --unattended --out runs/practice",
+        page="docs/person.md",
+    )
+    parser.add_argument("task", nargs="?", metavar="TASK", help="name of the task; `robot-rl tasks` lists them")
+    parser.add_argument("--reverse", metavar="TASK", help="the task that leads back (default: the one that TASK names)")
+    parser.add_argument("--alone", action="store_true", help="TASK alone: it begins again in the scene that it left")
+    parser.add_argument(
+        "--unattended",
+        action="store_true",
+        help="nobody is there: nobody takes over, and where only a person could help, the arm stops",
+    )
+    parser.add_argument(
+        "--patience",
+        type=positive,
+        default=30,
+        metavar="MINUTES",
+        help="of robot time without a success, after which a person is needed (default: 30)",
+    )
+    parser.add_argument("--obs", choices=("state", "pixels"), help="what the policies learn from (default: state)")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="YAML file with settings of each training")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="override one setting; repeatable"
+    )
+    parser.add_argument("--steps", type=natural, metavar="N", help="online env steps of all tasks together")
+    parser.add_argument("--seed", type=natural, metavar="N", help="everything random follows from it (default: 0)")
+    parser.add_argument("--episodes", type=positive, metavar="N", help="held-out evaluation episodes of each task")
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="where the learners compute (default: cpu)")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the practice")
+    parser.add_argument("--resume", action="store_true", help="continue the practice in --out")
+
+
+def _practice(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.config.load import load_config, load_run_config
+    from robot_rl.practice.files import PracticeFiles, PracticePlan
+
+    flags = {
+        "obs": "observations",
+        "seed": "seed",
+        "steps": "env_steps",
+        "device": "device",
+        "episodes": "evaluation.episodes",
+    }
+    given = {key: getattr(arguments, flag) for flag, key in flags.items()}
+    settings = [*arguments.set, *(f"{key}={value}" for key, value in given.items() if value is not None)]
+    if any(setting.partition("=")[0].strip() == "task" for setting in settings):
+        arguments.parser.error("the tasks are not settings; name them: robot-rl practice TASK [--reverse TASK]")
+    if arguments.resume:
+        if arguments.task or arguments.reverse or arguments.alone or arguments.unattended:
+            arguments.parser.error("--resume continues what --out holds; do without TASK and the flags that choose it")
+        plan = PracticeFiles.read_plan(arguments.out)
+        own = arguments.out / plan.tasks[0] / "config.yaml"
+        config = load_run_config(arguments.config or own, settings)
+    else:
+        PracticeFiles.check_free(arguments.out)
+        tasks = _tasks(arguments)
+        plan = PracticePlan(tasks, arguments.unattended, 60.0 * arguments.patience)
+        config = load_config(arguments.config, [*settings, f"task={tasks[0]}"])
+    one_thread()  # and whatever takes seconds to import, after what a user may have got wrong
+    from robot_rl.practice.practice import practice
+
+    summary = practice(config, arguments.out, plan, resume=arguments.resume)
+    return Reply(summary, [*practice_lines(summary), f"directory: {arguments.out}"])
+
+
+def _tasks(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """Return the tasks that the flags name, in turn."""
+    if arguments.task is None:
+        arguments.parser.error("name a task, e.g. robot-rl practice relocate_forward")
+    if arguments.alone and arguments.reverse:
+        arguments.parser.error("--alone and --reverse contradict each other; leave one out")
+    check_task(arguments.task)
+    if arguments.alone:
+        return (arguments.task,)
+    reverse = arguments.reverse or _reverse_of(arguments.task)
+    if not reverse:
+        arguments.parser.error(
+            f"{arguments.task} has no reverse; name the task that leads back (--reverse TASK), or practise it alone, "
+            "if it can begin again where it ended (--alone)"
+        )
+    check_task(reverse)
+    if reverse == arguments.task:
+        arguments.parser.error(f"{reverse} is no reverse of itself; --alone practises one task")
+    return arguments.task, reverse
+
+
+def _reverse_of(task: str) -> str:
+    """Return the reverse that a task names; empty where it names none."""
+    from robot_rl.env.registry import is_environment, make_workcell
+    from robot_rl.env.task import WorkcellOptions
+
+    if is_environment(task):
+        return ""
+    cell = make_workcell(task, WorkcellOptions())
+    try:
+        return cell.task.spec.reverse
+    finally:
+        cell.close()

@@ -1,0 +1,163 @@
+"""The files of a practice: its tasks, whose turn it is, the scene, and a line for each episode."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from robot_rl.errors import RunDirectoryError
+from robot_rl.system.atomic_file import to_json, write_atomically, writing
+from robot_rl.system.checked_json import parse_json
+from robot_rl.system.regular_file import read_regular
+
+FORMAT = 1
+"""Version of the files."""
+PRACTICE, TURN, EPISODES, SUMMARY = "practice.json", "turn.json", "episodes.jsonl", "summary.json"
+PICTURE = "practice.png"
+
+
+@dataclass(frozen=True)
+class PracticePlan:
+    """What is practised, and who is beside the robot.
+
+    Attributes:
+        tasks: Names of the tasks, in turn; one alone begins again where it ended.
+        unattended: Nobody is there: nobody takes over, and the practice ends where only a person could help.
+        patience: Robot time without a success after which the person is called [s].
+    """
+
+    tasks: tuple[str, ...]
+    unattended: bool = False
+    patience: float = 1800.0
+
+
+@dataclass(frozen=True)
+class PracticeState:
+    """Where a practice stands between two episodes.
+
+    Attributes:
+        next: Whose turn it is; empty: that of the first task.
+        current: Task whose episode has just ended, or is running; empty: the scene is not ready.
+        scene: The simulated scene before the running episode; None on a robot.
+        fruitless_s: Robot time since the last success [s].
+        between_s: Time that the arm has moved between episodes [s].
+        calls: How often the person was called.
+        resets: How often the person made the scene ready.
+    """
+
+    next: str = ""
+    current: str = ""
+    scene: list[float] | None = None
+    fruitless_s: float = 0.0
+    between_s: float = 0.0
+    calls: int = 0
+    resets: int = 0
+
+
+class PracticeFiles:
+    """The files of one practice; the trainings of its tasks lie in folders beside them.
+
+    Args:
+        path: Its directory.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @staticmethod
+    def check_free(path: Path) -> None:
+        """Check that a new practice can be made there.
+
+        Raises:
+            RunDirectoryError: if something is there.
+        """
+        if (path / PRACTICE).exists():
+            raise RunDirectoryError(
+                f"{path} already holds a practice; add --resume to continue it, or choose another directory"
+            )
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise RunDirectoryError(f"{path} is not empty and not a practice; choose another directory")
+
+    @staticmethod
+    def read_plan(path: Path) -> PracticePlan:
+        """Return what is practised in a directory.
+
+        Raises:
+            RunDirectoryError: if there is no practice.
+        """
+        facts = _read(path / PRACTICE, f"{path} holds no practice to resume; check the path")
+        try:
+            if facts.pop("format") != FORMAT:
+                raise ValueError("it is of another version")
+            return PracticePlan(**{**facts, "tasks": tuple(facts["tasks"])})
+        except (KeyError, TypeError, ValueError) as error:
+            raise RunDirectoryError(f"{path / PRACTICE} is not that of a practice: {error}") from error
+
+    @classmethod
+    def create(cls, path: Path, plan: PracticePlan) -> PracticeFiles:
+        """Make the files of a new practice.
+
+        Raises:
+            RunDirectoryError: if the directory is not empty, or cannot be written.
+        """
+        cls.check_free(path)
+        with writing(path):
+            path.mkdir(parents=True, exist_ok=True)
+        write_atomically(path / PRACTICE, to_json({"format": FORMAT, **asdict(plan)}, indent=2) + "\n")
+        return cls(path)
+
+    def has_run(self, task: str) -> bool:
+        """Return whether the training of a task has begun."""
+        return (self.path / task / "provenance.json").exists()
+
+    def state(self) -> PracticeState:
+        """Return where the practice stands.
+
+        Raises:
+            RunDirectoryError: if its file cannot be read.
+        """
+        path = self.path / TURN
+        return PracticeState(**_read(path, f"cannot read {path}")) if path.exists() else PracticeState()
+
+    def save(self, **facts: Any) -> None:
+        """Write where the practice stands, in one piece; arguments are the attributes of `PracticeState`."""
+        write_atomically(self.path / TURN, to_json(asdict(PracticeState(**facts))) + "\n")
+
+    def record(self, row: Mapping[str, Any]) -> None:
+        """Add the line of an episode."""
+        path = self.path / EPISODES
+        with writing(path), path.open("a", encoding="utf-8") as file:
+            file.write(to_json(row) + "\n")
+
+    def episodes(self) -> list[dict[str, Any]]:
+        """Return the lines of all episodes; one that a killed process left half is left out."""
+        path = self.path / EPISODES
+        if not path.exists():
+            return []
+        rows = []
+        for line in path.read_text(encoding="utf-8").split("\n"):
+            try:
+                row = parse_json(line)
+            except ValueError:  # the half of a line at which a process was killed
+                continue
+            rows.append(dict(row))
+        return rows
+
+    def conclude(self, summary: Mapping[str, Any]) -> None:
+        """Write the summary and the picture."""
+        write_atomically(self.path / SUMMARY, to_json(summary, indent=2) + "\n")
+        from robot_rl.viz.practice_curve import practice_curve  # here, as matplotlib takes half a second to import
+
+        practice_curve(self.episodes(), self.path / PICTURE)
+
+
+def _read(path: Path, trouble: str) -> dict[str, Any]:
+    try:
+        facts = parse_json(read_regular(path))
+    except (OSError, ValueError) as error:
+        raise RunDirectoryError(f"{trouble} ({error})") from error
+    if not isinstance(facts, dict):
+        raise RunDirectoryError(f"{path} is not as a practice writes it")
+    return facts
