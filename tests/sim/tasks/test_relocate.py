@@ -5,6 +5,7 @@ import pytest
 from play import always, play, stage, steps
 
 from robot_rl.env.task import WorkcellOptions
+from robot_rl.errors import ConfigError
 from robot_rl.geometry import Pose
 from sim.tasks.cube import CUBE
 from sim.tasks.relocate import BIN, BIN_OFFSET, CUBE_RANGE, HOLD_STEPS, RELEASED_WIDTH, make, make_back, make_forward
@@ -88,3 +89,49 @@ def test_each_half_starts_where_the_other_one_ends():
             assert task.target[1] == pytest.approx(-start * BIN_OFFSET)
     assert ahead.spec.name == "relocate_forward"
     assert back.spec.name == "relocate_back"
+
+
+def put(cell, x, y, yaw=0.0):
+    """The scene with the arm at its start pose and the cube somewhere, at rest."""
+    cell.task.reset(seed=100)
+    qpos = cell.io.data.qpos.copy()
+    qpos[-7:] = [x, y, CUBE, np.cos(yaw / 2), 0.0, 0.0, np.sin(yaw / 2)]
+    cell.io.reset(qpos, seed=100)
+
+
+@pytest.mark.parametrize(("x", "y"), [(0.517, -0.142), (0.5, -0.028), (0.555, -0.084), (0.55, 0.13)])
+def test_a_cube_at_a_wall_is_brought_to_where_the_tool_gets_at_it(bins, x, y):
+    _, cell = bins
+    put(cell, x, y)
+    cell.task.tidy(cell.io, cell.clock)
+    off = cell.task.cube_pose().position[:2] - (0.5, np.sign(y) * BIN_OFFSET)
+    assert np.abs(off).max() <= CUBE_RANGE
+    assert lies_in_a_bin(cell.io.data)
+
+
+def test_a_direction_begins_in_the_scene_as_it_is_with_a_fresh_estimate_of_it():
+    (_, cell), yaw = stage("relocate_forward"), 0.3
+    put(cell, 0.51, -0.07, yaw + np.pi / 2)  # a quarter turn shows the same cube
+    before = cell.task.cube_pose()
+    for seed in (100, 101):
+        cell.task.go_on(seed)
+        state = cell.io.read()
+        estimate = cell.task.observe(state, state.T_base_tcp)["state/cube_estimate"]
+        seen = state.T_base_tcp @ Pose(estimate[:3], Pose.identity().quaternion)
+        assert np.linalg.norm(cell.task.cube_pose().position - before.position) < 5e-4
+        assert 0 < np.linalg.norm(seen.position[:2] - before.position[:2]) <= 0.004 * np.sqrt(2) + 0.002
+        assert abs(abs(estimate[3]) - yaw) < np.deg2rad(5.0)
+    assert cell.task.obstacle() is None
+    put(cell, 0.5, 0.08)
+    assert cell.task.obstacle() == "the cube lies in the bin into which it belongs"
+    put(cell, 0.5, 0.2)
+    assert cell.task.obstacle() == "the cube lies outside of the bins"
+
+
+def test_a_saved_scene_goes_on_in_another_simulation_of_it(bins):
+    (_, cell), (_, other) = bins, stage("relocate_back")
+    put(cell, 0.51, 0.09, 0.2)
+    other.scene.restore(cell.scene.save())
+    assert np.allclose(other.scene.save(), cell.scene.save(), atol=1e-3)
+    with pytest.raises(ConfigError, match="not of one scene"):
+        other.scene.restore(np.zeros(3))
