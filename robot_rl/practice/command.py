@@ -37,6 +37,15 @@ def add_command(commands: Any, make: MakeParser) -> None:
         metavar="MINUTES",
         help="of robot time without a success, after which a person is needed (default: 30)",
     )
+    parser.add_argument(
+        "--call",
+        default="",
+        metavar="COMMAND",
+        help="run this when a person is needed, with the message as its last argument, e.g. a script that sends it",
+    )
+    parser.add_argument(
+        "--calls-per-hour", type=natural, default=6, metavar="N", help="most calls within an hour (default: 6)"
+    )
     parser.add_argument("--obs", choices=("state", "pixels"), help="what the policies learn from (default: state)")
     parser.add_argument("--config", type=Path, metavar="FILE", help="YAML file with settings of each training")
     parser.add_argument(
@@ -79,7 +88,8 @@ def _practice(arguments: argparse.Namespace) -> Reply:
     one_thread()  # and whatever takes seconds to import, after what a user may have got wrong
     from robot_rl.practice.practice import practice
 
-    summary = practice(config, arguments.out, plan, resume=arguments.resume)
+    calls = {"call": arguments.call, "calls_per_hour": arguments.calls_per_hour}
+    summary = practice(config, arguments.out, plan, resume=arguments.resume, **calls)
     return Reply(summary, [*practice_lines(summary), f"directory: {arguments.out}"])
 
 

@@ -7,6 +7,7 @@ module only decides whose turn it is, and hands on the scene.
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -15,6 +16,7 @@ from typing import Any
 
 from robot_rl.config.components import TrainConfig
 from robot_rl.errors import InterruptedRunError
+from robot_rl.practice.caller import Caller
 from robot_rl.practice.files import PracticeFiles, PracticePlan
 from robot_rl.practice.meeting import check_tasks_meet
 from robot_rl.practice.stage import Stage
@@ -27,6 +29,8 @@ from robot_rl.run.train import open_training
 from robot_rl.system.process import stop_on_signal
 from robot_rl.system.progress import Part, Progress
 
+logger = logging.getLogger(__name__)
+
 RESUME = "robot-rl practice --resume --out"
 
 
@@ -36,6 +40,8 @@ def practice(
     plan: PracticePlan,
     *,
     resume: bool,
+    call: str = "",
+    calls_per_hour: int = 6,
     deployment: Deployment | None = None,
 ) -> dict[str, Any]:
     """Learn tasks in turn and return the summary, which is also written to `summary.json`.
@@ -48,6 +54,8 @@ def practice(
         path: Directory of the practice.
         plan: What is practised, and who is beside the robot; of a resumed practice, its own.
         resume: Continue the practice in that directory.
+        call: The user's command line that calls the person, with the message as its last argument; empty: none.
+        calls_per_hour: Most calls within an hour.
         deployment: Where it takes place; None is a simulation in this process.
 
     Raises:
@@ -56,6 +64,7 @@ def practice(
         RobotRLError: for whatever else a user can cause or cure.
     """
     deployment, tasks = deployment or Deployment(), plan.tasks
+    caller = Caller(call, calls_per_hour, logger.warning)
     if resume:
         files = PracticeFiles(path)
     else:
@@ -83,7 +92,7 @@ def practice(
                 replace(config, task=task), own, resume=files.has_run(task), deployment=place, display=part
             )
             trainings[task] = stack.enter_context(opened)
-        session = Practice(config, plan, trainings, stage, files, progress)
+        session = Practice(config, plan, trainings, stage, files, caller, progress)
         with stop_on_signal(session.request_stop):
             reason = session.run()
         if reason is not None:
@@ -101,6 +110,7 @@ class Practice:
         trainings: By task, in turn.
         stage: The scene.
         files: The files of the practice.
+        caller: Calls the person.
         progress: Progress of all tasks.
     """
 
@@ -111,10 +121,11 @@ class Practice:
         trainings: Mapping[str, OpenTraining],
         stage: Stage,
         files: PracticeFiles,
+        caller: Caller,
         progress: Progress,
     ) -> None:
         self._config, self._plan, self._trainings, self._stage = config, plan, trainings, stage
-        self._files, self._progress = files, progress
+        self._files, self._caller, self._progress = files, caller, progress
         state = files.state()
         self._turns = Turns(tuple(trainings), plan.patience, state.next, state.fruitless_s)
         self._calls, self._resets = state.calls, state.resets
@@ -210,12 +221,13 @@ class Practice:
             return None
         if (trouble := turns.stuck(stage.obstacles())) is None:
             return None
-        self._calls += 1
+        message = f"{self._turns.next} needs a person: {trouble}"
+        self._calls += self._caller.call(message)
         if self._plan.unattended:
             return f"stopped safely and waits, as nobody is there to help: {trouble}"
         self._resets += 1
         turns.helped()
-        self._progress.log(f"the operator made the scene ready: {trouble}")
+        self._progress.log("the scene was reset, which counts as a manual reset")
         stage.current = ""
         return None
 

@@ -1,0 +1,74 @@
+"""Calling the person who is needed: a line and a bell in the terminal, and a script of the user's."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+
+from robot_rl.errors import ConfigError
+
+HOUR_S = 3600.0
+TIMEOUT_S = 30.0
+"""Longest time that the script may take [s]."""
+
+
+class Caller:
+    """Calls a person, at most so often.
+
+    Args:
+        command: The user's command line, which gets the message as its last argument; empty: none.
+        per_hour: Most calls within an hour; others are only logged.
+        log: Writes a line that the person may see.
+        now: Returns the time [s].
+
+    Raises:
+        ConfigError: if there is no such command.
+    """
+
+    def __init__(
+        self, command: str, per_hour: int, log: Callable[[str], object], now: Callable[[], float] = time.monotonic
+    ) -> None:
+        try:
+            self._command = shlex.split(command)
+        except ValueError as error:
+            raise ConfigError(f"--call {command!r} is no command line: {error}") from error
+        if self._command and shutil.which(self._command[0]) is None:
+            raise ConfigError(
+                f"--call: there is no command {self._command[0]!r}; name an executable file, with its path"
+            )
+        self._per_hour, self._log, self._now = per_hour, log, now
+        self._made: deque[float] = deque()
+
+    def call(self, message: str) -> bool:
+        """Call with a message; return whether the budget allowed it. A script that fails is logged."""
+        now = self._now()
+        while self._made and now - self._made[0] >= HOUR_S:
+            self._made.popleft()
+        if len(self._made) >= self._per_hour:
+            self._log(f"not called, as there were {self._per_hour} calls within the hour: {message}")
+            return False
+        self._made.append(now)
+        if sys.stderr.isatty():
+            sys.stderr.write("\a")
+        self._log(message)
+        if self._command:
+            self._run(message)
+        return True
+
+    def _run(self, message: str) -> None:
+        name = self._command[0]
+        try:
+            done = subprocess.run(
+                [*self._command, message], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            self._log(f"{name} did not call: {error}")
+            return
+        if done.returncode != 0:
+            said = done.stderr.strip().splitlines()
+            self._log(f"{name} did not call, it ended with {done.returncode}" + (f": {said[-1]}" if said else ""))

@@ -1,0 +1,34 @@
+"""A person is called by a script of the user's, within a budget, and a script that fails is named."""
+
+import pytest
+
+from robot_rl.errors import ConfigError
+from robot_rl.practice.caller import Caller
+
+
+def script(tmp_path, text):
+    path = tmp_path / "call me"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return f"'{path}' --to lab"
+
+
+def test_the_script_gets_the_message_whole_and_no_more_often_than_the_budget_allows(tmp_path):
+    lines, heard, clock = [], tmp_path / "heard", [0.0]
+    caller = Caller(script(tmp_path, f'echo "$1 $2: $3" >> {heard}'), 2, lines.append, now=lambda: clock[0])
+    made = []
+    for clock[0] in (0.0, 10.0, 20.0, 3600.0, 3605.0, 3610.0):
+        made.append(caller.call(f"it's {clock[0]:.0f}; $HOME"))
+    assert made == [True, True, False, True, False, True]
+    assert heard.read_text().splitlines() == [f"--to lab: it's {now}; $HOME" for now in (0, 10, 3600, 3610)]
+    assert [line.startswith("not called, as there were 2 calls") for line in lines] == [not one for one in made]
+
+
+def test_a_script_that_fails_is_named_and_one_that_is_not_there_refused(tmp_path):
+    lines = []
+    assert Caller(script(tmp_path, "echo no network >&2; exit 3"), 1, lines.append).call("help")
+    assert "did not call, it ended with 3: no network" in lines[-1]
+    with pytest.raises(ConfigError, match="there is no command 'nowhere'"):
+        Caller("nowhere --now", 1, lines.append)
+    with pytest.raises(ConfigError, match="is no command line"):
+        Caller("say 'it", 1, lines.append)
