@@ -1,0 +1,1 @@
+"""Advice on when to call a person: rules that predict failure while an episode runs, and how well they do."""

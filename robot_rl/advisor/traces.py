@@ -1,0 +1,86 @@
+"""What the rules look at, of recorded episodes: the return that the critics of a run expected at each step."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from robot_rl.advisor.rules import Trace
+from robot_rl.base_policy.run_base import open_base
+from robot_rl.data.schema import OPERATOR_SOURCES, Episode
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.errors import DataError
+from robot_rl.learn.local_learner import LocalLearner
+from robot_rl.learn.perception import make_perception
+from robot_rl.run.deployment import Deployment, workcell_options
+from robot_rl.run.directory.run_directory import RunDirectory
+from robot_rl.run.make_reward import RewardSetup
+from robot_rl.run.resume import read_training
+
+logger = logging.getLogger(__name__)
+
+
+def read_traces(run: Path, store: Path) -> tuple[list[tuple[Trace, bool]], float]:
+    """Return what the critics of a run expect in the episodes of a store, each with whether it succeeded.
+
+    Episodes in which an operator helped, or whose outcome is not known, are left out.
+
+    Args:
+        run: The run directory.
+        store: Episodes of the same task that the run has not learned from, from `robot-rl eval RUN --record STORE`.
+
+    Returns:
+        The traces, and the control period [s].
+
+    Raises:
+        DataError: if the store is of another task, or lacks what the policy observes.
+        RobotRLError: if the run cannot be read.
+    """
+    config = RunDirectory.read_config(run)
+    checkpoint = read_training(run / "checkpoint.pt")
+    with contextlib.ExitStack() as stack:
+        deployment = Deployment()
+        observed = RewardSetup.of_run(run, config.reward, shaped=False).observe(workcell_options(config))
+        env = stack.enter_context(deployment.environment(config.task, observed))
+        base = stack.enter_context(open_base(config, env, run))
+        spec = env.environment_spec
+        perception = make_perception(env.observation_specs, config, proposal=None if base is None else spec.action_size)
+        learner = LocalLearner(spec, perception, config)
+        learner.load_state_dict(checkpoint["learner"])
+        traces = []
+        for episode in _unassisted(store, config.task):
+            if missing := sorted(env.observation_specs.keys() - episode.observations.keys()):
+                raise DataError(f"{store}: {episode.episode_id} lacks {', '.join(missing)}, which the policy observes")
+            proposed = episode if base is None else base.with_proposals(episode)
+            traces.append((Trace(_values(learner, proposed), spec.max_steps), bool(episode.facts.success)))
+        return traces, spec.control_period
+
+
+def _unassisted(path: Path, task: str) -> Iterator[Episode]:
+    """Yield the episodes of a store that no operator led, with a known outcome."""
+    left_out = 0
+    with EpisodeStore.open(path) as store:
+        for row in store.summaries():
+            if row.facts.task != task:
+                raise DataError(f"{path}: {row.episode_id} is of {row.facts.task or 'no task'}, not of {task}")
+            led = np.isin(store.sources(row.episode_id), OPERATOR_SOURCES).any()
+            if led or row.success is None:
+                left_out += 1
+                continue
+            yield store.read(row.episode_id)
+    if left_out:
+        logger.info("%d episodes with help, or of unknown outcome, are left out", left_out)
+
+
+def _values(learner: LocalLearner, episode: Episode) -> np.ndarray:
+    """Return what the critics expect from each observation on, shape (T + 1,)."""
+    learner.on_start(episode.episode_id, episode.seen(0))
+    values = [learner.value]
+    for row in range(len(episode)):
+        learner.on_step(episode.step(row), episode.seen(row + 1))
+        values.append(learner.value)
+    return np.array([np.nan if value is None else value for value in values])
