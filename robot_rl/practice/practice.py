@@ -85,6 +85,7 @@ def practice(
                 repeatable=False,
                 aside=partial(stage.resetting, task),
                 resume_command=RESUME,
+                resumed_in=path,
                 facts={**deployment.facts, "practice": list(tasks)},
             )
             part, own = Part(progress, task, done), path / task

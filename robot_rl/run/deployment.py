@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from robot_rl.config.components import RewardConfig, TrainConfig
@@ -45,7 +46,8 @@ class Deployment:
         can_film: Evaluation episodes can be filmed with any cameras.
         calibrations: Returns the calibrations that the cameras of these names report.
         assistance: The human operator; None without one.
-        resume_command: The command that continues a run, up to the name of its directory.
+        resume_command: The command that continues a run, up to the name of a directory.
+        resumed_in: That directory; None: that of the run.
         facts: Of the place, for the provenance of a new run.
         aside: Entered for each evaluation during a training, e.g. to put the scene back afterwards.
     """
@@ -58,6 +60,7 @@ class Deployment:
     calibrations: Callable[[Sequence[str]], Sequence[CalibrationRecord]] = _no_records
     assistance: Assistance | None = None
     resume_command: str = "robot-rl train --resume --out"
+    resumed_in: Path | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     aside: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext
 

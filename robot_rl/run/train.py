@@ -100,7 +100,7 @@ def open_training(
         if files.initial is not None:
             files.initial.give(learner, env, config)
         stack.enter_context(files.begin(reward, env, deployment=deployment, demos=demos, overlay=rewards))
-        stack.enter_context(explain_resume(path, deployment.resume_command))
+        stack.enter_context(explain_resume(deployment.resumed_in or path, deployment.resume_command))
         shown = stack.enter_context(contextlib.ExitStack())
         if display is None:
             display = shown.enter_context(Progress(config.env_steps, f"train {config.task}", start=files.env_steps))
