@@ -33,7 +33,7 @@ class Played:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class RuleQuality:
     """A rule with its threshold, judged on episodes that did not set it.
 
     Attributes:
@@ -61,7 +61,7 @@ class Calibration:
     failures: int
 
 
-def calibrate(played: Sequence[Played], *, precision: float, lead_s: float, control_period: float) -> Calibration:
+def calibrate(played: Sequence[Played], *, precision: float, lead_s: float, control_period: float) -> RuleQuality:
     """Set a threshold with every other episode, and judge it on the rest.
 
     Args:
@@ -83,7 +83,7 @@ def calibrate(played: Sequence[Played], *, precision: float, lead_s: float, cont
     calls = sum(at is not None for at in alarms)
     failures = sum(not one.success for one in judged)
     hours = sum(len(one.risk) for one in judged) * control_period / 3600.0
-    return Calibration(
+    return RuleQuality(
         threshold=threshold,
         precision=len(right) / calls if calls else None,
         precision_ci95=wilson_interval(len(right), calls),

@@ -11,7 +11,7 @@ from robot_rl.cli.command import MakeParser, Reply, share
 from robot_rl.system.process import one_thread
 
 if TYPE_CHECKING:
-    from robot_rl.advisor.calibration import Calibration
+    from robot_rl.advisor.calibration import RuleQuality
 
 
 def add_command(commands: Any, make: MakeParser) -> None:
@@ -62,7 +62,7 @@ def _advisor(arguments: argparse.Namespace) -> Reply:
     return Reply(answer, lines)
 
 
-def _text(found: Calibration) -> str:
+def _text(found: RuleQuality) -> str:
     if found.threshold is None:
         return "no threshold is precise enough"
     low, high = found.recall_ci95

@@ -13,7 +13,7 @@ SMOOTHED = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Trace:
+class ValueTrace:
     """What a rule may look at.
 
     Attributes:
@@ -26,24 +26,24 @@ class Trace:
     max_steps: int
 
 
-Rule = Callable[[Trace], np.ndarray]
+Rule = Callable[[ValueTrace], np.ndarray]
 """Returns the risk after each step, shape (T,), larger for a likelier failure. The risk after a step depends on nothing
 that comes later."""
 
 
-def time_rule(trace: Trace) -> np.ndarray:
+def time_rule(trace: ValueTrace) -> np.ndarray:
     """Return the share of the step limit that has passed: what takes long is stuck."""
     return np.arange(1, len(trace.values)) / trace.max_steps
 
 
-def value_rule(trace: Trace) -> np.ndarray:
+def value_rule(trace: ValueTrace) -> np.ndarray:
     """Return by how much the expected return has fallen below its largest so far: something went wrong."""
     smooth = _smoothed(trace.values)
     fall: np.ndarray = np.maximum.accumulate(smooth) - smooth
     return fall[1:]
 
 
-def doubt_rule(trace: Trace) -> np.ndarray:
+def doubt_rule(trace: ValueTrace) -> np.ndarray:
     """Return 1 minus the expected return, weighed by the time that has passed: late, and success still not in sight."""
     return (1.0 - _smoothed(trace.values)[1:]) * time_rule(trace)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from robot_rl.advisor.rules import Trace
+from robot_rl.advisor.rules import ValueTrace
 from robot_rl.base_policy.run_base import open_base
 from robot_rl.data.schema import OPERATOR_SOURCES, Episode
 from robot_rl.data.store.store import EpisodeStore
@@ -24,7 +24,7 @@ from robot_rl.run.resume import read_training
 logger = logging.getLogger(__name__)
 
 
-def read_traces(run: Path, store: Path) -> tuple[list[tuple[Trace, bool]], float]:
+def read_traces(run: Path, store: Path) -> tuple[list[tuple[ValueTrace, bool]], float]:
     """Return what the critics of a run expect in the episodes of a store, each with whether it succeeded.
 
     Episodes in which an operator helped, or whose outcome is not known, are left out.
@@ -56,7 +56,7 @@ def read_traces(run: Path, store: Path) -> tuple[list[tuple[Trace, bool]], float
             if missing := sorted(env.observation_specs.keys() - episode.observations.keys()):
                 raise DataError(f"{store}: {episode.episode_id} lacks {', '.join(missing)}, which the policy observes")
             proposed = episode if base is None else base.with_proposals(episode)
-            traces.append((Trace(_values(learner, proposed), spec.max_steps), bool(episode.facts.success)))
+            traces.append((ValueTrace(_values(learner, proposed), spec.max_steps), bool(episode.facts.success)))
         return traces, spec.control_period
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from robot_rl.advisor.calibration import LEAST, Played, calibrate
-from robot_rl.advisor.rules import RULES, SMOOTHED, Trace
+from robot_rl.advisor.rules import RULES, SMOOTHED, ValueTrace
 from robot_rl.errors import DataError
 
 PERIOD = 0.1
@@ -13,14 +13,14 @@ PERIOD = 0.1
 @pytest.mark.parametrize("name", RULES)
 def test_the_risk_after_a_step_does_not_depend_on_what_comes_later(name):
     values = np.random.default_rng(0).uniform(size=41)
-    whole = RULES[name](Trace(values, 100))
+    whole = RULES[name](ValueTrace(values, 100))
     assert whole.shape == (40,)
     for steps in (1, 7, 40):
-        np.testing.assert_allclose(RULES[name](Trace(values[: steps + 1], 100)), whole[:steps])
+        np.testing.assert_allclose(RULES[name](ValueTrace(values[: steps + 1], 100)), whole[:steps])
 
 
 def test_each_rule_by_hand():
-    falling = Trace(np.concatenate((np.full(10, 0.8), np.full(10, 0.2))), 200)
+    falling = ValueTrace(np.concatenate((np.full(10, 0.8), np.full(10, 0.2))), 200)
     assert RULES["value"](falling)[8] == pytest.approx(0.0)
     assert RULES["value"](falling)[9 + SMOOTHED - 1] == pytest.approx(0.6)
     assert RULES["time"](falling)[-1] == pytest.approx(19 / 200)
