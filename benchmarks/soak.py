@@ -210,7 +210,7 @@ def main() -> None:
             soak.spin(rng.uniform(2.0, 6.0))
             count, line = count + 1, len(training.lines)
             watch.said.clear()
-            began = time.time()
+            began = time.monotonic()
             what, expected = soak.fault(rng.choice(arguments.faults))
             took = soak.heal(time.monotonic())
             soak.spin(1.2)  # diagnostics come once a second

@@ -136,7 +136,7 @@ def main() -> None:
         while not named and time.monotonic() < deadline:
             soak.spin(0.1)
             named = any(expected in text for text in [watch.stopped, *watch.said, *cell.lines[line:]])
-        began = time.time()
+        began = time.monotonic()
         took = soak.heal(time.monotonic())
         count, unnamed, slow = count + 1, unnamed + (not named), slow + (took is None or took > 10.0)
         whole = f"whole after {took:.1f} s" if took is not None else f"NOT whole: {watch.missing(began)}"

@@ -27,12 +27,13 @@ class RequiredNode:
     """
 
     def __init__(self, node: RobotNode, name: str, lease: float, timeout: float) -> None:
-        self._name, self._timeout = name, timeout
+        self._name, self._lease, self._timeout = name, lease, timeout
         topic = topics.HEARTBEAT.name.format(node=name)
         self._writer = node.sole_writer(topic, name)
         self._heard: float | None = None
         self._sign = name
-        self._living = Living(node, topic, lease, self._take_beat)
+        self.living = Living(node, topic, lease, self._take_beat)
+        """How many processes of its name live, by DDS."""
 
     def fault(self) -> str | None:
         """Return why it cannot be relied on now; None if it can."""
@@ -42,7 +43,8 @@ class RequiredNode:
         if self._heard is None:
             return f"{missing} yet"
         silence = time.monotonic() - self._heard
-        if not self._living.count:
+        # DDS may miss that a process is there again, so a heartbeat counts as a sign of life, too.
+        if not self.living.count and silence > self._lease:
             return f"{missing} for {silence:.2f} s: its process has ended or stands still"
         if silence > self._timeout:
             return f"{missing} for {silence:.2f} s, but its process lives: is it stuck?"

@@ -137,3 +137,18 @@ def test_a_killed_node_that_was_started_again_is_one_writer_and_two_that_live_ar
     rogue.publisher(topics.COMMAND)
     assert eventually(lambda: "rogue" in (writer.conflict() or ""))
     assert second.poll() is None
+
+
+def test_a_node_whose_heartbeats_come_lives_even_if_dds_has_missed_its_return(graph):
+    teleop = graph.add(lambda **options: RobotNode("teleop_node", **options))
+    watching = graph.add(Watching)
+    assert eventually(lambda: watching.required.fault() is None)
+    watching.required.living.count = 0  # seen after a node of both ends had been killed, for minutes
+    faults = []
+    end = time.monotonic() + 0.5
+    while time.monotonic() < end:
+        faults.append(watching.required.fault())
+        time.sleep(0.01)
+    assert faults.count(None) > 0.8 * len(faults), "the machine may be busy once"
+    graph.remove(teleop)
+    assert eventually(lambda: "its process has ended" in (watching.required.fault() or ""))
