@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import termios
@@ -91,6 +92,8 @@ class SerialLine:
             return f"{self.port} may not be used; cure: `sudo usermod -aG dialout $USER`, and a new login"
         if "lock" in str(error):
             return f"{self.port} is in use by another program; end it, `fuser {self.port}` names it"
+        if getattr(error, "errno", None) == errno.ENOTTY or "Inappropriate ioctl" in str(error):
+            return f"{self.port} is no serial port; `ls /dev/serial/by-id` lists what is"
         return f"{self.port} cannot be opened: {error}"
 
     def _lost(self, error: Exception) -> LineLostError:

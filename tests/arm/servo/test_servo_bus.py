@@ -145,3 +145,10 @@ def test_another_program_on_the_port_is_refused(bus, peer):
 def test_a_missing_port_is_named(tmp_path):
     with pytest.raises(LineLostError, match=r"there is no .*; is the arm plugged in"):
         SerialLine(str(tmp_path / "no"), 1_000_000)
+
+
+def test_a_file_is_no_serial_port(tmp_path):
+    file = tmp_path / "robot.yaml"
+    file.write_text("arm: {}")
+    with pytest.raises(LineLostError, match=r"robot\.yaml is no serial port; `ls /dev/serial/by-id` lists what is"):
+        SerialLine(str(file), 1_000_000)
