@@ -45,6 +45,7 @@ from robot_rl.env.robot_env import RobotEnv  # noqa: E402
 from robot_rl.env.step_info import StepInfo  # noqa: E402
 from robot_rl.env.task import WorkcellOptions  # noqa: E402
 from robot_rl.errors import RobotLostError  # noqa: E402
+from robot_rl.geometry import quat_conjugate, quat_rotate  # noqa: E402
 
 TASK = "faults"
 STILL = 5e-3
@@ -203,6 +204,7 @@ class FaultRun:
         self._episode = EpisodeBuilder("")
         self._newest: StepInfo | None = None
         self._played, self._recorded = 0, False
+        self._to_reset = np.array([1.0, 0.0, 0.0, 0.0])
 
     def inject(self, name: str, fault: Fault, rng: np.random.Generator, episode_id: str) -> dict[str, Any]:
         """Drive, let the fault happen, and return what was measured."""
@@ -256,7 +258,8 @@ class FaultRun:
 
     def _begin(self, episode_id: str | None, rng: np.random.Generator) -> None:
         """Begin an episode; one without an id is not recorded."""
-        self._env.start(int(rng.integers(2**31)), episode_id or "not recorded")
+        start = self._env.start(int(rng.integers(2**31)), episode_id or "not recorded")
+        self._to_reset = quat_conjugate(start.T_base_reset.quaternion)  # actions are in the axes of the first pose
         self._episode, self._played, self._newest, self._recorded = EpisodeBuilder(episode_id or ""), 0, None, False
         if episode_id is not None:
             self._store.begin(episode_id)
@@ -269,7 +272,8 @@ class FaultRun:
         """Play one action, at random and with a pull to where it began; return whether the episode goes on."""
         try:
             away = self._cell.io.read().T_base_tcp.position - self._home
-            action = np.clip(rng.normal(0.0, 0.7, 3) - away / 0.03, -1.0, 1.0).astype(np.float32)
+            pull = quat_rotate(self._to_reset, away / 0.03)
+            action = np.clip(rng.normal(0.0, 0.7, 3) - pull, -1.0, 1.0).astype(np.float32)
             info = self._env.advance(action, meanwhile=meanwhile)
         except RobotLostError:
             return False

@@ -44,6 +44,8 @@ from robot_rl.geometry import (
 FRESH = 0.05
 """Age of a pose up to which the arm may go back to it [s]; to go back further would be a motion."""
 DASHBOARD_PORT = 29999
+STATUS_TIME = 0.05
+"""Until the interface for control knows, too, whether the controller's program still runs [s]."""
 UNLOCK_TIME = 8.0
 """Longest time in which a protective stop is tried to be unlocked [s]."""
 _KEPT: list[Any] = []
@@ -168,6 +170,8 @@ class UrArm:
             return
         with self._lock:
             self._reconnect()
+            self._await_fresh()
+            time.sleep(STATUS_TIME)
             self._unlock()
             self._check_ready()
             self._start_program()
