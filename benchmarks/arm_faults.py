@@ -259,6 +259,7 @@ class FaultRun:
     def _begin(self, episode_id: str | None, rng: np.random.Generator) -> None:
         """Begin an episode; one without an id is not recorded."""
         start = self._env.start(int(rng.integers(2**31)), episode_id or "not recorded")
+        assert start.T_base_reset is not None
         self._to_reset = quat_conjugate(start.T_base_reset.quaternion)  # actions are in the axes of the first pose
         self._episode, self._played, self._newest, self._recorded = EpisodeBuilder(episode_id or ""), 0, None, False
         if episode_id is not None:
