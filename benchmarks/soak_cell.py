@@ -35,6 +35,8 @@ FIRST, EVERY = 45.0, 30.0
 """When the arm has its first fault, and the time to the next one [s]."""
 LATE = 6.0
 """How long after its time a fault may be named [s]; the arm's own start is that of its first pose to a second."""
+SETTLES = 1.0
+"""Time from the first word of a fault until it holds the arm and is timed [s]."""
 OF_ARM = {
     "reflex": "a reflex stopped the arm",
     "estop": "the emergency stop of the arm is pressed",
@@ -136,8 +138,9 @@ def main() -> None:
         while not named and time.monotonic() < deadline:
             soak.spin(0.1)
             named = any(expected in text for text in [watch.stopped, *watch.said, *cell.lines[line:]])
+        soak.spin(SETTLES)
         began = time.monotonic()
-        took = soak.heal(time.monotonic())
+        took = soak.heal(began)
         count, unnamed, slow = count + 1, unnamed + (not named), slow + (took is None or took > 10.0)
         whole = f"whole after {took:.1f} s" if took is not None else f"NOT whole: {watch.missing(began)}"
         print(f"{count} {what}: {'named' if named else 'NOT NAMED'}, {whole}, {dict(+watch.unsafe)}", flush=True)
