@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -119,17 +120,27 @@ class PracticeFiles:
             RunDirectoryError: if its file cannot be read.
         """
         path = self.path / TURN
-        return PracticeState(**_read(path, f"cannot read {path}")) if path.exists() else PracticeState()
+        if not path.exists():
+            return PracticeState()
+        facts = _read(path, f"cannot read {path}")
+        try:
+            return PracticeState(**facts)
+        except TypeError as error:
+            raise RunDirectoryError(f"{path} is not as a practice writes it: {error}") from error
 
     def save(self, **facts: Any) -> None:
         """Write where the practice stands, in one piece; arguments are the attributes of `PracticeState`."""
         write_atomically(self.path / TURN, to_json(asdict(PracticeState(**facts))) + "\n")
 
     def record(self, row: Mapping[str, Any]) -> None:
-        """Add the line of an episode."""
+        """Add the line of an episode, below one that a killed process may have left half."""
         path = self.path / EPISODES
-        with writing(path), path.open("a", encoding="utf-8") as file:
-            file.write(to_json(row) + "\n")
+        with writing(path), path.open("ab+") as file:
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                if file.read() != b"\n":
+                    file.write(b"\n")
+            file.write(f"{to_json(row)}\n".encode())
 
     def episodes(self) -> list[dict[str, Any]]:
         """Return the lines of all episodes; one that a killed process left half is left out."""
