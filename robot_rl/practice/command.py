@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,6 @@ def add_command(commands: Any, make: MakeParser) -> None:
     parser.add_argument(
         "--patience",
         type=positive,
-        default=30,
         metavar="MINUTES",
         help="of robot time without a success, after which a person is needed (default: 30)",
     )
@@ -78,12 +78,14 @@ def _practice(arguments: argparse.Namespace) -> Reply:
         if arguments.task or arguments.reverse or arguments.alone or arguments.unattended:
             arguments.parser.error("--resume continues what --out holds; do without TASK and the flags that choose it")
         plan = PracticeFiles.read_plan(arguments.out)
+        if arguments.patience is not None:
+            plan = replace(plan, patience=60.0 * arguments.patience)
         own = arguments.out / plan.tasks[0] / "config.yaml"
         config = load_run_config(arguments.config or own, settings)
     else:
         PracticeFiles.check_free(arguments.out)
         tasks = _tasks(arguments)
-        plan = PracticePlan(tasks, arguments.unattended, 60.0 * arguments.patience)
+        plan = PracticePlan(tasks, arguments.unattended, 60.0 * (arguments.patience or 30))
         config = load_config(arguments.config, [*settings, f"task={tasks[0]}"])
     one_thread()  # and whatever takes seconds to import, after what a user may have got wrong
     from robot_rl.practice.practice import practice

@@ -133,6 +133,10 @@ class Practice:
         stage.between_s = state.between_s
         if state.current:
             stage.restore(state.current, state.scene)
+            if self._turns.stuck(stage.obstacles()) is not None:  # whoever resumes it has made the scene ready
+                self._turns.helped()
+                self._resets += 1
+                stage.current = ""
         self._stop = False
 
     @property
