@@ -127,6 +127,15 @@ def test_a_loss_of_power_is_named_and_torque_comes_back_with_consent_alone(arm, 
     assert where(peer)[2] - before[2] > 0.01
 
 
+def test_torque_that_went_without_a_missed_answer_is_named(arm, peer):
+    climb(arm)
+    peer.tell("reboot")
+    assert eventually(lambda: arm.stopped, limit=3.0)
+    assert "have no torque: their power failed" in arm.stopped
+    arm.recover()
+    assert arm.stopped is None
+
+
 def test_an_overloaded_servo_is_named_and_goes_on_with_consent(arm, peer):
     climb(arm)
     peer.tell("trip 3")
