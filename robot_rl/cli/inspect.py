@@ -28,7 +28,7 @@ def inspect(path: Path) -> dict[str, Any]:
     Raises:
         RunDirectoryError: if `path` is neither.
     """
-    if (path / "provenance.json").is_file():
+    if RunDirectory.holds_run(path):
         return _run(path)
     if (path / STORE_HEAD).is_file():
         return store_facts(path)

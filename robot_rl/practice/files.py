@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl.errors import RunDirectoryError
+from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.system.atomic_file import to_json, write_atomically, writing
 from robot_rl.system.checked_json import parse_json
 from robot_rl.system.regular_file import read_regular
@@ -111,7 +112,7 @@ class PracticeFiles:
 
     def has_run(self, task: str) -> bool:
         """Return whether the training of a task has begun."""
-        return (self.path / task / "provenance.json").exists()
+        return RunDirectory.holds_run(self.path / task)
 
     def state(self) -> PracticeState:
         """Return where the practice stands.

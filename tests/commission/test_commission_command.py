@@ -63,7 +63,7 @@ def test_ctrl_c_stops_the_arm_and_ends(lab):
     line = ""
     while "next: the arm holds" not in line:
         line = process.stderr.readline()
-    time.sleep(1.0)
+    time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)
     assert process.returncode == 130 and "Traceback" not in err

@@ -91,7 +91,7 @@ class ArmDriverContract:
         driver.start(recorder)
         assert recorder.has("pose", 3)
         arm.settle()
-        assert recorder.has("pose", 6)
+        assert recorder.has("pose", len(recorder.parts["pose"]) + 10)
         return recorder
 
     def test_its_settings_have_defaults(self, driver):
@@ -116,7 +116,7 @@ class ArmDriverContract:
         assert abs(WallClock().now() - stamps[-1]) < 1e9 * PATIENCE
 
     def test_it_goes_to_the_set_point(self, arm, driver, seen):
-        assert seen.wait(lambda: not driver.faults())
+        assert seen.wait(lambda: not driver.faults()), driver.faults()
         here = seen.parts["pose"][-1][1]
         target = Pose(np.add(here.position, (0.0, 0.0, 0.02)), here.quaternion)
 
@@ -127,7 +127,7 @@ class ArmDriverContract:
         assert seen.wait(there)
 
     def test_hold_ends_a_motion(self, arm, driver, seen):
-        assert seen.wait(lambda: not driver.faults())
+        assert seen.wait(lambda: not driver.faults()), driver.faults()
         here = seen.parts["pose"][-1][1]
         target = Pose(np.add(here.position, (0.0, 0.0, 0.08)), here.quaternion)
 
@@ -145,7 +145,7 @@ class ArmDriverContract:
         assert np.linalg.norm(seen.position - target.position) > 0.01
 
     def test_without_a_fault_it_recovers_by_doing_nothing(self, arm, driver, seen):
-        assert seen.wait(lambda: not driver.faults())
+        assert seen.wait(lambda: not driver.faults()), driver.faults()
         before = seen.position
         driver.recover()
         count = len(seen.parts["pose"])

@@ -136,7 +136,7 @@ class UrArm:
 
     def start(self, receive: Receive) -> None:
         """Call `receive` with every state of the controller from now on, and command what is set."""
-        self._receive = receive
+        self._receive, self._measured_at = receive, self._host.wall.now()  # silence counts from now on
         self._measuring.start()
         self._commanding.start()
 

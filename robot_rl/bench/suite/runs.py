@@ -49,7 +49,7 @@ class SuiteRun:
         Raises:
             ConfigError: naming the directory.
         """
-        if not self.path.exists():
+        if not RunDirectory.holds_run(self.path):
             return
         made = RunDirectory.read_config(self.path)
         if resumable_changes(made, self.config) != self.config:
@@ -60,7 +60,7 @@ class SuiteRun:
         config = self.path.parent / f"{self.path.name}.yaml"
         config.parent.mkdir(parents=True, exist_ok=True)
         dump_config(self.config, config)
-        resume = ["--resume"] if self.path.exists() else []
+        resume = ["--resume"] if RunDirectory.holds_run(self.path) else []
         return [sys.executable, "-m", "robot_rl", "train", "--config", str(config), "--out", str(self.path), *resume]
 
     def summary(self) -> dict[str, Any]:

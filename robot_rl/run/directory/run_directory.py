@@ -192,6 +192,11 @@ class RunDirectory:
         return run
 
     @staticmethod
+    def holds_run(path: Path) -> bool:
+        """Return whether there is a run; a process that was killed as it made one leaves none."""
+        return (path / "provenance.json").is_file()
+
+    @staticmethod
     def check_free(path: Path) -> None:
         """Check that `create` could make a run there, as far as that is known without writing.
 
@@ -214,7 +219,7 @@ class RunDirectory:
         Raises:
             RunDirectoryError: if it holds no run, a run of another task or version, is in use, or cannot be written.
         """
-        if not (path / "provenance.json").is_file():
+        if not cls.holds_run(path):
             raise RunDirectoryError(f"{path} holds no run to resume (it has no provenance.json); check the path")
         with contextlib.ExitStack() as on_error:
             run = cls(path, Lock(path / _LOCK))
@@ -292,7 +297,7 @@ class RunDirectory:
         Raises:
             RunDirectoryError: if there is no run, or its configuration was edited into something invalid.
         """
-        if not (path / "provenance.json").is_file():
+        if not RunDirectory.holds_run(path):
             raise RunDirectoryError(f"{path} holds no run (it has no provenance.json); check the path")
         config = path / "config.yaml"
         if config.exists() and not config.is_file():

@@ -39,7 +39,7 @@ def trace(path: Path, episode_id: str | None = None, *, on_episode: Callable[[],
     stores = StoreChain(on_episode)
     if episode_id is not None:
         return stores.episode(find_store(path), episode_id)
-    if (path / "provenance.json").is_file():
+    if RunDirectory.holds_run(path):
         return _Runs(stores).run(path)
     store = find_store(path)
     link = stores.store(store)
@@ -93,7 +93,7 @@ class _Runs:
 
     def of_evaluation(self, link: ChainLink, run: Path, policy: Any) -> None:
         """Add the run whose policy played the episodes of a store."""
-        if not (run / "provenance.json").is_file():
+        if not RunDirectory.holds_run(run):
             link.unchecked.append(f"{run}: the run whose policy played is not here any more")
             return
         played_by = self.run(run)
@@ -131,7 +131,7 @@ class _Runs:
         link.facts["began"] = {
             key: origin[key] for key in ("how", "parts", "changed", "run", "env_steps") if key in origin
         }
-        if not (run / "provenance.json").is_file():
+        if not RunDirectory.holds_run(run):
             link.unchecked.append(f"{run}: the run that it began from is not here any more")
             return []
         try:

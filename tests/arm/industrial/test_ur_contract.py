@@ -26,7 +26,7 @@ def peer():
 
 @pytest.fixture(scope="module")
 def config(peer):
-    return UrConfig(host=peer.address, watchdog=1.0, max_silence=0.4)
+    return UrConfig(host=peer.address, watchdog=1.0, max_silence=1.0)
 
 
 class TestDriver(ArmDriverContract):

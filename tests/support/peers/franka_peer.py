@@ -8,9 +8,10 @@ standard input inject faults, and `report` answers with one line of JSON. Physic
 from __future__ import annotations
 
 import json
-import select
+import queue
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -28,13 +29,9 @@ class FrankaPeer:
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
-        end = time.monotonic() + patience
-        line = ""
-        while not line.startswith("ready") and time.monotonic() < end and self._process.poll() is None:
-            if select.select([self._process.stdout], [], [], 1.0)[0]:
-                line = self._process.stdout.readline()
-        assert line.startswith("ready"), "franky-sim has not started"
-        self.address = line.split()[1]
+        self._lines = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+        self.address = self._line("ready", patience).split()[1]
 
     def inject(self, what):
         self._process.stdin.write(f"{what}\n")
@@ -43,10 +40,20 @@ class FrankaPeer:
     def report(self):
         self._process.stdin.write("report\n")
         self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        while not line.startswith("{"):
-            line = self._process.stdout.readline()
-        return json.loads(line)
+        return json.loads(self._line("{", 20.0))
+
+    def _read(self):
+        for line in self._process.stdout:
+            self._lines.put(line)
+        self._lines.put("")
+
+    def _line(self, begin, patience):
+        """Return the next line that begins so; the simulation prints others, too."""
+        end = time.monotonic() + patience
+        while (line := self._lines.get(timeout=max(end - time.monotonic(), 0.0))) and not line.startswith(begin):
+            pass
+        assert line, f"franky-sim has ended with {self._process.wait()}"
+        return line
 
     def speed(self):
         """Return the simulated seconds per second, over half of one."""
