@@ -7,6 +7,7 @@ standard input inject faults, and `report` answers with one line of JSON. Physic
 
 from __future__ import annotations
 
+import contextlib
 import json
 import queue
 import subprocess
@@ -84,6 +85,12 @@ def main():
             felt |= {"robot_mode": fault["mode"], "errors": errors, "current_errors": errors, "reflex_reason": errors}
         return plain(self).replace(**felt)
 
+    def whole(read):
+        """Return the state from outside the thread of the simulation, which may take a step while it is read."""
+        while True:
+            with contextlib.suppress(ValueError):
+                return read()
+
     def recover(self, server):
         if fault["mode"] == protocol.RobotMode.kUserStopped:
             self.reply(protocol.AutomaticErrorRecoveryStatus.kEmergencyAborted)
@@ -118,7 +125,7 @@ def main():
         for line in sys.stdin:
             what, *numbers = line.split()
             if what == "report":
-                position = plain(server.robot_servers[0]).O_T_EE[12:15]
+                position = whole(lambda: plain(server.robot_servers[0])).O_T_EE[12:15]
                 facts = {"time": float(simulator.data.time), "mode": str(fault["mode"]), "position": list(position)}
                 print(json.dumps(facts), flush=True)
             elif what == "reflex":
