@@ -16,7 +16,14 @@ settings.register_profile("busy machine", deadline=None, suppress_health_check=[
 settings.load_profile("busy machine")
 
 
-def pytest_collection_modifyitems(items):
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
     """Tests of a file share fixtures and stay in one process; so do graphs of nodes, which keep to the wall clock."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("ros_nodes" if "ros_nodes" in item.path.parts else str(item.path)))
+    from xdist.scheduler import LoadFileScheduling
+
+    class OneGraph(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            file = super()._split_scope(nodeid)
+            return "ros_nodes" if "ros_nodes" in file.split("/") else file
+
+    return OneGraph(config, log) if config.getvalue("dist") == "loadfile" else None
