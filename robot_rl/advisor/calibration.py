@@ -26,9 +26,13 @@ class Played:
     risk: np.ndarray
     success: bool
 
+    def in_time(self, lead: int) -> np.ndarray:
+        """Return the risk after each step but the last `lead` ones, in which a call would come too late."""
+        return self.risk[: max(len(self.risk) - lead, 0)]
+
     def alarm(self, threshold: float, lead: int) -> int | None:
-        """Return the first step, the last `lead` ones apart, whose risk reaches a threshold; None if none does."""
-        over = np.flatnonzero(self.risk[: max(len(self.risk) - lead, 0)] >= threshold)
+        """Return the first step in time whose risk reaches a threshold; None if none does."""
+        over = np.flatnonzero(self.in_time(lead) >= threshold)
         return int(over[0]) if len(over) else None
 
 
@@ -116,7 +120,7 @@ def _halves(played: Sequence[Played]) -> tuple[list[Played], list[Played]]:
 def _threshold(played: Sequence[Played], precision: float, lead: int) -> float | None:
     """Return the threshold with the largest recall of those that are precise enough, the larger of equal ones."""
     best: tuple[int, float] | None = None
-    highest = [(one, one.risk[: max(len(one.risk) - lead, 0)].max(initial=-np.inf)) for one in played]
+    highest = [(one, one.in_time(lead).max(initial=-np.inf)) for one in played]
     for threshold in sorted({float(risk) for _, risk in highest if np.isfinite(risk)}):
         called = [one for one, risk in highest if risk >= threshold]
         right = sum(not one.success for one in called)

@@ -8,6 +8,8 @@ from typing import Literal, Protocol, runtime_checkable
 
 from robot_rl.arm.control_thread import ControlThread
 
+SAME_MASS = 0.01
+"""Difference of two masses that are the same [kg]."""
 LATE_SHARE = 0.1
 """Of the cycles of a driver that may begin a period late [%]."""
 

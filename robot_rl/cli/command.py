@@ -6,6 +6,7 @@ import argparse
 import math
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
 from robot_rl.cli.parser import CommandParser
@@ -51,6 +52,14 @@ def _number(text: str, fits: Callable[[float], bool], valid: str) -> float:
     if not fits(value):
         raise argparse.ArgumentTypeError(f"must be a number {valid}, got {text!r}")
     return value
+
+
+def add_settings_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that set what has a default."""
+    parser.add_argument("--config", type=Path, metavar="FILE", help="YAML file with settings")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="override one setting; repeatable"
+    )
 
 
 class Reply(NamedTuple):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from robot_rl.cli.command import MakeParser, Reply, share_below_one
+from robot_rl.cli.command import MakeParser, Reply, add_settings_flags, share_below_one
 from robot_rl.cli.label_report import add_judgement_commands
 from robot_rl.errors import InterruptedRunError
 from robot_rl.system.process import LABELLING, make_way
@@ -82,10 +82,7 @@ def add_label_commands(commands: Any, add: MakeParser) -> None:
 
 def _settings(parser: argparse.ArgumentParser) -> None:
     kinds = ("success", "progress", "preference", "score")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="YAML file with settings")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="override one setting; repeatable"
-    )
+    add_settings_flags(parser)
     parser.add_argument("--list-settings", action="store_true", help="print every setting with its default, and exit")
     parser.add_argument("--kind", choices=kinds, help="what to label (default: success)")
     parser.add_argument("--url", metavar="URL", help="OpenAI-compatible server, up to and with /v1")

@@ -26,6 +26,7 @@ from robot_rl.cli.command import (
     add_group,
     add_parser,
     add_renamed,
+    add_settings_flags,
     flat_lines,
     natural,
     positive,
@@ -142,10 +143,7 @@ def command_line() -> CommandParser:
         action="store_true",
         help="simulate at the pace of the wall clock; the learner gets a process of its own",
     )
-    train.add_argument("--config", type=Path, metavar="FILE", help="YAML file with settings")
-    train.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="override one setting; repeatable"
-    )
+    add_settings_flags(train)
     train.add_argument("--list-settings", action="store_true", help="print every setting with its default, and exit")
     train.add_argument("--out", type=Path, metavar="DIR", help="run directory (default: runs/<task>-seed<seed>-<time>)")
     train.add_argument("--resume", action="store_true", help="continue the run in --out; its own config is the default")

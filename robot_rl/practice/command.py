@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from robot_rl.cli.command import MakeParser, Reply, natural, positive
+from robot_rl.cli.command import MakeParser, Reply, add_settings_flags, natural, positive
 from robot_rl.cli.summary_text import practice_lines
 from robot_rl.env.registry import check_task
 from robot_rl.system.process import one_thread
@@ -47,10 +47,7 @@ def add_command(commands: Any, make: MakeParser) -> None:
         "--calls-per-hour", type=natural, default=6, metavar="N", help="most calls within an hour (default: 6)"
     )
     parser.add_argument("--obs", choices=("state", "pixels"), help="what the policies learn from (default: state)")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="YAML file with settings of each training")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="override one setting; repeatable"
-    )
+    add_settings_flags(parser)
     parser.add_argument("--steps", type=natural, metavar="N", help="online env steps of all tasks together")
     parser.add_argument("--seed", type=natural, metavar="N", help="everything random follows from it (default: 0)")
     parser.add_argument("--episodes", type=positive, metavar="N", help="held-out evaluation episodes of each task")

@@ -129,9 +129,9 @@ class PracticeFiles:
         except TypeError as error:
             raise RunDirectoryError(f"{path} is not as a practice writes it: {error}") from error
 
-    def save(self, **facts: Any) -> None:
-        """Write where the practice stands, in one piece; arguments are the attributes of `PracticeState`."""
-        write_atomically(self.path / TURN, to_json(asdict(PracticeState(**facts))) + "\n")
+    def save(self, state: PracticeState) -> None:
+        """Write where the practice stands, in one piece."""
+        write_atomically(self.path / TURN, to_json(asdict(state)) + "\n")
 
     def record(self, row: Mapping[str, Any]) -> None:
         """Add the line of an episode, below one that a killed process may have left half."""

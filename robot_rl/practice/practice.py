@@ -17,7 +17,7 @@ from typing import Any
 from robot_rl.config.components import TrainConfig
 from robot_rl.errors import InterruptedRunError
 from robot_rl.practice.caller import Caller
-from robot_rl.practice.files import PracticeFiles, PracticePlan
+from robot_rl.practice.files import PracticeFiles, PracticePlan, PracticeState
 from robot_rl.practice.meeting import check_tasks_meet
 from robot_rl.practice.stage import Stage
 from robot_rl.practice.turns import Turns
@@ -266,15 +266,17 @@ class Practice:
     def _save(self) -> None:
         """Write whose turn it is, and the scene."""
         stage, turns = self._stage, self._turns
-        self._files.save(
+        place = stage.places.get(stage.current)
+        state = PracticeState(
             next=turns.next,
-            current="" if (place := stage.places.get(stage.current)) is None or place.task.resets else stage.current,
+            current="" if place is None or place.task.resets else stage.current,
             scene=stage.save(),
             fruitless_s=turns.fruitless_s,
             between_s=stage.between_s,
             calls=self._calls,
             resets=self._resets,
         )
+        self._files.save(state)
 
     def conclude(self) -> dict[str, Any]:
         """Evaluate every policy on held-out resets; return the summary, which is written with the picture."""

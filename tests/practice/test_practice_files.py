@@ -23,7 +23,7 @@ def test_the_state_is_what_was_saved_and_that_of_another_program_is_refused(tmp_
     assert PracticeFiles.read_plan(files.path) == PracticePlan(("there", "back"), unattended=True)
     assert files.state() == PracticeState()
     saved = PracticeState("back", "there", [0.5, 1.0], 3.0, 4.0, 1, 2)
-    files.save(**vars(saved))
+    files.save(saved)
     assert files.state() == saved
     for text in ('{"half', '{"unknown": 1}', "[]"):
         (files.path / "turn.json").write_text(text)

@@ -196,9 +196,7 @@ class FrankaArm:
     def _cycle(self) -> None:
         """Report the newest state, and notice when the controller has ended."""
         robot, receive = self._robot, self._receive
-        if robot is None or receive is None:
-            return
-        if self._is_lost:
+        if robot is None or receive is None or self._is_lost:
             return
         try:
             if self._fault is None and not robot.is_in_control:
@@ -218,10 +216,8 @@ class FrankaArm:
 
     def _measure_gripper(self) -> None:
         hand = self._hand
-        if hand is not None:
-            with contextlib.suppress(
-                self._franky.NetworkException, RuntimeError
-            ):  # the arm's own state names the lost connection
+        if hand is not None:  # a connection that is lost is named by the arm's own state
+            with contextlib.suppress(self._franky.NetworkException, RuntimeError):
                 self._measured_width = float(hand.width)
 
     def _why_ended(self) -> str:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from robot_rl.arm.own_checks import OwnCheck
+from robot_rl.arm.own_checks import SAME_MASS, OwnCheck
 
 NOTE_BELOW, FAULT_BELOW = 95.0, 90.0
 """Share of the commands of 1 kHz that reach the arm in time [%]; the limits of libfranka's `communication_test`."""
-SAME_MASS = 0.01
-"""Difference of two masses that are the same [kg]."""
 
 
 class FrankaFacts(NamedTuple):

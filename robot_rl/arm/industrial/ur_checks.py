@@ -6,12 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from robot_rl.arm.own_checks import OwnCheck
+from robot_rl.arm.own_checks import SAME_MASS, OwnCheck
 
 LEAST_VERSIONS = {3: (3, 3), 5: (5, 6)}
 """By the first number, the least PolyScope: RTDE came with 3.3, the question for remote control with 5.6."""
-SAME_MASS = 0.01
-"""Difference of two masses that are the same [kg]."""
 
 
 class UrFacts(NamedTuple):

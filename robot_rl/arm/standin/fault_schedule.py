@@ -18,8 +18,8 @@ KINDS = {
 }
 """What each kind is called as a fault. The others are none, and nobody says why: for a while nothing is measured
 (`freeze`), no forces are (`wrench`), the clock is set back (`clock`), or somebody pushes the arm away (`pushed`)."""
-FREEZE = 1.0
-"""How long they last [s]."""
+DURATION = 1.0
+"""How long these last [s]."""
 SET_BACK = 30.0
 """By how much the clock is set back [s]."""
 PUSH = 0.4

@@ -17,7 +17,7 @@ from pydantic.dataclasses import dataclass
 from robot_rl.arm.control_thread import ControlThread
 from robot_rl.arm.driver import MEASURABLE, DriverHost, Receive
 from robot_rl.arm.standin.compliant_tool import Compliance, CompliantTool
-from robot_rl.arm.standin.fault_schedule import FREEZE, KINDS, PRESSED, PUSH, SET_BACK, read_schedule
+from robot_rl.arm.standin.fault_schedule import DURATION, KINDS, PRESSED, PUSH, SET_BACK, read_schedule
 from robot_rl.arm.twist_estimator import TwistFromPoses
 from robot_rl.config.field_types import STRICT, NonNegative, NonNegativeReal, PositiveReal, Real
 from robot_rl.env.state_assembler import Joints
@@ -145,7 +145,7 @@ class StandinArm:
             self._advanced = now
             self._tool.advance(seconds)
             if self._lasts("pushed", now):
-                self._tool.push(np.array((PUSH * seconds / FREEZE, 0.0, 0.0)))
+                self._tool.push(np.array((PUSH * seconds / DURATION, 0.0, 0.0)))
             self._width += (self._wanted_width - self._width) * min(1.0, seconds / self._config.time_constant)
             pose, wrench = self._tool.pose, self._tool.wrench()
             self._break_down(now, float(np.linalg.norm(wrench[:3])))
@@ -158,7 +158,7 @@ class StandinArm:
         while self._planned and 1e-9 * (now - self._begun) >= self._planned[0].at:
             kind = self._planned.pop(0).kind
             if not KINDS[kind]:
-                self._until[kind] = now + round(1e9 * FREEZE)
+                self._until[kind] = now + round(1e9 * DURATION)
                 continue
             if kind == "estop":
                 self._pressed_until = now + round(1e9 * PRESSED)
