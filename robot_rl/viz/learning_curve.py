@@ -202,6 +202,8 @@ def _effort_line(axes: Axes, episodes: Sequence[Record]) -> None:
     steps = [record["env_step"] for record in priced]
     minutes = [record["person"]["seconds"] / 60.0 for record in priced]
     right = axes.twinx()
+    axes.set_zorder(right.get_zorder() + 1)  # its legend lies over this line
+    axes.patch.set_visible(False)
     right.plot(steps, minutes, color=BLACK, linewidth=1.4, linestyle=":")
     right.set_ylabel("operator's time so far [min]")
     right.set_ylim(bottom=0)
