@@ -14,6 +14,7 @@ PARTICIPANT = 12
 """Bytes at the start of a writer's identity (GUID) that are those of its process."""
 _UNKNOWN = "_NODE_NAME_UNKNOWN_"
 """What the graph calls the node of a writer that was discovered before it; the name comes a moment later."""
+_NAMELESS = "a node whose name is not known yet"
 
 
 class SoleWriter:
@@ -44,6 +45,9 @@ class SoleWriter:
         writers: dict[str, list[bytes]] = defaultdict(list)
         for info in self._node.get_publishers_info_by_topic(self._topic):
             writers[_name(info)].append(bytes(info.endpoint_gid))
+        known = [name for name in writers if name != _NAMELESS]
+        if len(known) == 1:  # who was killed before its name was known never gets one: whether it lives, heartbeats say
+            writers[known[0]] += writers.pop(_NAMELESS, [])
         if len(writers) > 1 or any(self._several(name, ids) for name, ids in writers.items()):
             count = sum(map(len, writers.values()))
             names = ", ".join(sorted(name.rpartition("/")[2] for name, ids in writers.items() for _ in ids))
@@ -71,5 +75,5 @@ class SoleWriter:
 
 def _name(info: TopicEndpointInfo) -> str:
     if info.node_name == _UNKNOWN:
-        return "a node whose name is not known yet"
+        return _NAMELESS
     return f"{info.node_namespace.rstrip('/')}/{info.node_name}"

@@ -13,6 +13,7 @@ from std_msgs.msg import Header
 from waiting import PATIENCE, eventually
 
 from ros_nodes.interface import topics
+from ros_nodes.node.living import Living
 from ros_nodes.node.required_node import RequiredNode
 from ros_nodes.node.robot_node_base import RobotNode
 
@@ -139,6 +140,43 @@ def test_a_killed_node_that_was_started_again_is_one_writer_and_two_that_live_ar
     assert second.poll() is None
 
 
+GONE_AT_ONCE = """
+import os, signal, time, rclpy
+from ros_nodes.interface import topics
+from ros_nodes.node.robot_node_base import RobotNode
+rclpy.init()
+node = RobotNode("actor_node")
+writer = node.publisher(topics.COMMAND)
+while not writer.get_subscription_count():
+    time.sleep(0.001)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_node_that_is_killed_before_its_name_or_its_life_is_known_is_no_second_writer(graph, processes):
+    watching = graph.add(lambda **options: RobotNode("watching", **options))
+    writer = watching.sole_writer(topics.COMMAND)
+    watching.create_subscription(topics.COMMAND.type, topics.COMMAND.name, print, topics.COMMAND.qos)
+    processes("-c", COMMANDING)
+    assert eventually(lambda: writer.identity())
+    for number in range(3):
+        processes("-c", GONE_AT_ONCE).wait()
+        assert eventually(lambda: writer.conflict() is None, 5.0), f"{number}: {writer.conflict()}"
+
+
+def test_each_that_counts_the_living_is_told_of_each(graph, teleop):
+    class Counting(RobotNode):
+        def __init__(self, **options):
+            super().__init__("counting", **options)
+            self.counts = [Living(self, "heartbeat/teleop_node", LEASE)]
+            self.timer(0.5, lambda: len(self.counts) < 3 and self.counts.append(Living(self, "heartbeat/teleop_node")))
+
+    counting = graph.add(Counting)
+    assert eventually(lambda: [one.count for one in counting.counts] == [1, 1, 1])
+    teleop.kill()
+    assert eventually(lambda: [one.count for one in counting.counts] == [0, 0, 0])
+
+
 def test_a_node_whose_heartbeats_come_lives_even_if_dds_has_missed_its_return(graph):
     teleop = graph.add(lambda **options: RobotNode("teleop_node", **options))
     watching = graph.add(Watching)
@@ -150,5 +188,6 @@ def test_a_node_whose_heartbeats_come_lives_even_if_dds_has_missed_its_return(gr
         faults.append(watching.required.fault())
         time.sleep(0.01)
     assert faults.count(None) > 0.8 * len(faults), "the machine may be busy once"
+    assert eventually(lambda: watching.required.living.count == 1), "nor does DDS miss it for ever"
     graph.remove(teleop)
     assert eventually(lambda: "its process has ended" in (watching.required.fault() or ""))
