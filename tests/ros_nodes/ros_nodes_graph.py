@@ -1,5 +1,6 @@
 """A small ROS graph for tests: real nodes and topics, in a domain that no other test run uses."""
 
+import gc
 import os
 import queue
 import threading
@@ -36,6 +37,7 @@ class Graph:
         self.context = Context()
         rclpy.init(args=[], context=self.context, domain_id=DOMAIN)
         self._running = []
+        self._half_made = False
 
     def add(self, make: Callable, **parameters):
         """Makes a node with these parameters and serves it, all in a thread of its own; rendering is bound to one."""
@@ -63,6 +65,7 @@ class Graph:
         thread.start()
         node = made.get(timeout=60)
         if isinstance(node, Exception):
+            self._half_made = True
             raise node
         self._running.append((node, done, thread))
         return node
@@ -84,6 +87,8 @@ class Graph:
         while self._running:
             self._end(*self._running.pop())
         self.context.try_shutdown()
+        if self._half_made:
+            gc.collect()  # a node whose constructor raised lives on in a cycle, and would be seen by later tests
 
     @staticmethod
     def _end(_, done, thread):

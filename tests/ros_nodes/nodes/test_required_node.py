@@ -26,6 +26,8 @@ import time, rclpy
 from ros_nodes.node.robot_node_base import RobotNode
 rclpy.init()
 node = RobotNode("teleop_node")
+while not node.count_subscribers("heartbeat/teleop_node"):
+    rclpy.spin_once(node)
 node.timer(2.0, lambda: time.sleep(60.0))
 rclpy.spin(node)
 """
