@@ -188,12 +188,16 @@ def test_a_killed_process_leaves_an_arm_that_stands_still(peer, shared):
         "print('open', flush=True)",
         "while True: move(io, (0, 0, 0.03)); time.sleep(0.05)",
     )
-    assert process.stdout.readline() == "open\n"
-    assert eventually(lambda: peer.report()["running"])
-    start = peer.report()["position"]
-    assert eventually(lambda: np.linalg.norm(np.subtract(peer.report()["position"], start)) > 0.01)
-    process.kill()
-    process.wait()
+    try:
+        assert process.stdout.readline() == "open\n"
+        assert eventually(lambda: peer.report()["running"] or process.poll() is not None)
+        start = peer.report()["position"]
+        assert eventually(lambda: np.linalg.norm(np.subtract(peer.report()["position"], start)) > 0.01)
+        assert process.poll() is None
+    finally:
+        process.kill()
+        _, said = process.communicate()
+    assert not said
     peer.inject("mark")
     after, way = stands(peer)
     assert after <= 0.3, f"still after {after:.2f} s, {1e3 * way:.0f} mm"
