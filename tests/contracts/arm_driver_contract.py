@@ -135,7 +135,7 @@ class ArmDriverContract:
             driver.move_to(target)
             return bool(np.linalg.norm(seen.position - here.position) > 0.005)
 
-        assert seen.wait(moves)
+        assert seen.wait(moves), driver.faults()
         driver.hold()
         count = len(seen.parts["pose"])
         assert seen.has("pose", count + 60)
