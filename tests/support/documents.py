@@ -9,7 +9,8 @@ A page `docs/add/*.md` is written like this:
 - Each line of a fenced block of `bash` that starts with `robot-rl` or `python` is run in that folder, in order,
   and has to exit with 0. `pip install` lines are shown to readers and not run. A page without such a line has its
   `example.py` run.
-- All named files together have at most 60 lines, blank ones not counted.
+- All named files together have at most 60 lines, blank ones not counted; a peer, a file `*_peer.py` that stands in for
+  hardware, is counted by itself and has at most 60, too.
 
 `tests/docs/test_add_pages.py` runs every page. A conformance test takes the class of a page with
 
@@ -72,9 +73,13 @@ class Example:
         return example
 
     @property
-    def lines(self) -> int:
-        """Lines of all files that are not blank."""
-        return sum(bool(line.strip()) for text in self.files.values() for line in text.splitlines())
+    def lines(self) -> tuple[int, int]:
+        """Lines that are not blank: of what a user writes, and of its peer."""
+        mine, peer = 0, 0
+        for name, text in self.files.items():
+            count = sum(bool(line.strip()) for line in text.splitlines())
+            mine, peer = (mine, peer + count) if name.endswith("_peer.py") else (mine + count, peer)
+        return mine, peer
 
     def install(self, folder: Path) -> None:
         """Write the files; entry points are found by whoever has the folder on `sys.path`."""
