@@ -3,6 +3,7 @@
 import contextlib
 import time
 
+import numpy as np
 import pytest
 from arm_driver_contract import ArmDriverContract, ArmUnderTest
 from in_process_arm import WIDE_CAP, WIDE_LIMITS
@@ -50,7 +51,7 @@ def io(page):
     ],
 )
 def test_each_fault_is_named_holds_the_arm_and_ends_with_consent(io, page, fault, named, lasts):
-    up = Pose(io.read().T_base_tcp.position + [0.0, 0.0, 0.5], io.read().T_base_tcp.quaternion)
+    up = Pose(np.array([0.5, 0.0, 0.7]), io.read().T_base_tcp.quaternion)
     io.command(Command(io.wall.now(), 5.0, up))
     assert eventually(lambda: page.where()[2] > 0.25)
     page.where(fault)

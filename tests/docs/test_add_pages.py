@@ -45,8 +45,8 @@ def test_there_is_a_page_for_each_socket(name):
 @pytest.mark.parametrize("page", sorted(ADD.glob("*.md")), ids=lambda page: page.stem)
 def test_the_example_of_a_page_is_short_and_runs(page, tmp_path):
     example = Example.read(page)
-    assert 0 < example.lines[0] <= MAX_LINES
-    assert example.lines[1] <= MAX_LINES
+    assert 0 < example.lines <= MAX_LINES
+    assert example.peer_lines <= MAX_LINES
     done = example.run(tmp_path)
     assert done[-1].returncode == 0, f"{done[-1].args}\n{done[-1].stdout}\n{done[-1].stderr}"
 
@@ -56,7 +56,7 @@ def test_files_entry_points_and_commands_are_taken_from_a_page(tmp_path):
     page.write_text(PAGE)
     example = Example.read(page)
     assert example.files["greeting.py"] == 'HELLO = "hello"\nprint(HELLO)\n'
-    assert example.lines == (4, 0)
+    assert (example.lines, example.peer_lines) == (2, 0)
     assert len(example.commands) == 3
     done = example.run(tmp_path)
     assert [one.returncode for one in done] == [0, 3]
