@@ -9,8 +9,8 @@ A page `docs/add/*.md` is written like this:
 - Each line of a fenced block of `bash` that starts with `robot-rl` or `python` is run in that folder, in order,
   and has to exit with 0. `pip install` lines are shown to readers and not run. A page without such a line has its
   `example.py` run.
-- All named files but `pyproject.toml` have at most 60 lines together, blank ones not counted; a peer, a file `*_peer.py`
-  that stands in for hardware, is counted by itself and has at most 60, too.
+- All named files but `pyproject.toml` have at most 60 lines together, blank ones not counted; a peer, a file
+  `*_peer.py` that stands in for hardware, is counted by itself and has at most 60, too.
 
 `tests/docs/test_add_pages.py` runs every page. A conformance test takes the class of a page with
 
