@@ -1,7 +1,8 @@
-"""The gallery and the one-minute film of the documentation, made of recorded runs.
+"""The pictures of the documentation that show learning, made of recorded runs.
 
     python benchmarks/gallery.py tasks RUN [RUN ...]   # docs/gallery.md: a film and a curve of each run's task
     python benchmarks/gallery.py minute RUN DEMOS      # docs/images/gallery/minute.mp4; DEMOS has frames
+    python benchmarks/gallery.py person RUN [RUN ...] --without RUN [RUN ...]   # docs/images/person.png
 
 Nothing is played again: films are the run's own (`evaluation.mp4`, the recorded frames), figures are those of its
 `summary.json`. Each file has a few hundred kilobytes.
@@ -18,13 +19,17 @@ from typing import Any
 
 import av
 import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from PIL import Image, ImageDraw, ImageFont
 
 from robot_rl.data.formats.mp4 import Mp4Writer
 from robot_rl.data.schema import IMAGE_PREFIX, Episode, Source
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import DataError
+from robot_rl.run.directory.metrics import read_metrics
 from robot_rl.viz.episode_frame import SOURCE_COLOURS, to_picture
+from robot_rl.viz.learning_curve import BLUE, ORANGE
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PICTURES = DOCS / "images" / "gallery"
@@ -134,6 +139,49 @@ def minute(run: Path, demos: Path) -> None:
                 writer.add(frame)
 
 
+def person(helped: list[Path], alone: list[Path]) -> None:
+    """Draw success, and the operator's time that it took, over robot time: each run thin, their mean thick.
+
+    Args:
+        helped: Runs of one task in which an operator takes over.
+        alone: Runs with the same seeds in which nobody does (`intervention.enabled=false`).
+    """
+    task = json.loads((helped[0] / "summary.json").read_text(encoding="utf-8"))["task"]
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    figure.suptitle(f"{task}: {len(helped)} seeds (thin) and their mean (thick)", fontweight="bold")
+    success, price = figure.subplots(1, 2)
+    for runs, label, colour, dash in (
+        (helped, "the operator takes over where it is stuck", ORANGE, "-"),
+        (alone, "demonstrations only", BLUE, "--"),
+    ):
+        lines: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+        for run in runs:
+            summary = json.loads((run / "summary.json").read_text(encoding="utf-8"))
+            minutes = summary["robot_minutes"] / summary["env_steps"]
+            curve = [(minutes * r["env_step"], r["success_rate"]) for r in read_metrics(run / "metrics.jsonl", "curve")]
+            episodes = read_metrics(run / "metrics.jsonl", "episode")
+            led = [(minutes * r["env_step"], r["person"]["seconds"] / 60.0) for r in episodes]
+            lines[0].append(np.array(curve))
+            lines[1].append(np.array(led))
+        for axes, runs_of_it in zip((success, price), lines, strict=True):
+            grid = np.linspace(max(line[0, 0] for line in runs_of_it), min(line[-1, 0] for line in runs_of_it), 100)
+            for line in runs_of_it:
+                axes.plot(*line.T, dash, color=colour, linewidth=0.8, alpha=0.4)
+            mean = np.mean([np.interp(grid, *line.T) for line in runs_of_it], axis=0)
+            axes.plot(grid, mean, dash, color=colour, linewidth=2.4, label=label)
+    success.set_ylabel("success without help")
+    success.set_ylim(-0.03, 1.03)
+    price.set_ylabel("operator's time so far [min]")
+    price.set_ylim(bottom=0)
+    for axes in (success, price):
+        axes.set_xlabel("robot time [min]")
+        axes.set_xlim(left=0)
+        axes.grid(alpha=0.25, linewidth=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+    success.legend(fontsize=8.5, loc="lower right")
+    FigureCanvasAgg(figure).print_figure(str(DOCS / "images" / "person.png"), format="png", dpi=110)
+
+
 def filmed(path: Path, caption: str) -> Iterator[np.ndarray]:
     """Yield the pictures of a film below a caption, in real time."""
     with av.open(str(path)) as film:
@@ -210,11 +258,17 @@ def main() -> None:
     one = kinds.add_parser("minute", help="the film")
     one.add_argument("runs", nargs=1, type=Path, metavar="RUN", help="run directory with a summary.json")
     one.add_argument("demos", type=Path, metavar="DEMOS", help="store of demonstrations with frames")
+    price = kinds.add_parser("person", help="success and the person's time, with and without take-overs")
+    price.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run directory with a summary.json")
+    price.add_argument("--without", nargs="+", type=Path, required=True, metavar="RUN", help="without take-overs")
     arguments = parser.parse_args()
-    if missing := [str(run) for run in arguments.runs if not (run / "summary.json").is_file()]:
+    runs = [*arguments.runs, *getattr(arguments, "without", [])]
+    if missing := [str(run) for run in runs if not (run / "summary.json").is_file()]:
         parser.error(f"no finished run: {', '.join(missing)}; `robot-rl train --resume` finishes one")
     if arguments.what == "tasks":
         tasks(arguments.runs)
+    elif arguments.what == "person":
+        person(arguments.runs, arguments.without)
     else:
         minute(arguments.runs[0], arguments.demos)
 
