@@ -2,7 +2,7 @@
 
     python benchmarks/gallery.py tasks RUN [RUN ...]   # docs/gallery.md: a film and a curve of each run's task
     python benchmarks/gallery.py minute RUN DEMOS      # docs/images/gallery/minute.mp4; DEMOS has frames
-    python benchmarks/gallery.py person RUN [RUN ...] --without RUN [RUN ...]   # docs/images/person.png
+    python benchmarks/gallery.py person RUN [RUN ...] [--without RUN ...]   # docs/images/person.png
 
 Nothing is played again: films are the run's own (`evaluation.mp4`, the recorded frames), figures are those of its
 `summary.json`. Each file has a few hundred kilobytes.
@@ -144,16 +144,19 @@ def person(helped: list[Path], alone: list[Path]) -> None:
 
     Args:
         helped: Runs of one task in which an operator takes over.
-        alone: Runs with the same seeds in which nobody does (`intervention.enabled=false`).
+        alone: Runs with the same seeds in which nobody does (`intervention.enabled=false`), if any.
     """
     task = json.loads((helped[0] / "summary.json").read_text(encoding="utf-8"))["task"]
     figure = Figure(figsize=(9, 3.4), layout="constrained")
-    figure.suptitle(f"{task}: {len(helped)} seeds (thin) and their mean (thick)", fontweight="bold")
+    seeds = "one run" if len(helped) == 1 else f"{len(helped)} seeds (thin) and their mean (thick)"
+    figure.suptitle(f"{task}, {seeds}", fontweight="bold")
     success, price = figure.subplots(1, 2)
     for runs, label, colour, dash in (
         (helped, "the operator takes over where it is stuck", ORANGE, "-"),
         (alone, "demonstrations only", BLUE, "--"),
     ):
+        if not runs:
+            continue
         lines: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
         for run in runs:
             summary = json.loads((run / "summary.json").read_text(encoding="utf-8"))
@@ -260,7 +263,7 @@ def main() -> None:
     one.add_argument("demos", type=Path, metavar="DEMOS", help="store of demonstrations with frames")
     price = kinds.add_parser("person", help="success and the person's time, with and without take-overs")
     price.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run directory with a summary.json")
-    price.add_argument("--without", nargs="+", type=Path, required=True, metavar="RUN", help="without take-overs")
+    price.add_argument("--without", nargs="+", type=Path, default=[], metavar="RUN", help="without take-overs")
     arguments = parser.parse_args()
     runs = [*arguments.runs, *getattr(arguments, "without", [])]
     if missing := [str(run) for run in runs if not (run / "summary.json").is_file()]:

@@ -17,11 +17,11 @@ def summary_lines(summary: dict[str, Any]) -> list[str]:
         f"(95 % interval {low:{digits}} to {high:{digits}})"
     ]
     if summary["cycle_time_s"] is not None:
-        demo = summary.get("demo_cycle_time_s")
+        demo, force = summary.get("demo_cycle_time_s"), summary["force_peak_p95_n"]
         lines.append(
             f"cycle time {summary['cycle_time_s']:.2f} s"
             + (f", demonstrations {demo:.2f} s" if demo else "")
-            + f"; peak force {summary['force_peak_p95_n']:.0f} N (95th percentile)"
+            + (f"; peak force {force:.0f} N (95th percentile)" if force else "")  # 0: there is no sensor
         )
     if summary["metrics_at_success"]:
         facts = (f"{n} {m['mean']:.2g} (max {m['max']:.2g})" for n, m in summary["metrics_at_success"].items())

@@ -17,11 +17,12 @@ TUTORIALS = ROOT / "docs" / "tutorials"
 def test_an_environment_in_30_lines_is_learned(tmp_path):
     example = Example.read(TUTORIALS / "own_environment.md")
     assert example.lines <= 30
-    example.commands = [line.replace("--steps 1500", "--steps 300") for line in example.commands]
+    example.commands = [line.replace("--steps 2000", "--steps 300") for line in example.commands]
     done = example.run(tmp_path)
     assert done[-1].returncode == 0, done[-1].stderr
     assert len(done) == 3
     assert "20 held-out resets of gym:dot:Dot-v0" in done[-1].stdout
+    assert "force" not in done[-1].stdout, "there is no sensor of one"
 
 
 @pytest.mark.slow
