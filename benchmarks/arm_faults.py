@@ -102,7 +102,7 @@ FAULTS = {
     },
     "franka": {
         "reflex": Fault("reflex", "", ("reflex",)),
-        "emergency stop": Fault("estop", "release", ("stop is pressed", "reflex", "User Stop")),
+        "emergency stop": Fault("estop", "release", ("stop is pressed",)),
     },
     "so101 feetech": SERVO_FAULTS,
     "so101 dynamixel": SERVO_FAULTS,
@@ -211,18 +211,21 @@ class FaultRun:
         row: dict[str, Any] = {"driver": self.peer.name, "fault": name}
         before, delay = int(rng.integers(3, 9)), float(rng.uniform(0.0, 0.08))
         line = fault.inject.format(joint=int(rng.integers(1, 6)))
-        while not self._moving(episode_id, before, rng):  # on a busy machine an arm may stop without a fault
-            row["stopped_before"] = [*row.get("stopped_before", []), self._stops.stopped]
-            self._resume(rng)
-        refused = self._second_client() if name == "second client" else True
-        tracks: list[Track] = []
+        refused, tracks = True, list[Track]()
 
         def inject() -> None:
             time.sleep(delay)  # so that it comes in the middle of the action
             self.peer.tell(line)
             tracks.append(Track(self.peer))
 
-        going, began = self._step(rng, inject), time.monotonic()
+        while True:  # on a busy machine an arm may stop without a fault
+            if self._moving(episode_id, before, rng):
+                refused = self._second_client() if name == "second client" else True
+                going, began = self._step(rng, inject), time.monotonic()
+                if tracks:
+                    break
+            row["stopped_before"] = [*row.get("stopped_before", []), self._stops.stopped]
+            self._resume(rng)
         for _ in range(STEPS_AFTER):
             going = going and self._step(rng)
         played = self._played

@@ -51,7 +51,7 @@ class Loop:
         self._body = so101_peer.So101Body(variant.payload)
         self._body.model.dof_damping[:] *= variant.damping
         self._stiffness = [variant.stiffness] * 6
-        self._law = JointController(CHAIN.low, CHAIN.high, 1.5, 0.2, RADIAN)
+        self._law = JointController(CHAIN.low, CHAIN.high, 1.5, 0.2, RADIAN, (0.4, 1.8))
         self._law.restart(so101_peer.START)
         self._commands = [so101_peer.START] * (variant.delay + 1)
         self._inverse = InverseKinematics(CHAIN)
@@ -61,7 +61,9 @@ class Loop:
         """Go on for some cycles."""
         for _ in range(cycles):
             velocity = np.round(self._body.velocity[:5]) * RADIAN
-            self._commands = [*self._commands[1:], self._law.step(self._measured(), velocity, CYCLE)]
+            measured = self._measured()
+            _, J = CHAIN.pose_and_jacobian(measured)
+            self._commands = [*self._commands[1:], self._law.step(measured, velocity, CYCLE, J)]
             goals = np.append(np.round(self._commands[0] / RADIAN + self._body.middle[:5]), 2100.0)
             self._body.step(CYCLE, goals, self._stiffness)
             self.heights.append(1e3 * float(self._body.data.site("tcp").xpos[2]))

@@ -205,6 +205,8 @@ class FrankaArm:
         except (self._franky.NetworkException, RuntimeError) as error:  # the latter is Poco's
             self._fault = self._lost(error)
             return
+        if self._fault is not None and state.robot_mode == self._franky.RobotMode.UserStopped:
+            self._fault = _PRESSED  # the motion has ended with an error that does not name it
         twist = state.O_dP_EE_est  # None in the first cycles
         six = np.zeros(6) if twist is None else np.concatenate((np.array(twist.linear), np.array(twist.angular)))
         receive("twist", now, six)
@@ -230,7 +232,7 @@ class FrankaArm:
             return f"{_REFLEX}: {_first_line(error)}; free the arm"
         mode = self._robot.state.robot_mode
         if mode == self._franky.RobotMode.UserStopped:
-            return "the arm's stop is pressed (external activation device); release it"
+            return _PRESSED
         return f"the controller has ended in the mode {mode.name}; look at Desk"
 
     def _lost(self, error: Exception) -> str:
@@ -342,6 +344,7 @@ class FrankaArm:
 
 
 _REFLEX = "reflex: the arm has stopped itself"
+_PRESSED = "the arm's stop is pressed (external activation device); release it"
 
 
 def _library() -> Any:

@@ -34,6 +34,10 @@ class JointArmConfig:
     """Measurements and commands per second [Hz]."""
     joint_speed: PositiveReal = 1.5
     """Largest speed of a joint's command [rad/s]."""
+    tool_speed: PositiveReal = 0.4
+    """Largest speed of the tool that the joints' commands ask for together [m/s]; keep it below `cap_speed`."""
+    tool_turn_rate: PositiveReal = 1.8
+    """The same of its turning [rad/s], below `cap_turn_rate`: parallel joints add up."""
     joint_lead: PositiveReal = 0.2
     """By how much a joint's command may lead its position [rad]; what bounds the torque in contact."""
     turn_weight: PositiveReal = 0.02
@@ -66,7 +70,10 @@ class JointArm:
             raise ConfigError(f"the arm has {low.size} joints, its kinematics {chain.size}: {', '.join(chain.names)}")
         low, high = chain.narrowed(low, high)
         self._kinematics = InverseKinematics(chain, low, high, config.turn_weight)
-        self._controller = JointController(low, high, config.joint_speed, config.joint_lead, port.resolution)
+        tool_speed = config.tool_speed, config.tool_turn_rate
+        self._controller = JointController(
+            low, high, config.joint_speed, config.joint_lead, port.resolution, tool_speed
+        )
         self._receive: Receive = _discard
         self._using = FairLock()  # the port
         self._aiming = threading.Lock()  # the controller and the gripper; never held for long
@@ -152,11 +159,12 @@ class JointArm:
         with self._using:
             try:
                 reading = self._port.read()
-                self._command(reading)
+                T, J = self._chain.pose_and_jacobian(reading.position)
+                self._command(reading, J)
             except RobotLostError as error:
                 self._miss(error)
                 return
-        self._report(reading)
+        self._report(reading, T, J)
 
     def _miss(self, error: RobotLostError) -> None:
         """Take note that it was not measured; motors hold their last command meanwhile."""
@@ -166,7 +174,7 @@ class JointArm:
             with self._aiming:
                 self._controller.hold()
 
-    def _command(self, reading: JointReading) -> None:
+    def _command(self, reading: JointReading, jacobian: np.ndarray) -> None:
         before, self._measured = self._measured, reading
         elapsed = (reading.stamp - before.stamp) / NS_PER_S if before is not None else 0.0
         period = min(max(elapsed, 0.0), 2.0 / self._config.rate)  # a command makes up for no more than one lost cycle
@@ -174,7 +182,7 @@ class JointArm:
             if self._port.faults():
                 self._controller.hold()
                 return
-            command = self._controller.step(reading.position, reading.velocity, period)
+            command = self._controller.step(reading.position, reading.velocity, period, jacobian)
             opening = self._next_opening(reading.opening, period)
         self._port.write(command, opening)
 
@@ -186,8 +194,7 @@ class JointArm:
         self._gripper_command += min(max(wanted - self._gripper_command, -most), most)
         return self._gripper_command
 
-    def _report(self, reading: JointReading) -> None:
-        T, J = self._chain.pose_and_jacobian(reading.position)
+    def _report(self, reading: JointReading, T: np.ndarray, J: np.ndarray) -> None:
         receive, stamp = self._receive, reading.stamp
         if reading.opening is not None:
             receive("gripper", stamp, reading.opening * self._config.gripper_width)

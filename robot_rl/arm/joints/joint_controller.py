@@ -9,8 +9,8 @@ so it stands still where nothing is missing, whatever the load, and however ofte
 chosen on a model of an SO-101 with half to twice the stiffness and once to twice the damping of its servos
 (docs/benchmarks.md).
 
-Three limits hold for every command: the joint's, its speed, and the lead over the measured position. The lead is
-what bounds the torque in contact, and the integral.
+Four limits hold for every command: the joint's, its speed, the lead over the measured position, and the speed of the
+tool, to which several joints together may add. The lead is what bounds the torque in contact, and the integral.
 """
 
 from __future__ import annotations
@@ -35,10 +35,20 @@ class JointController:
         speed: Largest speed of a command [rad/s].
         lead: By how much a command may lead the measured position [rad].
         resolution: Of the encoders [rad].
+        tool_speed: Largest speed and turn rate of the tool that commands ask for [m/s, rad/s].
     """
 
-    def __init__(self, low: np.ndarray, high: np.ndarray, speed: float, lead: float, resolution: float) -> None:
+    def __init__(
+        self,
+        low: np.ndarray,
+        high: np.ndarray,
+        speed: float,
+        lead: float,
+        resolution: float,
+        tool_speed: tuple[float, float],
+    ) -> None:
         self._low, self._high, self._speed, self._lead = low, high, speed, lead
+        self._tool_speed = np.array(tool_speed)
         self._dead_zone = DEAD_ZONE * resolution
         self.command = np.zeros(low.shape)
         """What is commanded [rad], shape (n,)."""
@@ -58,13 +68,14 @@ class JointController:
         """Keep the command as it is."""
         self._target, self._integral = None, self.command.copy()
 
-    def step(self, measured: np.ndarray, velocity: np.ndarray, period: float) -> np.ndarray:
+    def step(self, measured: np.ndarray, velocity: np.ndarray, period: float, jacobian: np.ndarray) -> np.ndarray:
         """Return the next command [rad], shape (n,).
 
         Args:
             measured: Positions [rad], shape (n,).
             velocity: As measured [rad/s], shape (n,).
             period: Time since the step before [s].
+            jacobian: From joint velocities to the twist of the tool, shape (6, n).
         """
         if self._target is None:
             missing = np.zeros(measured.shape)
@@ -75,7 +86,11 @@ class JointController:
         self._integral = wanted - PROPORTIONAL * missing  # so it does not wind up at a bound
         damped = self._bounded(wanted - DAMPING * velocity, measured)
         most = self._speed * period
-        self.command = self.command + np.clip(damped - self.command, -most, most)
+        change = np.clip(damped - self.command, -most, most)
+        twist = jacobian @ change
+        speeds = np.array([np.linalg.norm(twist[:3]), np.linalg.norm(twist[3:])])
+        share = min(1.0, *(self._tool_speed * period / np.maximum(speeds, 1e-12)))
+        self.command = self.command + share * change
         return self.command
 
     def _bounded(self, command: np.ndarray, measured: np.ndarray) -> np.ndarray:

@@ -7,6 +7,9 @@ from robot_rl.arm.joints.joint_controller import JointController
 
 LOW, HIGH = np.full(3, -1.0), np.full(3, 1.5)
 SPEED, LEAD, PERIOD = 1.5, 0.2, 0.01
+TOOL_SPEED, TURN_RATE = 0.4, 1.8
+JACOBIAN = np.array([[0.1, 0, 0], [0, 0.2, 0.1], [0, 0.1, 0.1], [0, 1, 1], [1, 0, 0], [0, 0, 0]], float)
+"""Two of the three joints are parallel: together they turn the tool twice as fast."""
 
 
 class Servos:
@@ -23,14 +26,14 @@ class Servos:
 
 
 def controller(position):
-    made = JointController(LOW, HIGH, SPEED, LEAD, resolution=2 * np.pi / 4096)
+    made = JointController(LOW, HIGH, SPEED, LEAD, 2 * np.pi / 4096, (TOOL_SPEED, TURN_RATE))
     made.restart(np.array(position))
     return made
 
 
 def run(law, servos, seconds):
     for _ in range(round(seconds / PERIOD)):
-        law.step(servos.position, servos.velocity, PERIOD)
+        law.step(servos.position, servos.velocity, PERIOD, JACOBIAN)
         servos.step(law.command)
 
 
@@ -75,11 +78,11 @@ def test_in_contact_the_lead_is_bounded_and_nothing_winds_up():
     law, blocked = controller(np.zeros(3)), np.zeros(3)
     law.aim(np.full(3, 1.0))
     for _ in range(3000):
-        command = law.step(blocked, np.zeros(3), PERIOD)
+        command = law.step(blocked, np.zeros(3), PERIOD, JACOBIAN)
     assert command == pytest.approx(np.full(3, LEAD))
     law.aim(np.full(3, -1.0))
-    for _ in range(round(2 * LEAD / SPEED / PERIOD) + 2):
-        command = law.step(blocked, np.zeros(3), PERIOD)
+    for _ in range(round(2 * LEAD / (TURN_RATE / np.sqrt(5)) / PERIOD) + 2):
+        command = law.step(blocked, np.zeros(3), PERIOD, JACOBIAN)
     assert command == pytest.approx(np.full(3, -LEAD)), "it turns round at once"
 
 
@@ -95,8 +98,12 @@ def test_limits_hold_for_10000_random_commands():
         if rng.random() < 0.01:
             servos.droop = rng.normal(0, 0.1, 3)
         period = rng.uniform(0, 2 * PERIOD)
-        command = law.step(servos.position, servos.velocity, period)
-        assert (np.abs(command - before) <= SPEED * period + 1e-12).all(), k
+        command = law.step(servos.position, servos.velocity, period, JACOBIAN)
+        change = command - before
+        assert (np.abs(change) <= SPEED * period + 1e-12).all(), k
+        twist = JACOBIAN @ change
+        assert np.linalg.norm(twist[:3]) <= TOOL_SPEED * period + 1e-12, k
+        assert np.linalg.norm(twist[3:]) <= TURN_RATE * period + 1e-12, k
         assert (command >= LOW - 1e-12).all(), k
         assert (command <= HIGH + 1e-12).all(), k
         before = command
