@@ -90,7 +90,10 @@ class CommandGuard:
         self._pose, self._pose_stamp = pose, stamp
         outside = self._outside(pose)
         if outside > self._allowed_outside:
-            self.trip(f"the tcp is {1e3 * outside:.0f} mm outside the box")
+            self.trip(
+                f"the tcp is {1e3 * outside:.0f} mm outside the box; bring it inside by hand, or consent: then it may "
+                "move inwards only"
+            )
         elif self.tripped is None:
             self._allow_outside(min(self._allowed_outside, outside + self._config.box_tolerance))
 

@@ -1,4 +1,4 @@
-"""A leader arm of servos as a `Device`: SO-101, SO-100 or Koch, moved by hand, on the same bus as the followers."""
+"""A leader arm as a `Device`, moved by hand: SO-101, SO-100 or Koch here, on the same bus as the followers."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import logging
 import math
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import numpy as np
 
+from robot_rl.arm.joints.joint_port import JointReading
 from robot_rl.arm.kinematics.chain import Chain
 from robot_rl.arm.servo.servo_arm import ServoArm, ServoArmConfig, So101, So101Config, open_joints
 from robot_rl.clock import NS_PER_S, SystemClock, WallClock
@@ -32,28 +35,44 @@ CLOSED, OPENED = 0.35, 0.65
 PRESS = 0.3
 """How long closing and opening are reported [s]."""
 _BUTTONS = ("close", "open", "aligned")
+Config = TypeVar("Config")
+
+
+class LeaderJoints(Protocol):
+    """The joints of a leader arm, which a person moves."""
+
+    def read(self) -> JointReading:
+        """Measure.
+
+        Raises:
+            RobotLostError: if it does not answer. A later call tries again.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release it; doing it twice is fine."""
+        ...
 
 
 class LeaderArm:
     """A leader arm, whose motors are switched off so that a person can move it.
 
     Args:
-        config: Its servos.
-        chain: Its kinematics.
+        joints: Its joints.
+        chain: The kinematics that its angles belong to.
         name: For people.
 
     Raises:
-        ConfigError: if a setting is not valid.
-        RobotLostError: if its port or a servo is not there.
+        RobotLostError: if a servo is not there.
     """
 
     kind = "leader"
     axes = ("x", "y", "z", "roll", "pitch", "yaw")
     buttons = _BUTTONS
 
-    def __init__(self, config: ServoArmConfig, chain: Chain, name: str) -> None:
+    def __init__(self, joints: LeaderJoints, chain: Chain, name: str) -> None:
         self.name, self._chain, self._clock = name, chain, SystemClock()
-        self._joints = open_joints(config, WallClock(), moved_by_hand=True)
+        self._joints = joints
         self._following = LeaderFollowing()
         self._tool: Pose | None = None
         self._pose, self._speed, self._opening, self._stamp = Pose.identity(), 0.0, 1.0, 0
@@ -63,7 +82,11 @@ class LeaderArm:
         self._stage = LeaderStage.ALIGNED
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="leader", daemon=True)
-        self._measure()
+        try:
+            self._measure()
+        except BaseException:
+            joints.close()
+            raise
         self._thread.start()
 
     def observe(self, T_base_tcp: Pose) -> None:
@@ -151,7 +174,17 @@ def open_servo_leader() -> LeaderArm:
     return _open(ServoArm, ServoArmConfig, "leader arm")
 
 
-def _open(arm: type[ServoArm], config_type: type[ServoArmConfig], name: str) -> LeaderArm:
+def open_leader(config_type: type[Config], name: str, make: Callable[[Config], LeaderArm]) -> LeaderArm:
+    """Open a leader arm whose settings are in the file that `ROBOT_RL_LEADER` names.
+
+    Args:
+        config_type: Dataclass of the settings.
+        name: For people.
+        make: Opens it.
+
+    Raises:
+        DeviceError: if its settings are missing or wrong, or it is not there.
+    """
     path = os.environ.get(SETTINGS, "")
     if not path:
         raise DeviceError(
@@ -159,7 +192,14 @@ def _open(arm: type[ServoArm], config_type: type[ServoArmConfig], name: str) -> 
             "`port: /dev/serial/by-id/NAME`"
         )
     try:
-        config = load_component(config_type, Path(path).expanduser())
-        return LeaderArm(config, arm.chain_of(config), name)
+        return make(load_component(config_type, Path(path).expanduser()))
     except RobotRLError as error:
         raise DeviceError(f"the {name} cannot be used: {error}") from error
+
+
+def _open(arm: type[ServoArm], config_type: type[ServoArmConfig], name: str) -> LeaderArm:
+    def make(config: ServoArmConfig) -> LeaderArm:
+        chain = arm.chain_of(config)
+        return LeaderArm(open_joints(config, WallClock(), moved_by_hand=True), chain, name)
+
+    return open_leader(config_type, name, make)
