@@ -33,6 +33,7 @@ from robot_rl.config.load import in_other_world, load_component, load_config
 from robot_rl.data.formats.rosbag_mapping import load_mapping
 from robot_rl.env.registry import environment_names, family_names, task_names
 from robot_rl.errors import RobotRLError
+from robot_rl.teleop.leader.gello import GelloConfig
 from robot_rl.teleop.mapping import load_map
 
 OURS = ("robot_rl", "sim", "calibration", "ros_nodes")
@@ -346,6 +347,7 @@ def _yaml_block(text):
     if keys <= set(SECTIONS):
         return _robot_yaml(text, tree)
     readers = [lambda file: load_config(file), load_map, load_mapping, lambda file: load_task(file, "task")]
+    readers.append(lambda file: load_component(GelloConfig, file))
     reasons = []
     for reader in readers:
         try:
