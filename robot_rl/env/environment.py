@@ -193,6 +193,15 @@ class SupportsGoals(Protocol):
         ...
 
 
+@runtime_checkable
+class SupportsGivingUp(Protocol):
+    """An environment, or a task, whose start may wait for a person."""
+
+    def give_up(self) -> None:
+        """Let a start that waits for a person end with `RobotLostError`, now and from now on; for a signal handler."""
+        ...
+
+
 def check_cameras(wanted: Iterable[str], spec: EnvironmentSpec) -> None:
     """Check that there are cameras of these names.
 

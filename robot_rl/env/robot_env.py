@@ -16,7 +16,7 @@ import numpy as np
 from robot_rl.clock import NS_PER_S, Clock, Rate
 from robot_rl.data.schema import Observation, Source, Step
 from robot_rl.env.action_mapping import SafetyFilter
-from robot_rl.env.environment import check_cameras, check_world
+from robot_rl.env.environment import SupportsGivingUp, check_cameras, check_world
 from robot_rl.env.handover import Handover, HandoverLimits
 from robot_rl.env.move_arm import go_to_start
 from robot_rl.env.robot_io import RobotState
@@ -159,6 +159,11 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         self._rate.restart()
         self._observation = self._observe(self._state)
         return EpisodeStart(self._observation, seed, self._state.stamp, self._T_base_reset)
+
+    def give_up(self) -> None:
+        """Wait for no person any more; see `SupportsGivingUp`."""
+        if isinstance(self._cell.task, SupportsGivingUp):
+            self._cell.task.give_up()
 
     def advance(
         self, action: np.ndarray, *, last: bool = False, meanwhile: Callable[[], object] | None = None

@@ -16,7 +16,7 @@ import numpy as np
 from robot_rl.base_policy.run_base import RunBase
 from robot_rl.config.components import TrainConfig
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.env.environment import Environment, without_interventions
+from robot_rl.env.environment import Environment, SupportsGivingUp, without_interventions
 from robot_rl.errors import CheckpointError, RobotLostError
 from robot_rl.learn.actor import Deriver, EpisodeResult, Observer, Rollout, StoreRecorder
 from robot_rl.learn.learner_port import LearnerPort, send_record
@@ -102,6 +102,8 @@ class Training:
         """End the training with the running episode; for a signal handler."""
         self.stop_requested = True
         self.record.log("stopping at the end of this episode, then saving; once more to stop at once without saving")
+        if isinstance(self._env, SupportsGivingUp):
+            self._env.give_up()
 
     def may_start(self) -> bool:
         """Return whether the next episode may start; wait a moment while somebody holds the arm."""

@@ -51,6 +51,7 @@ class RosTask:
         self._estimates: deque[Estimates] = deque(maxlen=16)
         self._verdicts: deque[OutcomeMessage] = deque(maxlen=16)
         self._judged, self._judged_at = Outcome(False, 0.0), -1
+        self._given_up = False
         self._stopped, self._was_stopped = "", False  # why the arm may not move; whether so since the last verdict
         node.subscribe(topics.STOPPED, self._take_stopped)
         node.subscribe(topics.ESTIMATES, self._take_estimates)
@@ -74,7 +75,9 @@ class RosTask:
         for result in self._arrivals.call(self._node, self._parameters, request, RESET_LIMIT).results:
             if not result.successful:
                 raise GraphError(f"the task does not take the seed {seed}: {result.reason}")
-        answer = self._arrivals.call(self._node, self._reset, Trigger.Request(), RESET_LIMIT)
+        answer = self._arrivals.call(
+            self._node, self._reset, Trigger.Request(), RESET_LIMIT, given_up=lambda: self._given_up
+        )
         if not answer.success:
             raise GraphError(f"the task could not be made ready: {answer.message}")
         started = from_text(EpisodeStarted, answer.message)
@@ -83,6 +86,10 @@ class RosTask:
         self._arrivals.wait_for(self._may_move, HELD_LIMIT)
         self._was_stopped = bool(self._stopped)
         self._ready(started.stamp)
+
+    def give_up(self) -> None:
+        """Wait for no person any more; see `SupportsGivingUp`."""
+        self._given_up = True
 
     def _may_move(self) -> bool:
         """Return whether a command would reach the arm; not while the node that commanded before may be alive."""

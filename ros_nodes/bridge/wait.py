@@ -39,14 +39,21 @@ class Arrivals:
                 self._condition.wait(min(left, POLL))
         return True
 
-    def call(self, node: Node, client: Client[Any, Any], request: Any, timeout: float) -> Any:
+    def call(
+        self,
+        node: Node,
+        client: Client[Any, Any],
+        request: Any,
+        timeout: float,
+        given_up: Callable[[], bool] = lambda: False,
+    ) -> Any:
         """Return the answer of a service.
 
         A request or its answer is lost when the server ends, or when either process stands still for long. So it is
         repeated when servers come or go and after a pause of this process; only the answer to the last one counts.
 
         Raises:
-            GraphError: if it does not exist or does not answer in time.
+            GraphError: if it does not exist, does not answer in time, or is `given_up()`.
         """
         end = time.monotonic() + timeout
         if not client.service_is_ready() and not client.wait_for_service(timeout):
@@ -55,9 +62,12 @@ class Arrivals:
             future = client.call_async(request)
             future.add_done_callback(lambda _: self.ring())
             lost = _Loss(node, client)
-            if self.wait_for(lambda: future.done() or lost.noticed(), end - time.monotonic()) and future.done():  # noqa: B023
+            self.wait_for(lambda: future.done() or lost.noticed() or given_up(), end - time.monotonic())  # noqa: B023
+            if future.done():
                 return future.result()
             client.remove_pending_request(future)
+            if given_up():
+                raise GraphError(f"the service {client.srv_name} is waited for no longer")
             client.wait_for_service(max(0.0, end - time.monotonic()))
         raise GraphError(f"the service {client.srv_name} has not answered within {timeout:g} s")
 

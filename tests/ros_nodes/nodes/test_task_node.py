@@ -13,7 +13,7 @@ from waiting import PATIENCE, eventually
 
 from robot_rl.cell.task_file import load_task
 from robot_rl.data.schema import Source
-from robot_rl.errors import ConfigError
+from robot_rl.errors import ConfigError, RobotLostError
 from ros_nodes.interface import topics
 from ros_nodes.nodes.task_node import TaskNode
 
@@ -94,6 +94,15 @@ def test_a_second_request_takes_the_place_of_one_that_nobody_waits_for(graph):
     assert cell.person.call("ready").success
     assert eventually(second.done)
     assert second.result().success
+
+
+def test_ctrl_c_does_not_wait_for_the_person(graph):
+    cell = RealCell(graph)
+    graph.thread(lambda: eventually(lambda: cell.task.facts()["waits_for_person"]) and cell.env.give_up())
+    began = time.monotonic()
+    with pytest.raises(RobotLostError, match="is waited for no longer"):
+        cell.env.start(0, "episode-00000")
+    assert time.monotonic() - began < 10.0, "the person has a minute"
 
 
 def test_the_seed_may_change_at_any_time(graph):
