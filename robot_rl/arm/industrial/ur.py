@@ -116,6 +116,7 @@ class UrArm:
         self._config, self._host = config, host
         check_address(config.host, DASHBOARD_PORT, config.connect_timeout, what="UR controller")
         self._lock = threading.RLock()  # of the interfaces for control; the state is read without it
+        self._reading = threading.Lock()  # connecting again frees what a read of the state looks at
         self._target: Pose | None = None
         self._reference: Pose | None = None
         self._pose: Pose | None = None
@@ -184,7 +185,8 @@ class UrArm:
         """Return what the controller says of itself, as a `ChecksItself`."""
         try:
             version, mode, safety, remote = self._standing()
-            payload, speed = self._state.getPayload(), self._state.getTargetSpeedFraction()
+            with self._reading:
+                payload, speed = self._state.getPayload(), self._state.getTargetSpeedFraction()
         except RuntimeError as error:
             text = f"the controller does not say what state it is in: {error}"
             return [OwnCheck("dashboard", "fault", text, cure="check its cable, and that it is in remote control")]
@@ -238,9 +240,10 @@ class UrArm:
         """Return the newest state of the controller; None while there is none, e.g. while it is connected again."""
         state = self._state
         try:
-            six = state.getActualTCPPose(), state.getActualTCPSpeed(), state.getActualTCPForce()
-            joints = state.getActualQ(), state.getActualQd()
-            stamp, safety, mode = state.getTimestamp(), state.getSafetyStatusBits(), state.getRobotMode()
+            with self._reading:
+                six = state.getActualTCPPose(), state.getActualTCPSpeed(), state.getActualTCPForce()
+                joints = state.getActualQ(), state.getActualQd()
+                stamp, safety, mode = state.getTimestamp(), state.getSafetyStatusBits(), state.getRobotMode()
         except RuntimeError:
             return None
         if any(len(values) != 6 for values in (*six, *joints)):
@@ -312,7 +315,8 @@ class UrArm:
             self._dashboard.disconnect()  # it does not notice that it is cut off
             self._dashboard.connect(round(1e3 * self._config.connect_timeout))
             if not self._state.isConnected():
-                self._state.reconnect()
+                with self._reading:
+                    self._state.reconnect()
             if not self._control.isConnected():
                 self._control.reconnect()
         except RuntimeError as error:
