@@ -4,7 +4,7 @@ import copy
 
 import pytest
 import yaml
-from documents import ADD, Example
+from page_arm import ADDRESS, PageArm
 
 from robot_rl.cell.robot_file import read_robot_file
 from robot_rl.cell.robot_workcell import RobotWorkcell
@@ -21,7 +21,7 @@ TASK = {
     "cameras": ["wrist"],
 }
 FILE = {
-    "arm": {"driver": "my_arm", "rate": 200.0},
+    "arm": {"driver": "my_arm", "host": ADDRESS},
     "limits": {"box_low": [0.3, -0.2, 0.1], "box_high": [0.7, 0.2, 0.5]},
     "cap": {"cap_speed": 0.4},
     "cell": {"forces": "unmeasured", "devices": ["keyboard"]},
@@ -32,7 +32,9 @@ FILE = {
 
 @pytest.fixture
 def my_arm(tmp_path, monkeypatch):
-    return Example.read(ADD / "arm.md").load("my_arm", tmp_path, monkeypatch)
+    page = PageArm(tmp_path, monkeypatch)
+    yield page.module
+    page.peer.end()
 
 
 def write(path, content):
@@ -57,7 +59,7 @@ def changed(**changes):
 def test_a_whole_file_is_read_and_the_cap_has_the_box_of_the_limits(tmp_path, my_arm):
     robot = read_robot_file(write(tmp_path, FILE), "plug")
     arm = robot.connection
-    assert (arm.driver, arm.driver_config.rate) == ("my_arm", 200.0)
+    assert (arm.driver, arm.driver_config.host) == ("my_arm", ADDRESS)
     assert (arm.cap.cap_box_low, arm.cap.cap_speed) == (arm.limits.box_low, 0.4)
     assert (robot.task.name, robot.cameras["wrist"].crop) == ("plug", (0, 0, 8, 8))
 
@@ -69,7 +71,7 @@ def test_a_whole_file_is_read_and_the_cap_has_the_box_of_the_limits(tmp_path, my
         ({"limits": None}, "limits is missing"),
         ({"arm": {"rate": 1.0}}, "needs a section `arm` with a `driver`"),
         ({"arm__driver": "crips"}, "unknown driver 'crips'; valid: "),
-        ({"arm__host": "10.0.0.2"}, "arm (driver my_arm): host: unknown key; valid keys at the top level: rate"),
+        ({"arm__rate": 200.0}, "arm (driver my_arm): rate: unknown key; valid keys at the top level: host"),
         ({"arm": {"driver": "ur", "rate": "fast"}}, "arm (driver ur): rate: "),
         ({"limits__max_sped": 0.1}, "limits: max_sped: unknown key; did you mean 'max_speed'?"),
         ({"limits__max_speed": -1.0}, "limits: max_speed: "),

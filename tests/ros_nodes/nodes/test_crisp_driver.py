@@ -3,7 +3,7 @@
 import pytest
 from arm_driver_contract import ArmDriverContract, ArmUnderTest
 from cartesian_controller import Controller
-from documents import ADD, Example
+from page_arm import ADDRESS, PageArm
 from waiting import eventually
 
 from ros_nodes.drivers.crisp import CartesianTopics, CrispConfig
@@ -36,12 +36,13 @@ def test_a_driver_needs_a_node_only_if_it_works_by_topics():
 
 
 def test_robot_node_runs_a_driver_of_another_package_with_its_parameters(graph, tmp_path, monkeypatch):
-    Example.read(ADD / "arm.md").load("my_arm", tmp_path, monkeypatch)
-    node = graph.add(lambda **options: ArmNode(cli_args=NAMESPACE, **options), driver="my_arm", rate=50.0)
+    peer = PageArm(tmp_path, monkeypatch).peer
+    node = graph.add(lambda **options: ArmNode(cli_args=NAMESPACE, **options), driver="my_arm", host=ADDRESS)
     assert eventually(lambda: node.facts().get("received joints", 0) > 5)
     assert "forces are not measured" in node.health()[1]
-    assert node.get_parameter("rate").value == 50.0
+    assert node.get_parameter("host").value == ADDRESS
     assert not node.has_parameter("target_topic")
+    peer.end()
 
 
 def test_an_unknown_driver_is_refused(graph):
