@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,8 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 PICTURES = DOCS / "images" / "gallery"
 SMALL = {"crf": "30", "preset": "veryslow"}
 """Options of the encoder: a few hundred kilobytes a minute."""
+LEARNED = 0.5
+"""Success below which, by its interval, a task counts as not learned."""
 LONGEST = 20.0
 """Of a film of the gallery [s]."""
 SIZE, RATE = (640, 480), 10
@@ -68,12 +71,15 @@ def tasks(runs: list[Path]) -> None:
         curve = Image.open(run / "learning_curve.png").convert("RGB")
         curve.thumbnail((1000, 800))
         curve.quantize(64, dither=Image.Dither.NONE).save(PICTURES / f"{name}.png", optimize=True)
+        unsolved = " **Not learned yet**: what is hard is in [benchmarks](benchmarks.md)." if high < LEARNED else ""
         lines += [
             f"## `{name}`",
             "",
+            f"    {command(run)}",
+            "",
             f"{summary['success_rate']:.2f} of {summary['episodes']} held-out resets without help "
             f"({low:.2f} to {high:.2f}), after {summary['env_steps']:,} steps, "
-            f"{summary['robot_minutes']:.0f} minutes of robot time; seed {summary['seed']}.",
+            f"{summary['robot_minutes']:.0f} minutes of robot time; seed {summary['seed']}.{unsolved}",
             "",
             film(name, 480),
             "",
@@ -81,6 +87,15 @@ def tasks(runs: list[Path]) -> None:
             "",
         ]
     (DOCS / "gallery.md").write_text("\n".join(lines), encoding="utf-8")
+
+
+def command(run: Path) -> str:
+    """Return the command that began a run, without the place of the run."""
+    argv = json.loads((run / "provenance.json").read_text(encoding="utf-8"))["starts"][0]["argv"]
+    if "--out" in argv:
+        place = argv.index("--out")
+        del argv[place : place + 2]
+    return shlex.join(["robot-rl", *argv[1:]])
 
 
 def film(name: str, width: int) -> str:

@@ -1,8 +1,10 @@
 """What the documents say is so: commands, settings and values, files, anchors, names in the code."""
 
+import re
+
 import pytest
 from document_checks import problems_of
-from document_code import read_document
+from document_code import anchors, read_document
 from documents import ROOT
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("docs/**/*.ipynb")])
@@ -15,6 +17,26 @@ def test_a_document_says_what_is_so(path):
         text = text.split("\n## [")[1]  # the next version, not what was
     of_others = path.name == "migration.md" or path.parent.name == "from"  # they name what is not ours
     assert problems_of(text, path, names=not of_others) == []
+
+
+def test_each_part_of_the_benchmarks_is_found_from_its_first_table():
+    first, *parts = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8").split("\n## ")[1:]
+    assert first.startswith("In short\n")
+    titles = [part.splitlines()[0] for part in parts]
+    assert [title for title in titles if not any(f"(#{anchor})" in first for anchor in anchors(f"# {title}"))] == []
+
+
+def test_each_module_that_the_migration_names_is_there():
+    rows = re.findall(
+        r"^\| `([\w.]+)` \| (`\w+` \(.+) \|$", read_document(ROOT / "docs" / "migration.md"), re.MULTILINE
+    )
+    named = [
+        ROOT.joinpath(*folder.split("."), f"{name}.py")
+        for folder, row in rows
+        for name in re.findall(r"`(\w+)` \(", row)
+    ]
+    assert len(named) > 100
+    assert [path for path in named if not path.is_file()] == []
 
 
 PLANTED = {
