@@ -6,6 +6,7 @@ force grows, controls the arm for a burst of steps, and hands back. Its profile 
 how wrongly; `ideal` changes nothing.
 
 Its perception is the true scene plus its error. A policy has no such input; it stands for the eyes of a human operator.
+`SearchingOperator` of `sim.tasks` is told no more than the policy.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robot_rl.config.operator_profile import InterventionConfig, OperatorProfile
+from robot_rl.config.operator_profile import InterventionConfig, OperatorProfile, Told
 from robot_rl.env.action_mapping import AXES
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import TaskSpec
+from robot_rl.errors import ConfigError
 from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_multiply, quat_rotate, rotvec_from_quat
 from sim.scene import DOWNWARD
 
@@ -77,6 +79,9 @@ class ScriptedOperator(ABC):
         habit: Conditions of interventions.
     """
 
+    told: Told = "scene"
+    """What it knows of where things are."""
+
     def __init__(
         self, spec: TaskSpec, skill: OperatorSkill | None = None, habit: InterventionHabit | None = None
     ) -> None:
@@ -88,7 +93,16 @@ class ScriptedOperator(ABC):
         self._intervention, self._profile = InterventionConfig(), OperatorProfile()
 
     def use(self, intervention: InterventionConfig) -> None:
-        """Intervene as these profiles say, from the next reset on; demonstrations stay the same."""
+        """Intervene as these profiles say, from the next reset on; demonstrations stay the same.
+
+        Raises:
+            ConfigError: if they are of an operator who is told something else.
+        """
+        if intervention.knowledge != self.told:
+            raise ConfigError(
+                f"intervention.told={intervention.knowledge} with task={self._spec.name}: no operator there is told "
+                f"that; leave out intervention.profile={intervention.profile}, or choose task=peg_hard"
+            )
         self._intervention = intervention
 
     # Methods of subclasses.

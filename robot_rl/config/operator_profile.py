@@ -16,7 +16,8 @@ from pydantic.dataclasses import dataclass
 from robot_rl.config.field_types import STRICT, Fraction, PositiveReal
 from robot_rl.errors import ConfigError
 
-ProfileName = Literal["ideal", "late", "wrong", "timid", "heavy_handed", "lazy", "sporadic"]
+ProfileName = Literal["ideal", "late", "wrong", "timid", "heavy_handed", "lazy", "sporadic", "searching"]
+Told = Literal["scene", "estimate"]
 Reaction = Annotated[float, Field(ge=0, le=10)]
 
 
@@ -34,6 +35,7 @@ class OperatorProfile:
         speed: Factor of its speed.
         attention: Share of the episodes that it watches.
         minutes: Robot time of the run after which it does not help any more [min]; None: it always does.
+        told: What it knows of where things are: the true scene, as eyes would tell it, or what the policy is told.
     """
 
     reaction_s: Reaction = 0.0
@@ -45,6 +47,7 @@ class OperatorProfile:
     speed: PositiveReal = 1.0
     attention: Fraction = 1.0
     minutes: PositiveReal | None = None
+    told: Told = "scene"
 
 
 PROFILES: dict[ProfileName, OperatorProfile] = {
@@ -55,12 +58,13 @@ PROFILES: dict[ProfileName, OperatorProfile] = {
     "heavy_handed": OperatorProfile(patience=0.4, readiness=1.6, length=2.0, speed=1.6),
     "lazy": OperatorProfile(minutes=10.0),
     "sporadic": OperatorProfile(attention=0.3),
+    "searching": OperatorProfile(told="estimate"),
 }
 
 
 @dataclass(frozen=True, config=STRICT)
 class InterventionConfig:
-    """Interventions of the scripted operator while training. Demonstrations are the same with all profiles."""
+    """Interventions of the scripted operator while training. Demonstrations follow `told` alone."""
 
     enabled: bool = True
     """Whether it intervenes at all."""
@@ -87,6 +91,9 @@ class InterventionConfig:
     minutes: PositiveReal | None = None
     """Robot time after which it does not help any more; an episode that it watches already is watched to its end
     [min]."""
+    told: Told | None = None
+    """What it knows of where things are, in demonstrations too. `scene`: the truth, as eyes would tell it. `estimate`:
+    what the policy is told, so that it searches by touch; `peg_hard` alone has such an operator."""
 
     @property
     def profiles(self) -> tuple[OperatorProfile, ...]:
@@ -99,6 +106,21 @@ class InterventionConfig:
         """Return the profile of the episode with this seed."""
         profiles = self.profiles
         return profiles[int(np.random.default_rng([seed, 9]).integers(len(profiles)))]
+
+    @property
+    def knowledge(self) -> Told:
+        """What the operator of the run is told, which is one and the same in all profiles of a mixture.
+
+        Raises:
+            ConfigError: if it is not.
+        """
+        first, *others = {profile.told for profile in self.profiles}
+        if others:
+            raise ConfigError(
+                f"intervention.profile={self.profile} with intervention.also=[{', '.join(self.also)}]: some are told "
+                "the scene and some the estimate; set intervention.told for all of them"
+            )
+        return first
 
     @property
     def as_the_task(self) -> bool:

@@ -27,11 +27,12 @@ from robot_rl.spec import ArraySpec
 from sim.arm import solve_ik
 from sim.card import Card, add_cards
 from sim.mujoco_robot_io import MujocoRobotIO
-from sim.operator import InsertionOperator
+from sim.operator import InsertionOperator, ScriptedOperator
 from sim.scene import CAMERAS, DOWNWARD, add_hole_block, add_peg_tool, new_scene
 from sim.sensing import Sensing
 from sim.sim_workcell import ARM_WORLD, simulated_workcell
 from sim.tasks.pose_estimate import drawn_offset, seen_from_tcp, tilted
+from sim.tasks.searching_operator import SearchingOperator
 
 
 @dataclass(frozen=True)
@@ -207,7 +208,9 @@ def make(
     io = MujocoRobotIO(model, simulation=options.simulation, sensing=parameters.sensing)
     start = np.array([0.5, 0.0, parameters.block_height + parameters.start_height])
     task = PegInsert(io, solve_ik(model, "tcp", start, DOWNWARD), task_spec, parameters)
-    operator = InsertionOperator(task_spec, lambda: task.T_base_hole, parameters.success_depth)
+    operator: ScriptedOperator = InsertionOperator(task_spec, lambda: task.T_base_hole, parameters.success_depth)
+    if task_spec is HARD_SPEC and options.intervention.knowledge == "estimate":
+        operator = SearchingOperator(task_spec, lambda: task.T_base_estimate, parameters.success_depth)
     dynamics = options.randomization.dynamics.widened(parameters.dynamics)
     options = replace(options, randomization=replace(options.randomization, dynamics=dynamics))
     return simulated_workcell(io, task, operator, options)
