@@ -123,6 +123,7 @@ def command_line() -> CommandParser:
         help="record its frames, also without --obs pixels; repeatable",
     )
     demo.add_argument("--obs", choices=("state", "pixels"), default="state", help="what is recorded (default: state)")
+    demo.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting; repeatable")
     _calibration_flag(demo)
     demo.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the new episode store")
     add_robot_flag(demo)
@@ -293,7 +294,8 @@ def _demo(arguments: argparse.Namespace) -> int:
     from robot_rl.run.deployment import workcell_options
     from robot_rl.run.directory.calibrations import Calibrations, read_record
 
-    observed = workcell_options(load_config(None, [f"task={arguments.task}", f"observations={arguments.obs}"]))
+    told = [f"task={arguments.task}", f"observations={arguments.obs}", *arguments.set]
+    observed = workcell_options(load_config(None, told))
     observed = replace(observed, cameras=tuple(dict.fromkeys((*observed.cameras, *arguments.camera))))
     place = None
     if robot is not None:
@@ -311,6 +313,7 @@ def _demo(arguments: argparse.Namespace) -> int:
     else:
         from robot_rl.hil.demo_session import record_human_demonstrations
 
+        observed.intervention.refuse("here a person demonstrates")
         if place is not None:
             shared["make"] = place.workcell
         answer = record_human_demonstrations(

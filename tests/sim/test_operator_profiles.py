@@ -1,6 +1,7 @@
 """Profiles of the scripted operator: each number changes what it names, and `ideal` changes nothing."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -79,10 +80,12 @@ def _until_taken(env, seed):
         pass
 
 
-def test_demonstrations_are_the_same_with_all_profiles(reach):
+def test_demonstrations_are_the_same_with_all_profiles_that_know_the_scene(reach):
     env, operator = reach
     actions = []
-    for name in PROFILES:
+    for name, profile in PROFILES.items():
+        if profile.told != "scene":
+            continue
         operator.use(InterventionConfig(profile=name))
         actions.append([step.action.tolist() for step in play(env, 1, demonstrate=True).steps])
     assert all(one == actions[0] for one in actions)
@@ -111,3 +114,15 @@ def test_an_environment_without_our_operator_refuses_a_profile():
 
     with pytest.raises(ConfigError, match=r"environment\.takeovers"):
         check_consistent(load_config(None, ["task=gym:Pendulum-v1", "intervention.profile=late"]))
+
+
+def test_who_is_told_the_estimate_is_one_of_the_task_and_of_all_episodes(reach):
+    _, operator = reach
+    with pytest.raises(ConfigError, match=r"told=estimate with task=reach.*task=peg_hard"):
+        operator.use(InterventionConfig(profile="searching"))
+    mixed = InterventionConfig(profile="ideal", also=("searching",))
+    with pytest.raises(ConfigError, match=r"also=\[searching\].*set intervention.told"):
+        operator.use(mixed)
+    operator.use(replace(mixed, told="scene"))
+    assert replace(mixed, told="scene").as_the_task
+    assert not InterventionConfig(told="estimate").as_the_task

@@ -7,6 +7,8 @@ import pytest
 from play import always, play, stage
 
 from robot_rl.clock import NS_PER_S
+from robot_rl.config.operator_profile import InterventionConfig
+from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.geometry import Pose, swing_twist_z
 from sim.sensing import Sensing
@@ -31,6 +33,24 @@ def test_the_operator_inserts_and_the_peg_does_not_sink_into_the_walls(hard):
         assert min(data.contact.dist[: data.ncon], default=0.0) > -0.0001
     assert successes >= 9
     assert touching, "some inserted peg touches the hole"
+
+
+def test_the_searching_operator_finds_the_hole_and_is_not_told_where_it_is():
+    options = WorkcellOptions(intervention=InterventionConfig(profile="searching"))
+    cell = make_hard(options)
+    env = RobotEnv(cell, options=options)
+    assert sum(play(env, seed, demonstrate=True).success for seed in range(110, 114)) >= 3
+    env.reset(seed=110, options={"demonstrate": True})
+    state, reset = cell.io.read(), Pose.identity()
+    actions = []
+    for place in ("T_base_hole", "T_base_hole", "T_base_estimate"):
+        cell.operator.reset(110, True)
+        actions.append(cell.operator.act(state, reset))
+        setattr(cell.task, place, Pose(np.array([0.7, 0.1, 0.05]), getattr(cell.task, place).quaternion))
+    assert np.array_equal(actions[0], actions[1])
+    cell.operator.reset(110, True)
+    assert not np.allclose(cell.operator.act(state, reset), actions[0])
+    env.close()
 
 
 @pytest.mark.slow
