@@ -57,7 +57,8 @@ def tasks(runs: list[Path]) -> None:
     lines = [
         "# Gallery",
         "",
-        "`benchmarks/gallery.py` made this page of recorded runs: one run of one seed each, not chosen from several.",
+        "`benchmarks/gallery.py` made this page from recorded runs: one for each task, not chosen from several.",
+        "A film shows the policy at the end of its run, without help.",
         "[Benchmarks](benchmarks.md) has the figures over seeds.",
         "",
     ]
@@ -71,7 +72,11 @@ def tasks(runs: list[Path]) -> None:
         curve = Image.open(run / "learning_curve.png").convert("RGB")
         curve.thumbnail((1000, 800))
         curve.quantize(64, dither=Image.Dither.NONE).save(PICTURES / f"{name}.png", optimize=True)
-        unsolved = " **Not learned yet**: what is hard is in [benchmarks](benchmarks.md)." if high < LEARNED else ""
+        first = read_metrics(run / "metrics.jsonl", "curve")[0]
+        base = ""
+        if first["env_step"] == 0:  # the base, before anything is learned
+            base = f" The base alone: {first['success_rate']:.2f} of {first['episodes']}."
+        unsolved = " **Not learned yet**: [benchmarks](benchmarks.md) say what is hard." if high < LEARNED else ""
         lines += [
             f"## `{name}`",
             "",
@@ -79,7 +84,7 @@ def tasks(runs: list[Path]) -> None:
             "",
             f"{summary['success_rate']:.2f} of {summary['episodes']} held-out resets without help "
             f"({low:.2f} to {high:.2f}), after {summary['env_steps']:,} steps, "
-            f"{summary['robot_minutes']:.0f} minutes of robot time; seed {summary['seed']}.{unsolved}",
+            f"{summary['robot_minutes']:.0f} minutes of robot time; seed {summary['seed']}.{base}{unsolved}",
             "",
             film(name, 480),
             "",
