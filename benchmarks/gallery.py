@@ -76,7 +76,9 @@ def tasks(runs: list[Path]) -> None:
         base = ""
         if first["env_step"] == 0:  # the base, before anything is learned
             base = f" The base alone: {first['success_rate']:.2f} of {first['episodes']}."
-        unsolved = " **Not learned yet**: [benchmarks](benchmarks.md) say what is hard." if high < LEARNED else ""
+        unsolved = (
+            " **This run did not learn the task**: [benchmarks](benchmarks.md) say why." if high < LEARNED else ""
+        )
         lines += [
             f"## `{name}`",
             "",
