@@ -51,7 +51,7 @@ class Loop:
         self._body = so101_peer.So101Body(variant.payload)
         self._body.model.dof_damping[:] *= variant.damping
         self._stiffness = [variant.stiffness] * 6
-        self._law = JointController(CHAIN.low, CHAIN.high, 1.5, 0.2, RADIAN, (0.4, 1.8))
+        self._law = JointController(CHAIN.low, CHAIN.high, 1.5, 0.2, RADIAN, (0.4, 1.5))
         self._law.restart(so101_peer.START)
         self._commands = [so101_peer.START] * (variant.delay + 1)
         self._inverse = InverseKinematics(CHAIN)

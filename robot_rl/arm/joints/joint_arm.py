@@ -36,8 +36,8 @@ class JointArmConfig:
     """Largest speed of a joint's command [rad/s]."""
     tool_speed: PositiveReal = 0.4
     """Largest speed of the tool that the joints' commands ask for together [m/s]; keep it below `cap_speed`."""
-    tool_turn_rate: PositiveReal = 1.8
-    """The same of its turning [rad/s], below `cap_turn_rate`: parallel joints add up."""
+    tool_turn_rate: PositiveReal = 1.5
+    """The same of its turning [rad/s], well below `cap_turn_rate`, as servos overshoot: parallel joints add up."""
     joint_lead: PositiveReal = 0.2
     """By how much a joint's command may lead its position [rad]; what bounds the torque in contact."""
     turn_weight: PositiveReal = 0.02
