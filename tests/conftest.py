@@ -12,8 +12,19 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # here and in processes that test
 
 import sim  # noqa: F401
 
+RERUNS = 2
+"""How often a test that keeps to the wall clock is run again where it fails; a defect fails each time."""
+
 settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy machine")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """The summary names what was run again."""
+    for item in items:
+        if item.get_closest_marker("wall_clock"):
+            item.add_marker(pytest.mark.flaky(reruns=RERUNS))
 
 
 @pytest.hookimpl(optionalhook=True)

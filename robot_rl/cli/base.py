@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from robot_rl.cli.command import MakeParser, Reply, add_group, flat_lines, natural, positive, share
+from robot_rl.cli.command import MakeParser, Reply, add_group, add_set_flag, flat_lines, natural, positive, share
 from robot_rl.cli.evaluate import exit_code
 from robot_rl.cli.summary_text import summary_lines
 from robot_rl.config.components import TrainConfig
@@ -64,7 +64,7 @@ def add_base_commands(commands: Any, make: MakeParser) -> None:
 def _shared(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("task", metavar="TASK", help="name of the task; `robot-rl tasks` lists them")
     parser.add_argument("--obs", choices=("state", "pixels"), default="state", help="what is observed (default: state)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting; repeatable")
+    add_set_flag(parser)
 
 
 def _config(arguments: argparse.Namespace, base: str, *settings: str) -> TrainConfig:

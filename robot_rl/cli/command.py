@@ -57,9 +57,12 @@ def _number(text: str, fits: Callable[[float], bool], valid: str) -> float:
 def add_settings_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags that set what has a default."""
     parser.add_argument("--config", type=Path, metavar="FILE", help="YAML file with settings")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="override one setting; repeatable"
-    )
+    add_set_flag(parser, "override one setting")
+
+
+def add_set_flag(parser: argparse.ArgumentParser, what: str = "a setting") -> None:
+    """Add the flag that sets single values; `what` is its help, which says which ones."""
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=f"{what}; repeatable")
 
 
 class Reply(NamedTuple):

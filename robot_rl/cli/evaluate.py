@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from robot_rl.cli.command import MakeParser, Reply, natural, positive, share
+from robot_rl.cli.command import MakeParser, Reply, add_set_flag, natural, positive, share
 from robot_rl.cli.operator import add_robot_flag
 from robot_rl.cli.summary_text import summary_lines
 from robot_rl.env.registry import check_task
@@ -26,13 +26,7 @@ def add_eval_command(make: MakeParser, commands: Any) -> None:
     )
     parser.add_argument("run", type=Path, metavar="RUN", help="run directory")
     parser.add_argument("--task", metavar="TASK", help="another task, in which the policy observes and acts alike")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="another world: a setting of `world`, `simulation`, `randomization` or `environment`; repeatable",
-    )
+    add_set_flag(parser, "another world: a setting of `world`, `simulation`, `randomization` or `environment`")
     parser.add_argument("--episodes", type=positive, metavar="N", help="how many (default: as the run was configured)")
     parser.add_argument("--seed", type=natural, metavar="N", help="which resets (default: as the run was configured)")
     parser.add_argument("--device", choices=("cpu", "cuda"), help="where to compute (default: as the run did)")

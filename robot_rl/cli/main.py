@@ -26,6 +26,7 @@ from robot_rl.cli.command import (
     add_group,
     add_parser,
     add_renamed,
+    add_set_flag,
     add_settings_flags,
     flat_lines,
     natural,
@@ -123,7 +124,7 @@ def command_line() -> CommandParser:
         help="record its frames, also without --obs pixels; repeatable",
     )
     demo.add_argument("--obs", choices=("state", "pixels"), default="state", help="what is recorded (default: state)")
-    demo.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting; repeatable")
+    add_set_flag(demo)
     _calibration_flag(demo)
     demo.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the new episode store")
     add_robot_flag(demo)

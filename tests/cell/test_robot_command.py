@@ -40,7 +40,7 @@ SMALL = ("--set", "demonstrations=0", "--set", "replay.batch_size=16", "--set", 
 SMALL += ("--set", "warmup_steps=10", "--set", "evaluation.curve_interval=0", "--set", "evaluation.video_episodes=0")
 
 
-@pytest.mark.flaky(reruns=2)  # the controller's watchdog runs by the wall clock, and a training begins with imports
+@pytest.mark.wall_clock  # the controller's watchdog stops the arm after a second
 @pytest.mark.slow
 def test_a_run_trains_on_the_arm_and_is_evaluated(tmp_path, peer):
     file, out = robot_file(tmp_path, peer.address), tmp_path / "run"

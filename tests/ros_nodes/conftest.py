@@ -1,7 +1,6 @@
 """Without ROS these tests are skipped, and say so.
 
 They keep to the wall clock, as robots do: a machine that stands still for a second is a fault that nodes must notice.
-So a test that fails here is run again, twice at most, and the summary names it; a defect fails each time.
 """
 
 from pathlib import Path
@@ -13,7 +12,6 @@ pytest.importorskip("rclpy", reason="needs ROS 2: source an installation, or pip
 from bringup_process import Bringup
 from ros_nodes_graph import Graph
 
-RERUNS = 2
 WITHOUT_GRAPH = ("interface", "bringup", "node")
 """Folders whose tests start no nodes; all others are slow."""
 
@@ -21,7 +19,7 @@ WITHOUT_GRAPH = ("interface", "bringup", "node")
 def pytest_collection_modifyitems(items):
     for item in items:
         if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.flaky(reruns=RERUNS))
+            item.add_marker(pytest.mark.wall_clock)
             if item.path.parent.name not in WITHOUT_GRAPH:
                 item.add_marker(pytest.mark.slow)
 

@@ -17,6 +17,8 @@ from robot_rl.errors import ArmStoppedError, ConfigError
 INSTALL = "pip install 'robot_rl[franka]' franky-sim==1.0.4"
 pytest.importorskip("franky", reason=f"franky is not installed: {INSTALL}")
 pytest.importorskip("franky_sim", reason=f"franky-sim is not installed: {INSTALL}")
+
+pytestmark = pytest.mark.wall_clock
 SLOWEST = 0.6
 """Simulated seconds per second below which nothing can be said [s/s]: the physics needs most of a core."""
 OLD = 1.0

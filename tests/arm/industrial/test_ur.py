@@ -21,6 +21,8 @@ from robot_rl.errors import ArmStoppedError, ConfigError, RobotLostError
 from robot_rl.geometry import Pose, quat_from_rotvec, quat_multiply, quat_to_matrix
 
 pytest.importorskip("rtde_control", reason="ur_rtde is not installed: pip install 'robot_rl[ur]'")
+
+pytestmark = pytest.mark.wall_clock
 WATCHDOG = 1.0
 """Of the controller [Hz]: it shall not stop the arm because the machine of the tests is busy; 10 Hz is the default."""
 OLD = 1.0

@@ -13,6 +13,8 @@ from robot_rl.arm.industrial.ur import UrArm, UrConfig
 from robot_rl.env.state_assembler import Freshness
 
 pytest.importorskip("rtde_control", reason="ur_rtde is not installed: pip install 'robot_rl[ur]'")
+
+pytestmark = pytest.mark.wall_clock
 OLD = 1.0
 """Largest age of a state [s]: a test shall not fail because its machine is busy."""
 
