@@ -25,8 +25,10 @@ from ros_nodes.node.robot_node_base import RobotNode
 
 RESET_LIMIT = 60.0
 """Longest time that making the scene ready may take [s]; a person may have to do it."""
-HELD_LIMIT = 5.0
-"""Longest time that an episode waits to begin while the arm is held; then it begins all the same, and is held [s]."""
+HELD_POLL = 0.1
+"""How often the safety node is asked whether the arm may move while an episode waits to begin [s]."""
+HELD_NOTE = 10.0
+"""How often the log says why it waits [s]."""
 MAX_AGE = 0.2
 """Oldest estimate that is used, relative to the state [s]."""
 
@@ -52,11 +54,12 @@ class RosTask:
         self._verdicts: deque[OutcomeMessage] = deque(maxlen=16)
         self._judged, self._judged_at = Outcome(False, 0.0), -1
         self._given_up = False
-        self._stopped, self._was_stopped = "", False  # why the arm may not move; whether so since the last verdict
+        self._stopped: str | None = None  # why the arm may not move; None before the safety node has said anything
+        self._was_stopped = False  # whether it might not since the last verdict
         node.subscribe(topics.STOPPED, self._take_stopped)
         node.subscribe(topics.ESTIMATES, self._take_estimates)
         node.subscribe(topics.VERDICT, self._take_verdict)
-        self._commands = node.sole_writer(topics.COMMAND)
+        self._may_move = node.create_client(Trigger, topics.MAY_MOVE_SERVICE[0])
         self._reset = node.create_client(Trigger, topics.RESET[0])
         self._parameters = node.create_client(SetParameters, f"{server}/set_parameters")
 
@@ -65,10 +68,10 @@ class RosTask:
         return dict(self._observations)
 
     def reset(self, seed: int) -> None:
-        """Has the scene made ready.
+        """Has the scene made ready, and waits until commands reach the arm, however long somebody holds it.
 
         Raises:
-            GraphError: if nobody does, or it does not work.
+            GraphError: if nobody makes it ready, it does not work, or it is waited for no longer.
         """
         value = ParameterValue(type=ParameterType.PARAMETER_INTEGER, integer_value=seed)
         request = SetParameters.Request(parameters=[Parameter(name="episode_seed", value=value)])
@@ -83,17 +86,30 @@ class RosTask:
         started = from_text(EpisodeStarted, answer.message)
         self._episode, self._judged = started.episode, Outcome(False, 0.0)
         self._verdicts.clear()
-        self._arrivals.wait_for(self._may_move, HELD_LIMIT)
-        self._was_stopped = bool(self._stopped)
+        self._wait_until_commands_pass()
         self._ready(started.stamp)
 
     def give_up(self) -> None:
         """Wait for no person any more; see `SupportsGivingUp`."""
         self._given_up = True
 
-    def _may_move(self) -> bool:
-        """Return whether a command would reach the arm; not while the node that commanded before may be alive."""
-        return self._commands.conflict() is None and not self._stopped
+    def _wait_until_commands_pass(self) -> None:
+        """Wait until the safety node says that they do.
+
+        It is asked, because what it published before may still be on its way to a node that has just started. When it
+        receives the question, it knows this node as a commander: the publisher of commands was made before the client.
+        """
+        while True:
+            answer = self._arrivals.call(self._node, self._may_move, Trigger.Request(), RESET_LIMIT)
+            if answer.success and self._stopped == "":
+                break
+            if not answer.success:
+                self._node.get_logger().warning(
+                    f"the episode begins as soon as the arm may move: {answer.message}", throttle_duration_sec=HELD_NOTE
+                )
+            if self._arrivals.wait_for(lambda: self._given_up, HELD_POLL):
+                raise GraphError(f"the arm may not move, and it is waited for no longer: {answer.message}")
+        self._was_stopped = False
 
     def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
         """Return what the task estimated for that state.

@@ -143,3 +143,5 @@ STOP_SERVICE = ("safety/estop", Trigger)
 """Latches the emergency stop."""
 RELEASE_SERVICE = ("safety/release", Trigger)
 """Releases it, once its cause is gone."""
+MAY_MOVE_SERVICE = ("safety/may_move", Trigger)
+"""Whether commands pass now; else the answer has the reason. It changes nothing."""

@@ -65,11 +65,12 @@ class SafetyNode(ManagedNode):
         self._sole = [self.sole_writer(topic) for topic in SOLE]
         self.create_service(Trigger, topics.STOP_SERVICE[0], self._on_stop)
         self.create_service(Trigger, topics.RELEASE_SERVICE[0], self._on_release)
+        self.create_service(Trigger, topics.MAY_MOVE_SERVICE[0], self._on_may_move)
+        self._silent = self._unheard()
         self.timer(1.0 / WATCH_RATE, self._watch)
         self.manage(start_inactive=self.config.start_inactive)
-        if (inactive := self.inactive()) is None:
-            self._say("")
-        self._announce(inactive)
+        self._stopped = self._reason()
+        self._say(self._stopped or "")
         self.get_logger().info("limits commands, but is no certified safety function: keep the robot's own")
 
     def health(self) -> tuple[bytes, str]:
@@ -218,6 +219,10 @@ class SafetyNode(ManagedNode):
     def _on_release(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         del request  # holds nothing
         self.guard.release()
+        return self._on_may_move(Trigger.Request(), response)
+
+    def _on_may_move(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        del request  # holds nothing
         self._watch()
         response.success = self._stopped is None
         response.message = self._stopped or self._permission()
