@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.environment import Environment
 from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.learn.networks.networks import policy_digest
+from robot_rl.run.assistance import Assistance
 from robot_rl.run.deployment import Deployment
 from robot_rl.run.directory.metrics import read_metrics
 from robot_rl.run.directory.run_directory import RunDirectory
@@ -62,14 +64,14 @@ def conclude(opened: OpenTraining) -> dict[str, Any]:
     opened.shown.close()
     config, run, env, learner = opened.config, opened.run, opened.env, opened.learner
     training, deployment, labels = opened.training, opened.deployment, opened.labels
-    if deployment.assistance is not None:
-        deployment.assistance.phase("evaluating", "Evaluating on held-out resets, without help.")
     record, policy = training.record, training.deployed.policy
     learned = record.wall_time
     base = None if training.base is None else training.base.player
-    evaluation = evaluate_policy(config, env, policy, learner.perception, deployment, base=base).summary()
+    tell = None if deployment.assistance is None else _tell_of_evaluation(deployment.assistance)
+    evaluation = evaluate_policy(config, env, policy, learner.perception, deployment, base=base, tell=tell).summary()
     if config.evaluation.curve_newest:
-        newest = evaluate_policy(config, env, learner.policy, learner.perception, deployment, base=base).summary()
+        network = learner.policy
+        newest = evaluate_policy(config, env, network, learner.perception, deployment, base=base, tell=tell).summary()
         evaluation |= {f"newest_{name}": newest[name] for name in COMPARED}
     record.metrics.replace("evaluation", training.env_steps, evaluation)
     records = read_metrics(run.metrics_path)
@@ -119,6 +121,13 @@ def conclude(opened: OpenTraining) -> dict[str, Any]:
     summary["wall_s"] = record.wall_time
     run.write_json(run.summary_path, summary)
     return summary
+
+
+def _tell_of_evaluation(assistance: Assistance) -> Callable[[str], None]:
+    """Show the operator that the evaluation begins; return what shows how far it is."""
+    title = "On held-out resets, without help"
+    assistance.phase("evaluating", f"{title}.")
+    return lambda progress: assistance.phase("evaluating", f"{title}: {progress}.")
 
 
 def _intervention_rate(episodes: list[dict[str, Any]], env_steps: int) -> dict[str, float | None]:

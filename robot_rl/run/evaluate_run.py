@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -152,6 +152,7 @@ def evaluate_policy(
     deployment: Deployment,
     observers: Sequence[Observer] = (),
     base: Proposer | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Evaluation:
     """Evaluate a policy as configured, with a progress display.
 
@@ -163,6 +164,7 @@ def evaluate_policy(
         deployment: Where it takes place.
         observers: Observers of every step.
         base: Proposes the actions that the policy corrects.
+        tell: Called with how far it is, after each episode.
     """
     disable_interventions(env)
     rollout = Rollout(env, policy, perception, config.replay.history, observers, base=base)
@@ -172,11 +174,12 @@ def evaluate_policy(
 
         def show(result: EpisodeResult) -> None:
             outcomes.append(result)
-            progress.update(
-                len(outcomes),
-                success=mean(r.success for r in outcomes) if can_succeed else None,
-                return_mean=None if can_succeed else mean(r.total_reward for r in outcomes),
-            )
+            success = mean(r.success for r in outcomes) if can_succeed else None
+            return_mean = None if can_succeed else mean(r.total_reward for r in outcomes)
+            progress.update(len(outcomes), success=success, return_mean=return_mean)
+            if tell is not None:
+                so_far = f"return {return_mean:.3g}" if success is None else f"{success:.0%} successful"
+                tell(f"{len(outcomes)} of {settings.episodes} episodes, {so_far}")
 
         return evaluate(
             rollout,

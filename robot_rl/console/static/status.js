@@ -16,7 +16,8 @@ export function status(state, job) {
   if (episode.source === "policy") return ["policy", "Policy", step];
   if (episode.source === "script") return ["policy", "Scripted operator", step];
   if (job.kind === "training" && phase.name === "training") return ["nobody", "Between episodes", "The scene is reset, the learner catches up."];
-  return ["nobody", phase.name === "ready" ? "Ready" : phase.name === "complete" ? "Complete" : "Waiting", phase.text];
+  const titles = { ready: "Ready", complete: "Complete", evaluating: "Evaluating" };
+  return ["nobody", titles[phase.name] ?? "Waiting", phase.text];
 }
 
 // For what a person is wanted now; empty if for nothing. A pause is somebody's wish, and so is the wait of a demonstration.
