@@ -195,6 +195,7 @@ class ServoPeer:
         self.master = self.slave = -1
         self.time = time.monotonic()
         self.ended = threading.Event()
+        self.lock = threading.RLock()  # of body and servos: MuJoCo crashes where a step meets a reset
         for ident, servo in self.servos.items():
             self.protocol.calibrate(servo.memory, 10 * ident, 600 - ident, 3500 + ident)
         self.plug()
@@ -217,23 +218,26 @@ class ServoPeer:
         os.close(master)
 
     def power(self, on):
-        self.powered = on
-        if not on:
-            for servo in self.servos.values():
-                servo.memory[self.protocol.TORQUE], servo.error, servo.weak = 0, 0, 1.0
+        with self.lock:
+            self.powered = on
+            if not on:
+                for servo in self.servos.values():
+                    servo.memory[self.protocol.TORQUE], servo.error, servo.weak = 0, 0, 1.0
 
     def reset(self):
         """Everything as at the start: powered, no faults, no torque, the goals where it is."""
-        self.lag = self.drop = self.corrupt = 0.0
-        self.mute = set()
-        self.power(False)
-        self.power(True)
-        self.body.reset()
-        for servo, position in zip(self.servos.values(), self.body.position, strict=True):
-            self.protocol.set_goal(servo.memory, round(position))
+        with self.lock:
+            self.lag = self.drop = self.corrupt = 0.0
+            self.mute = set()
+            self.power(False)
+            self.power(True)
+            self.body.reset()
+            for servo, position in zip(self.servos.values(), self.body.position, strict=True):
+                self.protocol.set_goal(servo.memory, round(position))
 
     def trip(self, ident):
-        self.protocol.trip(self.servos[ident])
+        with self.lock:
+            self.protocol.trip(self.servos[ident])
 
     # What it does.
 
@@ -263,11 +267,15 @@ class ServoPeer:
                 continue
             self.physics()
             while (request := self.protocol.split(buffer)) is not None:
-                if self.powered:
-                    self.requests += 1
-                    self.answer(*request)
+                with self.lock:
+                    out = self.answer(*request) if self.powered else []
+                self.send(out)
 
     def physics(self):
+        with self.lock:
+            self.step()
+
+    def step(self):
         now = time.monotonic()
         protocol, servos = self.protocol, list(self.servos.values())
         goals = [protocol.goal(servo.memory) for servo in servos]
@@ -286,6 +294,7 @@ class ServoPeer:
             )
 
     def answer(self, ident, instruction, params):
+        self.requests += 1
         protocol, out = self.protocol, []
         mine = [s for s in self.servos.values() if ident in (0xFE, s.ident) and s.ident not in self.mute]
         if instruction == 1:
@@ -318,7 +327,7 @@ class ServoPeer:
                     self.write(self.servos[rows[k]], address, rows[k + 1 : k + 1 + size])
             if address == protocol.GOAL:
                 self.goals_seen.append([protocol.goal(servo.memory) for servo in self.servos.values()])
-        self.send(out)
+        return out
 
     def write(self, servo, address, data):
         servo.memory[address : address + len(data)] = data

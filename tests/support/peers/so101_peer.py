@@ -6,7 +6,6 @@ Masses are those of the published design's URDF, joint friction, damping and sti
 """
 
 import sys
-import time
 
 import mujoco
 import numpy as np
@@ -95,15 +94,17 @@ def main():
         elif what == "trip":
             peer.trip(int(value[0]))
         elif what == "settle":  # it creeps for seconds under its weight
-            peer.body.skip = 5.0
-            while peer.body.skip:
-                time.sleep(0.001)
+            with peer.lock:
+                peer.body.skip = 5.0
+                peer.physics()
         elif what == "reset":
             peer.reset()
         elif what in ("plug", "unplug"):
             getattr(peer, what)()
         elif what == "where":
-            print(*peer.body.data.site("tcp").xpos, flush=True)
+            with peer.lock:
+                place = peer.body.data.site("tcp").xpos.copy()
+            print(*place, flush=True)
             continue
         print("done", flush=True)
     peer.end()
