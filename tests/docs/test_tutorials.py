@@ -90,7 +90,7 @@ def test_the_notebook_runs_from_the_settings_to_the_learning_curve(tmp_path, mon
     notebook = nbformat.read(TUTORIALS / "first_training.ipynb", as_version=4)
     assert not any(cell.get("outputs") for cell in notebook.cells), "it is kept without outputs"
     for cell in notebook.cells:
-        short = cell.source.replace("STEPS = 1_200", "STEPS = 250")
+        short = cell.source.replace("STEPS = 1_500", "STEPS = 250")
         cell.source = short.replace("demonstrations=5", "demonstrations=1")
     NotebookClient(notebook, timeout=200, resources={"metadata": {"path": str(tmp_path)}}).execute()
     kinds = {kind for cell in notebook.cells for out in cell.get("outputs", ()) for kind in out.get("data", {})}
