@@ -170,7 +170,8 @@ def _play(jobs: Sequence[_J], at_a_time: int, name: str, unit: str) -> list[Fail
         stopped = True
         progress.log("stopping: the running runs end their episode and save")
 
-    with Progress(len(jobs), name, unit=unit) as progress, stop_on_signal(stop):
+    start = sum(job.finished for job in jobs)
+    with Progress(len(jobs), name, unit=unit, start=start) as progress, stop_on_signal(stop):
         failures = play(
             jobs,
             at_a_time,
