@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -49,6 +50,15 @@ class OpenTraining:
     labels: TrainingRewards | None
     resumed: bool
     shown: contextlib.ExitStack
+
+
+def import_ahead() -> None:
+    """Import what a training needs later, before an arm is opened: its controller stops it where commands are late.
+
+    Importing these takes up to two seconds, in which other threads of the process wait for up to 0.3 s.
+    """
+    importlib.import_module("torch.utils.tensorboard")
+    importlib.import_module("robot_rl.viz.learning_curve")
 
 
 def conclude(opened: OpenTraining) -> dict[str, Any]:

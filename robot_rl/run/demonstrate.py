@@ -123,7 +123,7 @@ def record_demonstrations(
         may_start: Called before each until it returns True; waits a moment while somebody holds the arm.
         log: Called with a message about each episode that is not kept.
     """
-    retry = retry or EpisodeRetry()
+    retry = (retry or EpisodeRetry()).until(stop)
     rollout = Rollout(env, None, None, (0,), [StoreRecorder(store)])
     while len(store) < episodes and not stop():
         if not may_start():

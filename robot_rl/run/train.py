@@ -12,7 +12,7 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.env.environment import check_demonstrator
 from robot_rl.errors import InterruptedRunError
 from robot_rl.learn.hindsight import make_relabeller
-from robot_rl.run.conclude import OpenTraining, conclude
+from robot_rl.run.conclude import OpenTraining, conclude, import_ahead
 from robot_rl.run.deployment import Deployment, workcell_options
 from robot_rl.run.human_labels import deliver_recorded
 from robot_rl.run.lineage.initial_parts import InitialParts
@@ -87,6 +87,8 @@ def open_training(
         )
         reward = files.reward()
         files.load_checkpoint()
+        if not deployment.repeatable:
+            import_ahead()
         observed, helped = reward.observe(workcell_options(config)), config.intervention.enabled
         env = stack.enter_context(deployment.environment(config.task, observed, reward, interventions=helped))
         given = demos is not None or (initial is not None and initial.demonstrations is not None)

@@ -81,7 +81,7 @@ class Training:
         self._store, self.record = store, record
         self.deployed = PolicyAverage(learner.policy, config.policy_average)
         self._hindsight, self.base = hindsight, base
-        self._retry = retry or EpisodeRetry()
+        self._retry = (retry or EpisodeRetry()).until(lambda: self.stop_requested)
         self.env_steps = 0
         self._episodes = 0
         self._player: Rollout | None = None

@@ -1,6 +1,7 @@
 """A robot that is lost for a moment costs an episode; a run that was killed learns from all that it had recorded."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from robot_rl.errors import InterruptedRunError, StaleStateError
 from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.run import episode_retry
 from robot_rl.run.deployment import Deployment
+from robot_rl.run.episode_retry import EpisodeRetry
 from robot_rl.run.train import train
 
 CONFIG = TrainConfig(
@@ -30,7 +32,7 @@ CONFIG = TrainConfig(
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch):
-    monkeypatch.setattr(episode_retry, "PAUSE", 0.0)
+    monkeypatch.setattr(episode_retry, "FIRST_PAUSE", 0.0)
 
 
 class Broken:
@@ -86,6 +88,25 @@ def test_too_many_lost_in_a_row_end_the_run(tmp_path):
     broken = Broken(dict.fromkeys(range(80, 200), stale()))
     with pytest.raises(StaleStateError):
         train(CONFIG, tmp_path / "run", resume=False, deployment=Deployment(broken, repeatable=False, lost_episodes=3))
+
+
+def test_pauses_double_up_to_the_longest_and_are_said_and_end_with_a_request_to_stop(monkeypatch):
+    now, said, errors = [0.0], [], [stale() for _ in range(7)]
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda s: now.append(now.pop() + s))
+    monkeypatch.setattr(episode_retry, "time", clock)
+    monkeypatch.setattr(episode_retry, "FIRST_PAUSE", 1.0)
+    retry, passed = EpisodeRetry(6, said.append), []
+    for error in errors[:6]:
+        before = now[0]
+        retry.lost(error)
+        passed.append(now[0] - before)
+    assert passed == pytest.approx([1, 2, 4, 8, 16, 16])
+    assert said[1].endswith("attempt 2 of 6 to go on in 2 s")
+    with pytest.raises(StaleStateError):
+        retry.lost(errors[6])
+    before = now[0]
+    EpisodeRetry(1).until(lambda: now[0] >= before + 0.3).lost(errors[0])
+    assert now[0] - before == pytest.approx(0.3)
 
 
 def test_by_default_none_may_be_lost(tmp_path):

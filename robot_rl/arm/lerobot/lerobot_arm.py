@@ -107,6 +107,7 @@ class LeRobotJoints:
         self._settings = _settings(config.settings)
         self._process: LineProcess | None = None
         self._before: JointReading | None = None
+        self._sampled = 0  # when that was [ns]
         self._fault: str | None = None
         try:
             self._start()
@@ -137,14 +138,15 @@ class LeRobotJoints:
         """
         stamp = self._clock.now()
         found = self._call("observe", self._config.timeout)
+        sampled = (stamp + self._clock.now()) // 2  # at best known: an answer may be late
         if missing := [name for name in self._names if name not in found]:
             raise RobotLostError(f"LeRobot does not measure {', '.join(missing)}")
         position = np.array([found[name] for name in self._config.joint_names]) * self._unit
         if not np.isfinite(position).all():
             raise RobotLostError(f"LeRobot measures {found}")
         opening = found[self._config.gripper_name] / FULL_OPENING if self.has_gripper else None
-        reading = JointReading(stamp, position, self._velocity(stamp, position), opening)
-        self._before = reading
+        reading = JointReading(stamp, position, self._velocity(sampled, position), opening)
+        self._before, self._sampled = reading, sampled
         return reading
 
     def write(self, position: np.ndarray, opening: float | None) -> None:
@@ -184,9 +186,9 @@ class LeRobotJoints:
         if missing := [name for name in self._names if name not in joints]:
             raise ConfigError(f"{config.robot} has no joint {', '.join(missing)}; it has {', '.join(joints)}")
 
-    def _velocity(self, stamp: int, position: np.ndarray) -> np.ndarray:
+    def _velocity(self, sampled: int, position: np.ndarray) -> np.ndarray:
         before = self._before
-        elapsed = (stamp - before.stamp) / NS_PER_S if before is not None else 0.0
+        elapsed = (sampled - self._sampled) / NS_PER_S
         if before is None or elapsed <= 0.0:
             return np.zeros(position.shape)
         share = 1.0 - math.exp(-elapsed / VELOCITY_TIME)

@@ -46,6 +46,7 @@ class So101Body:
         self.model = spec.compile()
         self.data = mujoco.MjData(self.model)
         self.middle = 0.5 * (np.array(LOWS) + HIGHS)
+        self.supported = False  # by a hand, while no servo has torque
         self.reset()
 
     def reset(self):
@@ -63,6 +64,8 @@ class So101Body:
         count, self.rest = divmod(self.rest, STEP)
         k = KP * np.array(stiffness[:5])
         self.model.actuator_gainprm[:, 0], self.model.actuator_biasprm[:, 1] = k, -k
+        if self.supported and not k.any():
+            return
         self.data.ctrl[:] = (np.array(goals[:5]) - self.middle[:5]) * 2 * np.pi / TURN
         mujoco.mj_step(self.model, self.data, int(count))
         if stiffness[5]:
@@ -97,6 +100,8 @@ def main():
             with peer.lock:
                 peer.body.skip = 5.0
                 peer.physics()
+        elif what == "support":
+            peer.body.supported = True
         elif what == "reset":
             peer.reset()
         elif what in ("plug", "unplug"):
