@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -57,8 +56,9 @@ def import_ahead() -> None:
 
     Importing these takes up to two seconds, in which other threads of the process wait for up to 0.3 s.
     """
-    importlib.import_module("torch.utils.tensorboard")
-    importlib.import_module("robot_rl.viz.learning_curve")
+    import torch.utils.tensorboard  # noqa: F401
+
+    import robot_rl.viz.learning_curve  # noqa: F401
 
 
 def conclude(opened: OpenTraining) -> dict[str, Any]:
