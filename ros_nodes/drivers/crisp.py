@@ -92,10 +92,12 @@ class CartesianTopics:
 
     Config = CrispConfig
     only_in_robot_node = True
+    Target: type[Any] = PoseStamped
+    """Type of the messages that the controller takes."""
 
     def __init__(self, config: CrispConfig, host: DriverHost) -> None:
         if not isinstance(host, RobotNode):
-            raise ConfigError("the driver crisp works by ROS topics; run it in robot_node")
+            raise ConfigError("this driver works by ROS topics; run it in robot_node")
         self._node: RobotNode = host
         self._config, self._max_age = config, host.max_age
         self._gripper = GripperScale(config.gripper_closed, config.gripper_opened, config.gripper_width)
@@ -108,7 +110,7 @@ class CartesianTopics:
             host, config.pose_frame, config.tool_frame, config.sensor_frame, config.sensor_pose
         )
         self._twist = TwistFromPoses()
-        self._target = self._publisher(PoseStamped, config.target_topic)
+        self._target = self._publisher(self.Target, config.target_topic)
         self._sole = host.sole_writer(self._target.topic_name, host.get_name())
         self._grip = self._publisher(Float64MultiArray, config.gripper_topic) if config.gripper_topic else None
         self._listen(PoseStamped, config.pose_topic, self._receive_pose)
