@@ -17,22 +17,25 @@ from geometry_msgs.msg import PoseStamped, TwistStamped, WrenchStamped
 from pydantic.dataclasses import dataclass
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray
 
 from robot_rl.arm.driver import MOTION, DriverHost, Receive
 from robot_rl.arm.gripper_scale import GripperScale
 from robot_rl.arm.twist_estimator import TwistFromPoses
 from robot_rl.clock import NS_PER_S
-from robot_rl.config.field_types import STRICT, PositiveReal, Real
+from robot_rl.config.field_types import STRICT, NonNegativeReal, PositiveReal, Real
 from robot_rl.env.state_assembler import measurement_fault
 from robot_rl.errors import ConfigError, SpecError
 from robot_rl.geometry import Pose
 from ros_nodes.drivers.controller_frames import ControllerFrames
+from ros_nodes.drivers.controller_manager import ManagedController
+from ros_nodes.drivers.gripper import ActionType, Gripper, GripperAction, GripperTopic
 from ros_nodes.interface import convert, qos, topics
 from ros_nodes.node.robot_node_base import RobotNode
 
 OURS = (topics.POSE, topics.TWIST, topics.WRENCH, topics.JOINTS, topics.TOOL)
 """Topics that the node publishes itself."""
+RESOLUTION = 0.01
+"""A change of the gripper's set-point by less of its range is no new goal."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -67,6 +70,12 @@ class CrispConfig:
     """The arm's joints in order; none takes all that are named there, but for the gripper's."""
     gripper_topic: str = ""
     """Where the gripper takes its set-point (Float64MultiArray), e.g. `/gripper_position_controller/commands`."""
+    gripper_action: str = ""
+    """Instead: the action of the gripper's controller, e.g. `/gripper_controller/gripper_cmd`; needs `control_msgs`."""
+    gripper_action_type: ActionType = "GripperCommand"
+    """Its type, of `control_msgs/action`."""
+    gripper_effort: NonNegativeReal = 0.0
+    """Largest effort of the action's goals, as its controller counts it; 0: the controller's own."""
     gripper_state_topic: str = "/joint_states"
     """Where the gripper publishes its state (JointState)."""
     gripper_joint: str = ""
@@ -77,6 +86,13 @@ class CrispConfig:
     """What its controller counts when open."""
     gripper_width: PositiveReal = 0.08
     """Distance between the open fingers [m]."""
+    controller: str = ""
+    """Name of the controller at the controller manager of ros2_control: while it is not active, the arm holds, and
+    `robot/recover` activates it; needs `controller_manager_msgs`. None: its state is not asked for."""
+    controller_manager: str = "/controller_manager"
+    """Full name of the controller manager."""
+    replaces: tuple[str, ...] = ()
+    """Controllers that are deactivated when `controller` is activated: those that claim the same joints."""
 
 
 class CartesianTopics:
@@ -112,23 +128,28 @@ class CartesianTopics:
         self._twist = TwistFromPoses()
         self._target = self._publisher(self.Target, config.target_topic)
         self._sole = host.sole_writer(self._target.topic_name, host.get_name())
-        self._grip = self._publisher(Float64MultiArray, config.gripper_topic) if config.gripper_topic else None
+        self._grip = self._make_gripper()
+        self._controller = (
+            ManagedController(host, config.controller_manager, config.controller, config.replaces)
+            if config.controller
+            else None
+        )
         self._listen(PoseStamped, config.pose_topic, self._receive_pose)
         if config.twist_topic:
             self._listen(TwistStamped, config.twist_topic, self._receive_twist)
         if config.wrench_topic:
             self._listen(WrenchStamped, config.wrench_topic, self._receive_wrench)
         self._listen(JointState, config.joints_topic, self._receive_joints)
-        if config.gripper_topic:
+        if self._grip is not None:
             self._listen(JointState, config.gripper_state_topic, self._receive_gripper)
 
     # As an `ArmDriver`.
 
     @property
     def measures(self) -> frozenset[str]:
-        """The motion, and the wrench and the gripper where their topics are named."""
-        named = {"wrench": self._config.wrench_topic, "gripper": self._config.gripper_topic}
-        return MOTION | {part for part, topic in named.items() if topic}
+        """The motion, and the wrench and the gripper where they are named."""
+        there = {"wrench": bool(self._config.wrench_topic), "gripper": self._grip is not None}
+        return MOTION | {part for part, named in there.items() if named}
 
     def start(self, receive: Receive) -> None:
         """Call `receive` with every measurement from now on."""
@@ -143,9 +164,9 @@ class CartesianTopics:
         self._target.publish(convert.pose_message(self._node.wall.now(), T_base_target, self._frames.base))
 
     def move_gripper(self, width: float) -> None:
-        """Publish a set-point of the gripper."""
+        """Give the gripper a set-point."""
         if self._grip is not None:
-            self._grip.publish(Float64MultiArray(data=[self._gripper.value_of(width)]))
+            self._grip.move_to(self._gripper.value_of(width))
 
     def hold(self) -> None:
         """Make the pose that was just measured the set-point.
@@ -167,12 +188,15 @@ class CartesianTopics:
             faults.append(f"the arm's newest pose is {age:.2f} s old; is its controller still active?")
         if not self._target.get_subscription_count():
             faults.append(f"no controller listens to {topic}; is it active, and in this ROS domain?")
-        if (conflict := self._sole.conflict()) is not None:
-            faults.append(conflict)
-        return faults
+        parts = (self._grip, self._controller)
+        more = [self._sole.conflict(), *(part.fault() for part in parts if part is not None)]
+        return [*faults, *(fault for fault in more if fault is not None)]
 
     def recover(self) -> None:
-        """Do nothing: faults of the controller are ended where it runs, and go away by themselves here."""
+        """Have an inactive controller activated, holding; it takes a moment. Its other faults end where it runs."""
+        if self._controller is not None and self._controller.fault() is not None:
+            self.hold()
+            self._controller.activate()
 
     # What the controller publishes.
 
@@ -235,10 +259,32 @@ class CartesianTopics:
         topic = topics.Topic(name, kind, QoSProfile(depth=1), "", "", "")
         self._node.subscribe(topic, callback, qos.READING)
 
+    def _make_gripper(self) -> Gripper | None:
+        config = self._config
+        if config.gripper_action:
+            scale = self._gripper
+            return GripperAction(
+                self._node,
+                config.gripper_action,
+                config.gripper_action_type,
+                joint=config.gripper_joint,
+                effort=config.gripper_effort,
+                resolution=RESOLUTION * abs(scale.opened - scale.closed),
+            )
+        return GripperTopic(self._node, config.gripper_topic) if config.gripper_topic else None
+
     def _check_names(self) -> None:
         config = self._config
-        if bool(config.gripper_topic) != bool(config.gripper_joint):
-            raise ConfigError("a gripper needs both gripper_topic and gripper_joint; leave both out if there is none")
+        if config.gripper_topic and config.gripper_action:
+            raise ConfigError(
+                f"gripper_topic {config.gripper_topic} and gripper_action {config.gripper_action}: a gripper is "
+                "commanded by one of them; leave the other out"
+            )
+        if bool(config.gripper_topic or config.gripper_action) != bool(config.gripper_joint):
+            raise ConfigError(
+                "a gripper needs gripper_joint and one of gripper_topic and gripper_action; leave all out if there is "
+                "none"
+            )
         ours = {self._topic(topic.name) for topic in OURS}
         for parameter in ("pose_topic", "twist_topic", "wrench_topic", "joints_topic"):
             name = getattr(config, parameter)

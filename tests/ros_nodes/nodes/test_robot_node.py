@@ -408,7 +408,7 @@ def test_a_controller_that_is_not_there_is_named(rig):
     [
         ({"pose_topic": "/cell/current_pose"}, "this node publishes on /cell/current_pose itself; .* namespace"),
         ({"joints_topic": "joint_states"}, "joints_topic: this node publishes on /cell/joint_states itself"),
-        ({"gripper_joint": ""}, "a gripper needs both gripper_topic and gripper_joint"),
+        ({"gripper_joint": ""}, "a gripper needs gripper_joint and one of gripper_topic and gripper_action"),
         ({"gripper_opened": 0.8}, "have to differ"),
         ({"sensor_pose": [0.0, 0.1]}, "sensor_pose needs six numbers"),
     ],
