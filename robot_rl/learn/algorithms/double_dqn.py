@@ -28,6 +28,7 @@ class ChoiceValues(NamedTuple):
 
     Attributes:
         values: Q of the choices that were made, shape (E, B).
+        base_loss: What keeps a base's choices where no other one was made, `losses.base_choice_loss`; 0 without a base.
         target: y, shape (B,).
         free: y before it was clamped, shape (B,).
     """
@@ -35,6 +36,7 @@ class ChoiceValues(NamedTuple):
     values: Tensor
     target: Tensor
     free: Tensor
+    base_loss: Tensor
 
 
 def choice_values(
@@ -65,7 +67,10 @@ def choice_values(
         free = losses.choice_target(batch.reward, batch.discount, choice, next_targets, None)
         target = free if return_range is None else free.clamp(*return_range)
     made = choice_index(batch.action, policy.choices)
-    return ChoiceValues(losses.values_of(critics(latent).float(), made), target, free)
+    values = critics(latent).float()
+    base = policy.base_choice(batch.observation)
+    base_loss = values.new_zeros(()) if base is None else losses.base_choice_loss(values, base, made)
+    return ChoiceValues(losses.values_of(values, made), target, free, base_loss)
 
 
 class DoubleDQN(Algorithm):
@@ -131,8 +136,9 @@ class DoubleDQN(Algorithm):
         latent = head(batch.observation, batch.images)
         with torch.no_grad():
             next_latent = head(batch.next_observation, batch.next_images)
-        values, target, free = choice_values(self.policy, self._targets, (latent, next_latent), batch, self._clamp)
-        loss = losses.critic_loss(values, target)  # L = sum_i mean_b (Q_i(s, g) - y)^2
+        choice = choice_values(self.policy, self._targets, (latent, next_latent), batch, self._clamp)
+        values, target, free = choice.values, choice.target, choice.free
+        loss = losses.critic_loss(values, target) + choice.base_loss  # L = sum_i mean_b (Q_i(s, g) - y)^2
         figures = losses.critic_figures(values.detach(), target, free, self._clamp)
         # A head may have a part that estimates the way to a goal, which has no gradient here.
         gradient = self._optimizer.minimize(loss, allow_unused=True)

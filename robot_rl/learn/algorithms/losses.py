@@ -66,6 +66,22 @@ def critic_loss(values: Tensor, target: Tensor) -> Tensor:
     return (values - target).square().mean(-1).sum()
 
 
+def base_choice_loss(values: Tensor, base: Tensor, made: Tensor) -> Tensor:
+    """Return sum_i mean_b (max_g Q_i(s, g) - Q_i(s, g_base))^2 over the steps in which the base's choice was made.
+
+    Where only the base's choice was ever made, critics know nothing of another one, and what they make of it must not
+    be more. It is the large-margin loss of DQfD (Hester 2018) for a base in place of an expert, with a margin of 0, and
+    squared, so that it weighs as much as the error of a value: steps that made another choice speak against it.
+
+    Args:
+        values: Q of all critics and choices, shape (E, B, choices).
+        base: The base's choice, an index of shape (B,).
+        made: The choice that was made, shape (B,).
+    """
+    above = values.amax(-1) - values_of(values, base)
+    return torch.where(made == base, above, 0.0).square().mean(-1).sum()
+
+
 def critic_figures(
     values: Tensor, target: Tensor, free: Tensor, return_range: tuple[float, float] | None
 ) -> dict[str, Tensor]:

@@ -210,7 +210,7 @@ class SAC(ActorCritic, Algorithm):
         # L += sum_i mean_b (Q_i(s, g) - y)^2
         choice = choice_values(self.policy, self.gripper_target, (latent, next_latent), batch, self._clamp)
         gripper_loss = losses.critic_loss(choice.values, choice.target)
-        return loss + gripper_loss, figures | {"gripper_loss": gripper_loss.detach()}
+        return loss + gripper_loss + choice.base_loss, figures | {"gripper_loss": gripper_loss.detach()}
 
     def _actor_objective(
         self, latent: Tensor, proposal: Tensor | None, noise: Tensor, temperature: Tensor

@@ -219,15 +219,20 @@ class Policy(nn.Module):
         start = self.residual.start
         return state[:, start : start + self.continuous_size]
 
+    def base_choice(self, state: Tensor) -> Tensor | None:
+        """Return the base's choice, an index of shape (B,), in states (B, state); None without a base."""
+        if self.residual is None:
+            return None
+        return choice_index(state[:, self.residual.start :][:, : self.action_size], self.choices)
+
     def gripper_choice(self, values: Tensor, state: Tensor) -> Tensor:
         """Return the choice, an index of shape (B,), of the values (B, choices) of all of them in states (B, state).
 
         With a base it is the base's, unless another one is worth more by a margin: the bound of a discrete correction.
         """
-        best = values.argmax(-1)
-        if self.residual is None:
+        best, usual = values.argmax(-1), self.base_choice(state)
+        if self.residual is None or usual is None:
             return best
-        usual = choice_index(state[:, self.residual.start :][:, : self.action_size], self.choices)
         gain = values.gather(-1, best[:, None]) - values.gather(-1, usual[:, None])
         return torch.where(gain[:, 0] > self.residual.gripper_margin, best, usual)
 

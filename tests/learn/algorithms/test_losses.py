@@ -84,3 +84,12 @@ def test_gradients_match_finite_differences():
     assert torch.autograd.gradcheck(lambda v, p: losses.actor_loss(v, p, temperature), (values, log_prob))
     entropy = torch.tensor(0.7, dtype=torch.float64)
     assert torch.autograd.gradcheck(lambda a: losses.temperature_loss(a, entropy, -3.0), log_temperature)
+
+
+def test_other_choices_than_the_bases_are_worth_no_more_where_only_the_bases_was_made():
+    values = torch.tensor([[[0.2, 0.5, 0.1], [0.4, 0.3, 0.0], [0.0, 0.9, 0.0]]], requires_grad=True)
+    base, made = torch.tensor([0, 0, 0]), torch.tensor([0, 0, 1])  # in the last step somebody knew better
+    loss = losses.base_choice_loss(values, base, made)
+    torch.testing.assert_close(loss, torch.tensor(0.3**2 / 3))
+    loss.backward()
+    assert (values.grad[0].sign() == torch.tensor([[-1, 1, 0], [0, 0, 0], [0, 0, 0]])).all()
