@@ -24,6 +24,7 @@ from pydantic.dataclasses import dataclass
 
 from robot_rl.arm.control_thread import ControlThread, own_priority
 from robot_rl.arm.driver import MOTION, DriverHost, Receive
+from robot_rl.arm.industrial.controller_claim import ControllerClaim
 from robot_rl.arm.industrial.franka_checks import FrankaFacts, franka_checks
 from robot_rl.arm.industrial.robot_address import check_address
 from robot_rl.arm.own_checks import OwnCheck, late_cycles
@@ -83,7 +84,8 @@ class FrankaArm:
     Raises:
         ConfigError: if a setting is not valid.
         PluginError: if franky is not installed.
-        ArmStoppedError: if the arm cannot be reached, or is not ready to be driven.
+        ArmStoppedError: if the arm cannot be reached, another program of this machine has it, or it is not ready to be
+            driven.
     """
 
     Config = FrankaConfig
@@ -101,11 +103,16 @@ class FrankaArm:
         self._measured_width = 0.0
         self._receive: Receive | None = None
         self._tracker: Any = None
-        with own_priority():
-            self._robot: Any = self._connect()
-            self._hand: Any = self._gripper() if config.gripper else None
-            self._set_up()
-            self._open_tracker()
+        self._claim = ControllerClaim(config.host, what="Franka")
+        try:
+            with own_priority():
+                self._robot: Any = self._connect()
+                self._hand: Any = self._gripper() if config.gripper else None
+                self._set_up()
+                self._open_tracker()
+        except BaseException:  # Ctrl-C too: the arm may be opened again
+            self._claim.close()
+            raise
         self._thread = ControlThread("franka", STATE_RATE, self._cycle, host.problem)
         self._gripper_thread = ControlThread("franka hand", GRIPPER_RATE, self._measure_gripper)
 
@@ -190,6 +197,7 @@ class FrankaArm:
             self._end_tracker()
             self._tracker = self._hand = self._robot = None
         gc.collect()
+        self._claim.close()
 
     # The thread.
 

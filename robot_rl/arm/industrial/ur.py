@@ -25,7 +25,7 @@ from pydantic.dataclasses import dataclass
 from robot_rl.arm.control_thread import ControlThread
 from robot_rl.arm.driver import MOTION, DriverHost, Receive
 from robot_rl.arm.industrial.robot_address import check_address
-from robot_rl.arm.industrial.ur_checks import UrFacts, check_firmware, ur_checks
+from robot_rl.arm.industrial.ur_checks import UrFacts, check_firmware, check_model, ur_checks
 from robot_rl.arm.industrial.ur_status import mode_fault, safety_fault
 from robot_rl.arm.own_checks import OwnCheck, late_cycles
 from robot_rl.clock import NS_PER_S
@@ -58,6 +58,8 @@ class UrConfig:
 
     host: str = ""
     """Address of the controller, e.g. `192.168.1.10`."""
+    model: Annotated[str, Field(pattern=r"^([Uu][Rr]\d+e?)?$")] = ""
+    """Model of the arm, e.g. `ur5e`; another one behind the controller is refused. Empty: it is not checked."""
     rate: Literal[125, 500] = 125
     """Rate of state and set-points [Hz]; 500 is for the e-series."""
     speed: Annotated[float, Field(gt=0, le=0.5)] = 0.25
@@ -187,11 +189,12 @@ class UrArm:
             version, mode, safety, remote = self._standing()
             with self._reading:
                 payload, speed = self._state.getPayload(), self._state.getTargetSpeedFraction()
+            model = self._dashboard.getRobotModel()
         except RuntimeError as error:
             text = f"the controller does not say what state it is in: {error}"
             return [OwnCheck("dashboard", "fault", text, cure="check its cable, and that it is in remote control")]
-        facts = UrFacts(version, mode, safety, remote, payload, speed)
-        own = list(ur_checks(facts, self._config.rate, self._config.payload))
+        facts = UrFacts(version, model, mode, safety, remote, payload, speed)
+        own = list(ur_checks(facts, self._config.rate, self._config.payload, self._config.model))
         return [*own, late_cycles(self._measuring, self._commanding)]
 
     def close(self) -> None:
@@ -264,8 +267,7 @@ class UrArm:
             self._reference = next_ = _towards(
                 reference, target, self._config.speed / self._config.rate, self._config.turn_rate / self._config.rate
             )
-            goal = [*next_.position, *rotvec_from_quat(next_.quaternion)]
-            config = self._config
+            goal, config = [*next_.position, *rotvec_from_quat(next_.quaternion)], self._config
             try:
                 sent = self._control.servoL(goal, 0.5, 0.5, 1.0 / config.rate, config.lookahead, config.gain)
             except RuntimeError as error:
@@ -372,16 +374,19 @@ class UrArm:
         """
         try:
             version, mode, safety, remote = self._standing()
+            model = (
+                self._dashboard.getRobotModel() if self._config.model else ""
+            )  # not every old one knows the question
         except RuntimeError as error:
             raise ArmStoppedError(f"the UR controller's dashboard does not answer: {error}") from error
-        if (firmware := check_firmware(version, self._config.rate)).severity == "fault":
-            raise ArmStoppedError(f"{firmware.text}; {firmware.cure}")
+        for check in (check_firmware(version, self._config.rate), check_model(model, self._config.model)):
+            if check.severity == "fault":
+                raise ArmStoppedError(f"{check.text}; {check.cure}")
         if safety not in ("NORMAL", "REDUCED"):
             raise ArmStoppedError(f"the UR controller's safety status is {safety}; {_CURES.get(safety, _CURES[''])}")
         if mode != "RUNNING":
-            raise ArmStoppedError(
-                f"the UR arm is in the mode {mode}; switch it on and release its brakes at the pendant"
-            )
+            cure = "switch it on and release its brakes at the pendant"
+            raise ArmStoppedError(f"the UR arm is in the mode {mode}; {cure}")
         if remote is False:
             raise ArmStoppedError("the UR controller is in local control; switch it to remote control at the pendant")
 

@@ -17,6 +17,7 @@ class UrFacts(NamedTuple):
 
     Attributes:
         version: As the dashboard gives it, e.g. `URSoftware 5.15.0.0 (Jan 01 2024)`.
+        model: Of the arm without its series, e.g. `UR5` for a UR5e.
         mode: Of the robot, e.g. `RUNNING`.
         safety: Its safety status, e.g. `NORMAL`.
         remote: Whether it is in remote control; None where it has no such mode (CB3).
@@ -25,6 +26,7 @@ class UrFacts(NamedTuple):
     """
 
     version: str
+    model: str
     mode: str
     safety: str
     remote: bool | None
@@ -32,15 +34,17 @@ class UrFacts(NamedTuple):
     speed_fraction: float
 
 
-def ur_checks(facts: UrFacts, rate: int, payload: float) -> Iterator[OwnCheck]:
+def ur_checks(facts: UrFacts, rate: int, payload: float, model: str) -> Iterator[OwnCheck]:
     """Judge what a controller says of itself.
 
     Args:
         facts: What it says.
         rate: At which the driver wants to control [Hz].
         payload: Mass that the driver has declared [kg]; 0: none.
+        model: That the robot file names, e.g. `ur5e`; empty: none.
     """
     yield check_firmware(facts.version, rate)
+    yield check_model(facts.model, model)
     running = facts.mode == "RUNNING"
     cure = "" if running else "switch it on and release its brakes at the pendant"
     yield OwnCheck("mode", "ok" if running else "fault", f"it is in the mode {facts.mode}", limit="RUNNING", cure=cure)
@@ -79,6 +83,20 @@ def check_firmware(version: str, rate: int) -> OwnCheck:
         text += f", which gives 125 states a second, not {rate}"
         return OwnCheck("firmware", "fault", text, value, limit=limit, cure="set `rate: 125` for a CB3")
     return OwnCheck("firmware", "ok", text, value, limit=limit)
+
+
+def check_model(found: str, wanted: str) -> OwnCheck:
+    """Return whether the arm is of the model that the robot file names; the controller does not tell the series (`e`).
+
+    Args:
+        found: Answer of the controller, e.g. `UR5`.
+        wanted: Named in the file, e.g. `ur5e`; empty: none.
+    """
+    text = f"the controller's arm is a {found}"
+    if not wanted or found.upper() == wanted.upper().removesuffix("E"):
+        return OwnCheck("model", "ok", text, limit=wanted or "any, since `model` is not set")
+    cure = "check the address; or correct `model`, and with it the box, the start pose and the payload"
+    return OwnCheck("model", "fault", f"{text}, the robot file says {wanted}", limit=wanted, cure=cure)
 
 
 def _load(counted: float, declared: float) -> OwnCheck:

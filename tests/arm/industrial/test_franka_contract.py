@@ -117,6 +117,12 @@ def test_the_driver_finds_out_what_state_its_arm_is_in(io, peer, drivers):
         peer.inject(f"state {value.split()[0]}")
 
 
+def test_a_second_program_on_the_arm_is_refused(io, peer):
+    with pytest.raises(ArmStoppedError, match="is in use by another program"):
+        ArmRobotIO(lambda host: FrankaArm(FrankaConfig(host=peer.address), host), WIDE_LIMITS, WIDE_CAP)
+    assert io.stopped is None
+
+
 @pytest.mark.slow
 def test_a_lost_connection_is_named_and_ends_with_consent(io, peer):
     peer.close()

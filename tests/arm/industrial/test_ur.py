@@ -213,6 +213,7 @@ def test_a_killed_process_leaves_an_arm_that_stands_still(peer, shared):
         ("local", "is in local control; switch it to remote control"),
         ("estop", "safety status is ROBOT_EMERGENCY_STOP; turn the emergency stop button"),
         ("protective", "safety status is PROTECTIVE_STOP"),
+        ("model 10", r"arm is a UR10, the robot file says ur5e; check the address; or correct `model`"),
         ("version 5.4", r"runs PolyScope 5\.4; update PolyScope \(3\.3 and newer or 5\.6 and newer\)"),
     ],
 )
@@ -221,16 +222,16 @@ def test_an_arm_that_is_not_ready_is_named_before_anything_moves(peer, shared, f
     peer.inject(fault)
     try:
         with pytest.raises(ArmStoppedError, match=named):
-            open_arm(peer)
+            open_arm(peer, model="ur5e")
     finally:
-        for cure in ("release", "remote", "version 5.15"):
+        for cure in ("release", "remote", "version 5.15", "model 5"):
             peer.inject(cure)
 
 
 def test_the_driver_finds_out_what_state_its_controller_is_in(peer, shared):
     shared.close()
     drivers = []
-    io = open_arm(peer, drivers, payload=0.8, centre_of_mass=(0.0, 0.0, 0.05))
+    io = open_arm(peer, drivers, model="ur5e", payload=0.8, centre_of_mass=(0.0, 0.0, 0.05))
 
     def found():
         return {check.name: check for check in drivers[0].own_checks()}
@@ -239,6 +240,7 @@ def test_the_driver_finds_out_what_state_its_controller_is_in(peer, shared):
     assert found()["firmware"].value == 5.15
     assert found()["load"].value == 0.8
     for fault, name, severity, cure, mended in [
+        ("model 10", "model", "fault", "check the address", "model 5"),
         ("version 5.4", "firmware", "fault", "update PolyScope", "version 5.15"),
         ("version 3.2", "firmware", "fault", "update PolyScope", "version 5.15"),
         ("local", "remote control", "fault", "switch it to remote control", "remote"),

@@ -14,7 +14,7 @@ from robot_rl.arm.servo.servo_arm import ServoArm, ServoArmConfig, So101, So101C
 from robot_rl.clock import WallClock
 from robot_rl.env.robot_io import Command
 from robot_rl.env.state_assembler import Freshness
-from robot_rl.errors import ConfigError
+from robot_rl.errors import ArmStoppedError, ConfigError
 from robot_rl.geometry import Pose
 
 pytestmark = pytest.mark.slow
@@ -141,6 +141,20 @@ def test_an_overloaded_servo_is_named_and_goes_on_with_consent(arm, peer):
     peer.tell("trip 3")
     assert eventually(lambda: arm.stopped)
     assert "servo 3 (elbow_flex): it is overloaded; take the load off the joint" in arm.stopped
+    arm.recover()
+    assert arm.stopped is None
+
+
+def test_a_voltage_that_sags_is_named_and_ends_with_consent_once_it_is_back(arm, peer):
+    climb(arm)
+    peer.tell("supply 3.7")
+    assert eventually(lambda: arm.stopped)
+    assert (
+        "servo 3 (elbow_flex): its supply voltage is out of range; check the power supply and the plugs" in arm.stopped
+    )
+    with pytest.raises(ArmStoppedError, match="its supply voltage is out of range"):
+        arm.recover()
+    peer.tell("supply 12")
     arm.recover()
     assert arm.stopped is None
 

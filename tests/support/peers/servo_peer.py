@@ -49,9 +49,13 @@ class FeetechProtocol:
         servo.error |= 0x20
         servo.weak = 0.2
 
+    def supply(self, servo, volts):
+        servo.memory[62] = round(10 * volts)
+        servo.error = servo.error & ~1 | (volts < 4.0 or volts > 14.0)
+
     def torque_switched(self, servo, on):
         if not on:
-            servo.error, servo.weak = 0, 1.0
+            servo.error, servo.weak = servo.error & 1, 1.0
 
     @staticmethod
     def check(body):
@@ -109,6 +113,11 @@ class DynamixelProtocol:
         servo.error = 0x80
         servo.memory[70] = 0x20
         servo.memory[64] = 0
+
+    def supply(self, servo, volts):
+        servo.memory[144:146] = struct.pack("<H", round(10 * volts))
+        if volts < 9.5 or volts > 16.0:
+            servo.error, servo.memory[70], servo.memory[64] = 0x80, servo.memory[70] | 1, 0
 
     def torque_switched(self, servo, on):
         if on and servo.memory[70]:
@@ -238,6 +247,12 @@ class ServoPeer:
     def trip(self, ident):
         with self.lock:
             self.protocol.trip(self.servos[ident])
+
+    def supply(self, volts):
+        """Give all servos another voltage."""
+        with self.lock:
+            for servo in self.servos.values():
+                self.protocol.supply(servo, volts)
 
     # What it does.
 

@@ -96,6 +96,8 @@ def main():
             peer.power(True)
         elif what == "trip":
             peer.trip(int(value[0]))
+        elif what == "supply":
+            peer.supply(float(value[0]))
         elif what == "settle":  # it creeps for seconds under its weight
             with peer.lock:
                 peer.body.skip = 5.0

@@ -125,7 +125,7 @@ class Controller:
         self.frozen = self.is_cut = False
         self.set_points = self.uploads = 0
         self.payload = self.tcp = None
-        self.version, self.speed_fraction = "5.15", 1.0
+        self.version, self.model, self.speed_fraction = "5.15", "UR5", 1.0
         self.owner = None  # connection that has the input registers
         self.connections = set()
         self.mark()
@@ -157,6 +157,8 @@ class Controller:
                 self.payload = [*numbers, 0.0, 0.0, 0.0]
             elif what == "speed":
                 self.speed_fraction = numbers[0]
+            elif what == "model":
+                self.model = f"UR{numbers[0]:g}"
             elif what == "version":
                 self.version = f"{numbers[0]:g}"
             elif what == "stop-program":
@@ -302,7 +304,7 @@ class Controller:
                 "close safety popup": "closing safety popup",
                 "stop": "Stopped",
                 "get serial number": "20205500001",
-                "get robot model": "UR5",
+                "get robot model": self.model,
             }
             if what == "unlock protective stop" and self.safety == 4:
                 self.safety = 1
