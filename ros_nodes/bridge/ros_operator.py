@@ -79,11 +79,16 @@ class OperatorReady:
 
     async def wait(self) -> bool:
         """Wait until the person is ready: True; or when another waits instead, False."""
-        if self._waiting is not None:
-            self._waiting.set_result(False)  # the earlier caller has given up, or was killed
+        self.give_up()  # the earlier caller has given up, or was killed
         waiting: Future[bool] = Future()
         self._waiting = waiting
         return bool(await waiting)
+
+    def give_up(self) -> None:
+        """End the waiting, if anybody waits: they get False."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting.set_result(False)
 
     def confirm(self) -> str | None:
         """Report that the operator is ready; return why that has no effect now, or None."""

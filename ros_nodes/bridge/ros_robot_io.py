@@ -5,15 +5,22 @@ It adds commands, as messages, to what is read.
 
 from __future__ import annotations
 
+import math
 import threading
 from typing import Any
 
 from robot_rl.clock import Clock
 from robot_rl.env.robot_io import Command, check_command, not_before
+from robot_rl.env.state_assembler import Freshness
 from ros_nodes.bridge.ros_state import RosReadings
 from ros_nodes.bridge.wait import Arrivals
 from ros_nodes.interface import convert, topics
 from ros_nodes.node.robot_node_base import RobotNode
+
+
+def freshness_of(*, lockstep: bool, **limits: float) -> Freshness:
+    """Return how fresh measurements have to be; in lockstep their time comes before the reader's."""
+    return Freshness(**limits, max_ahead=math.inf if lockstep else Freshness.max_ahead)
 
 
 class RosRobotIO(RosReadings):

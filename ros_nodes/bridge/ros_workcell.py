@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -10,13 +9,13 @@ from std_msgs.msg import String
 
 from robot_rl.clock import Clock
 from robot_rl.config.nodes import ActorNodeConfig
-from robot_rl.env.state_assembler import ARM_PARTS, TOOL, Freshness, camera_part
+from robot_rl.env.state_assembler import ARM_PARTS, TOOL, camera_part
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import GraphError
 from robot_rl.run.directory.calibrations import CalibrationRecord
 from ros_nodes.bridge.lockstep_clock import LockstepClock
 from ros_nodes.bridge.ros_intervention import RosIntervention
-from ros_nodes.bridge.ros_robot_io import RosRobotIO
+from ros_nodes.bridge.ros_robot_io import RosRobotIO, freshness_of
 from ros_nodes.bridge.ros_task import RosTask
 from ros_nodes.bridge.task_check import check_task
 from ros_nodes.bridge.wait import Arrivals
@@ -91,8 +90,8 @@ class RosWorkcell:
         """
         node, head = self._node, self.head
         check_task(head, task, options)
-        ahead = math.inf if head.lockstep else Freshness.max_ahead  # in lockstep the time comes after the measurements
-        freshness = Freshness(self._config.max_age, self._config.max_camera_age, self._config.max_skew, ahead)
+        limits = {name: getattr(self._config, name) for name in ("max_age", "max_camera_age", "max_skew")}
+        freshness = freshness_of(lockstep=head.lockstep, **limits)
         lockstep = LockstepClock(node, self._arrivals) if head.lockstep else None
         clock: Clock = lockstep or node.wall
         io = RosRobotIO(

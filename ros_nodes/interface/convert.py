@@ -32,6 +32,7 @@ from calibration.result import CameraIntrinsics
 from robot_rl.clock import NS_PER_S
 from robot_rl.env.robot_io import Command
 from robot_rl.env.state_assembler import Joints, Tool, checked_quaternion
+from robot_rl.env.task import TaskSpec
 from robot_rl.errors import SpecError
 from robot_rl.geometry import Pose
 from robot_rl.teleop.intervention import Intervention
@@ -312,6 +313,11 @@ def intervention_message(intervention: Intervention) -> Joy:
     gripper = intervention.gripper
     buttons = (int(intervention.active), int(gripper < 0), int(gripper > 0))
     return joy_message(intervention.stamp, intervention.motion, buttons)
+
+
+def operator_message(stamp: int, action: np.ndarray | None, spec: TaskSpec) -> Joy:
+    """Return the intervention of an operator's action in the policy's action space; None: not in control."""
+    return intervention_message(Intervention.of_action(stamp, action, spec))
 
 
 def intervention_of(message: Joy) -> Intervention:

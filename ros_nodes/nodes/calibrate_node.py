@@ -7,7 +7,6 @@ safety box, and ends with files. All commands go through the safety node.
 from __future__ import annotations
 
 import datetime
-import math
 import sys
 import threading
 from collections import deque
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from rclpy.task import Future
 from sensor_msgs.msg import Image
 from std_msgs.msg import String
 from std_srvs.srv import SetBool
@@ -24,15 +24,18 @@ from calibration.guided.collect import CollectionPlan, PictureCollector, Station
 from calibration.guided.session import CameraSession, SessionSetup
 from robot_rl.config.nodes import CalibrateNodeConfig
 from robot_rl.env.move_arm import Travel
-from robot_rl.env.state_assembler import Freshness
 from robot_rl.errors import CalibrationError, CommandRefusedError, ConfigError, GraphError, RobotLostError
 from ros_nodes.bridge.lockstep_clock import LockstepClock
-from ros_nodes.bridge.ros_robot_io import RosRobotIO
+from ros_nodes.bridge.ros_robot_io import RosRobotIO, freshness_of
 from ros_nodes.bridge.wait import Arrivals
 from ros_nodes.interface import convert, qos, topics
 from ros_nodes.node.parameters import declare, refuse_changes
 from ros_nodes.node.robot_node_base import RobotNode
 from ros_nodes.node.spin import run_job
+from ros_nodes.node.trigger_action import TriggerAction
+
+DRIVE_POLL = 0.2
+"""How often it looks whether the arm is still driven [s]."""
 
 
 class _Frame(NamedTuple):
@@ -64,8 +67,7 @@ class CalibrateNode(RobotNode):
         self.lockstep = LockstepClock(self, self._arrivals) if lockstep else None
         """The clock of a simulated arm that waits for its readers; None on a real one."""
         self._clock = self.lockstep or self.wall
-        ahead = math.inf if lockstep else Freshness.max_ahead
-        freshness = Freshness(config.max_age, max_skew=config.max_age, max_ahead=ahead)
+        freshness = freshness_of(max_age=config.max_age, max_skew=config.max_age, lockstep=lockstep)
         self._io = RosRobotIO(self, self._clock, self._arrivals, freshness=freshness, lockstep=lockstep)
         self._frames: deque[_Frame] = deque(maxlen=8)
         self._shown_image = np.empty((0, 0, 3), np.uint8)  # taken while the arm was last at rest
@@ -74,6 +76,9 @@ class CalibrateNode(RobotNode):
         self.subscribe(topics.IMAGE, self._receive_image, profile, camera=config.camera)
         self.subscribe(topics.STOPPED, self._receive_stopped)
         self.create_service(SetBool, topics.DRIVE_SERVICE[0], self._on_drive)
+        self._action = TriggerAction(
+            self, topics.DRIVE_SERVICE[0], self._drive, doing=self._progress, cancel=self._withdraw
+        )
         if self.lockstep is not None:
             self.lockstep.frames = False
             self.lockstep.last_command = lambda: self._io.last_stamp
@@ -176,13 +181,35 @@ class CalibrateNode(RobotNode):
 
     def _on_drive(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         if request.data:
-            self._consent.set()
+            self._permit()
         else:
-            self._consent.clear()
-        self._arrivals.ring()
+            self._withdraw()
         response.success = True
         response.message = "the arm is driven from now on" if request.data else "the arm is driven no more"
         return response
+
+    async def _drive(self) -> tuple[bool, str]:
+        """Have the arm driven until the pictures are complete; return whether they are, and how many there are."""
+        self._permit()
+        ended: Future[None] = Future()
+        timer = self.timer(DRIVE_POLL, lambda: None if self._drives() else ended.set_result(None))
+        await ended
+        self.destroy_timer(timer)
+        return self.session.count >= self.config.views, self._progress()
+
+    def _drives(self) -> bool:
+        return self._consent.is_set() and self.session.count < self.config.views
+
+    def _progress(self) -> str:
+        return f"{self.session.count} of {self.config.views} pictures"
+
+    def _permit(self) -> None:
+        self._consent.set()
+        self._arrivals.ring()
+
+    def _withdraw(self) -> None:
+        self._consent.clear()
+        self._arrivals.ring()
 
     def _notify(self, text: str) -> None:
         self.get_logger().info(text)

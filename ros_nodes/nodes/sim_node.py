@@ -25,7 +25,6 @@ from robot_rl.config.nodes import SimNodeConfig
 from robot_rl.env.robot_io import Command, RobotState
 from robot_rl.env.state_assembler import Joints, Tool
 from robot_rl.errors import CommandRefusedError, RobotRLError, StaleStateError
-from robot_rl.teleop.intervention import Intervention
 from ros_nodes.bridge.ros_operator import FACT, OperatorReady
 from ros_nodes.interface import convert, topics
 from ros_nodes.interface.task_messages import (
@@ -44,6 +43,7 @@ from ros_nodes.node.commander import Commander
 from ros_nodes.node.parameters import declare, refuse_changes
 from ros_nodes.node.robot_node_base import RobotNode
 from ros_nodes.node.spin import run
+from ros_nodes.node.task_publisher import TaskPublisher
 from ros_nodes.nodes.sim_cell import make_mirror
 
 PIECE = NS_PER_S // 100
@@ -95,7 +95,7 @@ class SimNode(RobotNode):
         operator = operator if self._person is None else "human"
         observed = dict(self._task.observation_specs())
         head = TaskHead(self._spec, observed, operator, config.lockstep, size, config.cameras, mirror.simulation)
-        self._head.publish(to_message(head))
+        self._publish_task.head(head)
 
     def facts(self) -> Mapping[str, object]:
         """Whether a person is waited for, who shall demonstrate; and the cap in force."""
@@ -110,8 +110,7 @@ class SimNode(RobotNode):
         self._pose, self._twist = self.publisher(topics.POSE), self.publisher(topics.TWIST)
         self._wrench, self._joints = self.publisher(topics.WRENCH), self.publisher(topics.JOINTS)
         self._tool, self._interventions = self.publisher(topics.TOOL), self.publisher(topics.INTERVENTION)
-        self._head, self._estimates = self.publisher(topics.HEAD), self.publisher(topics.ESTIMATES)
-        self._verdicts, self._transforms = self.publisher(topics.VERDICT), self.transforms()
+        self._publish_task, self._transforms = TaskPublisher(self), self.transforms()
         self._images = {name: self.publisher(topics.IMAGE, camera=name) for name in config.cameras}
         self._infos = {name: self.publisher(topics.CAMERA_INFO, camera=name) for name in config.cameras}
         self._calibrations = {name: self.publisher(topics.CALIBRATION, camera=name) for name in config.cameras}
@@ -195,7 +194,7 @@ class SimNode(RobotNode):
         self._tool.publish(convert.tool_message(stamp, Tool(state.gripper_width, state.peak_force)))
         values = self._task.observe(state, self._T_base_reset)
         estimates = {key: np.asarray(value, float).tolist() for key, value in values.items()}
-        self._estimates.publish(to_message(Estimates(self._episode, stamp, estimates)))
+        self._publish_task.estimates(Estimates(self._episode, stamp, estimates))
 
     def _publish_frames(self) -> None:
         stamp, images = self._io.frames()
@@ -293,7 +292,7 @@ class SimNode(RobotNode):
         stamp = state.stamp + self._offset
         metrics = {name: float(value) for name, value in outcome.metrics.items()}
         verdict = OutcomeMessage(self._episode, stamp, outcome.success, outcome.reward, outcome.failure, metrics)
-        self._verdicts.publish(to_message(verdict))
+        self._publish_task.verdict(verdict)
         self._newest = state
         self._decide()
 
@@ -321,8 +320,7 @@ class SimNode(RobotNode):
         """Publish the scripted operator's action with the time as its stamp; in lockstep, with that of what it saw."""
         if self._operator is not None:  # a human has a device, and teleop_node or console_node publishes
             self._action_stamp = self._newest.stamp + self._offset if self.config.lockstep else self.wall.now()
-            intervention = Intervention.of_action(self._action_stamp, self._action, self._spec)
-            self._interventions.publish(convert.intervention_message(intervention))
+            self._interventions.publish(convert.operator_message(self._action_stamp, self._action, self._spec))
 
     def _set_seed(self, seed: int) -> None:
         self._seed = seed

@@ -19,10 +19,12 @@ from robot_rl.config.nodes import TaskNodeConfig
 from robot_rl.data.sparse_reward import success_reward
 from ros_nodes.bridge.ros_operator import FACT, OperatorReady, to_make_ready
 from ros_nodes.interface import topics
-from ros_nodes.interface.task_messages import EpisodeStarted, Estimates, OutcomeMessage, TaskHead, to_message, to_text
+from ros_nodes.interface.task_messages import EpisodeStarted, Estimates, OutcomeMessage, TaskHead, to_text
 from ros_nodes.node.parameters import declare, refuse_changes
 from ros_nodes.node.robot_node_base import RobotNode
 from ros_nodes.node.spin import run
+from ros_nodes.node.task_publisher import TaskPublisher
+from ros_nodes.node.trigger_action import TriggerAction
 
 ESTIMATE_RATE = 20.0
 """How often it says that it estimates nothing [Hz]: who reads an observation waits for that."""
@@ -40,10 +42,13 @@ class TaskNode(RobotNode):
         self._person = OperatorReady(self)
         self._judged = True  # whether there is nothing to be judged
         self._outcomes = {"success": 0, "failure": 0}
-        self._verdicts, self._estimates = self.publisher(topics.VERDICT), self.publisher(topics.ESTIMATES)
+        self._publish = TaskPublisher(self)
         self._tare = self.create_client(Trigger, topics.TARE_SERVICE[0])
         # In a group of its own: while it waits for the person, everything else goes on.
         self.create_service(Trigger, topics.RESET[0], self._on_reset, callback_group=ReentrantCallbackGroup())
+        self._action = TriggerAction(
+            self, topics.RESET[0], self._reset, doing=lambda: to_make_ready(self.spec), cancel=self._person.give_up
+        )
         self.create_service(SetBool, topics.OPERATOR_RESET[0], self._on_operator_reset)
         for (name, kind), say in (
             (topics.SUCCESS_SERVICE, lambda: self._judge(True)),
@@ -53,7 +58,7 @@ class TaskNode(RobotNode):
         self.timer(1.0 / ESTIMATE_RATE, self._estimate)
         size = (config.image_size, config.image_size)
         head = TaskHead(self.spec, {}, "human", False, size, self.spec.cameras, None)
-        self.publisher(topics.HEAD).publish(to_message(head))
+        self._publish.head(head)
 
     def facts(self) -> Mapping[str, object]:
         """Episodes by their outcome, and whether somebody is waited for."""
@@ -61,20 +66,22 @@ class TaskNode(RobotNode):
 
     async def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         del request  # holds nothing
+        response.success, response.message = await self._reset()
+        return response
+
+    async def _reset(self) -> tuple[bool, str]:
+        """Wait for the person; return whether an episode begins, and its facts or the reason why not."""
         self._judged = True
         self.get_logger().info(
             f"{to_make_ready(self.spec)}; then press `start` on the device or the console, or call "
             f"{self.resolve_service_name(topics.READY_SERVICE[0])}"
         )
         if not await self._person.wait():
-            response.message = "another reset was asked for meanwhile"
-            return response
+            return False, "another reset was asked for meanwhile, or it was cancelled"
         self._episode, self._judged = self._episode + 1, False
         if self._tare.service_is_ready():
             self._tare.call_async(Trigger.Request())  # as the contract of the wrench says: tared at reset
-        response.success = True
-        response.message = to_text(EpisodeStarted(self._episode, self.wall.now()))
-        return response
+        return True, to_text(EpisodeStarted(self._episode, self.wall.now()))
 
     def _on_operator_reset(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         self.get_logger().info("you demonstrate this episode" if request.data else "the policy acts; you may take over")
@@ -88,12 +95,12 @@ class TaskNode(RobotNode):
         self._judged = True
         failure = None if success else "judged by the operator"
         verdict = OutcomeMessage(self._episode, self.wall.now(), success, success_reward(success), failure, {})
-        self._verdicts.publish(to_message(verdict))
+        self._publish.verdict(verdict)
         self._outcomes["success" if success else "failure"] += 1
         return None
 
     def _estimate(self) -> None:
-        self._estimates.publish(to_message(Estimates(self._episode, self.wall.now(), {})))
+        self._publish.estimates(Estimates(self._episode, self.wall.now(), {}))
 
 
 def _answering(say: Callable[[], str | None]) -> Callable[[Trigger.Request, Trigger.Response], Trigger.Response]:
