@@ -1,0 +1,55 @@
+"""The six commands of the first day (docs/arms.md), shortened, on an SO-101 that speaks its own protocol."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+from peer_process import PeerProcess
+from running import robot_rl
+
+PAGE = Path(__file__).parents[2] / "docs" / "arms.md"
+SHORT = {
+    "doctor": ("--seconds", "1"),
+    "commission": ("--only", "hold"),
+    "train": ("--steps", "10", "--episodes", "1", "--set", "demonstrations=1", "--set", "evaluation.curve_interval=0"),
+    "eval": ("--episodes", "1"),
+}
+"""What makes each command short."""
+
+
+@pytest.mark.slow
+@pytest.mark.wall_clock
+def test_the_six_commands_lead_from_nothing_to_an_evaluated_policy(tmp_path):
+    section = PAGE.read_text(encoding="utf-8").partition("## The first day")[2]
+    install, *commands = (shlex.split(line, comments=True) for line in re.findall("^    (.+)$", section, re.M)[:6])
+    assert install[:2] == ["pip", "install"] and [command[1] for command in commands] == ["init", *SHORT]
+    peer = PeerProcess("so101_peer.py", "feetech", tmp_path / "tty")
+    for line in ("support", "reset"):
+        peer.tell(line)
+
+    def run(command, *more):
+        return robot_rl(*command[1:], *more, cwd=tmp_path, input="y\n" * 20)
+
+    settings = [("--setting", f"{name}={value}") for name, value in (("port", tmp_path / "tty"), ("timeout", 0.3))]
+    box = ("--box-low", "0.05 -0.2 -0.2", "--box-high", "0.4 0.2 0.25")
+    flags = ("--arm", "so101", "--no-questions", "--no-check", *sum(settings, ()), *box)
+    done = run(commands[0], *flags)
+    assert done.returncode == 0, done.stderr
+    file = tmp_path / commands[0][-1]
+    tree = yaml.safe_load(file.read_text(encoding="utf-8"))
+    tree["cell"] = {"judge": "goal", "scene": "none", "forces": "unmeasured", "max_age": 0.5}
+    tree["task"] |= {"action_axes": ["x", "y", "z"], "max_steps": 10, "cameras": []}
+    tree["task"]["start"] = {"position": [0.21, 0.0, 0.06], "quaternion": [0.1843, 0.0239, 0.9826, 0.0045]}
+    file.write_text(yaml.safe_dump(tree), encoding="utf-8")
+    for command in commands[1:]:
+        done = run(command, *SHORT[command[1]])
+        allowed = (0, 1) if command[1] == "doctor" else (0,)  # this machine may have faults
+        assert done.returncode in allowed, (command, done.stdout, done.stderr)
+        if command[1] == "doctor":
+            assert "servo" in done.stdout, done.stdout
+    summary = json.loads((tmp_path / "runs" / "touch" / "summary.json").read_text(encoding="utf-8"))
+    assert summary["env_steps"] == 10
+    peer.end()
