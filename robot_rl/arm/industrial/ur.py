@@ -58,7 +58,7 @@ class UrConfig:
 
     host: str = ""
     """Address of the controller, e.g. `192.168.1.10`."""
-    model: Annotated[str, Field(pattern=r"^([Uu][Rr]\d+e?)?$")] = ""
+    model: Literal["", "ur3", "ur3e", "ur5", "ur5e", "ur10", "ur10e", "ur16e", "ur20", "ur30"] = ""
     """Model of the arm, e.g. `ur5e`; another one behind the controller is refused. Empty: it is not checked."""
     rate: Literal[125, 500] = 125
     """Rate of state and set-points [Hz]; 500 is for the e-series."""
