@@ -57,7 +57,8 @@ def tasks(runs: list[Path]) -> None:
     lines = [
         "# Gallery",
         "",
-        "`benchmarks/gallery.py` made this page from recorded runs: one for each task, not chosen from several.",
+        "`benchmarks/gallery.py` made this page from recorded runs: one for each task and way to observe, not chosen",
+        "from several.",
         "A film shows the policy at the end of its run, without help.",
         "[Benchmarks](benchmarks.md) has the figures over seeds.",
         "",
@@ -67,7 +68,8 @@ def tasks(runs: list[Path]) -> None:
     for run in runs:
         summary = json.loads((run / "summary.json").read_text(encoding="utf-8"))
         task, (low, high) = summary["task"], summary["success_ci95"]
-        name = f"{task}_pixels" if summary["config"]["observations"] == "pixels" else task
+        pixels = summary["config"]["observations"] == "pixels"
+        name, title = (f"{task}_pixels", f"`{task}` from pixels") if pixels else (task, f"`{task}`")
         shorten(run / "evaluation.mp4", PICTURES / f"{name}.mp4")
         curve = Image.open(run / "learning_curve.png").convert("RGB")
         curve.thumbnail((1000, 800))
@@ -80,7 +82,7 @@ def tasks(runs: list[Path]) -> None:
             " **This run did not learn the task**: [benchmarks](benchmarks.md) say why." if high < LEARNED else ""
         )
         lines += [
-            f"## `{name}`",
+            f"## {title}",
             "",
             f"    {command(run)}",
             "",
@@ -90,7 +92,7 @@ def tasks(runs: list[Path]) -> None:
             "",
             film(name, 480),
             "",
-            f"![Learning curve of {name}](images/gallery/{name}.png)",
+            f"![Learning curve of {title}](images/gallery/{name}.png)",
             "",
         ]
     (DOCS / "gallery.md").write_text("\n".join(lines), encoding="utf-8")
