@@ -374,9 +374,8 @@ class UrArm:
         """
         try:
             version, mode, safety, remote = self._standing()
-            model = (
-                self._dashboard.getRobotModel() if self._config.model else ""
-            )  # not every old one knows the question
+            asked = bool(self._config.model)  # otherwise not, as old ones do not know the question
+            model = self._dashboard.getRobotModel() if asked else ""
         except RuntimeError as error:
             raise ArmStoppedError(f"the UR controller's dashboard does not answer: {error}") from error
         for check in (check_firmware(version, self._config.rate), check_model(model, self._config.model)):
