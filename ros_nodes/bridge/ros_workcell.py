@@ -90,8 +90,12 @@ class RosWorkcell:
         """
         node, head = self._node, self.head
         check_task(head, task, options)
-        limits = {name: getattr(self._config, name) for name in ("max_age", "max_camera_age", "max_skew")}
-        freshness = freshness_of(lockstep=head.lockstep, **limits)
+        freshness = freshness_of(
+            max_age=self._config.max_age,
+            max_camera_age=self._config.max_camera_age,
+            max_skew=self._config.max_skew,
+            lockstep=head.lockstep,
+        )
         lockstep = LockstepClock(node, self._arrivals) if head.lockstep else None
         clock: Clock = lockstep or node.wall
         io = RosRobotIO(

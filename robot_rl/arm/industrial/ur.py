@@ -12,7 +12,6 @@ References:
 from __future__ import annotations
 
 import contextlib
-import math
 import threading
 import time
 from types import SimpleNamespace
@@ -28,6 +27,7 @@ from robot_rl.arm.industrial.robot_address import check_address
 from robot_rl.arm.industrial.ur_checks import UrFacts, check_firmware, check_model, ur_checks
 from robot_rl.arm.industrial.ur_status import mode_fault, safety_fault
 from robot_rl.arm.own_checks import OwnCheck, late_cycles
+from robot_rl.arm.pose_servo import pose_towards
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.field_types import STRICT, NonNegativeReal, PositiveReal, Real
 from robot_rl.env.state_assembler import Joints
@@ -36,7 +36,6 @@ from robot_rl.geometry import (
     Pose,
     quat_conjugate,
     quat_from_rotvec,
-    quat_multiply,
     quat_rotate,
     rotvec_from_quat,
 )
@@ -189,7 +188,7 @@ class UrArm:
             version, mode, safety, remote = self._standing()
             with self._reading:
                 payload, speed = self._state.getPayload(), self._state.getTargetSpeedFraction()
-            model = self._dashboard.getRobotModel()
+            model = self._model()
         except RuntimeError as error:
             text = f"the controller does not say what state it is in: {error}"
             return [OwnCheck("dashboard", "fault", text, cure="check its cable, and that it is in remote control")]
@@ -264,10 +263,11 @@ class UrArm:
             target, reference = self._target or self._pose, self._reference or self._pose
             if self._target is None:
                 self._target = target
-            self._reference = next_ = _towards(
+            self._reference = next_ = pose_towards(
                 reference, target, self._config.speed / self._config.rate, self._config.turn_rate / self._config.rate
             )
-            goal, config = [*next_.position, *rotvec_from_quat(next_.quaternion)], self._config
+            goal = [*next_.position, *rotvec_from_quat(next_.quaternion)]
+            config = self._config
             try:
                 sent = self._control.servoL(goal, 0.5, 0.5, 1.0 / config.rate, config.lookahead, config.gain)
             except RuntimeError as error:
@@ -366,6 +366,10 @@ class UrArm:
         mode, safety = (text.rpartition(": ")[2].strip() for text in (client.robotmode(), client.safetystatus()))
         return version, mode, safety, None if " 3." in version else client.isInRemoteControl()
 
+    def _model(self) -> str:
+        """Return what model its arm is, if the robot file names one: controllers of old do not know the question."""
+        return str(self._dashboard.getRobotModel()) if self._config.model else ""
+
     def _check_ready(self) -> None:
         """Check that the arm may be driven.
 
@@ -374,8 +378,7 @@ class UrArm:
         """
         try:
             version, mode, safety, remote = self._standing()
-            asked = bool(self._config.model)  # otherwise not, as old ones do not know the question
-            model = self._dashboard.getRobotModel() if asked else ""
+            model = self._model()
         except RuntimeError as error:
             raise ArmStoppedError(f"the UR controller's dashboard does not answer: {error}") from error
         for check in (check_firmware(version, self._config.rate), check_model(model, self._config.model)):
@@ -436,14 +439,3 @@ def _connected(connect: Any, what: str) -> Any:
             f"the UR controller takes no connection for {what}: {' '.join(str(error).split())}; is remote control on, "
             "and no other program connected?"
         ) from error
-
-
-def _towards(start: Pose, goal: Pose, distance: float, angle: float) -> Pose:
-    """Return the pose on the straight way to the goal, at most so far away [m, rad]."""
-    way = goal.position - start.position
-    turn = rotvec_from_quat(quat_multiply(quat_conjugate(start.quaternion), goal.quaternion))
-    share = min(1.0, distance / max(float(np.linalg.norm(way)), 1e-12))
-    turned = min(1.0, angle / max(float(np.linalg.norm(turn)), 1e-12))
-    if not math.isfinite(share + turned):
-        return start
-    return Pose(start.position + share * way, quat_multiply(start.quaternion, quat_from_rotvec(turned * turn)))

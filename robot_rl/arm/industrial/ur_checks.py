@@ -17,7 +17,7 @@ class UrFacts(NamedTuple):
 
     Attributes:
         version: As the dashboard gives it, e.g. `URSoftware 5.15.0.0 (Jan 01 2024)`.
-        model: Of the arm without its series, e.g. `UR5` for a UR5e.
+        model: Of the arm without its series, e.g. `UR5` for a UR5e; empty where it was not asked.
         mode: Of the robot, e.g. `RUNNING`.
         safety: Its safety status, e.g. `NORMAL`.
         remote: Whether it is in remote control; None where it has no such mode (CB3).
@@ -44,7 +44,8 @@ def ur_checks(facts: UrFacts, rate: int, payload: float, model: str) -> Iterator
         model: That the robot file names, e.g. `ur5e`; empty: none.
     """
     yield check_firmware(facts.version, rate)
-    yield check_model(facts.model, model)
+    if model:
+        yield check_model(facts.model, model)
     running = facts.mode == "RUNNING"
     cure = "" if running else "switch it on and release its brakes at the pendant"
     yield OwnCheck("mode", "ok" if running else "fault", f"it is in the mode {facts.mode}", limit="RUNNING", cure=cure)
@@ -94,7 +95,7 @@ def check_model(found: str, wanted: str) -> OwnCheck:
     """
     text = f"the controller's arm is a {found}"
     if not wanted or found.upper() == wanted.upper().removesuffix("E"):
-        return OwnCheck("model", "ok", text, limit=wanted or "any, since `model` is not set")
+        return OwnCheck("model", "ok", text, limit=wanted)
     cure = "check the address; or correct `model`, and with it the box, the start pose and the payload"
     return OwnCheck("model", "fault", f"{text}, the robot file says {wanted}", limit=wanted, cure=cure)
 

@@ -28,9 +28,9 @@ class ChoiceValues(NamedTuple):
 
     Attributes:
         values: Q of the choices that were made, shape (E, B).
-        base_loss: What keeps a base's choices where no other one was made, `losses.base_choice_loss`; 0 without a base.
         target: y, shape (B,).
         free: y before it was clamped, shape (B,).
+        base_loss: What keeps a base's choices where no other one was made, `losses.base_choice_loss`; 0 without a base.
     """
 
     values: Tensor
@@ -138,7 +138,8 @@ class DoubleDQN(Algorithm):
             next_latent = head(batch.next_observation, batch.next_images)
         choice = choice_values(self.policy, self._targets, (latent, next_latent), batch, self._clamp)
         values, target, free = choice.values, choice.target, choice.free
-        loss = losses.critic_loss(values, target) + choice.base_loss  # L = sum_i mean_b (Q_i(s, g) - y)^2
+        # L = sum_i mean_b (Q_i(s, g) - y)^2, and with a base the loss that keeps its choices
+        loss = losses.critic_loss(values, target) + choice.base_loss
         figures = losses.critic_figures(values.detach(), target, free, self._clamp)
         # A head may have a part that estimates the way to a goal, which has no gradient here.
         gradient = self._optimizer.minimize(loss, allow_unused=True)

@@ -207,7 +207,7 @@ class SAC(ActorCritic, Algorithm):
         if gripper is None:
             return loss, figures
 
-        # L += sum_i mean_b (Q_i(s, g) - y)^2
+        # L += sum_i mean_b (Q_i(s, g) - y)^2, and with a base the loss that keeps its choices
         choice = choice_values(self.policy, self.gripper_target, (latent, next_latent), batch, self._clamp)
         gripper_loss = losses.critic_loss(choice.values, choice.target)
         return loss + gripper_loss + choice.base_loss, figures | {"gripper_loss": gripper_loss.detach()}
