@@ -39,7 +39,14 @@ def add_base_commands(commands: Any, make: MakeParser) -> None:
     )
     _shared(train)
     train.add_argument("--kind", default="chunk", metavar="KIND", help="of the base: chunk or clone (default: chunk)")
-    train.add_argument("--demos", type=Path, required=True, metavar="STORE", help="demonstrations, or a run with some")
+    train.add_argument("--demos", type=Path, required=True, metavar="STORE", help="episodes: a store, or a run")
+    train.add_argument(
+        "--learn-from",
+        choices=("demonstrations", "corrections", "successes"),
+        default="demonstrations",
+        help="demonstrations; with corrections also the take-overs of a run; or all episodes that succeeded, whoever "
+        "acted, so that a plain policy comes of a corrected one (default: demonstrations)",
+    )
     train.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file of the base, e.g. base.pt")
     train.add_argument("--seed", type=natural, default=0, metavar="N", help="of the training (default: 0)")
 
@@ -80,7 +87,7 @@ def _train(arguments: argparse.Namespace) -> Reply:
     config = _config(arguments, arguments.kind, f"seed={arguments.seed}")
     from robot_rl.run.base.train_base import train_base
 
-    answer = train_base(config, arguments.demos, arguments.out)
+    answer = train_base(config, arguments.demos, arguments.out, arguments.learn_from)
     return Reply(answer, flat_lines(answer))
 
 

@@ -7,7 +7,7 @@ that differ under a condition, e.g. `observations=pixels`; these hold however a 
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, field
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -134,6 +134,9 @@ class BaseConfig:
     bound: Annotated[Rate, Scheduled(gt=0, le=2), FORKABLE] = 0.3
     """Largest correction, as a share of half an action's range: 2 reaches everything from everywhere. A schedule over
     env steps, {0: 0.2, 10000: 1}, begins gently and then leaves more and more to what was learned."""
+    penalty: Annotated[Rate, Scheduled(ge=0), FORKABLE] = field(default_factory=lambda: {0: 1.0, 1000: 0.5, 4000: 0.05})
+    """Weight of the mean square of the correction, as a share of its bound, in the policy's loss; times the range of
+    returns where that is known. While critics have seen little it holds the policy to its base; 0 leaves it out."""
 
 
 @dataclass(frozen=True, config=STRICT)

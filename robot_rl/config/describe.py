@@ -65,6 +65,8 @@ def list_keys(config_type: type = TrainConfig) -> list[KeyDescription]:
 
 def as_typed(value: Any) -> str:
     """Return a value as it is typed after `--set KEY=` or in a YAML file."""
+    if isinstance(value, dict):  # a schedule, whose steps are numbers; JSON would make them strings
+        return "{" + ", ".join(f"{step}: {json.dumps(entry)}" for step, entry in value.items()) + "}"
     return value if isinstance(value, str) and value else json.dumps(value)
 
 

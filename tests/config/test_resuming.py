@@ -53,6 +53,8 @@ def other_value(described):
         return "2"
     if isinstance(default, str):
         return "other"
+    if isinstance(default, dict):  # a schedule
+        return "0.7"
     if isinstance(default, float) or default is None:
         return str(0.97 * (default or 0.5))
     return str(default + 1)

@@ -132,6 +132,20 @@ def actor_loss(values: Tensor, log_prob: Tensor, temperature: Tensor) -> Tensor:
     return (temperature * log_prob).mean() - values.mean()
 
 
+def correction_penalty(correction: Tensor, weight: float | Tensor) -> Tensor:
+    """Return w mean c^2 over all elements, which holds a policy to its base until critics expect more than this.
+
+    Where critics know little, their slope along an action is noise, and Adam follows it as fast as a certain one. The
+    penalty makes the length of a correction follow the size of the slope: c = dQ/dc / (2 w) for one element, where w is
+    divided by the number of elements.
+
+    Args:
+        correction: c, the actor's output as a share of the bound, shape (B, n).
+        weight: w, in units of the return.
+    """
+    return weight * correction.square().mean()
+
+
 def temperature_loss(log_temperature: Tensor, entropy: Tensor, target_entropy: float | Tensor) -> Tensor:
     """Return alpha (H - H_target); its descent raises alpha while the entropy is too small (Haarnoja 2018, eq. 18)."""
     return log_temperature.exp() * (entropy - target_entropy)

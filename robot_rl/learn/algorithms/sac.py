@@ -37,6 +37,8 @@ class SAC(ActorCritic, Algorithm):
         config: Hyper-parameters; without a discount, that of episodes of 100 steps.
         pretraining: Those of `pretrain`.
         bound: Of the corrections of a policy with a base: a number or a schedule.
+        penalty: Weight of their mean square in the policy's loss, as a share of the range of returns where that is
+            known: a number or a schedule.
 
     Raises:
         ConfigError: if the settings contradict each other, or there is no continuous action.
@@ -52,6 +54,7 @@ class SAC(ActorCritic, Algorithm):
         config: SACConfig,
         pretraining: IQLConfig | None = None,
         bound: Rate = 1.0,
+        penalty: Rate = 0.0,
     ) -> None:
         if not policy.continuous_size:
             raise ConfigError("SAC learns continuous actions, and here there are choices alone; choose a double DQN")
@@ -70,6 +73,10 @@ class SAC(ActorCritic, Algorithm):
             valued += policy.gripper.parameters()
         rate = self.scheduled.follow("learning_rate", config.learning_rate)
         self._bound = bound
+        self._penalty: float | Tensor | None = None
+        if policy.residual is not None:
+            span = 1.0 if return_range is None else return_range[1] - return_range[0]
+            self._penalty = self.scheduled.follow("penalty", penalty, span)
         self._temperature: float | Tensor | None = None  # where it is set and not tuned
         if config.temperature is not None:
             self._temperature = self.scheduled.follow("temperature", config.temperature)
@@ -216,12 +223,15 @@ class SAC(ActorCritic, Algorithm):
         self, latent: Tensor, proposal: Tensor | None, noise: Tensor, temperature: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Return the loss of the actor and the entropy of the policy: of its correction, where there is a base."""
-        # J = mean_b (alpha log pi(a|s) - mean_i Q_i(s, a)), a = tanh(mu(s) + sigma(s) eps)
+        # J = mean_b (alpha log pi(a|s) - mean_i Q_i(s, a)), a = tanh(mu(s) + sigma(s) eps), with a base + w mean a^2
         mean, log_std = self.policy(latent)
         output, log_prob = squashed_sample(mean, log_std, noise)
         action = self.policy.executed(output, proposal)
         values = self.critic_outputs.value(self.critic(self.policy.head.with_action(latent, action)))
-        return losses.actor_loss(values, log_prob, temperature), -log_prob.detach().mean()
+        loss = losses.actor_loss(values, log_prob, temperature)
+        if self._penalty is not None:
+            loss = loss + losses.correction_penalty(output, self._penalty)
+        return loss, -log_prob.detach().mean()
 
     def state_dict(self) -> dict[str, Any]:
         """Return a copy of all that the next update depends on; fit for `torch.load(weights_only=True)`."""
@@ -283,4 +293,5 @@ def make_sac(setup: AlgorithmSetup) -> SAC | DoubleDQN:
         config=config.sac,
         pretraining=config.offline,
         bound=config.base.bound,
+        penalty=config.base.penalty,
     )

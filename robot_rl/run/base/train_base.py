@@ -12,24 +12,25 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.data.store.layout import find_store
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import RunDirectoryError
-from robot_rl.run.demonstrate import demonstrations_in
+from robot_rl.run.base.lessons import LearnFrom, lessons
 from robot_rl.run.deployment import Deployment, workcell_options
 from robot_rl.system.progress import Progress
 
 
-def train_base(config: TrainConfig, demos: Path, out: Path) -> dict[str, Any]:
-    """Train a base from the demonstrations of a store or a run, and write its file.
+def train_base(config: TrainConfig, demos: Path, out: Path, learn_from: LearnFrom = "demonstrations") -> dict[str, Any]:
+    """Train a base from recorded episodes of a store or a run, and write its file.
 
     Args:
         config: Task, observations and settings of the base, with its kind.
         demos: The store, or the run directory.
         out: The file, which must not exist yet.
+        learn_from: Which of the episodes; see `lessons`.
 
     Returns:
         Figures of the training, the file and the identity of the base.
 
     Raises:
-        DataError: if there are no demonstrations, or their actions are others.
+        DataError: if there are no such episodes, or their actions are others.
         SpecError: if they lack what the base observes.
         ConfigError: if a base of this kind is not trained.
         RunDirectoryError: if the file exists or cannot be written.
@@ -41,8 +42,7 @@ def train_base(config: TrainConfig, demos: Path, out: Path) -> dict[str, Any]:
         EpisodeStore.open(find_store(demos)) as store,
     ):
         base = make_base(BaseSetup("", env.environment_spec, env.observation_specs, config))
-        ids = demonstrations_in(store) or store.ids()
-        episodes = (store.read(episode_id) for episode_id in ids)
+        episodes = lessons(store, learn_from)
         with Progress(config.base.updates, f"base {config.base.kind}", unit="updates") as progress:
 
             def report(done: int, total: int, logs: Mapping[str, float]) -> None:
@@ -50,7 +50,7 @@ def train_base(config: TrainConfig, demos: Path, out: Path) -> dict[str, Any]:
                 progress.update(done, **logs)
 
             figures = base.train(episodes, report)
-        save_base(out, config.base.kind, base, {**figures, "demonstrations": str(demos)})
+        save_base(out, config.base.kind, base, {**figures, "demonstrations": str(demos), "learn_from": learn_from})
         answer = {"task": config.task, "kind": config.base.kind, **figures, "identity": base.identity, "file": str(out)}
         base.close()
     return answer

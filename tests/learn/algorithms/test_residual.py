@@ -21,7 +21,7 @@ CONFIG = TrainConfig(
     warmup_steps=0,
     update_to_data=4,
     sac=SACConfig(hidden_sizes=(32,), learning_rate=3e-3, gripper_exploration=0.0),
-    base=BaseConfig(kind="chunk", bound=BOUND, gripper_margin=0.1),
+    base=BaseConfig(kind="chunk", bound=BOUND, penalty=0.0, gripper_margin=0.1),
     replay=ReplayConfig(capacity=400, batch_size=32, history=(1, 0)),
 )
 
@@ -89,6 +89,28 @@ def test_the_correction_learns_within_its_bound():
     assert (learned[:, 0] - proposals()[:, 0]).mean() < -0.1, "less of the first action was rewarded"
     for deterministic in (True, False):
         assert (mine.policy.act(states(), deterministic=deterministic) - proposals()).abs().max() <= BOUND + 1e-6
+
+
+def test_a_penalty_keeps_the_policy_near_its_base_and_follows_its_schedule():
+    lengths = []
+    for penalty in (0.0, 0.5, 10.0):
+        mine = learner(base=replace(CONFIG.base, penalty=penalty))
+        play(mine, 150)
+        lengths.append(float((mine.policy.act(states(), deterministic=True) - proposals()).abs().mean()))
+    assert lengths[0] > 2 * lengths[1] > 2 * lengths[2], lengths
+    scheduled = learner(base=replace(CONFIG.base, penalty={0: 1.0, 10: 0.0}))
+    assert scheduled.algorithm.advance(5)["penalty"] == pytest.approx(0.5)
+    play(scheduled, 10)
+    unhindered = learner(base=replace(CONFIG.base, penalty=1.0))
+    play(unhindered, 10)
+    parameters = scheduled.policy.policy_state(), unhindered.policy.policy_state()
+    assert any(not torch.equal(parameters[0][name], parameters[1][name]) for name in parameters[0])
+
+
+def test_a_penalty_is_a_share_of_the_range_of_returns():
+    wide = replace(TASK, return_range=(-3.0, 5.0))
+    mine = learner(wide, base=replace(CONFIG.base, penalty={0: 0.25, 10: 0.25}))
+    assert mine.algorithm.advance(0)["penalty"] == pytest.approx(2.0)
 
 
 def test_critics_see_the_proposal_and_what_was_carried_out():

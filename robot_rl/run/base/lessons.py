@@ -1,0 +1,52 @@
+"""What of recorded episodes a base is trained from: demonstrations, corrections, or whatever succeeded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from robot_rl.data.schema import OPERATOR_SOURCES, Episode, Source
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.errors import DataError
+from robot_rl.run.demonstrate import demonstrations_in
+
+LearnFrom = Literal["demonstrations", "corrections", "successes"]
+
+
+def lessons(store: EpisodeStore, learn_from: LearnFrom) -> Iterator[Episode]:
+    """Return the episodes of a store to clone; a base clones the steps in them that an operator commanded.
+
+    Args:
+        store: Of demonstrations, of a run, or of an evaluation.
+        learn_from: `demonstrations`: those, or all episodes where none is marked as one. `corrections`: also the
+            episodes of a run in which somebody took over and which succeeded (HG-DAgger, Kelly 2019). `successes`:
+            every episode that succeeded, and all that was commanded in it, also by a policy.
+
+    Raises:
+        DataError: if there is no such episode.
+    """
+    demonstrations = demonstrations_in(store)
+    if learn_from == "demonstrations":
+        return (store.read(episode_id) for episode_id in demonstrations or store.ids())
+    succeeded = [row.episode_id for row in store.summaries() if row.success]
+    if learn_from == "successes":
+        if not succeeded:
+            raise DataError(f"{store.path}: none of its {len(store)} episodes succeeded; there is nothing to imitate")
+        return (_as_demonstration(store.read(episode_id)) for episode_id in succeeded)
+    others = [episode_id for episode_id in succeeded if episode_id not in set(demonstrations)]
+    corrected = [one for one in others if np.isin(store.read(one).source, OPERATOR_SOURCES).any()]
+    if not corrected:
+        raise DataError(
+            f"{store.path}: in none of its {len(others)} successful episodes without a demonstration did anybody take "
+            "over; use --learn-from demonstrations"
+        )
+    return (store.read(episode_id) for episode_id in [*demonstrations, *corrected])
+
+
+def _as_demonstration(episode: Episode) -> Episode:
+    """Return an episode in which a script commanded what a policy did."""
+    source = np.where(episode.source == Source.POLICY, Source.SCRIPT, episode.source)
+    return replace(episode, source=source.astype(episode.source.dtype))
