@@ -81,6 +81,7 @@ def add_data_commands(commands: Any, add: MakeParser) -> None:
     )
     export.add_argument("--fps", type=_number, metavar="RATE", help="frames per second (default: that of the stamps)")
     export.add_argument("--task", metavar="TEXT", help="the instruction of the robot (default: the store's task)")
+    export.add_argument("--successes", action="store_true", help="only the episodes that succeeded, e.g. to imitate them")
 
     take = add(
         commands,
@@ -261,6 +262,7 @@ def _export(arguments: argparse.Namespace) -> Reply:
             images=arguments.images,
             fps=arguments.fps,
             task=arguments.task,
+            successes=arguments.successes,
             on_episode=_counted(progress.update),
         )
     lines = [f"{answer['episodes']} episodes, {answer['frames']} frames in {arguments.out}"]

@@ -50,9 +50,10 @@ def export_lerobot(
     images: ImageFormat = "png",
     fps: float | None = None,
     task: str | None = None,
+    successes: bool = False,
     on_episode: Callable[[], object] = lambda: None,
 ) -> dict[str, Any]:
-    """Write all episodes of a store into a new directory.
+    """Write the episodes of a store into a new directory.
 
     Args:
         store: The store.
@@ -60,6 +61,7 @@ def export_lerobot(
         images: `png` is lossless; `video` is H.264, much smaller, with loss.
         fps: Frames per second; None takes the rate of the stamps.
         task: Instruction of the task; None takes the store's `task`.
+        successes: Only the episodes that succeeded: imitation does not tell them from the others.
         on_episode: Called after each.
 
     Returns:
@@ -71,9 +73,11 @@ def export_lerobot(
         RunDirectoryError: if it cannot be written.
     """
     need_pyarrow()
-    if not len(store):
-        raise DataError(f"{store.path}: holds no episodes to export")
-    first = store.read(store.ids()[0])
+    ids = [row.episode_id for row in store.summaries() if row.success] if successes else store.ids()
+    if not ids:
+        which = f", none of its {len(store)} succeeded" if successes and len(store) else ""
+        raise DataError(f"{store.path}: holds no episodes to export{which}")
+    first = store.read(ids[0])
     rate = fps or control_rate(first.stamp_obs)
     if rate is None:
         raise DataError(f"{store.path}: its stamps do not give the frame rate; give it with --fps")
@@ -82,11 +86,11 @@ def export_lerobot(
             raise RunDirectoryError(f"{out}: not empty; choose another directory")
         out.mkdir(parents=True, exist_ok=True)
     writer = _Writer(out, columns_of(first), images, rate, task or str(store.metadata.get("task", "task")))
-    for episode in store.episodes():
-        writer.add(episode)
+    for episode_id in ids:
+        writer.add(store.read(episode_id))
         on_episode()
     writer.finish(store)
-    return {"episodes": len(store), "frames": writer.frames, "fps": rate, "images": images, "beside": list(NOT_HELD)}
+    return {"episodes": len(ids), "frames": writer.frames, "fps": rate, "images": images, "beside": list(NOT_HELD)}
 
 
 class _Writer:

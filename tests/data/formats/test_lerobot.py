@@ -139,6 +139,16 @@ def test_what_is_no_dataset_is_refused(exported, tmp_path):
         list(LeRobotReader(path).episodes())
 
 
+def test_only_what_succeeded_is_exported_for_imitation(store, tmp_path):
+    answer = export_lerobot(store, tmp_path / "good", successes=True)
+    assert (answer["episodes"], answer["frames"]) == (1, 7)
+    assert [one.episode_id for one in LeRobotReader(tmp_path / "good").episodes()] == ["episode-0"]
+    with EpisodeStore.create(tmp_path / "bad") as bad:
+        bad.append(valid(0, 3, end="truncated"))
+        with pytest.raises(DataError, match="none of its 1 succeeded"):
+            export_lerobot(bad, tmp_path / "nothing", successes=True)
+
+
 def test_what_cannot_be_exported_is_refused(store, exported, tmp_path):
     with pytest.raises(RunDirectoryError, match="not empty"):
         export_lerobot(store, exported)
