@@ -81,7 +81,16 @@ def add_data_commands(commands: Any, add: MakeParser) -> None:
     )
     export.add_argument("--fps", type=_number, metavar="RATE", help="frames per second (default: that of the stamps)")
     export.add_argument("--task", metavar="TEXT", help="the instruction of the robot (default: the store's task)")
-    export.add_argument("--successes", action="store_true", help="only the episodes that succeeded, e.g. to imitate them")
+    export.add_argument(
+        "--scene",
+        nargs="+",
+        default=[],
+        metavar="KEY",
+        help="vectors for `observation.environment_state`, e.g. state/hole",
+    )
+    export.add_argument(
+        "--successes", action="store_true", help="only the episodes that succeeded, e.g. to imitate them"
+    )
 
     take = add(
         commands,
@@ -263,6 +272,7 @@ def _export(arguments: argparse.Namespace) -> Reply:
             fps=arguments.fps,
             task=arguments.task,
             successes=arguments.successes,
+            scene=arguments.scene,
             on_episode=_counted(progress.update),
         )
     lines = [f"{answer['episodes']} episodes, {answer['frames']} frames in {arguments.out}"]

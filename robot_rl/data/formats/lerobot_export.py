@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +16,7 @@ from robot_rl.data.formats.lerobot_layout import (
     CHUNK,
     CODEBASE_VERSION,
     DATA_PATH,
+    ENVIRONMENT_STATE,
     EPISODES_PATH,
     EXTRA,
     EXTRA_VERSION,
@@ -51,6 +52,7 @@ def export_lerobot(
     fps: float | None = None,
     task: str | None = None,
     successes: bool = False,
+    scene: Collection[str] = (),
     on_episode: Callable[[], object] = lambda: None,
 ) -> dict[str, Any]:
     """Write the episodes of a store into a new directory.
@@ -62,6 +64,7 @@ def export_lerobot(
         fps: Frames per second; None takes the rate of the stamps.
         task: Instruction of the task; None takes the store's `task`.
         successes: Only the episodes that succeeded: imitation does not tell them from the others.
+        scene: Keys of the vectors that describe the scene and not the robot; see `columns_of`.
         on_episode: Called after each.
 
     Returns:
@@ -85,7 +88,7 @@ def export_lerobot(
         if out.exists() and any(out.iterdir()):
             raise RunDirectoryError(f"{out}: not empty; choose another directory")
         out.mkdir(parents=True, exist_ok=True)
-    writer = _Writer(out, columns_of(first), images, rate, task or str(store.metadata.get("task", "task")))
+    writer = _Writer(out, columns_of(first, scene), images, rate, task or str(store.metadata.get("task", "task")))
     for episode_id in ids:
         writer.add(store.read(episode_id))
         on_episode()
@@ -98,6 +101,7 @@ class _Writer:
 
     def __init__(self, out: Path, columns: list[Column], images: ImageFormat, fps: float, task: str) -> None:
         self._out, self._columns, self._images, self._fps, self._task = out, columns, images, fps, task
+        self._scene = [column.key for column in columns if column.feature == ENVIRONMENT_STATE]
         self._episodes: list[dict[str, Any]] = []
         self._facts: list[dict[str, Any]] = []
         self._statistics = Statistics()
@@ -105,7 +109,7 @@ class _Writer:
         self.frames = 0
 
     def add(self, episode: Episode) -> None:
-        if columns_of(episode) != self._columns:
+        if columns_of(episode, self._scene) != self._columns:
             raise DataError(
                 f"episode {episode.episode_id}: its observations differ from those of the episodes before it; "
                 "`robot-rl data verify` shows how, `robot-rl data prune` takes it out"

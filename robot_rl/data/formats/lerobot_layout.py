@@ -1,6 +1,7 @@
 """The map from an episode's columns to the features of a LeRobotDataset, version 3.0.
 
     observation.state                  all float32 `state/...` columns side by side, named in `names`
+    observation.environment_state      those of them that describe the scene and not the robot, if some are named
     observation.<what>                 `state/<what>` of another dtype
     observation.images.<camera>        frames, as PNG in the data (lossless) or as a video
     action                             executed
@@ -15,7 +16,7 @@ observation that the last step led to and its stamp, and with what a base policy
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +35,8 @@ EPISODES_PATH = "meta/episodes/chunk-000/file-000.parquet"
 TASKS_PATH = "meta/tasks.parquet"
 CHUNK = 1000
 """Files in a folder; each holds one episode."""
-IMAGES, STATE = "observation.images.", "observation.state"
+IMAGES, STATE, ENVIRONMENT_STATE = "observation.images.", "observation.state", "observation.environment_state"
+_VECTORS = (STATE, ENVIRONMENT_STATE)
 NOT_HELD = (
     "the observation after the last step, and its stamp",
     "episode ids and metadata",
@@ -83,13 +85,21 @@ def need_pyarrow() -> tuple[Any, Any]:
     return pyarrow, pyarrow.parquet
 
 
-def columns_of(episode: Episode) -> list[Column]:
+def columns_of(episode: Episode, scene: Collection[str] = ()) -> list[Column]:
     """Where each observation of such an episode goes.
 
+    Args:
+        episode: The episode.
+        scene: Keys of the float32 columns for `observation.environment_state`, without which some policies, e.g. ACT
+            without cameras, cannot be.
+
     Raises:
-        DataError: if the format cannot hold one.
+        DataError: if the format cannot hold one, or there is no such column.
     """
-    columns, start = [], 0
+    vectors = [key for key, column in episode.observations.items() if column.dtype == np.float32]
+    if wrong := sorted(set(scene) - set(vectors)):
+        raise DataError(f"there is no vector {', '.join(wrong)}; valid: {', '.join(sorted(vectors))}")
+    columns, start = [], dict.fromkeys(_VECTORS, 0)
     for key in sorted(episode.observations):
         column = episode.observations[key]
         shape, dtype = column.shape[1:], column.dtype.name
@@ -99,15 +109,16 @@ def columns_of(episode: Episode) -> list[Column]:
                 raise DataError(f"{key}: {dtype} {shape} is no picture; expected uint8 (height, width, 1 or 3)")
             columns.append(Column(key, IMAGES + _dotted(what), 0, shape, dtype))
         elif column.dtype == np.float32:
-            columns.append(Column(key, STATE, start, shape, dtype))
-            start += columns[-1].size
+            feature = ENVIRONMENT_STATE if key in scene else STATE
+            columns.append(Column(key, feature, start[feature], shape, dtype))
+            start[feature] += columns[-1].size
         else:
             columns.append(Column(key, f"observation.{_dotted(what)}", 0, shape, dtype))
-    empty = [column.key for column in columns if column.size == 0 and column.feature != STATE]
-    if empty:
+    others = [column for column in columns if column.key not in vectors]
+    if empty := [column.key for column in others if column.size == 0]:
         raise DataError(f"{', '.join(empty)}: a LeRobotDataset holds no columns without elements")
-    names = [column.feature for column in columns if column.feature != STATE]
-    if len(set(names)) != len(names) or STATE in names:
+    names = [column.feature for column in others]
+    if len(set(names)) != len(names) or set(_VECTORS) & set(names):
         raise DataError(f"two observations have the same name in a LeRobotDataset: {sorted(names)}")
     return columns
 

@@ -139,6 +139,20 @@ def test_what_is_no_dataset_is_refused(exported, tmp_path):
         list(LeRobotReader(path).episodes())
 
 
+def test_what_describes_the_scene_is_a_feature_of_its_own(store, exported, tmp_path):
+    out = tmp_path / "scene"
+    export_lerobot(store, out, scene=["state/b"])
+    features, before = (json.loads((path / "meta" / "info.json").read_text())["features"] for path in (out, exported))
+    state, scene = features["observation.state"], features["observation.environment_state"]
+    assert scene["names"] == ["state/b.0", "state/b.1"]
+    assert set(state["names"]) | set(scene["names"]) == set(before["observation.state"]["names"])
+    for one, other in zip(LeRobotReader(out).episodes(), EPISODES, strict=True):
+        np.testing.assert_array_equal(one.observations["state/b"], other.observations["state/b"])
+        np.testing.assert_array_equal(one.observations["state/a"], other.observations["state/a"])
+    with pytest.raises(DataError, match=r"no vector state/c; valid: state/a, state/b"):
+        export_lerobot(store, tmp_path / "none", scene=["state/c"])
+
+
 def test_only_what_succeeded_is_exported_for_imitation(store, tmp_path):
     answer = export_lerobot(store, tmp_path / "good", successes=True)
     assert (answer["episodes"], answer["frames"]) == (1, 7)
