@@ -41,16 +41,23 @@ class Learner:
         task: Facts of the task: action size, gripper, return range.
         percepts: Format of the percepts that it receives.
         config: Configuration of the run.
+        robots: Share of each robot of a fleet in what is sampled, by name; None: there is one robot, without a name.
 
     Raises:
         ConfigError: if the device is missing, or the settings contradict each other.
         UnknownNameError: if there is no such algorithm.
     """
 
-    def __init__(self, task: EnvironmentSpec, percepts: PerceptSpec, config: TrainConfig) -> None:
+    def __init__(
+        self,
+        task: EnvironmentSpec,
+        percepts: PerceptSpec,
+        config: TrainConfig,
+        robots: Mapping[str, float] | None = None,
+    ) -> None:
         check_device(config.device)
         self._config = config = with_discount(config, task.max_steps)
-        self._memories = Memories(percepts, task.action_size, task.max_steps, task.return_range, config)
+        self._memories = Memories(percepts, task.action_size, task.max_steps, task.return_range, config, robots)
         self.demos, self.online = self._memories.demos, self._memories.online
         self._rng = np.random.default_rng((config.seed, 0))
         generator = torch.Generator(config.device).manual_seed(config.seed)
@@ -187,7 +194,7 @@ class Learner:
     def _expected_returns(self) -> dict[str, float]:
         """Return what the critics expect of states in demonstrations and online, where both are known, on average."""
         rng, values = np.random.default_rng((self._config.seed, self.env_steps)), {}  # apart from that of the updates
-        for name, memory in (("demonstrations", self.demos), ("online", self.online)):
+        for name, memory in self._memories.parts.items():
             if len(memory) == 0:
                 continue
             sample = memory.sample(

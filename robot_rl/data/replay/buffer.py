@@ -262,11 +262,14 @@ class ReplayBuffer:
         Raises:
             DataError: if there is nothing to draw from.
         """
-        size = self.operator_count if operator_only else len(self)
-        if size == 0:
+        if (self.operator_count if operator_only else len(self)) == 0:
             raise DataError(f"replay has no {'operator ' if operator_only else ''}transitions to sample")
-        ranks = rng.integers(size, size=count)
+        ranks = rng.integers(self.operator_count, size=count) if operator_only else self.draw((count,), rng)
         return self.gather(ranks, rng, n_step=n_step, discount=discount, history=history, operator_only=operator_only)
+
+    def draw(self, size: tuple[int, ...], rng: np.random.Generator, others: int = 0) -> np.ndarray:
+        """Return ranks of transitions, uniform over all of these and `others` that are counted behind them."""
+        return rng.integers(len(self) + others, size=size)
 
     def gather(
         self,

@@ -10,6 +10,7 @@ from robot_rl.config.components import ReplayConfig
 from robot_rl.data.replay.buffer import ReplayBuffer
 from robot_rl.data.replay.hindsight_memory import HindsightMemory
 from robot_rl.data.replay.percept import Images, ImageSpec
+from robot_rl.data.replay.robots_memory import OnlineMemory
 from robot_rl.data.replay.sample import Sample
 from robot_rl.errors import DataError
 
@@ -34,7 +35,7 @@ class DemoMixer:
     def __init__(
         self,
         demos: ReplayBuffer,
-        online: ReplayBuffer,
+        online: OnlineMemory,
         config: ReplayConfig,
         n_step: int,
         discount: float,
@@ -76,12 +77,10 @@ class DemoMixer:
             drawn = rng.integers(demos + operator, size=(minibatches, from_demos))
             ranks[:, :from_demos] = self._trusted(drawn, rng)
         if from_demos < total:
-            ranks[:, from_demos:] = (
-                rng.integers(online + derived, size=(minibatches, total - from_demos)) + demos + operator
-            )
+            ranks[:, from_demos:] = self.online.draw((minibatches, total - from_demos), rng, derived) + demos + operator
         flat, first_online = ranks.ravel(), demos + operator
         first_derived = first_online + online
-        parts = (
+        parts: tuple[tuple[OnlineMemory, bool, np.ndarray, int], ...] = (
             (self.demos, False, flat < demos, 0),
             (self.online, True, (flat >= demos) & (flat < demos + operator), demos),
             (self.online, False, (flat >= first_online) & (flat < first_derived), first_online),

@@ -11,6 +11,7 @@ from robot_rl.data.replay.buffer import ReplayBuffer
 from robot_rl.data.replay.demo_mixing import DemoMixer
 from robot_rl.data.replay.hindsight_memory import HindsightMemory
 from robot_rl.data.replay.percept import PerceptSpec
+from robot_rl.data.replay.robots_memory import OnlineMemory, RobotsMemory
 from robot_rl.data.replay.row_moments import RowMoments
 
 
@@ -23,6 +24,7 @@ class Memories:
         max_steps: Most steps of an episode.
         return_range: Smallest and largest possible return; None: not known.
         config: Configuration of the run.
+        robots: Share of each robot of a fleet in what is sampled, by name; None: there is one robot, without a name.
 
     Attributes:
         demos: Demonstrations, of which none is forgotten.
@@ -38,6 +40,7 @@ class Memories:
         max_steps: int,
         return_range: tuple[float, float] | None,
         config: TrainConfig,
+        robots: Mapping[str, float] | None = None,
     ) -> None:
         self._config = config
         sizes = percepts.state_size, action_size, percepts.images, percepts.pose, config.device
@@ -45,7 +48,10 @@ class Memories:
         self.moments = RowMoments(percepts.state_size) if percepts.unscaled else None
         make = partial(ReplayBuffer, shaped=percepts.potential > 0, rewards=return_range, moments=self.moments)
         self.demos = make(rows, *sizes, forgets=False)
-        self.online = make(config.replay.capacity, *sizes)
+        capacity = config.replay.capacity
+        self.online: OnlineMemory = (
+            make(capacity, *sizes) if robots is None else RobotsMemory(capacity, robots, lambda own: make(own, *sizes))
+        )
         self.hindsight: HindsightMemory | None = None
         if goals := config.replay.hindsight_goals:
             width = percepts.state_size * len(config.replay.history)
@@ -54,6 +60,11 @@ class Memories:
     def mixer(self, n_step: int, discount: float) -> DemoMixer:
         """Return what draws minibatches from them; see `DemoMixer`."""
         return DemoMixer(self.demos, self.online, self._config.replay, n_step, discount, self.hindsight)
+
+    @property
+    def parts(self) -> dict[str, OnlineMemory]:
+        """What is sampled from, by its name."""
+        return {"demonstrations": self.demos, "online": self.online}
 
     @property
     def sizes(self) -> dict[str, float]:
