@@ -5,6 +5,8 @@ Sender and receiver refuse what does not fit with a `LinkError`.
     actor -> learner   ActorHello, Demonstration, Pretrain, Start, StepTaken, EpisodeLabel, EpisodeRewards, Hindsight,
                        StateRequest, StatePart (to load), Stop
     learner -> actor   LearnerReady, Parameters, UpdateProgress, Logs, StatePart (as requested), Failure
+    robot -> fleet     RobotHello, EpisodePart, EpisodeLabel, EpisodeRewards, RobotBeat, RobotFinished
+    fleet -> robot     RobotAccepted, Parameters, UpdateProgress, EpisodesLearned, RobotRefused, Failure
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from robot_rl.data.replay.percept import Percept
 from robot_rl.data.replay.transition import Transition
 from robot_rl.system.message_codec import MESSAGE, MessageCodec
 
-PROTOCOL = 11
+PROTOCOL = 12
 """Version of these messages; both sides must have the same."""
 
 Count = Annotated[int, Field(ge=0)]
@@ -224,6 +226,115 @@ class Failure:
     text: str
 
 
+@dataclass(frozen=True, eq=False, config=MESSAGE)
+class RobotHello:
+    """The first message of a robot of a fleet, as plain values.
+
+    Attributes:
+        robot: Its name in the fleet.
+        session: Random number of its process.
+        version: Of robot_rl.
+        config: Configuration of its run.
+        task: Its `EnvironmentSpec`.
+        percepts: The `PerceptSpec` of its percepts.
+    """
+
+    robot: str
+    session: Count
+    version: str
+    config: dict[str, Any]
+    task: dict[str, Any]
+    percepts: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False, config=MESSAGE)
+class RobotAccepted:
+    """The answer to a robot: how much of its store the learner has, see `Cursor`.
+
+    Attributes:
+        episodes: How many episodes.
+        fingerprint: Of the last of them.
+    """
+
+    episodes: Count
+    fingerprint: str
+
+
+@dataclass(frozen=True, eq=False, config=MESSAGE)
+class EpisodePart:
+    """Consecutive rows of a recorded episode. Parts come in order; the last one completes the episode.
+
+    Attributes:
+        place: Of the episode in the robot's store, from 0.
+        episode_id: Its name there.
+        fingerprint: Of its file.
+        demonstration: Whether it is to be remembered as a demonstration.
+        length: Steps of the whole episode, T.
+        first: Step of the episode that the first of `steps` is.
+        percepts: The observations after these steps; before the first step of the episode comes the first observation.
+        steps: The steps.
+    """
+
+    place: Count
+    episode_id: str
+    fingerprint: str
+    demonstration: bool
+    length: Annotated[int, Field(ge=1)]
+    first: Count
+    percepts: list[Percept]
+    steps: list[Transition]
+
+
+@dataclass(frozen=True, eq=False, config=MESSAGE)
+class EpisodesLearned:
+    """How far a learner is with the store of a robot.
+
+    Attributes:
+        learned: Episodes that it has learned from.
+        saved: Those that are part of its newest checkpoint.
+        finished: Whether that checkpoint also holds that the robot has finished.
+    """
+
+    learned: Count
+    saved: Count
+    finished: bool = False
+
+
+@dataclass(frozen=True, eq=False, config=MESSAGE)
+class RobotBeat:
+    """A sign of life of a robot.
+
+    Attributes:
+        waiting: Episodes in its store that it has not sent.
+    """
+
+    waiting: Count = 0
+
+
+@dataclass(frozen=True, eq=False, config=MESSAGE)
+class RobotFinished:
+    """A robot has played all that it should.
+
+    Attributes:
+        episodes: Of its store; it waits until all of them are saved.
+    """
+
+    episodes: Count
+
+
+@dataclass(frozen=True, eq=False, config=MESSAGE)
+class RobotRefused:
+    """A robot is not accepted.
+
+    Attributes:
+        text: Why, and what is valid.
+        final: Whether it need not try again.
+    """
+
+    text: str
+    final: bool
+
+
 Message = (
     ActorHello
     | LearnerReady
@@ -241,6 +352,13 @@ Message = (
     | StatePart
     | Stop
     | Failure
+    | RobotHello
+    | RobotAccepted
+    | EpisodePart
+    | EpisodesLearned
+    | RobotBeat
+    | RobotFinished
+    | RobotRefused
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.learn.engine.hardware import check_device
 from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.learn.local_learner import LocalLearner
-from robot_rl.learn.perception import Potential, make_perception
+from robot_rl.learn.perception import Perception, Potential, make_perception
 from robot_rl.link.peer import LearnerPeer
 from robot_rl.link.remote_learner import RemoteLearner
 from robot_rl.run.assistance import Assistance
@@ -26,6 +27,12 @@ from robot_rl.run.make_reward import RewardSetup
 
 TASK_REWARD = RewardSetup(RewardConfig(overrule_s=0.0))
 """The task's own reward, which nobody overrules."""
+
+
+OpenPort = Callable[
+    [Environment, Callable[[], Perception], TrainConfig], contextlib.AbstractContextManager[LearnerPort]
+]
+"""Opens the learner of a run that is not its own."""
 
 
 def _no_records(cameras: Sequence[str]) -> Sequence[CalibrationRecord]:
@@ -40,6 +47,8 @@ class Deployment:
     Attributes:
         workcell: Makes the workcell of a task.
         learner: Makes the peer of the link to the learner; None starts a process for it.
+        port: Opens the learner of the run, given the environment, what makes its perception, and the configuration;
+            None: the run has a learner of its own.
         repeatable: An episode can be played again from its seed. Where it cannot, a resumed run learns from what was
             recorded after its checkpoint; where it can, it plays that again, to the same result.
         lost_episodes: How many episodes in a row may be lost because the robot does not answer, before the run ends.
@@ -54,6 +63,7 @@ class Deployment:
 
     workcell: Callable[[str, WorkcellOptions], Workcell] = make_workcell
     learner: Callable[[], LearnerPeer] | None = None
+    port: OpenPort | None = None
     repeatable: bool = True
     lost_episodes: int = 0
     can_film: bool = True
@@ -127,7 +137,12 @@ class Deployment:
             potential: Shapes the rewards; None does not.
         """
         actions = env.environment_spec.action_size if config.has_base else None
-        perception = make_perception(env.observation_specs, config, potential, proposal=actions)
+        perceive = partial(make_perception, env.observation_specs, config, potential, proposal=actions)
+        if self.port is not None:
+            with self.port(env, perceive, config) as port:
+                yield port
+            return
+        perception = perceive()
         if config.processes == 1:
             yield LocalLearner(env.environment_spec, perception, config)
             return

@@ -112,7 +112,9 @@ def encode_again(
     spec = perception.spec.images
     recorded = store.summaries()[: checkpoint["stored"]]
     for part, demonstration in (("demos", True), ("online", False)):
-        memory = checkpoint["learner"][part]
+        memory = checkpoint["learner"].get(part)
+        if memory is None:  # of a robot of a fleet, whose learner remembers elsewhere
+            continue
         lengths = [int(rows) - 1 for rows in memory["episode_rows"]]
         if spec is None or not lengths or memory.get("images_by") in (spec.maker, None):
             continue

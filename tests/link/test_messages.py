@@ -19,13 +19,20 @@ from robot_rl.link.messages import (
     ActorHello,
     Demonstration,
     EpisodeLabel,
+    EpisodePart,
     EpisodeRewards,
+    EpisodesLearned,
     Failure,
     Hindsight,
     LearnerReady,
     Logs,
     Parameters,
     Pretrain,
+    RobotAccepted,
+    RobotBeat,
+    RobotFinished,
+    RobotHello,
+    RobotRefused,
     Start,
     StatePart,
     StateRequest,
@@ -76,6 +83,31 @@ ONE_OF_EACH = st.one_of(
     st.builds(StatePart, index=COUNTS, count=st.integers(1, 2**63 - 1), content=st.binary()),
     st.builds(Stop),
     st.builds(Failure, error=st.text(), text=st.text()),
+    st.builds(
+        RobotHello,
+        robot=st.text(),
+        session=COUNTS,
+        version=st.text(),
+        config=SECTIONS,
+        task=SECTIONS,
+        percepts=SECTIONS,
+    ),
+    st.builds(RobotAccepted, episodes=COUNTS, fingerprint=st.text()),
+    st.builds(
+        EpisodePart,
+        place=COUNTS,
+        episode_id=st.text(),
+        fingerprint=st.text(),
+        demonstration=st.booleans(),
+        length=st.integers(1, 2**63 - 1),
+        first=COUNTS,
+        percepts=st.lists(PERCEPTS, max_size=3),
+        steps=st.lists(STEPS, max_size=3),
+    ),
+    st.builds(EpisodesLearned, learned=COUNTS, saved=COUNTS, finished=st.booleans()),
+    st.builds(RobotBeat, waiting=COUNTS),
+    st.builds(RobotFinished, episodes=COUNTS),
+    st.builds(RobotRefused, text=st.text(), final=st.booleans()),
 )
 
 STEP = StepTaken(
@@ -118,6 +150,9 @@ def test_each_kind_is_tried():
     } | {
         cls.__name__
         for cls in (Pretrain, EpisodeLabel, EpisodeRewards, Hindsight, Logs, StateRequest, StatePart, Stop, Failure)
+    } | {
+        cls.__name__
+        for cls in (RobotHello, RobotAccepted, EpisodePart, EpisodesLearned, RobotBeat, RobotFinished, RobotRefused)
     } == set(KINDS)
 
 
