@@ -40,6 +40,8 @@ from robot_rl.link.socket import Connection, PeerGoneError
 
 PARAMETERS_EVERY = 0.1
 """Least time between two sets of parameters to one robot [s]; the newest is sent, those between are not."""
+PARAMETERS_RATE = 50e6
+"""Most bytes of parameters that go to all robots together in a second; the more robots, the longer that time."""
 
 
 class ReceivedEpisode(NamedTuple):
@@ -105,10 +107,18 @@ class _Outbox:
         self._others: deque[Message] = deque()
         self._closed = False
         self._sent_parameters = 0.0
+        self._interval = PARAMETERS_EVERY
 
-    def put(self, message: Message) -> None:
-        """Queue a message; one of a kind of which only the newest counts replaces its predecessor."""
+    def put(self, message: Message, interval: float = PARAMETERS_EVERY) -> None:
+        """Queue a message; one of a kind of which only the newest counts replaces its predecessor.
+
+        Args:
+            message: The message.
+            interval: Least time between two sets of parameters, if it is one [s].
+        """
         with self._changed:
+            if isinstance(message, Parameters):
+                self._interval = max(interval, PARAMETERS_EVERY)
             if isinstance(message, Parameters | UpdateProgress | EpisodesLearned):
                 self._newest[type(message)] = message
             else:
@@ -134,7 +144,7 @@ class _Outbox:
         """Wait for something to send, and send it; return whether more may come."""
         with self._changed:
             if not self._due() and not self._closed:
-                self._changed.wait(PARAMETERS_EVERY if self._newest else BEAT)
+                self._changed.wait(min(self._interval, BEAT) if self._newest else BEAT)
             messages, closed = self._take(), self._closed
         for message in messages or ([] if closed else [standing()]):
             connection.send(message)
@@ -144,7 +154,7 @@ class _Outbox:
         return bool(self._others) or any(kind is not Parameters or self._may_send() for kind in self._newest)
 
     def _may_send(self) -> bool:
-        return time.monotonic() - self._sent_parameters >= PARAMETERS_EVERY
+        return time.monotonic() - self._sent_parameters >= self._interval
 
     def _take(self) -> list[Message]:
         messages = [*self._others]
@@ -244,8 +254,12 @@ class Intake:
         with self._changed:
             self._newest[type(message)] = message
             outboxes = [robot.outbox for robot in self._robots.values() if robot.outbox is not None]
+        size = sum(array.nbytes for array in message.arrays.values()) if isinstance(message, Parameters) else 0
         for outbox in outboxes:
-            outbox.put(message)
+            if isinstance(message, Parameters):
+                outbox.put(message, interval=size * len(outboxes) / PARAMETERS_RATE)
+            else:
+                outbox.put(message)
 
     def learned(self, name: str) -> None:
         """Report to a robot that the learner has learned from all that was taken."""
