@@ -11,13 +11,13 @@ from aiohttp import web
 
 from robot_rl.clock import Clock, SystemClock
 from robot_rl.console.access import Access, Address, ConsoleError
-from robot_rl.console.archive_routes import ArchiveRoutes
 from robot_rl.console.buttons import PageActions
 from robot_rl.console.camera_views import CameraViews, Mounts
 from robot_rl.console.control_lease import HEARTBEAT, Lease
 from robot_rl.console.job_state import JobState
 from robot_rl.console.places import Places
 from robot_rl.console.protocol import AXES, BUTTONS, MAX_BYTES
+from robot_rl.console.read_routes import ReadRoutes
 from robot_rl.console.recorded_episodes import Archive
 from robot_rl.console.snapshot import ConsoleSnapshot
 from robot_rl.console.tls import Certificate, Tls
@@ -163,7 +163,7 @@ class Console:
         app = web.Application(middlewares=[self._guard], client_max_size=MAX_BYTES)
         app.router.add_get("/", self._index)
         app.router.add_get("/ws", self._socket)
-        ArchiveRoutes(self._archive, self._access).add_to(app)
+        ReadRoutes(self._archive, self._snapshot, self._access).add_to(app)
         app.router.add_static("/static", STATIC)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await runner.setup()

@@ -1,6 +1,7 @@
 """The console's rules one by one: who holds control, who may come in, what is a message."""
 
 import json
+import re
 
 import pytest
 from hypothesis import example, given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from robot_rl.clock import NS_PER_S, FakeClock
 from robot_rl.console.access import Access, Address, RateLimit
 from robot_rl.console.control_lease import HEARTBEAT, Lease, LeaseError
+from robot_rl.console.metrics_text import exposition
 from robot_rl.console.places import Places
 from robot_rl.console.protocol import MAX_BYTES, BadMessageError, InputMessage, parse
 from robot_rl.errors import ConfigError
@@ -178,3 +180,45 @@ def test_what_is_no_message_says_why(message):
 def test_nonsense_raises_that_error_and_no_other(text):
     with pytest.raises(BadMessageError):
         parse(text)
+
+
+METRICS_JOB = {"task": 'peg "a\\b"\n', "kind": "training", "env_steps": 900}
+METRICS_STATE = {
+    "phase": {"name": "learning"},
+    "health": {"env_step": 123456789, "updates_per_s": 250.5, "utd": float("nan"), "q_mean": None},
+    "holds": [{"name": "operator", "reason": "a button"}],
+    "arm": {"speed": 0.25, "force": [3.0, 0.0, 4.0], "peak_force": None, "gripper": 0.08},
+}
+METRICS_EPISODES = [
+    {"success": True, "assisted": False, "intervention_rate": 0.0},
+    {"success": True, "assisted": True, "intervention_rate": 0.5},
+    {"success": False, "assisted": False, "intervention_rate": 0.1},
+    {"success": None, "assisted": False, "intervention_rate": None},
+]
+SAMPLE = re.compile(r'[a-z_]+(\{[a-z_]+="(\\.|[^"\\\n])*"(,[a-z_]+="(\\.|[^"\\\n])*")*\})? -?[0-9.e+-]+')
+
+
+def values(text):
+    return dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+
+
+def test_the_text_is_in_the_format_and_has_the_numbers():
+    text = exposition(METRICS_JOB, METRICS_STATE, METRICS_EPISODES)
+    for line in text.splitlines():
+        assert line.startswith(("# HELP robot_rl_", "# TYPE robot_rl_")) or SAMPLE.fullmatch(line), line
+    found = values(text)
+    assert found["robot_rl_env_steps"] == "123456789"
+    assert found['robot_rl_job_info{task="peg \\"a\\\\b\\"\\n",kind="training"}'] == "1"
+    assert found['robot_rl_episodes_total{outcome="success"}'] == "2"
+    assert found['robot_rl_episodes_total{outcome="not_known"}'] == "1"
+    assert float(found["robot_rl_success_recent_ratio"]) == pytest.approx(1 / 3)
+    assert float(found["robot_rl_intervention_recent_ratio"]) == pytest.approx(0.2)
+    assert found["robot_rl_tcp_force_newtons"] == "5"
+    assert found['robot_rl_hold_info{name="operator"}'] == "1"
+    assert not {name for name in found if "q_mean" in name or "update_to_data" in name or "peak" in name}
+
+
+def test_there_is_no_arm_and_no_episode_yet():
+    found = values(exposition(METRICS_JOB, {**METRICS_STATE, "health": {}, "holds": [], "arm": None}, []))
+    assert found["robot_rl_holds"] == "0"
+    assert "robot_rl_success_recent_ratio" not in found

@@ -36,6 +36,20 @@ def test_nobody_without_the_token_sees_or_moves_anything(tmp_path, token):
         run(test)
 
 
+@pytest.mark.parametrize(("token", "status"), [("wrong", 401), (TOKEN, 200)])
+def test_prometheus_needs_the_token_where_pages_do(tmp_path, token, status):
+    async def test():
+        headers = {"Authorization": f"Bearer {token}"}
+        async with aiohttp.ClientSession() as session, session.get(f"{rig.url}/metrics", headers=headers) as answer:
+            assert answer.status == status
+            if status == 200:
+                assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+                assert "robot_rl_env_steps_wanted" in await answer.text()
+
+    with Rig(tmp_path, "0.0.0.0", TOKEN) as rig:
+        run(test)
+
+
 def test_silence_at_the_door_is_no_way_in(rig):
     async def test():
         async with aiohttp.ClientSession() as session, session.ws_connect(f"{rig.url}/ws") as socket:
