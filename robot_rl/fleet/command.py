@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from robot_rl.cli.command import (
 from robot_rl.env.registry import check_task
 from robot_rl.errors import ConfigError
 from robot_rl.fleet.member_commands import PAGE, add_member_commands
+
+logger = logging.getLogger(__name__)
 
 
 def add_commands(commands: Any, make: MakeParser) -> None:
@@ -54,7 +57,6 @@ def _train(arguments: argparse.Namespace) -> Reply:
     from robot_rl.config.load import load_config
     from robot_rl.fleet import supervisor
     from robot_rl.fleet.plan import read_plan, simulated_plan
-    from robot_rl.system.progress import Progress
 
     out, parser = arguments.out, arguments.parser
     flags = {
@@ -87,11 +89,7 @@ def _train(arguments: argparse.Namespace) -> Reply:
     out.mkdir(parents=True, exist_ok=True)
     plan.write(out / supervisor.PLAN)
 
-    def log(line: str) -> None:
-        progress.log(line)
-
-    with Progress(None, "fleet", unit="robots", interval=float("inf")) as progress:
-        answer = supervisor.FleetSupervisor(plan, out, log).run()
+    answer = supervisor.FleetSupervisor(plan, out, logger.info).run()
     return Reply(answer, [*flat_lines(answer), f"evaluate the policy of all: robot-rl eval {out / supervisor.LEARNER}"])
 
 

@@ -108,7 +108,7 @@ class FleetSupervisor:
 
             def relay(line: str) -> None:
                 print(line, file=file)
-                if name == LEARNER:
+                if name == LEARNER and not line.startswith("{"):  # its answer, which is in `summary.json` too
                     print(line, file=sys.stderr, flush=True)
 
             def start(resume: bool) -> ChildProcess:
@@ -120,7 +120,7 @@ class FleetSupervisor:
             return WatchedProcess(name, run, start)
 
         descriptor = listener.fileno()
-        learner = child(LEARNER, ["learner", "--socket", str(descriptor)], self._path / LEARNER, [descriptor])
+        learner = child(LEARNER, ["learner", "--json", "--socket", str(descriptor)], self._path / LEARNER, [descriptor])
         robots = [
             child(name, ["robot", name, "--learner", address], self._path / ROBOTS / name, [])
             for name in self._plan.robots

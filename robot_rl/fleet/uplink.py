@@ -6,7 +6,6 @@ and however often; so each row reaches the learner once, and what the learner ha
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 import socket
 import threading
@@ -96,6 +95,7 @@ class Uplink:
         self._notes: list[EpisodeLabel | EpisodeRewards] = []  # of episodes that were sent, or will be
         self._finished = self._closed = False
         self._due = False
+        self._reported = False  # whether it was reported that there is no link
         self._thread = threading.Thread(target=self._run, name=f"uplink of {self._hello.robot}", daemon=True)
 
     # For the robot's thread.
@@ -150,67 +150,70 @@ class Uplink:
     # The thread of the link.
 
     def _run(self) -> None:
-        silent = False  # whether it was reported that there is no learner
         while not self._closed and self.inbox.error is None:
             try:
-                stream = socket.create_connection((self._address.host, self._address.port), timeout=SILENCE)
+                with socket.create_connection((self._address.host, self._address.port), timeout=SILENCE) as stream:
+                    self._serve(stream)
+            except PeerGoneError as error:
+                self._report(f"the link to the learner is lost: {error}; the robot goes on, its store keeps everything")
             except OSError as error:
-                if not silent:
-                    reason = error.strerror or str(error)
-                    self._log(f"no learner at {self._address} ({reason}); trying again until there is one")
-                silent = True
-                self._pause(RETRY)
-                continue
-            with stream:
-                silent = self._serve(stream, silent)
+                reason = error.strerror or str(error)
+                self._report(f"no learner at {self._address} ({reason}); trying again until there is one")
+            except RobotRLError as error:
+                self.inbox.fail(error)
+            with self._changed:
+                self._standing = self._standing._replace(connected=False)
+                self._changed.notify_all()
+                if not self._closed:
+                    self._changed.wait(RETRY)
 
-    def _serve(self, stream: socket.socket, silent: bool) -> bool:
-        """Speak with the learner until the link is lost; return whether a line about that was written."""
+    def _report(self, text: str) -> None:
+        """Log why there is no link, once until there is one again."""
+        if not self._reported and not self._closed:
+            self._log(text)
+        self._reported = True
+
+    def _serve(self, stream: socket.socket) -> None:
+        """Speak with the learner until the link is lost.
+
+        Raises:
+            PeerGoneError: when it is, or the connection fails meanwhile.
+            RobotRLError: if the learner refuses the robot.
+        """
         connection = Connection(stream, "learner")
         try:
             stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             prove(stream, self._token, learner=False)
             stream.settimeout(SILENCE)
-            connection.send(self._hello)
-            cursor = self._accepted(connection.receive(), silent)
-            if cursor is None:
-                self._pause(RETRY)
-                return True
-            self._tail.check(cursor, "the learner")
-            self._log(f"connected to the learner at {self._address}, which has {cursor.episodes} episodes of ours")
-            silent = False
-            receiver = threading.Thread(target=self._receive, args=(connection,), name="uplink receiver", daemon=True)
-            with self._changed:
-                self._standing = Standing(True, cursor.episodes, 0)
-                self._changed.notify_all()
-            receiver.start()
-            try:
-                self._send_all(connection, cursor.episodes)
-            finally:
-                connection.hang_up()
-                receiver.join()
-            if not self._closed and self.inbox.error is None:
-                raise PeerGoneError("it has ended the connection")
-        except (PeerGoneError, OSError) as error:
-            if not silent and not self._closed:
-                self._log(f"the link to the learner is lost: {error}; the robot goes on, its store keeps everything")
-        except RobotRLError as error:
-            self.inbox.fail(error)
+        except OSError as error:
+            raise PeerGoneError(error.strerror or str(error)) from error
+        connection.send(self._hello)
+        cursor = self._accepted(connection.receive())
+        if cursor is None:
+            return
+        self._tail.check(cursor, "the learner")
+        self._log(f"connected to the learner at {self._address}, which has {cursor.episodes} episodes of ours")
+        self._reported = False
+        with self._changed:
+            self._standing = Standing(True, cursor.episodes, 0)
+            self._changed.notify_all()
+        receiver = threading.Thread(target=self._receive, args=(connection,), name="uplink receiver", daemon=True)
+        receiver.start()
+        try:
+            self._send_all(connection, cursor.episodes)
         finally:
-            with self._changed:
-                self._standing = self._standing._replace(connected=False)
-                self._changed.notify_all()
-        self._pause(RETRY)
-        return True
+            connection.hang_up()
+            receiver.join()
+        if not self._closed and self.inbox.error is None:
+            raise PeerGoneError("it has ended the connection")
 
-    def _accepted(self, answer: Message, silent: bool) -> Cursor | None:
+    def _accepted(self, answer: Message) -> Cursor | None:
         """Return how far the learner has read; None if it cannot take the robot now."""
         match answer:
             case RobotAccepted():
                 return Cursor(answer.episodes, answer.fingerprint)
             case RobotRefused(final=False):
-                if not silent:
-                    self._log(f"the learner does not take this robot now: {answer.text}; trying again")
+                self._report(f"the learner does not take this robot now: {answer.text}; trying again")
                 return None
             case RobotRefused():
                 raise LinkError(f"the learner refuses this robot: {answer.text}")
@@ -287,8 +290,3 @@ class Uplink:
         with self._changed:
             self._standing = self._standing._replace(connected=False)
             self._changed.notify_all()
-
-    def _pause(self, seconds: float) -> None:
-        with self._changed, contextlib.suppress(RuntimeError):
-            if not self._closed:
-                self._changed.wait(seconds)
