@@ -14,7 +14,7 @@ from robot_rl.data.replay.percept import PerceptSpec, check_reward, checked_perc
 from robot_rl.data.replay.robots_memory import name_in_fleet
 from robot_rl.data.store.tail import Cursor
 from robot_rl.env.environment import EnvironmentSpec
-from robot_rl.errors import DataError, LinkError
+from robot_rl.errors import ConfigError, DataError, LinkError
 from robot_rl.fleet.intake import ReceivedEpisode
 from robot_rl.fleet.plan import FleetPlan
 from robot_rl.learn.learner import Learner
@@ -30,6 +30,9 @@ class FleetLearner:
         task: Facts of the environment, the same for all robots.
         percepts: Format of the percepts, the same for all robots.
 
+    Raises:
+        ConfigError: if the part of the memory of a robot is too small for an episode.
+
     Attributes:
         learner: The learner that they share.
         deployed: The average of its policy.
@@ -41,6 +44,14 @@ class FleetLearner:
     def __init__(self, plan: FleetPlan, task: EnvironmentSpec, percepts: PerceptSpec) -> None:
         self.plan, self.config = plan, plan.whole()
         self._task, self._percepts = task, percepts
+        whole = sum(plan.shares.values())
+        for name, share in plan.shares.items():
+            rows = round(self.config.replay.capacity * share / whole)
+            if rows <= task.max_steps:
+                raise ConfigError(
+                    f"replay.capacity={self.config.replay.capacity} leaves {name} {rows} rows, an episode takes "
+                    f"{task.max_steps + 1}; raise replay.capacity, or its share"
+                )
         self.learner = Learner(task, percepts, self.config, plan.shares)
         self.deployed = PolicyAverage(self.learner.policy, self.config.policy_average)
         self.cursors = dict.fromkeys(plan.robots, Cursor())

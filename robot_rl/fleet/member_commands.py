@@ -47,7 +47,7 @@ def add_member_commands(group: Any, make: MakeParser) -> None:
         type=natural,
         default=60,
         metavar="SECONDS",
-        help="how long a simulated robot waits for a learner that is away before it plays on (default: 60)",
+        help="wait so long for a learner that is away: at the start, in simulation always (default: 60)",
     )
     add_robot_flag(robot)
     add_operator_flags(robot)

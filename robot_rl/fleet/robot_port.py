@@ -48,8 +48,8 @@ class FleetMember:
         name: Of the robot.
         address: Where the learner listens.
         token: That both have.
-        patience: How long a simulated robot waits for a learner that is away, before it plays on with the policy that
-            it has [s]. A real one never waits.
+        patience: How long a robot waits for a learner that is away before it plays on with the policy that it has [s]:
+            every robot at its start, a simulated one also later. A real one never waits once it plays.
     """
 
     name: str

@@ -80,7 +80,7 @@ class Deployment:
         Raises:
             ConfigError: if the device is not there.
         """
-        if self.learner is None:
+        if self.learner is None and self.port is None:
             check_device(config.device)
 
     def read_calibrations(self, config: TrainConfig) -> Calibrations:
