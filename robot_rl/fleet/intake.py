@@ -339,6 +339,8 @@ class Intake:
             pass  # `_converse` has reported a robot that is gone; others never were one
         except LinkError as error:
             self._log(f"a connection was refused: {error}")
+            with contextlib.suppress(PeerGoneError):
+                connection.send(RobotRefused(text=str(error), final=True))
         finally:
             connection.close()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -97,7 +98,8 @@ class RobotPort:
         self._alone = False  # whether the learner was given up for now
         self._since, self._steps, self._waited = time.monotonic(), 0, 0.0
         task = dataclasses.asdict(env.environment_spec)
-        percepts, settings = dataclasses.asdict(self.perception.spec), config_to_dict(config)
+        percepts = dataclasses.asdict(self.perception.spec)
+        settings = json.loads(json.dumps(config_to_dict(config)))  # keys of schedules as text, as messages have them
 
         def hello(session: int) -> RobotHello:
             return RobotHello(

@@ -27,7 +27,12 @@ from robot_rl.system.progress import Progress
 
 SETTINGS = [
     *("task=reach", "env_steps=80", "demonstrations=2", "warmup_steps=20", "checkpoint_interval=30"),
-    *("update_to_data=1", "replay.batch_size=16", "sac.hidden_sizes=[32, 32]", "evaluation.curve_interval=0"),
+    *(
+        "update_to_data={0: 1, 60: 2}",
+        "replay.batch_size=16",
+        "sac.hidden_sizes=[32, 32]",
+        "evaluation.curve_interval=0",
+    ),
     *("evaluation.episodes=1", "evaluation.video_episodes=0"),
 ]
 TOKEN = "a token that is long enough"
@@ -36,10 +41,10 @@ TOKEN = "a token that is long enough"
 @pytest.mark.slow
 def test_no_row_is_lost_or_doubled_when_learner_and_robots_are_killed(tmp_path):
     fleet, draw = tmp_path / "fleet", random.Random(0)
-    run = start("fleet", "train", "reach", "--robots", "2", "--out", fleet, *SMALL, "--steps", "400")
+    run = start("fleet", "train", "reach", "--robots", "2", "--out", fleet, *SMALL, "--steps", "300")
     killed = []
     try:
-        for victim in ("robot1", "learner", "robot2"):
+        for victim in ("robot1", "learner"):
             end = time.monotonic() + 60
             while victim not in (found := processes(run.pid)) or not (fleet / "learner/checkpoint.pt").exists():
                 assert run.poll() is None, run.stderr.read()
@@ -56,7 +61,7 @@ def test_no_row_is_lost_or_doubled_when_learner_and_robots_are_killed(tmp_path):
     assert err.count("was killed (SIGKILL") >= len(killed) - 1  # one may have been done when it was killed
     assert complaints(fleet, ["robot1", "robot2"]) == []
     summary = json.loads((fleet / "summary.json").read_text())
-    assert summary["env_steps"] == sum(row["env_steps"] for row in summary["robots"].values()) >= 400
+    assert summary["env_steps"] == sum(row["env_steps"] for row in summary["robots"].values()) >= 300
     assert "evaluate the policy of all" in out
 
 

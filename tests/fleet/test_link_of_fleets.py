@@ -245,6 +245,17 @@ def test_a_robot_that_does_not_belong_is_refused_by_name_and_the_others_go_on(tm
             eventually(lambda: len(learner.rows) == 9)
 
 
+def test_a_hello_that_is_not_understood_ends_the_robot_with_the_reason(tmp_path, listener):
+    make_store(tmp_path / "arm1", range(1))
+    odd = RobotHello(robot="arm1", session=1, version="1", config={"schedule": {0: 1}}, task={}, percepts={})
+    with Learner(listener):
+        uplink = Uplink(address_of(listener), TOKEN, lambda _: odd, StoreTail(tmp_path / "arm1"), percepts, print)
+        uplink.start()
+        eventually(lambda: uplink.inbox.error is not None)
+        uplink.close()
+    assert "the learner refuses this robot: malformed message" in str(uplink.inbox.error)
+
+
 def test_two_robots_of_one_name_do_not_take_turns(tmp_path, listener):
     make_store(tmp_path / "arm1", range(3))
     with Learner(listener) as learner, robot(listener, tmp_path / "arm1"):
