@@ -13,6 +13,7 @@ from robot_rl.camera.feed import CameraFeed, FeedLimits
 from robot_rl.camera.open_source import opener
 from robot_rl.camera.source import CaptureFormat, Frame
 from robot_rl.cell.arm_stop_judge import ArmStopJudge
+from robot_rl.cell.goal import Goal
 from robot_rl.cell.robot_file import CameraConfig, RobotFile
 from robot_rl.cell.robot_tasks import GoalOperator, GoalTask, PersonTask
 from robot_rl.data.schema import Source
@@ -60,8 +61,9 @@ class RobotWorkcell:
             task_: PersonTask = PersonTask(file.task, io.tare)
             operator = None
             if file.cell.judge == "goal":
-                task_ = goal_task = GoalTask(file.task, io.tare, io, file.goal)
-                operator = GoalOperator(goal_task)
+                goal = Goal(file.goal)
+                task_ = GoalTask(file.task, io.tare, io, goal)
+                operator = GoalOperator(file.task, goal)
             return Workcell(
                 io=io,
                 clock=io.wall,
