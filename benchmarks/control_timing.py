@@ -92,7 +92,7 @@ def arm(kind: str, out: Path) -> Iterator[RobotFile]:
     else:
         controller = UrPeer(ADDRESS)
         process, close = controller._process, controller.close
-        tree = {"arm": {"driver": "ur", "host": ADDRESS, "watchdog": 1.0}, "cell": {}}
+        tree = {"arm": {"driver": "ur", "host": ADDRESS, "watchdog": 1.0, "max_silence": 0.5}, "cell": {}}
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{process.pid}/task"):
             os.sched_setscheduler(int(thread), os.SCHED_FIFO, os.sched_param(PRIORITY))
