@@ -3,7 +3,7 @@
 // What goes to the server are deflections, as of keys and pads; the loop is closed here, by where the tool is measured.
 // All vectors of this file are along ahead, left and up of the operator, and (w, x, y, z) for quaternions.
 
-const FULL = 0.03; // distance of the tool from where the hand wants it, at which it is commanded at full speed [m]
+const FULL = 0.04; // distance of the tool from where the hand wants it, at which it is commanded at full speed [m]
 const FULL_TURN = 0.3; // the same of its attitude [rad]
 // The layout "xr-standard" (w3.org/TR/webxr-gamepads-module-1).
 const TRIGGER = 0, GRIP = 1, LOWER = 4, UPPER = 5;
