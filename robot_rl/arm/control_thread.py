@@ -11,6 +11,8 @@ from contextlib import contextmanager
 
 PRIORITY = 40
 """Real-time priority (SCHED_FIFO, 1 to 99); interrupt threads of the kernel have 50."""
+ACTING = 20
+"""Of the thread that acts: it waits for deadlines, too, but makes way for those that control an arm."""
 SWITCH_INTERVAL = 0.0005
 """How long another Python thread may keep one that controls waiting for the interpreter's lock [s]."""
 NO_PRIORITY = (
@@ -95,12 +97,15 @@ def own_priority() -> Iterator[None]:
             os.sched_setscheduler(0, policy, parameters)
 
 
-def take_priority() -> bool:
-    """Give the calling thread real-time priority; return whether the machine allows it."""
+def take_priority(priority: int = PRIORITY) -> bool:
+    """Give the calling thread real-time priority; return whether the machine allows it.
+
+    What the thread starts from then on has none.
+    """
     if not hasattr(os, "sched_setscheduler"):
         return False
     try:
-        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(PRIORITY))
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(priority))
     except OSError:  # of a user without the right, and in containers
         return False
     return True

@@ -13,9 +13,10 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from robot_rl.arm.robot_connection import CameraConnection, RobotConnection, StateAge, read_connection
+from robot_rl.cell.goal import GoalConfig
 from robot_rl.cell.task_file import load_task, task_from
 from robot_rl.config.command_limits import ArmCap
-from robot_rl.config.field_types import STRICT, NonNegative, Positive, PositiveReal, Real
+from robot_rl.config.field_types import STRICT, NonNegative, PositiveReal
 from robot_rl.config.load import component_from_dict
 from robot_rl.config.yaml_file import read_yaml
 from robot_rl.env.task import TaskSpec
@@ -53,18 +54,6 @@ class CameraConfig(CameraConnection):
     """What is cut out: left, top, width, height [px]; none: the largest square in the middle."""
     frozen_after: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     """How long a picture may stay the same, bit for bit, before the camera counts as frozen [s]; 0: for ever."""
-
-
-@checked_dataclass(frozen=True, config=STRICT)
-class GoalConfig:
-    """The goal of a task that the arm judges itself: a point near the start, drawn for each episode."""
-
-    spread: tuple[Real, Real, Real] = (0.04, 0.04, 0.04)
-    """Largest distance of the goal from the start along each axis of the base [m]."""
-    tolerance: PositiveReal = 0.008
-    """Distance of the tcp below which it is at the goal [m]."""
-    steps: Positive = 2
-    """Steps in a row for which it has to be there."""
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from robot_rl.cell.robot_file import GoalConfig
-from robot_rl.data.sparse_reward import success_reward
-from robot_rl.env.action_mapping import AXES
+from robot_rl.cell.goal import TARGET, TARGET_SPEC, Goal
 from robot_rl.env.robot_io import RobotIO, RobotState
 from robot_rl.env.task import Outcome, TaskSpec
-from robot_rl.geometry import Pose, quat_conjugate, quat_rotate
+from robot_rl.geometry import Pose
 from robot_rl.spec import ArraySpec
 
 TARE_TIME = 0.6
@@ -58,53 +56,42 @@ class GoalTask(PersonTask):
         spec: Facts of the task.
         tare: Makes the present wrench zero.
         io: The robot.
-        goal: The distribution of the goal, and when the tcp is there.
+        goal: The point.
     """
 
-    def __init__(self, spec: TaskSpec, tare: Callable[[], bool], io: RobotIO, goal: GoalConfig) -> None:
+    def __init__(self, spec: TaskSpec, tare: Callable[[], bool], io: RobotIO, goal: Goal) -> None:
         super().__init__(spec, tare)
         self._io, self._goal = io, goal
-        self.target = np.zeros(3)
-        """The goal in the base frame [m]."""
-        self._held = 0
 
     def observation_specs(self) -> dict[str, ArraySpec]:
         """Return the spec of the goal in the tcp frame."""
-        return {"state/target": ArraySpec((3,), unit="m", scale=0.02)}
+        return {TARGET: TARGET_SPEC}
 
     def reset(self, seed: int) -> None:
-        """Draw the goal around where the arm is; the same seed gives the same offset."""
+        """Tare the wrench, and draw the goal around where the arm is."""
         super().reset(seed)
-        offset = np.random.default_rng([seed, 1]).uniform(-1.0, 1.0, 3) * np.array(self._goal.spread)
-        self.target = self._io.read().T_base_tcp.position + offset
-        self._held = 0
+        self._goal.draw(seed, self._io.read().T_base_tcp)
 
     def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
         """Return the goal in the tcp frame."""
         del T_base_reset  # it is relative to the tcp itself
-        here = state.T_base_tcp
-        return {"state/target": quat_rotate(quat_conjugate(here.quaternion), self.target - here.position)}
+        return {TARGET: self._goal.seen_from(state.T_base_tcp)}
 
     def evaluate(self, state: RobotState) -> Outcome:
         """Succeed when the measured tcp has been at the goal for some steps."""
-        distance = float(np.linalg.norm(state.T_base_tcp.position - self.target))
-        self._held = self._held + 1 if distance <= self._goal.tolerance else 0
-        success = self._held >= self._goal.steps
-        return Outcome(success, success_reward(success), metrics={"distance": distance})
+        return self._goal.judge(state.T_base_tcp)
 
 
 class GoalOperator:
-    """Demonstrates `GoalTask`: straight to the goal, at most a full action in each axis. It never takes over.
+    """Demonstrates `GoalTask`: straight to the goal. It never takes over.
 
     Args:
-        task: The task, whose goal it knows.
+        spec: Facts of the task.
+        goal: The point, which it knows.
     """
 
-    def __init__(self, task: GoalTask) -> None:
-        self._task, self._demonstrate = task, False
-        spec = task.spec
-        moves = [(number, AXES.index(axis)) for number, axis in enumerate(spec.action_axes) if axis in AXES[:3]]
-        self._moves, self._scale, self._size = moves, spec.action_translation, spec.action_size
+    def __init__(self, spec: TaskSpec, goal: Goal) -> None:
+        self._spec, self._goal, self._demonstrate = spec, goal, False
 
     def reset(self, seed: int, demonstrate: bool) -> None:
         """Start an episode."""
@@ -113,10 +100,5 @@ class GoalOperator:
 
     def act(self, state: RobotState, T_base_reset: Pose) -> np.ndarray | None:
         """Return the action towards the goal, or None while the policy is in control."""
-        if not self._demonstrate:
-            return None
-        way = self._task.observe(state, T_base_reset)["state/target"] / self._scale
-        action = np.zeros(self._size, np.float32)
-        for number, axis in self._moves:
-            action[number] = np.clip(way[axis], -1.0, 1.0)
-        return action
+        del T_base_reset  # the goal is relative to the tcp itself
+        return self._goal.towards(state.T_base_tcp, self._spec) if self._demonstrate else None

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 from robot_rl.arm.arm_control import NO_WRENCH
 from robot_rl.arm.arm_robot_io import ArmRobotIO
+from robot_rl.arm.control_thread import ACTING, own_priority, take_priority
 from robot_rl.camera.crop import Crop, make_crop
 from robot_rl.camera.feed import CameraFeed, FeedLimits
 from robot_rl.camera.open_source import opener
 from robot_rl.camera.source import CaptureFormat, Frame
 from robot_rl.cell.arm_stop_judge import ArmStopJudge
+from robot_rl.cell.goal import Goal
 from robot_rl.cell.robot_file import CameraConfig, RobotFile
 from robot_rl.cell.robot_tasks import GoalOperator, GoalTask, PersonTask
 from robot_rl.data.schema import Source
@@ -34,6 +36,9 @@ class RobotWorkcell:
     def __call__(self, task: str, options: WorkcellOptions) -> Workcell:
         """Open the arm and the cameras, and return the workcell.
 
+        Until it is closed, the calling thread, which is the one that acts, has real-time priority where the machine
+        allows it. Without, it waits for the processor, or for a thread that has Python's lock and waits for it.
+
         Raises:
             ConfigError: if a setting is not valid, or the task limits forces that the arm does not measure.
             UnknownNameError: if the cell has no camera of a name.
@@ -43,6 +48,7 @@ class RobotWorkcell:
         if task != file.task.name:
             raise ConfigError(f"{file.path} was read for the task {file.task.name}, not for {task}")
         with contextlib.ExitStack() as stack:
+            stack.enter_context(own_priority())
             io = ArmRobotIO(
                 file.connection.make_driver,
                 file.connection.limits,
@@ -53,6 +59,7 @@ class RobotWorkcell:
             )
             stack.callback(io.close)
             self._check_forces(io)
+            take_priority(ACTING)
             for name in options.cameras:
                 feed = _feed(name, file.cameras[name], options.image_size[0], io)
                 feed.start()
@@ -60,8 +67,9 @@ class RobotWorkcell:
             task_: PersonTask = PersonTask(file.task, io.tare)
             operator = None
             if file.cell.judge == "goal":
-                task_ = goal_task = GoalTask(file.task, io.tare, io, file.goal)
-                operator = GoalOperator(goal_task)
+                goal = Goal(file.goal)
+                task_ = GoalTask(file.task, io.tare, io, goal)
+                operator = GoalOperator(file.task, goal)
             return Workcell(
                 io=io,
                 clock=io.wall,

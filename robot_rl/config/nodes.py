@@ -129,7 +129,7 @@ class RobotNodeConfig(ArmCap):
 
 @dataclass(frozen=True, config=STRICT)
 class TaskNodeConfig:
-    """A task on a real robot, judged by a person."""
+    """A task on a real robot, judged by a person or by the arm itself."""
 
     task: str = "task"
     """Its name, as in the run's settings."""
@@ -137,8 +137,19 @@ class TaskNodeConfig:
     """YAML file with its facts; `launch/config/task.yaml` is an example."""
     image_size: Annotated[int, Field(ge=32)] = 128
     """Height and width of the cameras' frames [px]."""
+    judge: Literal["person", "goal"] = "person"
+    """Who decides whether an episode succeeded: a person; or `goal`, the arm itself: the tcp is at a goal drawn for
+    each episode. The node then also demonstrates, straight to the goal."""
+    scene: Literal["person", "none"] = "person"
+    """Who makes the scene ready before each episode: a person, who then says so; or nobody."""
+    goal_spread: tuple[Real, ...] = (0.04, 0.04, 0.04)
+    """Largest distance of the goal from the start along each axis of the base [m]."""
+    goal_tolerance: PositiveReal = 0.008
+    """Distance of the tcp below which it is at the goal [m]."""
+    goal_steps: Positive = 2
+    """Steps in a row for which it has to be there."""
     episode_seed: NonNegative = 0
-    """The actor's number of the episode; on a robot nothing follows from it."""
+    """The actor's number of the episode: the goal follows from it; without one, nothing does."""
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -105,6 +105,7 @@ class ConsoleSnapshot:
         return {
             "stamp": latest.stamp / 1e9,
             "position": np.round(latest.T_base_tcp.position, 5).tolist(),
+            "quaternion": np.round(latest.T_base_tcp.quaternion, 5).tolist(),
             "offset": _offset(latest, start),
             "speed": float(np.linalg.norm(latest.twist[:3])),
             "force": None if latest.wrench is None else np.round(latest.wrench[:3], 2).tolist(),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import queue
-import threading
+import os
+import select
+import time
 from collections.abc import Mapping, Sequence
-from typing import IO
 
 from robot_rl.system.child_process import ChildProcess
 
@@ -23,6 +23,9 @@ class NoAnswerError(Exception):
 class LineProcess:
     """A running program; one request at a time.
 
+    The thread that asks writes and reads by itself. No other thread has to be scheduled in between, so a thread with
+    real-time priority has its answer as soon as the program gives it.
+
     Args:
         command: The program and its arguments.
         environment: All variables of the process; None copies ours.
@@ -33,8 +36,9 @@ class LineProcess:
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
         self._process: ChildProcess | None = ChildProcess(command, environment=environment, pipes=True)
-        self._lines: queue.Queue[bytes] = queue.Queue()
-        threading.Thread(target=_read, args=(self._process.stdout, self._lines), daemon=True).start()
+        for pipe in (self._process.stdin, self._process.stdout):
+            os.set_blocking(pipe.fileno(), False)
+        self._received = bytearray()
 
     def exchange(self, content: bytes, limit: float) -> bytes:
         """Send a request, and return the line that answers it; a program that does not answer in time is ended.
@@ -49,23 +53,38 @@ class LineProcess:
         process = self._process
         if process is None:
             raise NoAnswerError("the program has ended")
-        # A program that reads nothing would block the write: the timer ends it then.
-        timer = threading.Timer(limit, self.end, (0.0,))
-        timer.start()
-        try:
-            process.stdin.write(content)
-            process.stdin.flush()
-            line = self._lines.get(timeout=limit)
-        except (OSError, ValueError, queue.Empty):
-            line = b""
-        finally:
-            timer.cancel()
-        if line.endswith(b"\n"):
-            return line
+        with contextlib.suppress(OSError, ValueError):  # it has ended, or another thread ends it
+            if line := self._line(process, memoryview(content), time.monotonic() + limit):
+                return line
         process.wait(EXIT_LIMIT / 4)  # it may just have ended by itself
         state = process.describe_end()
         self.end(0.0)
         raise NoAnswerError(f"no answer within {limit:g} s, or one of more than {LONGEST_LINE} bytes; it {state}")
+
+    def _line(self, process: ChildProcess, content: memoryview, end: float) -> bytes:
+        """Write the request and read at the same time, as either side may wait for the other; empty: no line came."""
+        writes, reads = process.stdin.fileno(), process.stdout.fileno()
+        ready = select.poll()
+        ready.register(reads, select.POLLIN)
+        if content:
+            ready.register(writes, select.POLLOUT)
+        while True:
+            if not content and b"\n" in self._received:
+                line, _, rest = self._received.partition(b"\n")
+                self._received = bytearray(rest)
+                return bytes(line) + b"\n" if len(line) < LONGEST_LINE else b""
+            left = end - time.monotonic()
+            if left <= 0.0 or len(self._received) >= LONGEST_LINE:
+                return b""
+            for pipe, _ in ready.poll(1e3 * left):
+                if pipe == writes:
+                    content = content[os.write(writes, content) :]
+                    if not content:
+                        ready.unregister(writes)
+                elif received := os.read(reads, LONGEST_LINE):
+                    self._received += received
+                else:
+                    return b""
 
     def end(self, grace_period: float = EXIT_LIMIT) -> None:
         """End it; doing it twice is fine.
@@ -77,13 +96,3 @@ class LineProcess:
         if process is not None:
             with contextlib.suppress(OSError):
                 process.end(grace_period)
-
-
-def _read(stream: IO[bytes], lines: queue.Queue[bytes]) -> None:
-    """Put each line, and what is left at the end, into a queue."""
-    with contextlib.suppress(OSError, ValueError):
-        while line := stream.readline(LONGEST_LINE):
-            lines.put(line)
-            if not line.endswith(b"\n"):
-                break
-    lines.put(b"")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import tempfile
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,6 +40,9 @@ def add_command(commands: Any, add: MakeParser) -> None:
         else:
             shown = default if default != "" else "none"
             parser.add_argument(f"--{name}", metavar="X", help=f"{entry['help']} (default: {shown})")
+    parser.add_argument(
+        "--robot_file", metavar="FILE", help="robot: a robot file (docs/arms.md) says all of the cell, its arm and task"
+    )
     parser.add_argument("--domain", type=_domain, metavar="N", help="ROS domain (default: ROS_DOMAIN_ID, or 0)")
     parser.add_argument("--check", action="store_true", help="verify nodes, topics, types and QoS; nothing moves")
 
@@ -62,10 +66,15 @@ def _up(arguments: argparse.Namespace) -> int:
         given[name] = value
     if (params := given.get("params")) and not Path(params).is_file():
         raise ConfigError(f"--params {params}: there is no such file; launch/config/robot.yaml is an example")
-    specs = node_specs(table, arguments.bringup, given)
-    _check_parameters(specs, str(given.get("namespace", "")))
+    with tempfile.TemporaryDirectory(prefix="robot_rl-") as folder:
+        without = _read_robot_file(arguments, given, table, Path(folder)) if arguments.robot_file else ()
+        specs = [spec for spec in node_specs(table, arguments.bringup, given) if spec.executable not in without]
+        return _run(specs, arguments, str(given.get("namespace", "")))
+
+
+def _run(specs: Sequence[NodeSpec], arguments: argparse.Namespace, namespace: str) -> int:
+    _check_parameters(specs, namespace)
     environment = {} if arguments.domain is None else {"ROS_DOMAIN_ID": str(arguments.domain)}
-    namespace = str(given.get("namespace", ""))
     if arguments.check:
         os.environ.update(environment)
         from ros_nodes.bringup.check import check
@@ -74,6 +83,26 @@ def _up(arguments: argparse.Namespace) -> int:
     from ros_nodes.bringup.supervisor import Supervisor
 
     return Supervisor(specs, namespace, environment).run()
+
+
+def _read_robot_file(
+    arguments: argparse.Namespace, given: dict[str, Any], table: dict[str, Any], folder: Path
+) -> tuple[str, ...]:
+    """Give the bringup what a robot file says; return the nodes that its cell does not have.
+
+    Raises:
+        ConfigError: if the bringup is another, or an argument says the same, or the file is not valid.
+    """
+    if arguments.bringup != "robot":
+        raise ConfigError(f"--robot_file is for `robot-rl up robot`, not for {arguments.bringup}")
+    if twice := [f"--{name}" for name in ("params", "task_file", "driver") if given.get(name)]:
+        raise ConfigError(f"--robot_file says what {', '.join(twice)} says, too; give one of them")
+    from ros_nodes.bringup.robot_parameters import write_cell  # other commands start faster
+
+    task = str(given.get("task", table["arguments"]["task"]["default"]))
+    files = write_cell(Path(arguments.robot_file), task, folder)
+    given |= {"params": str(files.params), "task_file": str(files.task), "driver": files.driver}
+    return files.without
 
 
 def _check_parameters(specs: Sequence[NodeSpec], namespace: str) -> None:

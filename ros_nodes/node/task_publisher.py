@@ -22,6 +22,8 @@ except ImportError:  # a package of this repository that is built with colcon
 if not hasattr(typed, "Verdict"):
     typed = None  # the folder of a checkout, which is not built
 
+VERDICT_LEAD = 0.015
+"""In real time, how long before the end of a control period the step is judged [s]: the verdict shall arrive in it."""
 TYPED = "task/typed/"
 """Where the typed messages are: `facts`, `estimates`, `verdict`."""
 WITHOUT = (

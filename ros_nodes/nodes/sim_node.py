@@ -43,15 +43,13 @@ from ros_nodes.node.commander import Commander
 from ros_nodes.node.parameters import declare, refuse_changes
 from ros_nodes.node.robot_node_base import RobotNode
 from ros_nodes.node.spin import run
-from ros_nodes.node.task_publisher import TaskPublisher
+from ros_nodes.node.task_publisher import VERDICT_LEAD, TaskPublisher
 from ros_nodes.nodes.sim_cell import make_mirror
 
 PIECE = NS_PER_S // 100
 """In lockstep, time between two looks at what has arrived [ns]."""
 JITTER = NS_PER_S // 200
 """How far the simulation's time may be from the wall clock's before the stamps follow it again [ns]."""
-VERDICT_LEAD = 0.015
-"""In real time, how long before the end of a control period the step is judged [s]: the verdict shall arrive in it."""
 
 
 class SimNode(RobotNode):

@@ -1,7 +1,8 @@
-"""A task on a real robot, of which a person makes the scene ready and judges the outcome.
+"""A task on a real robot, of which a person makes the scene ready and judges the outcome, or the arm itself does.
 
 It is the other side of `RosTask`, as `sim_node` is in simulation. The person says that the scene is ready, that the
-task is done, or that it has failed: by buttons of the device on `joy`, or by services.
+task is done, or that it has failed: by buttons of the device on `joy`, or by services. With `judge:=goal` the measured
+pose decides (`GoalJudge`), and with `scene:=none` no episode waits for a person.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ from typing import Any
 from rclpy.callback_groups import ReentrantCallbackGroup
 from std_srvs.srv import SetBool, Trigger
 
+from robot_rl.cell.goal import TARGET, TARGET_SPEC, Goal, GoalConfig
 from robot_rl.cell.task_file import load_task
 from robot_rl.config.nodes import TaskNodeConfig
 from robot_rl.data.sparse_reward import success_reward
+from robot_rl.env.task import Outcome
+from robot_rl.errors import ConfigError, StaleStateError
 from ros_nodes.bridge.ros_operator import FACT, OperatorReady, to_make_ready
 from ros_nodes.interface import topics
 from ros_nodes.interface.task_messages import EpisodeStarted, Estimates, OutcomeMessage, TaskHead, to_text
@@ -25,9 +29,10 @@ from ros_nodes.node.robot_node_base import RobotNode
 from ros_nodes.node.spin import run
 from ros_nodes.node.task_publisher import TaskPublisher
 from ros_nodes.node.trigger_action import TriggerAction
+from ros_nodes.nodes.goal_judge import GoalJudge
 
 ESTIMATE_RATE = 20.0
-"""How often it says that it estimates nothing [Hz]: who reads an observation waits for that."""
+"""How often it says that it estimates nothing [Hz], where nothing is: who reads an observation waits for that."""
 
 
 class TaskNode(RobotNode):
@@ -36,7 +41,8 @@ class TaskNode(RobotNode):
     def __init__(self, **options: Any) -> None:
         super().__init__("task_node", **options)
         self.config = config = declare(self, TaskNodeConfig)
-        refuse_changes(self, TaskNodeConfig, {"episode_seed": lambda _: None})
+        self._seed = config.episode_seed
+        refuse_changes(self, TaskNodeConfig, {"episode_seed": self._set_seed})
         self.spec = load_task(Path(config.file).expanduser(), config.task)
         self._episode = 0
         self._person = OperatorReady(self)
@@ -55,10 +61,12 @@ class TaskNode(RobotNode):
             (topics.FAILURE_SERVICE, lambda: self._judge(False)),
         ):
             self.create_service(kind, name, _answering(say))
-        self.timer(1.0 / ESTIMATE_RATE, self._estimate)
+        self._goal = self._make_goal() if config.judge == "goal" else None
+        if self._goal is None:
+            self.timer(1.0 / ESTIMATE_RATE, lambda: self._estimate(self.wall.now(), {}))
+        observed, operator = ({}, "human") if self._goal is None else ({TARGET: TARGET_SPEC}, "script")
         size = (config.image_size, config.image_size)
-        head = TaskHead(self.spec, {}, "human", False, size, self.spec.cameras, None)
-        self._publish.head(head)
+        self._publish.head(TaskHead(self.spec, observed, operator, False, size, self.spec.cameras, None))
 
     def facts(self) -> Mapping[str, object]:
         """Episodes by their outcome, and whether somebody is waited for."""
@@ -70,37 +78,73 @@ class TaskNode(RobotNode):
         return response
 
     async def _reset(self) -> tuple[bool, str]:
-        """Wait for the person; return whether an episode begins, and its facts or the reason why not."""
+        """Wait for the person, if one is needed; return whether an episode begins, and its facts or why it does not."""
         self._judged = True
-        self.get_logger().info(
-            f"{to_make_ready(self.spec)}; then press `start` on the device or the console, or call "
-            f"{self.resolve_service_name(topics.READY_SERVICE[0])}"
-        )
-        if not await self._person.wait():
+        if self.config.scene == "person" and not await self._is_ready():
             return False, "another reset was asked for meanwhile, or it was cancelled"
+        if self._goal is not None:
+            try:
+                self._goal.begin(self._seed)
+            except StaleStateError as error:
+                return False, str(error)
         self._episode, self._judged = self._episode + 1, False
         if self._tare.service_is_ready():
             self._tare.call_async(Trigger.Request())  # as the contract of the wrench says: tared at reset
         return True, to_text(EpisodeStarted(self._episode, self.wall.now()))
 
+    async def _is_ready(self) -> bool:
+        """Ask the person, and wait."""
+        self.get_logger().info(
+            f"{to_make_ready(self.spec)}; then press `start` on the device or the console, or call "
+            f"{self.resolve_service_name(topics.READY_SERVICE[0])}"
+        )
+        return await self._person.wait()
+
     def _on_operator_reset(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-        self.get_logger().info("you demonstrate this episode" if request.data else "the policy acts; you may take over")
         response.success = True
+        if self._goal is not None:
+            response.message = str(self._goal.lead(request.data))
+            return response
+        self.get_logger().info("you demonstrate this episode" if request.data else "the policy acts; you may take over")
         return response
 
     def _judge(self, success: bool) -> str | None:
         """Decide the episode; return why that is of no use now, or None."""
         if self._judged:
             return "no episode is running that is not judged yet"
-        self._judged = True
         failure = None if success else "judged by the operator"
-        verdict = OutcomeMessage(self._episode, self.wall.now(), success, success_reward(success), failure, {})
-        self._publish.verdict(verdict)
-        self._outcomes["success" if success else "failure"] += 1
+        self._take_outcome(self.wall.now(), Outcome(success, success_reward(success), failure))
         return None
 
-    def _estimate(self) -> None:
-        self._publish.estimates(Estimates(self._episode, self.wall.now(), {}))
+    def _take_outcome(self, stamp: int, outcome: Outcome) -> None:
+        """Publish how a step of the running episode stands; nothing follows a decision."""
+        if self._judged:
+            return
+        self._judged = outcome.success or outcome.failure is not None
+        metrics = dict(outcome.metrics)
+        verdict = OutcomeMessage(self._episode, stamp, outcome.success, outcome.reward, outcome.failure, metrics)
+        self._publish.verdict(verdict)
+        if self._judged:
+            self._outcomes["success" if outcome.success else "failure"] += 1
+
+    def _estimate(self, stamp: int, values: dict[str, list[float]]) -> None:
+        self._publish.estimates(Estimates(self._episode, stamp, values))
+
+    def _set_seed(self, seed: int) -> None:
+        self._seed = seed
+
+    def _make_goal(self) -> GoalJudge:
+        """Return the judge.
+
+        Raises:
+            ConfigError: if `goal_spread` is not three numbers.
+        """
+        config = self.config
+        if len(config.goal_spread) != 3:
+            raise ConfigError(f"goal_spread has {len(config.goal_spread)} numbers; it is x, y, z [m]")
+        x, y, z = config.goal_spread
+        goal = Goal(GoalConfig((x, y, z), config.goal_tolerance, config.goal_steps))
+        return GoalJudge(self, self.spec, goal, estimate=self._estimate, judge=self._take_outcome)
 
 
 def _answering(say: Callable[[], str | None]) -> Callable[[Trigger.Request, Trigger.Response], Trigger.Response]:

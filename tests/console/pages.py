@@ -47,14 +47,34 @@ class FilmedRobot(FakeRobot):
         return replace(super().read(), images=dict(zip(("front", "wrist"), frames, strict=True)))
 
 
+class ForcelessRobot(FakeRobot):
+    """The point of an arm that measures no force."""
+
+    def read(self):
+        return replace(super().read(), wrench=None)
+
+
 class Rig:
     """A console beside a control loop that plays episodes with a policy that stands still."""
 
-    def __init__(self, tmp_path, host="127.0.0.1", token=None, *, job="training", filmed=False, mounts=None, **options):
-        cell = fake_workcell(LONG)
+    def __init__(
+        self,
+        tmp_path,
+        host="127.0.0.1",
+        token=None,
+        *,
+        job="training",
+        filmed=False,
+        forceless=False,
+        mounts=None,
+        **options,
+    ):
+        cell = replace(fake_workcell(LONG), measures_wrench=not forceless)
         cell.io.clock.__class__ = PacedClock
         if filmed:
             cell.io.__class__ = FilmedRobot
+        if forceless:
+            cell.io.__class__ = ForcelessRobot
         self.io, self.supervision = cell.io, Supervision(cell)
         self.board = JobState(job, SPEC)
         self.board.phase("training", "learning", ())

@@ -73,7 +73,7 @@ class Person(RobotNode):
 class RealCell:
     """The cell; with a source of pictures, it has a camera. The task is the example, or that of another file."""
 
-    def __init__(self, graph, pictures=None, task_file=EXAMPLE):
+    def __init__(self, graph, pictures=None, task_file=EXAMPLE, **of_task):
         made = lambda kind: lambda **options: kind(cli_args=NAMESPACE, **options)  # noqa: E731
         self.controller, self.person = graph.add(Controller), graph.add(Person)
         low, high = [0.0, -1.0, 0.0], [1.0, 1.0, 1.0]
@@ -81,7 +81,7 @@ class RealCell:
         self.arm = graph.add(made(ArmNode), max_age=OLD, **arm)
         self.safety = graph.add(made(SafetyNode), max_age=OLD, box_low=low, box_high=high)
         graph.add(made(TeleopNode))
-        self.task = graph.add(made(TaskNode), task="plug", file=str(task_file), image_size=64)
+        self.task = graph.add(made(TaskNode), task="plug", file=str(task_file), image_size=64, **of_task)
         self.actor = graph.add(lambda **options: RobotNode("actor_node", cli_args=NAMESPACE, **options))
         config = ActorNodeConfig(
             graph_timeout=PATIENCE, max_age=OLD, max_camera_age=OLD, max_skew=0.5, operator_timeout=OLD

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -30,6 +31,9 @@ FULL_OPENING = 100.0
 """What LeRobot counts for an open gripper; 0 is closed."""
 VELOCITY_TIME = 0.03
 """Time constant of the low-pass on differences of positions [s]."""
+UNCERTAIN = 0.25
+"""A measurement counts for the velocity if it took less than this share of the time since the one before: nobody knows
+when in between the positions were read."""
 _UNITS = {"degrees": math.pi / 180.0, "radians": 1.0}
 
 
@@ -55,8 +59,9 @@ class LeRobotArmConfig(JointArmConfig):
     """URDF file with the kinematics; an SO-101 needs none."""
     tip: str = "gripper_frame_link"
     """Link of the URDF file whose frame is the tcp's."""
-    timeout: PositiveReal = 0.2
-    """Longest time for a measurement or a command [s]."""
+    timeout: PositiveReal = 2.0
+    """Longest time for an answer of LeRobot [s]; then it counts as hung, and its process is ended. An arm of which
+    nothing is measured holds long before that (`max_age`)."""
 
 
 class LeRobotArm(JointArm):
@@ -106,8 +111,8 @@ class LeRobotJoints:
         self._names = (*config.joint_names, *((config.gripper_name,) if config.gripper_name else ()))
         self._settings = _settings(config.settings)
         self._process: LineProcess | None = None
-        self._before: JointReading | None = None
-        self._sampled = 0  # when that was [ns]
+        self._velocity: np.ndarray | None = None  # None before the first measurement
+        self._before, self._sampled = np.zeros(0), 0  # the newest positions that count for it, and when that was [ns]
         self._fault: str | None = None
         try:
             self._start()
@@ -124,7 +129,7 @@ class LeRobotJoints:
         if self._process is None:
             self._start()
         self._call("connect", START_LIMIT)
-        self._before = None
+        self._velocity = None
         here = self.read()
         self.write(here.position, here.opening)
         self._fault = None
@@ -136,18 +141,16 @@ class LeRobotJoints:
         Raises:
             RobotLostError: if LeRobot or the robot does not answer.
         """
-        stamp = self._clock.now()
-        found = self._call("observe", self._config.timeout)
-        sampled = (stamp + self._clock.now()) // 2  # at best known: an answer may be late
+        answer = self._call("observe", self._config.timeout)
+        found, began, ended = answer["positions"], answer["began"], answer["ended"]
+        stamp = self._clock.now() - (time.monotonic_ns() - began)
         if missing := [name for name in self._names if name not in found]:
             raise RobotLostError(f"LeRobot does not measure {', '.join(missing)}")
         position = np.array([found[name] for name in self._config.joint_names]) * self._unit
         if not np.isfinite(position).all():
             raise RobotLostError(f"LeRobot measures {found}")
         opening = found[self._config.gripper_name] / FULL_OPENING if self.has_gripper else None
-        reading = JointReading(stamp, position, self._velocity(sampled, position), opening)
-        self._before, self._sampled = reading, sampled
-        return reading
+        return JointReading(stamp, position, self._filtered(position, began, ended), opening)
 
     def write(self, position: np.ndarray, opening: float | None) -> None:
         """Command positions.
@@ -186,13 +189,19 @@ class LeRobotJoints:
         if missing := [name for name in self._names if name not in joints]:
             raise ConfigError(f"{config.robot} has no joint {', '.join(missing)}; it has {', '.join(joints)}")
 
-    def _velocity(self, sampled: int, position: np.ndarray) -> np.ndarray:
-        before = self._before
+    def _filtered(self, position: np.ndarray, began: int, ended: int) -> np.ndarray:
+        """Return the velocity, low-passed; the positions were read between two times [ns]."""
+        sampled = (began + ended) // 2
         elapsed = (sampled - self._sampled) / NS_PER_S
-        if before is None or elapsed <= 0.0:
-            return np.zeros(position.shape)
-        share = 1.0 - math.exp(-elapsed / VELOCITY_TIME)
-        return before.velocity + share * ((position - before.position) / elapsed - before.velocity)
+        if self._velocity is None:
+            self._velocity = np.zeros(position.shape)
+        elif (ended - began) / NS_PER_S >= UNCERTAIN * elapsed:
+            return self._velocity
+        else:
+            share = 1.0 - math.exp(-elapsed / VELOCITY_TIME)
+            self._velocity = self._velocity + share * ((position - self._before) / elapsed - self._velocity)
+        self._before, self._sampled = position, sampled
+        return self._velocity
 
     def _call(self, name: str, limit: float, **arguments: Any) -> Any:
         if self._process is None:

@@ -5,10 +5,12 @@ answers are JSON, one a line: a request is `{"call": NAME, ...}`, an answer `{"v
 
     make     {"robot": TYPE, "settings": {...}}     names of its joints, in the order of its motors
     connect                                         connects it, without a dialogue
-    observe                                         positions of its joints by their names, in LeRobot's units
+    observe                                         positions of its joints by their names, in LeRobot's units, and
+                                                    when reading them began and ended
     act      {"goals": {NAME: POSITION}}            commands positions
 
-The robot is disconnected when the requests end.
+Times are those of the monotonic clock, which all processes of a machine share [ns]. The robot is disconnected when the
+requests end.
 """
 
 from __future__ import annotations
@@ -21,13 +23,19 @@ import json
 import os
 import pkgutil
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 SUFFIX = ".pos"
 PREFERRED = {"use_degrees": True, "disable_torque_on_disconnect": False}
 """Settings that a robot gets if it has them and nobody has set them: angles, and an arm that holds at the end."""
+WAIT = 0.001
+"""How long a read of a serial port waits at most [s]. The libraries of the motors read without waiting, again and
+again; at real-time priority that would keep the kernel's threads, which bring the answer, from running."""
+PRIORITY = 40
+"""Real-time priority while a robot is connected, if this process may have one; as our threads of control."""
 
 
 class ServedRobot:
@@ -35,6 +43,7 @@ class ServedRobot:
 
     def __init__(self) -> None:
         self._robot: Any = None
+        self._ports: list[Any] = []  # serial ports of its motors
 
     def make(self, robot: str, settings: dict[str, Any]) -> list[str]:
         """Make the robot; nothing is connected yet."""
@@ -66,11 +75,26 @@ class ServedRobot:
         if not self._robot.is_calibrated:
             self._robot.disconnect()
             raise ValueError("the robot is not calibrated, or its motors have another calibration: `lerobot-calibrate`")
+        self._ports = list(serial_ports(self._robot))
+        for port in self._ports:
+            if port.timeout == 0.0:
+                port.timeout = WAIT
+        take_priority()
 
-    def observe(self) -> dict[str, float]:
-        """Return the positions of the joints."""
+    def observe(self) -> dict[str, Any]:
+        """Return the positions of the joints, and when they were read.
+
+        What is left of an answer that came too late is dropped first. The libraries of the motors would take it for the
+        answer to the next request, and be one measurement behind from then on, two after the next such answer.
+        """
+        for port in self._ports:
+            if port.in_waiting:
+                port.reset_input_buffer()
+        began = time.monotonic_ns()
         found = self._robot.get_observation()
-        return {key.removesuffix(SUFFIX): float(value) for key, value in found.items() if key.endswith(SUFFIX)}
+        ended = time.monotonic_ns()
+        positions = {key.removesuffix(SUFFIX): float(value) for key, value in found.items() if key.endswith(SUFFIX)}
+        return {"positions": positions, "began": began, "ended": ended}
 
     def act(self, goals: dict[str, float]) -> None:
         """Command positions."""
@@ -95,6 +119,23 @@ def import_robots() -> None:
     except ImportError:  # of an older LeRobot
         return
     register_third_party_plugins()
+
+
+def serial_ports(robot: Any, depth: int = 2) -> Iterator[Any]:
+    """Find the open serial ports (pyserial) of a robot's motors, and of the arms that it is made of."""
+    for part in list(getattr(robot, "__dict__", {}).values()):
+        port = getattr(getattr(part, "port_handler", None), "ser", None)
+        if port is not None and hasattr(port, "reset_input_buffer"):
+            yield port
+        elif depth > 1:
+            yield from serial_ports(part, depth - 1)
+
+
+def take_priority() -> None:
+    """Give this thread real-time priority where the machine allows it; threads that it starts do not inherit it."""
+    if hasattr(os, "sched_setscheduler"):
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(PRIORITY))
 
 
 def serve(requests: Any, answer: Callable[[dict[str, Any]], None]) -> None:

@@ -11,6 +11,7 @@ import { KeyDialog, Keys } from "./keys.js";
 import { Replay } from "./replay.js";
 import { Sounds } from "./sound.js";
 import { emergency, hint, status, task } from "./status.js";
+import { Headset } from "./xr.js";
 
 const $ = (id) => document.getElementById(id);
 const INPUT_MS = 40; // period of the input of the page in control; the server holds after 200 ms of silence
@@ -32,6 +33,7 @@ const keys = new Keys(() => relabel());
 const keyDialog = new KeyDialog($("help"), keys);
 const compass = new Compass(keys);
 const hands = new Hands((role) => (role === "primary" ? primary() : press(role)));
+const headset = new Headset(() => act("e-stop"), () => render());
 const label = (episode, success) => send({ type: "label", episode, success });
 const views = new Cameras($("cameras"), () => send({ type: "seen" }), () => cinema());
 const delay = new Delay((at) => send({ type: "ping", at }));
@@ -97,12 +99,17 @@ function receive(message) {
   }
 }
 
-setInterval(() => {
-  if (state?.mine && !document.hidden) send({ type: "input", ...hands.read(), camera: followed() });
-}, INPUT_MS);
+// Of a headset: its frames come where those of the page may not, and it is the page that is looked at.
+let saidAt = 0;
+function say() {
+  if (!state?.mine || (document.hidden && !headset.session) || performance.now() - saidAt < INPUT_MS - 5) return;
+  saidAt = performance.now();
+  send({ type: "input", ...(headset.read(state.arm, heading()) ?? hands.read()), camera: followed() });
+}
+setInterval(say, INPUT_MS);
 
 document.addEventListener("visibilitychange", () => {
-  if (document.hidden) {
+  if (document.hidden && !headset.session) {
     hands.rest();
     send({ type: "hidden" });
   }
@@ -114,7 +121,7 @@ window.addEventListener("pagehide", () => { closing = true; socket?.close(); });
 
 function remember({ arm, episode, mine }) {
   const now = performance.now() / 1000;
-  if (arm) forces.push([now, Math.hypot(...arm.force)]);
+  if (arm?.force) forces.push([now, Math.hypot(...arm.force)]);
   while (forces.length && now - forces[0][0] > FORCE_SECONDS) forces.shift();
   const led = episode.source === "human" && mine; // here, not at another page
   if (ledHere && !led && episode.source !== "hold" && job.kind !== "demo") askWhy();
@@ -147,7 +154,8 @@ function render() {
   write("phase", task(state));
   actions();
   const pad = hands.gamepadName ? ` Gamepad: ${hands.gamepadName.split("(")[0].trim()}.` : "";
-  write("hint", hint(state) + pad);
+  write("hint", headset.session ? "The tool follows your hand while you hold the grip." : hint(state) + pad);
+  write("headset", headset.session ? "Leave the headset" : "Headset or phone");
   if (state.arm) arm(state.arm);
   measures.show(state.episode);
   episodes.show(state.ended, state.mine);
@@ -167,16 +175,16 @@ function figures() {
     write("count", done.toLocaleString("en"));
     write("count-unit", "steps");
   }
-  write("force-now", state.arm ? Math.hypot(...state.arm.force).toFixed(0) : "–");
+  write("force-now", state.arm?.force ? Math.hypot(...state.arm.force).toFixed(0) : "–");
 }
 
 function arm({ force, peak_force, offset, speed, gripper }) {
-  const now = Math.hypot(...force), share = Math.max(now, peak_force) / job.force_limit, seconds = performance.now() / 1000;
-  write("force", now.toFixed(1));
+  const now = force ? Math.hypot(...force) : 0, share = Math.max(now, peak_force) / job.force_limit, seconds = performance.now() / 1000;
+  write("force", force ? now.toFixed(1) : "–"); // not every arm measures it
   $("force").parentElement.className = `big ${share > 1 ? "over" : share > 0.6 ? "warn" : ""}`;
   forceChart($("force-chart"), forces.map(([time, value]) => [seconds - time, value]), job.force_limit, FORCE_SECONDS);
   workspaceMap($("map"), offset, job.workspace);
-  const rows = { "from start": `${offset.map((value, axis) => `${"xyz"[axis]} ${Math.round(value * 1000) + 0}`).join("  ")} mm`, speed: `${(speed * 1000).toFixed(0)} mm/s`, "peak force": `${peak_force.toFixed(1)} N`, ...(job.gripper && { gripper: `${(gripper * 1000).toFixed(0)} mm` }) };
+  const rows = { "from start": `${offset.map((value, axis) => `${"xyz"[axis]} ${Math.round(value * 1000) + 0}`).join("  ")} mm`, speed: `${(speed * 1000).toFixed(0)} mm/s`, ...(force && { "peak force": `${peak_force.toFixed(1)} N` }), ...(job.gripper && { gripper: `${(gripper * 1000).toFixed(0)} mm` }) };
   $("facts").replaceChildren(...Object.entries(rows).flatMap(([name, value]) => [element("dt", name), element("dd", value)]));
 }
 
@@ -228,6 +236,7 @@ $("cinema").addEventListener("click", cinema);
 // The camera in whose picture the keys are meant: the large one, if its pose is known and nobody wants the base's axes.
 let following = localStorage.getItem("follow") !== "no";
 const followed = () => (following && state?.arm?.views[views.camera] ? views.camera : "");
+const heading = () => (followed() ? state.arm.views[views.camera].heading : 0);
 $("follow").addEventListener("click", toggleFollow);
 function toggleFollow() {
   following = !following;
@@ -354,6 +363,15 @@ function toast(text) {
 $("help-open").addEventListener("click", () => keyDialog.show());
 relabel();
 keyDialog.wait(null);
+
+Headset.kind().then((mode) => {
+  $("headset").hidden = !mode;
+  $("headset").addEventListener("click", () => {
+    if (headset.session) return headset.end();
+    if (!state?.mine) return toast("Take control first.");
+    headset.begin(mode, say).catch((error) => toast(`The headset does not begin: ${error.message}`));
+  });
+});
 
 function theme(name) {
   document.documentElement.dataset.theme = name;

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from robot_rl.arm.joints.joint_controller import JointController
+from robot_rl.arm.joints.joint_controller import SMOOTHING, JointController
 
 LOW, HIGH = np.full(3, -1.0), np.full(3, 1.5)
 SPEED, LEAD, PERIOD = 1.5, 0.2, 0.01
@@ -81,9 +81,72 @@ def test_in_contact_the_lead_is_bounded_and_nothing_winds_up():
         command = law.step(blocked, np.zeros(3), PERIOD, JACOBIAN)
     assert command == pytest.approx(np.full(3, LEAD))
     law.aim(np.full(3, -1.0))
-    for _ in range(round(2 * LEAD / (TURN_RATE / np.sqrt(5)) / PERIOD) + 2):
+    for _ in range(round((2 * LEAD / (TURN_RATE / np.sqrt(5)) + SMOOTHING) / PERIOD)):
         command = law.step(blocked, np.zeros(3), PERIOD, JACOBIAN)
     assert command == pytest.approx(np.full(3, -LEAD)), "it turns round at once"
+
+
+class SwayingServos:
+    """Servos that overshoot, driven from another process: measured and commanded 50 times a second, late.
+
+    Args:
+        law: The control law.
+        late: From a measurement to the arrival of its command [s].
+    """
+
+    frequency, damping, tick = 24.0, 0.4, 0.001  # of an SO-101 [rad/s, of critical, s]
+
+    def __init__(self, law, late):
+        self.law, self.late, self.time = law, late, 0.0
+        self.position, self.speed, self.goal = np.zeros(3), np.zeros(3), np.zeros(3)
+        self.measured, self.velocity, self.underway = np.zeros(3), np.zeros(3), []
+
+    def run(self, seconds):
+        """Go on; returns the positions."""
+        path = []
+        for _ in range(round(seconds / self.tick)):
+            if round(self.time / self.tick) % 20 == 0:
+                before, self.measured = self.measured, self.position.copy()
+                self.velocity = self.velocity + 0.49 * ((self.measured - before) / 0.02 - self.velocity)
+                command = self.law.step(self.measured, self.velocity, 0.02, 0.1 * JACOBIAN)
+                self.underway.append((self.time + self.late, command))
+            while self.underway and self.underway[0][0] <= self.time:
+                self.goal = self.underway.pop(0)[1]
+            pull = self.goal - np.array(DROOP) - self.position
+            self.speed = self.speed + self.tick * self.frequency * (
+                self.frequency * pull - 2 * self.damping * self.speed
+            )
+            self.position, self.time = self.position + self.tick * self.speed, self.time + self.tick
+            path.append(self.position)
+        return np.array(path)
+
+
+@pytest.mark.parametrize("late", [0.0, 0.02, 0.03])
+def test_servos_that_overshoot_come_to_rest_where_measurements_and_commands_are_late(late):
+    law = controller(np.zeros(3))
+    servos, target = SwayingServos(law, late), np.array([0.3, -0.2, 0.1])
+    servos.run(1.0)
+    law.aim(target)
+    path = servos.run(3.0)
+    assert path[1500:] == pytest.approx(np.broadcast_to(target, (1500, 3)), abs=4e-3)
+
+
+@pytest.mark.parametrize("late", [0.0, 0.01])
+def test_a_policy_that_wants_nothing_lets_it_come_to_rest_although_it_saw_it_50_ms_ago(late):
+    law = controller(np.zeros(3))
+    servos, rng = SwayingServos(law, late), np.random.default_rng(0)
+    servos.run(1.0)
+
+    def act(amount):
+        seen = servos.measured.copy()
+        path = servos.run(0.05)
+        law.aim(seen + amount)
+        return np.concatenate((path, servos.run(0.05)))
+
+    wild = np.concatenate([act(rng.choice([-0.05, 0.05], 3)) for _ in range(50)])
+    assert np.abs(np.diff(wild, axis=0)).max() / servos.tick < 2.0, "it does not build up"
+    calm = np.concatenate([act(0.0) for _ in range(30)])
+    assert np.ptp(calm[-1000:], axis=0) == pytest.approx(np.zeros(3), abs=4e-3)
 
 
 def test_limits_hold_for_10000_random_commands():

@@ -11,10 +11,13 @@ from real_cell import EXAMPLE, RealCell
 from std_srvs.srv import Trigger
 from waiting import PATIENCE, eventually
 
+from robot_rl.cell.goal import Goal, GoalConfig
 from robot_rl.cell.task_file import load_task
 from robot_rl.data.schema import Source
-from robot_rl.errors import ConfigError, RobotLostError
+from robot_rl.errors import ConfigError, GraphError, RobotLostError
+from robot_rl.geometry import quat_rotate
 from ros_nodes.interface import topics
+from ros_nodes.nodes.goal_judge import MAX_AGE
 from ros_nodes.nodes.task_node import TaskNode
 
 START, FAILURE = 7, 2
@@ -135,3 +138,55 @@ def test_a_file_that_is_no_task_is_named(tmp_path, text, reason):
         path.write_text(f"{{{text}}}" if text.startswith(FACTS) else text)
     with pytest.raises(ConfigError, match=f"a.yaml: {reason}"):
         load_task(path, "a")
+
+
+ALONE = {"judge": "goal", "scene": "none", "goal_spread": [0.02, 0.02, 0.02], "goal_tolerance": 0.006}
+
+
+def play(env, action, most):
+    """The steps of an episode."""
+    steps = []
+    while len(steps) < most and not (steps and (steps[-1].recorded.terminated or steps[-1].recorded.truncated)):
+        steps.append(env.step(action)[4]["step"])
+    return steps
+
+
+def test_it_draws_demonstrates_and_judges_without_a_person(graph):
+    cell = RealCell(graph, **ALONE)
+    assert cell.env.can_demonstrate
+    observation, _ = cell.env.reset(seed=3, options={"demonstrate": True})
+    pose = cell.workcell.io.read().T_base_tcp
+    drawn = Goal(GoalConfig((0.02, 0.02, 0.02)))
+    drawn.draw(3, pose)
+    assert pose.position + quat_rotate(pose.quaternion, observation["state/target"]) == pytest.approx(
+        drawn.point, abs=1e-3
+    ), "in the frame of the tcp, which is tilted here"
+
+    steps = play(cell.env, np.zeros(4, np.float32), 60)
+    assert steps[-1].success, [step.metrics for step in steps]
+    assert steps[-1].recorded.reward == 1.0
+    sources = {step.recorded.source for step in steps}
+    assert Source.SCRIPT in sources
+    assert Source.POLICY not in sources, "a busy machine may hold the arm in a step, but nobody else leads"
+    assert cell.controller.position == pytest.approx(drawn.point, abs=0.01)
+    assert cell.task.facts()["success"] == 1
+
+    cell.env.reset(seed=4)
+    idle = play(cell.env, np.zeros(4, np.float32), 8)
+    assert not any(step.success for step in idle)
+    assert Source.SCRIPT not in {step.recorded.source for step in idle}
+    assert idle[-1].metrics["distance"] > 0.006
+    assert cell.task.facts()["success"] == 1
+
+
+def test_no_episode_begins_where_the_arm_is_not_measured(graph):
+    cell = RealCell(graph, **ALONE)
+    cell.controller.measures = False
+    time.sleep(2 * MAX_AGE)
+    with pytest.raises(GraphError, match=r"the task could not be made ready: .*pose of the arm is .* s old"):
+        cell.env.reset(seed=3)
+
+
+def test_a_goal_in_two_dimensions_is_refused(graph):
+    with pytest.raises(ConfigError, match="goal_spread has 2 numbers; it is x, y, z"):
+        graph.add(TaskNode, task="plug", file=str(EXAMPLE), judge="goal", goal_spread=[0.1, 0.1])
