@@ -61,8 +61,12 @@ def test_after_kill_9_no_finished_episode_is_lost_and_resume_lands_on_the_same_r
     def ahead_of_its_checkpoint():
         if not (run / "checkpoint.pt.previous").exists():
             return False
+        process.send_signal(signal.SIGSTOP)  # so that it is still so when it is killed
         state = load_checkpoint(run / "checkpoint.pt")
-        return state["env_steps"] > 0 and len(episode_files(run)) > state["stored"]
+        if state["env_steps"] > 0 and len(episode_files(run)) > state["stored"]:
+            return True
+        process.send_signal(signal.SIGCONT)
+        return False
 
     wait_for(ahead_of_its_checkpoint, process)
     process.kill()
