@@ -109,3 +109,14 @@ def take_priority(priority: int = PRIORITY) -> bool:
     except OSError:  # of a user without the right, and in containers
         return False
     return True
+
+
+@contextmanager
+def acting() -> Iterator[None]:
+    """Give the calling thread, which acts on an arm, its priority until the end of the block, where that is allowed.
+
+    Without, it waits for the processor, or for a thread that has Python's lock and waits for it.
+    """
+    with own_priority():
+        take_priority(ACTING)
+        yield

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from robot_rl.arm.arm_control import NO_WRENCH
 from robot_rl.arm.arm_robot_io import ArmRobotIO
-from robot_rl.arm.control_thread import ACTING, own_priority, take_priority
+from robot_rl.arm.control_thread import acting, own_priority
 from robot_rl.camera.crop import Crop, make_crop
 from robot_rl.camera.feed import CameraFeed, FeedLimits
 from robot_rl.camera.open_source import opener
@@ -36,8 +36,7 @@ class RobotWorkcell:
     def __call__(self, task: str, options: WorkcellOptions) -> Workcell:
         """Open the arm and the cameras, and return the workcell.
 
-        Until it is closed, the calling thread, which is the one that acts, has real-time priority where the machine
-        allows it. Without, it waits for the processor, or for a thread that has Python's lock and waits for it.
+        Until it is closed, the calling thread, which is the one that acts, has real-time priority; see `acting`.
 
         Raises:
             ConfigError: if a setting is not valid, or the task limits forces that the arm does not measure.
@@ -59,7 +58,7 @@ class RobotWorkcell:
             )
             stack.callback(io.close)
             self._check_forces(io)
-            take_priority(ACTING)
+            stack.enter_context(acting())
             for name in options.cameras:
                 feed = _feed(name, file.cameras[name], options.image_size[0], io)
                 feed.start()

@@ -51,7 +51,8 @@ class Deployment:
             None: the run has a learner of its own.
         repeatable: An episode can be played again from its seed. Where it cannot, a resumed run learns from what was
             recorded after its checkpoint; where it can, it plays that again, to the same result.
-        lost_episodes: How many episodes in a row may be lost because the robot does not answer, before the run ends.
+        lost_episodes: How many episodes in a row may be lost because the robot does not answer, before the run ends;
+            without those whose arm a person has to let go on.
         can_film: Evaluation episodes can be filmed with any cameras.
         calibrations: Returns the calibrations that the cameras of these names report.
         assistance: The human operator; None without one.
@@ -153,7 +154,7 @@ class Deployment:
 
     def retry(self, log: Callable[[str], object]) -> EpisodeRetry:
         """Return the retries of episodes in which the robot is lost; `log` gets a message about each."""
-        return EpisodeRetry(self.lost_episodes, log)
+        return EpisodeRetry(self.lost_episodes, log, attended=self.assistance is not None)
 
     def may_start(self) -> bool:
         """Return whether the next episode may start; wait a moment while somebody holds the arm."""

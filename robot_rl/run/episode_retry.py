@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from robot_rl.errors import RobotLostError
+from robot_rl.errors import ArmStoppedError, RobotLostError
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 16.0
 """Time before another attempt [s]; it doubles with each that fails, so that an arm has half a minute to come back."""
@@ -20,6 +20,8 @@ class EpisodeRetry:
         attempts: How many may fail; 0 raises the first error.
         log: Called with a message about each lost episode.
         stop: Whether to wait no longer, because somebody wants the program to end.
+        attended: A person can let a stopped arm go on. Then a stop counts as no attempt; otherwise it ends the run at
+            once, since waiting does not end it.
     """
 
     def __init__(
@@ -27,20 +29,27 @@ class EpisodeRetry:
         attempts: int = 0,
         log: Callable[[str], object] = lambda _: None,
         stop: Callable[[], bool] = lambda: False,
+        attended: bool = False,
     ) -> None:
-        self._attempts, self._log, self._stop = attempts, log, stop
+        self._attempts, self._log, self._stop, self._attended = attempts, log, stop, attended
         self._failed = 0
 
     def until(self, stop: Callable[[], bool]) -> EpisodeRetry:
         """Return the same retries, which wait only until `stop` returns True."""
-        return EpisodeRetry(self._attempts, self._log, stop)
+        return EpisodeRetry(self._attempts, self._log, stop, self._attended)
 
     def lost(self, error: RobotLostError) -> None:
         """Count a failed attempt, and return after a pause if there may be another.
 
         Raises:
-            RobotLostError: the same, if too many have failed.
+            RobotLostError: the same, if too many have failed, or if it needs a person and none is there.
         """
+        if isinstance(error, ArmStoppedError):
+            if not (self._attended and self._attempts):
+                raise error
+            self._log(f"the episode was cut short: {error}; a person has to let it go on")
+            self._wait(FIRST_PAUSE)
+            return
         self._failed += 1
         if self._failed > self._attempts:
             raise error
@@ -48,10 +57,14 @@ class EpisodeRetry:
         self._log(
             f"the episode was cut short: {error}; attempt {self._failed} of {self._attempts} to go on in {pause:g} s"
         )
-        end = time.monotonic() + pause
-        while (left := end - time.monotonic()) > 0.0 and not self._stop():
-            time.sleep(min(_POLL, left))
+        self._wait(pause)
 
     def done(self) -> None:
         """Count a successful attempt: the failed ones before it are forgotten."""
         self._failed = 0
+
+    def _wait(self, pause: float) -> None:
+        """Wait [s], or until somebody wants the program to end."""
+        end = time.monotonic() + pause
+        while (left := end - time.monotonic()) > 0.0 and not self._stop():
+            time.sleep(min(_POLL, left))

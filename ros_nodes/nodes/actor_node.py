@@ -5,13 +5,16 @@ It is `robot-rl train`, `demo` or `eval` at another site: the same loops, record
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 
+from robot_rl.arm.control_thread import acting
 from robot_rl.config.nodes import ActorNodeConfig
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.hil.remote_operator import RemoteOperator
@@ -66,7 +69,12 @@ class ActorNode(RobotNode):
         def make_workcell(task: str, options: WorkcellOptions) -> Workcell:
             cell = workcell.make(task, options)
             self._io = cell.io if isinstance(cell.io, RosRobotIO) else None
-            return cell
+            if workcell.head.lockstep:
+                return cell
+            with contextlib.ExitStack() as stack:  # an arm does not wait, so the thread that acts is not to wait either
+                stack.callback(cell.close)
+                stack.enter_context(acting())
+                return replace(cell, close=stack.pop_all().close)
 
         def make_learner() -> LearnerOverTopics:
             self._learner = LearnerOverTopics(self)

@@ -1,10 +1,19 @@
 """`robot-rl up demo` and `up eval`: in lockstep, to the bit what `robot-rl demo` and `eval` do in one process."""
 
+import os
+import signal
+from pathlib import Path
+
 import numpy as np
+import pytest
 from running import SMALL, robot_rl
 
+from robot_rl.arm.control_thread import ACTING, own_priority, take_priority
 from robot_rl.data.store.store import EpisodeStore
 
+with own_priority():
+    ALLOWED = take_priority()
+"""Whether this machine allows real-time priority."""
 EXACT = ("action", "reward", "source", "terminated", "truncated")
 
 
@@ -20,9 +29,29 @@ def compare(over_topics, in_process, count):
                 assert np.array_equal(a.observations[key], b.observations[key]), (name, key)
 
 
+def real_time(pid):
+    """The real-time priorities of a process, by thread; of threads that have one."""
+    priorities = {}
+    for thread in map(int, (path.name for path in Path(f"/proc/{pid}/task").iterdir())):
+        if os.sched_getscheduler(thread) & ~os.SCHED_RESET_ON_FORK == os.SCHED_FIFO:
+            priorities[thread] = os.sched_getparam(thread).sched_priority
+    return priorities
+
+
+@pytest.mark.skipif(not ALLOWED, reason="this machine does not allow real-time priority")
+def test_in_real_time_the_thread_that_acts_has_priority_and_nothing_else_in_its_process(bringup):
+    up = bringup("demo", "--episodes", 3)
+    up.wait_for_progress(1)
+    pid = up.pid("demonstrations")
+    assert real_time(pid) == {pid: ACTING}
+    up.process.send_signal(signal.SIGINT)
+    up.end()
+
+
 def test_demonstrations_over_topics_can_be_killed_and_continued_and_are_those_of_one_process(bringup, tmp_path):
     up = bringup("demo", "--lockstep", "--episodes", 3, name="over_topics")
     up.wait_for_progress()
+    assert not real_time(up.pid("demonstrations")), "a simulation that waits needs no priority"
     up.kill("demonstrations")
     assert up.end() == 0, up.text()
     assert "3 demonstrations, 100% successful" in up.text()

@@ -10,7 +10,8 @@ from fakes import fake_workcell
 
 from robot_rl.config.components import EvaluationConfig, ReplayConfig, SACConfig, TrainConfig
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.errors import InterruptedRunError, StaleStateError
+from robot_rl.errors import ArmStoppedError, InterruptedRunError, StaleStateError
+from robot_rl.hil.remote_operator import RemoteOperator
 from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.run import episode_retry
 from robot_rl.run.deployment import Deployment
@@ -107,6 +108,25 @@ def test_pauses_double_up_to_the_longest_and_are_said_and_end_with_a_request_to_
     before = now[0]
     EpisodeRetry(1).until(lambda: now[0] >= before + 0.3).lost(errors[0])
     assert now[0] - before == pytest.approx(0.3)
+
+
+def test_a_stop_that_only_a_person_ends_ends_a_run_without_one_at_once():
+    said = []
+    retry = Deployment(lost_episodes=5).retry(said.append).until(lambda: False)
+    retry.lost(stale())
+    with pytest.raises(ArmStoppedError, match="reflex"):
+        retry.lost(ArmStoppedError("the arm is stopped: reflex"))
+    assert len(said) == 1, "of the one that may come back by itself"
+
+
+def test_a_person_may_let_an_arm_go_on_more_often_than_it_may_be_lost():
+    said = []
+    retry = Deployment(lost_episodes=1, assistance=RemoteOperator()).retry(said.append).until(lambda: False)
+    for _ in range(3):
+        retry.lost(ArmStoppedError("the arm is stopped: reflex"))
+    retry.lost(stale())
+    assert said[2].endswith("the arm is stopped: reflex; a person has to let it go on")
+    assert said[3].endswith("attempt 1 of 1 to go on in 0 s")
 
 
 def test_by_default_none_may_be_lost(tmp_path):
