@@ -86,9 +86,6 @@ def _train(arguments: argparse.Namespace) -> Reply:
     check_task(plan.train.task)
     if real := [name for name, robot in plan.robots.items() if robot.cell]:
         parser.error(f"{', '.join(real)}: a real robot needs a person beside it; start it by `robot-rl fleet robot`")
-    out.mkdir(parents=True, exist_ok=True)
-    plan.write(out / supervisor.PLAN)
-
     answer = supervisor.FleetSupervisor(plan, out, logger.info).run()
     return Reply(answer, [*flat_lines(answer), f"evaluate the policy of all: robot-rl eval {out / supervisor.LEARNER}"])
 

@@ -39,6 +39,7 @@ class FleetLearner:
         cursors: How far the store of each robot was read, by name.
         demonstrations: Demonstrations received from each robot.
         finished: Robots that have played all that they should, and of which all is here.
+        steps_planned: Online steps that each robot should play.
     """
 
     def __init__(self, plan: FleetPlan, task: EnvironmentSpec, percepts: PerceptSpec) -> None:
@@ -57,6 +58,9 @@ class FleetLearner:
         self.cursors = dict.fromkeys(plan.robots, Cursor())
         self.demonstrations = dict.fromkeys(plan.robots, 0)
         self.finished: set[str] = set()
+        each = {name: plan.config_of(name) for name in plan.robots}
+        self.steps_planned = {name: config.env_steps for name, config in each.items()}
+        self._demonstrations_planned = {name: config.demonstrations for name, config in each.items()}
 
     @property
     def demonstrated(self) -> bool:
@@ -87,7 +91,7 @@ class FleetLearner:
                 raise DataError(f"it has {len(episode.steps)} steps, the task ends after {self._task.max_steps}")
         except DataError as error:
             raise DataError(f"episode {episode.episode_id}: {error}") from error
-        allowed = self.plan.config_of(name).demonstrations
+        allowed = self._demonstrations_planned[name]
         if episode.demonstration and self.demonstrations[name] >= allowed:
             raise LinkError(f"episode {episode.episode_id} is a demonstration, the plan has {allowed} of {name}")
 
@@ -155,12 +159,13 @@ class FleetLearner:
             "learner": self.learner.state_dict(),
             "deployed": self.deployed.state_dict(),
             "fleet": {
-                name: [*self.cursors[name], self.demonstrations[name], name in self.finished] for name in self.cursors
+                name: [*cursor, self.demonstrations[name], name in self.finished, self.steps_planned[name]]
+                for name, cursor in self.cursors.items()
             },
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state_dict` returned.
+        """Continue from what `state_dict` returned; a robot that has more steps to play by now is not finished.
 
         Raises:
             CheckpointError: if it is of another algorithm or other networks.
@@ -168,10 +173,10 @@ class FleetLearner:
         """
         self.learner.load_state_dict(state["learner"])
         self.deployed.load_state_dict(state["deployed"])
-        for name, (episodes, fingerprint, demonstrations, finished) in state["fleet"].items():
+        for name, (episodes, fingerprint, demonstrations, finished, *planned) in state["fleet"].items():
             self.cursors[name] = Cursor(int(episodes), str(fingerprint))
             self.demonstrations[name] = int(demonstrations)
-            if finished:
+            if finished and planned in ([], [self.steps_planned[name]]):  # an earlier revision did not note them
                 self.finished.add(name)
 
     def _demonstrate(self, name: str, episode: ReceivedEpisode) -> None:

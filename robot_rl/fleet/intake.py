@@ -311,14 +311,19 @@ class Intake:
     # Other threads.
 
     def _accept(self) -> None:
+        failing = False
         while not self._closed:
             try:
                 stream, _ = self._listener.accept()
             except TimeoutError:
                 continue
-            except OSError as error:
-                self._log(f"cannot accept robots: {error.strerror or error}")
-                return
+            except OSError as error:  # e.g. too many open files, for a while; the robot tries again, too
+                if not failing:
+                    self._log(f"cannot accept robots: {error.strerror or error}; trying again")
+                failing = True
+                time.sleep(PARAMETERS_EVERY)
+                continue
+            failing = False
             threading.Thread(target=self._serve, args=(stream,), name="fleet robot", daemon=True).start()
 
     def _serve(self, stream: socket.socket) -> None:
@@ -377,16 +382,16 @@ class Intake:
             robot.finished = False  # it reports that again, too
             assembly = _Assembly(robot.taken)
             cursor, newest = robot.taken, list(self._newest.values())
-        connection.send(RobotAccepted(episodes=cursor.episodes, fingerprint=cursor.fingerprint))
-        for message in newest:
-            outbox.put(message)
-        outbox.put(self._standing(name))
         sender = threading.Thread(
             target=outbox.send_all, args=(connection, lambda: self._standing(name)), name=f"to {name}", daemon=True
         )
-        sender.start()
-        self._log(f"{name} is connected; {cursor.episodes} episodes of it are learned")
         try:
+            connection.send(RobotAccepted(episodes=cursor.episodes, fingerprint=cursor.fingerprint))
+            for message in newest:
+                outbox.put(message)
+            outbox.put(self._standing(name))
+            sender.start()
+            self._log(f"{name} is connected; {cursor.episodes} episodes of it are learned")
             while not self._closed:
                 message = connection.receive()
                 received = assembly.add(message) if isinstance(message, EpisodePart) else message
@@ -398,7 +403,8 @@ class Intake:
             self.refuse(name, f"what it sent is refused: {error}")
         finally:
             outbox.close()
-            sender.join(SILENCE)
+            if sender.is_alive():
+                sender.join(SILENCE)
             with self._changed:
                 if robot.connection is connection:
                     robot.connection = robot.outbox = None

@@ -168,6 +168,8 @@ def checked_plan(plan: FleetPlan, where: str) -> FleetPlan:
             raise ConfigError(
                 f"{where}: {name!r} is no name of a robot; up to 32 letters, digits, - and _ are valid, e.g. arm1"
             )
+        if name == "learner":
+            raise ConfigError(f"{where}: a robot cannot have the name of the learner; call it otherwise, e.g. arm1")
         own = plan.own.get(name, {})
         if not isinstance(own, dict) or set(own) - set(OWN):
             raise ConfigError(
@@ -194,9 +196,13 @@ def checked_plan(plan: FleetPlan, where: str) -> FleetPlan:
 
 def differences(mine: TrainConfig, other: TrainConfig) -> list[str]:
     """Return the settings of `SHARED` that differ, by dotted name."""
-    before, after = config_to_dict(mine), config_to_dict(other)
-    rows = dict(_leaves({key: before[key] for key in SHARED})), dict(_leaves({key: after[key] for key in SHARED}))
-    return sorted(key for key in {**rows[0], **rows[1]} if rows[0].get(key) != rows[1].get(key))
+    return [key for key in changed_settings(mine, other) if key.partition(".")[0] in SHARED]
+
+
+def changed_settings(mine: TrainConfig, other: TrainConfig) -> list[str]:
+    """Return all settings that differ, by dotted name."""
+    before, after = dict(_leaves(config_to_dict(mine))), dict(_leaves(config_to_dict(other)))
+    return sorted(key for key in {**before, **after} if before.get(key) != after.get(key))
 
 
 def _overridden(config: TrainConfig, overrides: Sequence[str]) -> TrainConfig:

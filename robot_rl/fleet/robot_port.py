@@ -37,6 +37,8 @@ LOG_INTERVAL = 100
 """Steps between two records of the robot's own figures."""
 KEPT = 4
 """Newest episodes whose percepts are kept until they are sent; those of older ones are computed again."""
+PRETRAIN_WAIT = 2.0
+"""Longest wait for updates on demonstrations between two looks at a stop request [s]."""
 AHEAD = 1
 """Episodes that a robot which may wait is ahead of the learner: it plays one while the learner learns from another."""
 
@@ -178,10 +180,15 @@ class RobotPort:
     # The learner's work.
 
     def pretrain(self, updates: int) -> dict[str, float]:
-        """Wait until the fleet's learner has made so many more updates on all demonstrations; load the parameters."""
+        """Wait for updates of the fleet's learner on all demonstrations; load the parameters.
+
+        It returns after `PRETRAIN_WAIT` also where fewer were made: another robot may still demonstrate, or have been
+        stopped, and then this one must be able to stop as well. The caller asks again.
+        """
         wanted = self.offline_updates + updates
         self.uplink.wake()
-        while self.offline_updates < wanted:
+        end = time.monotonic() + PRETRAIN_WAIT
+        while self.offline_updates < wanted and time.monotonic() < end:
             self._raise_failure()
             time.sleep(0.1)
         self._load_parameters()

@@ -101,8 +101,8 @@ class FleetServer:
             intake.close(error)
             raise
         finally:
-            standing.write(self.learner, [], self.wall_time, now=True)
             intake.close()
+            standing.write(self.learner, [], self.wall_time, now=True)
 
     # Who may join.
 
@@ -120,8 +120,9 @@ class FleetServer:
                 "fleet's plan"
             )
         if self._seen is None:
-            self._make(seen)
+            # First the file: a checkpoint of a learner whose agreement is not on disk could not be resumed.
             self._run.record("agreement", {"task": hello.task, "percepts": hello.percepts, "robot": hello.robot})
+            self._make(seen)
             return
         self._seen.check(hello.robot, seen)
 

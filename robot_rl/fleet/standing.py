@@ -28,6 +28,7 @@ class FleetStanding:
 
     def __init__(self, path: Path, plan: FleetPlan) -> None:
         self._path, self._plan, self._then = path / STANDING, plan, float("-inf")
+        self._steps = {name: plan.config_of(name).env_steps for name in plan.robots}
 
     def write(
         self, learner: FleetLearner | None, connected: Sequence[str], wall_time: float, *, now: bool = False
@@ -48,15 +49,25 @@ class FleetStanding:
                 "episodes": 0 if learner is None else learner.cursors[name].episodes,
                 "steps_remembered": 0 if learner is None else learner.steps_of[name],
                 "finished": learner is not None and name in learner.finished,
+                "of": self._steps[name],
             }
         whole = {
             "env_steps": 0 if learner is None else learner.learner.env_steps,
-            "of": self._plan.whole().env_steps,
+            "of": sum(self._steps.values()),
             "updates": 0 if learner is None else learner.learner.updates,
             "wall_s": wall_time,
             "robots": robots,
         }
         write_atomically(self._path, to_json(whole, indent=2) + "\n")
+
+
+def is_finished(path: Path, robot: str, env_steps: int) -> bool:
+    """Return whether the learner in a directory has saved all of a robot that has so many steps to play."""
+    try:
+        row = read_standing(path)["robots"].get(robot, {})
+    except RunDirectoryError:
+        return False
+    return bool(row.get("finished")) and row.get("of") == env_steps
 
 
 def read_standing(path: Path) -> dict[str, Any]:

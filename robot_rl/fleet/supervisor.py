@@ -14,13 +14,17 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from robot_rl.errors import InterruptedRunError, RobotRLError, RunDirectoryError
+from robot_rl.config.resuming import resumable_changes
+from robot_rl.errors import ConfigError, InterruptedRunError, RobotRLError, RunDirectoryError
 from robot_rl.fleet.access import TOKEN_VARIABLE
-from robot_rl.fleet.plan import FleetPlan
+from robot_rl.fleet.plan import FleetPlan, changed_settings, differences
+from robot_rl.fleet.standing import is_finished
 from robot_rl.fleet.watched_process import DONE, WatchedProcess
+from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.statistics import wilson_interval
 from robot_rl.system.atomic_file import to_json, write_atomically, writing
 from robot_rl.system.checked_json import parse_json
@@ -52,11 +56,33 @@ def check_free(path: Path) -> None:
         raise RunDirectoryError(f"{path} is not empty and no fleet; choose another directory")
 
 
+def check_continues(plan: FleetPlan, path: Path) -> None:
+    """Check that the runs that a fleet's directory holds can go on with a plan.
+
+    Raises:
+        ConfigError: naming the settings that cannot be changed any more.
+    """
+    runs = {LEARNER: (path / LEARNER, plan.whole())}
+    runs |= {name: (path / ROBOTS / name, plan.config_of(name)) for name in plan.robots}
+    for name, (run, config) in runs.items():
+        if not RunDirectory.holds_run(run):
+            continue
+        made = RunDirectory.read_config(run)
+        changed = differences(made, config)
+        if name != LEARNER:
+            changed += changed_settings(resumable_changes(made, config), config)
+        if changed:
+            raise ConfigError(
+                f"{path}: the run of {name} was made with other settings of {', '.join(sorted(set(changed)))}; "
+                "continue without changing them"
+            )
+
+
 class FleetSupervisor:
     """Runs a whole fleet on this machine.
 
     Args:
-        plan: The fleet; its file is in the directory already.
+        plan: The fleet, which is written into the directory.
         path: Its directory: `fleet.yaml`, `learner`, `robots/<name>` and `logs`.
         log: Receives a line about each process that ends or is started again.
     """
@@ -72,6 +98,7 @@ class FleetSupervisor:
             InterruptedRunError: after Ctrl-C; all processes have saved.
             FleetError: if the learner or a robot ended by an error; the others have gone on to their end.
             RunDirectoryError: if another process uses the directory.
+            ConfigError: if its processes could not continue with this plan; the old one then stays.
         """
         path = self._path
         with writing(path):
@@ -79,6 +106,8 @@ class FleetSupervisor:
                 folder.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as stack:
             stack.enter_context(Lock(path / "lock"))
+            check_continues(plan := self._plan, path)
+            plan.write(path / PLAN)
             listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=128))
             learner, robots = self._processes(listener, secrets.token_urlsafe(24), stack)
             stack.callback(_end, [*robots, learner])
@@ -102,7 +131,13 @@ class FleetSupervisor:
         address = "{}:{}".format(*listener.getsockname()[:2])
         environment = {**os.environ, TOKEN_VARIABLE: token}
 
-        def child(name: str, arguments: Sequence[str], run: Path, inherit: Sequence[int]) -> WatchedProcess:
+        def child(
+            name: str,
+            arguments: Sequence[str],
+            run: Path,
+            inherit: Sequence[int] = (),
+            is_done: Callable[[], bool] = lambda: False,
+        ) -> WatchedProcess:
             shared = ["--plan", str(self._path / PLAN), "--out", str(run)]
             file = stack.enter_context((self._path / LOGS / f"{name}.log").open("a", encoding="utf-8", buffering=1))
 
@@ -117,12 +152,17 @@ class FleetSupervisor:
                     command, environment=environment, inherit=inherit, on_line=relay, death_signal=signal.SIGTERM
                 )
 
-            return WatchedProcess(name, run, start)
+            return WatchedProcess(name, run, start, is_done)
 
         descriptor = listener.fileno()
         learner = child(LEARNER, ["learner", "--json", "--socket", str(descriptor)], self._path / LEARNER, [descriptor])
         robots = [
-            child(name, ["robot", name, "--learner", address], self._path / ROBOTS / name, [])
+            child(
+                name,
+                ["robot", name, "--learner", address],
+                self._path / ROBOTS / name,
+                is_done=partial(is_finished, self._path, name, self._plan.config_of(name).env_steps),
+            )
             for name in self._plan.robots
         ]
         return learner, robots

@@ -150,6 +150,12 @@ class Uplink:
     # The thread of the link.
 
     def _run(self) -> None:
+        try:
+            self._connect_again_and_again()
+        finally:  # also where a thread ends by a defect: nobody may wait for it
+            self._lost()
+
+    def _connect_again_and_again(self) -> None:
         while not self._closed and self.inbox.error is None:
             try:
                 with socket.create_connection((self._address.host, self._address.port), timeout=SILENCE) as stream:
@@ -161,11 +167,16 @@ class Uplink:
                 self._report(f"no learner at {self._address} ({reason}); trying again until there is one")
             except RobotRLError as error:
                 self.inbox.fail(error)
+            self._lost()
             with self._changed:
-                self._standing = self._standing._replace(connected=False)
-                self._changed.notify_all()
                 if not self._closed:
                     self._changed.wait(RETRY)
+
+    def _lost(self) -> None:
+        """Note that there is no link."""
+        with self._changed:
+            self._standing = self._standing._replace(connected=False)
+            self._changed.notify_all()
 
     def _report(self, text: str) -> None:
         """Log why there is no link, once until there is one again."""
@@ -222,7 +233,7 @@ class Uplink:
 
     def _send_all(self, connection: Connection, sent: int) -> None:
         """Send episodes from place `sent` on, notes and signs of life, until the link ends."""
-        noted, finished = 0, False
+        noted, finished, beat_at = 0, False, time.monotonic() + BEAT
         while not self._closed and self._standing.connected and self.inbox.error is None:
             with self._changed:
                 self._due = False
@@ -231,7 +242,7 @@ class Uplink:
             if sent < there and sent - self._standing.learned < CREDIT:
                 for part in self._parts(sent):
                     connection.send(part)
-                sent += 1
+                sent, beat_at = sent + 1, time.monotonic() + BEAT
                 continue
             if sent == there:
                 for message in notes[noted:]:
@@ -242,10 +253,10 @@ class Uplink:
                 finished = True
             with self._changed:
                 if not self._due and not self._closed and self._standing.connected:
-                    self._changed.wait(BEAT)
-                due = self._due
-            if not due and not self._closed:
+                    self._changed.wait(max(0.0, beat_at - time.monotonic()))
+            if time.monotonic() >= beat_at and not self._closed:  # by the clock: what the learner sends wakes us, too
                 connection.send(RobotBeat(waiting=self._tail.scan() - sent))
+                beat_at = time.monotonic() + BEAT
 
     def _parts(self, place: int) -> Iterator[EpisodePart]:
         """Return the episode at a place of the store, in parts of about `PART_BYTES`."""
@@ -287,6 +298,5 @@ class Uplink:
             pass
         except RobotRLError as error:
             self.inbox.fail(error)
-        with self._changed:
-            self._standing = self._standing._replace(connected=False)
-            self._changed.notify_all()
+        finally:
+            self._lost()

@@ -25,14 +25,17 @@ class WatchedProcess:
         name: Of the process.
         run: Its run directory; where there is a run, it is resumed.
         start: Starts it, new or resumed.
+        is_done: Whether it needs no further start, asked while it does not run.
 
     Attributes:
         ended: Why it will not run again, `DONE` where it did all its work; empty while it runs or will.
     """
 
-    def __init__(self, name: str, run: Path, start: Callable[[bool], ChildProcess]) -> None:
+    def __init__(
+        self, name: str, run: Path, start: Callable[[bool], ChildProcess], is_done: Callable[[], bool] = lambda: False
+    ) -> None:
         self.name, self.ended = name, ""
-        self._run, self._start = run, start
+        self._run, self._start, self._is_done = run, start, is_done
         self._process: ChildProcess | None = None
         self._starts: list[float] = []
         self._again_at = 0.0
@@ -45,6 +48,8 @@ class WatchedProcess:
     def look(self, *, start: bool) -> str:
         """Start it where that is due and `start` is true; return a line about an end, or an empty one."""
         if self._process is None:
+            if not self.ended and self._is_done():
+                self.ended = DONE
             if start and not self.ended and time.monotonic() >= self._again_at:
                 self._starts.append(time.monotonic())
                 self._process = self._start(RunDirectory.holds_run(self._run))

@@ -1,1 +1,1 @@
-"""ValueList of settings: a space, trials that are runs, halving, and the check of the best on other seeds."""
+"""Choice of settings: a space, trials that are runs, halving, and the check of the best on other seeds."""

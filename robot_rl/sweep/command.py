@@ -56,7 +56,7 @@ def _sweep(arguments: argparse.Namespace) -> Reply:
         parser.error("--eta must be at least 2; for trials that all run to their end take --rungs 1")
     _check_seeds(arguments.tuning_seeds, arguments.test_seeds)
     check_task(arguments.task)
-    from robot_rl.sweep.sampler import check_installed
+    from robot_rl.sweep.sampler import STARTUP, check_installed
     from robot_rl.sweep.space import read_space
 
     check_installed()
@@ -66,8 +66,9 @@ def _sweep(arguments: argparse.Namespace) -> Reply:
     from robot_rl.sweep.schedule import Schedule
     from robot_rl.sweep.sweep import Sweep
 
+    # Without halving a round is as long as the random start; it must not depend on --jobs, which may change.
     steps = arguments.steps or load_config(None, [*space.settings, f"task={arguments.task}"]).env_steps
-    size = arguments.eta ** (arguments.rungs - 1) if arguments.rungs > 1 else max(4, arguments.jobs)
+    size = arguments.eta ** (arguments.rungs - 1) if arguments.rungs > 1 else STARTUP
     schedule = Schedule(arguments.budget, size, steps, arguments.eta, arguments.rungs)
     failed = 0
     with Sweep(arguments.out, arguments.task, space, schedule, arguments.tuning_seeds, arguments.seed) as sweep:

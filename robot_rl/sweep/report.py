@@ -32,7 +32,7 @@ def summary(sweep: Sweep) -> dict[str, Any]:
         "tuning_seeds": list(sweep.seeds),
         "importance": importance(sweep.space, sweep.scored(), sweep.seed),
         "best": None if best is None else dict(zip(("trial", "settings", "score"), best, strict=True)),
-        "failed": [str(failure) for failure in sweep.failures],
+        "failed": sweep.failed,
     }
 
 

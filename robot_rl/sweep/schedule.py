@@ -33,7 +33,11 @@ class Schedule:
     @property
     def rounds(self) -> list[range]:
         """Numbers of the trials of each round."""
-        starts = range(0, self.budget, self.round_size)
+        return self.rounds_after(0)
+
+    def rounds_after(self, trials: int) -> list[range]:
+        """Return the numbers of the trials of each round that follows so many trials."""
+        starts = range(trials, self.budget, self.round_size)
         return [range(start, min(start + self.round_size, self.budget)) for start in starts]
 
     def steps_at(self, rung: int) -> int:

@@ -109,13 +109,13 @@ class Sweep:
         Args:
             play: Plays runs. What it raises ends the sweep, which can be continued.
         """
-        for number, trials in enumerate(self.schedule.rounds):
-            if number == len(self.rounds):
-                earlier = self.scored()
-                chosen = suggest(self.space, earlier, len(trials), self.seed, number)
-                self.rounds.append(SweepRound(dict(zip(trials, chosen, strict=True)), []))
-                self._save()
-            self._play_round(self.rounds[number], play)
+        for one in self.rounds:
+            self._play_round(one, play)
+        for trials in self.schedule.rounds_after(self._begun):
+            chosen = suggest(self.space, self.scored(), len(trials), self.seed, len(self.rounds))
+            self.rounds.append(SweepRound(dict(zip(trials, chosen, strict=True)), []))
+            self._save()
+            self._play_round(self.rounds[-1], play)
 
     def _play_round(self, one: SweepRound, play: Play) -> None:
         for rung in range(self.schedule.rungs):
@@ -143,6 +143,11 @@ class Sweep:
 
     # What is known.
 
+    @property
+    def _begun(self) -> int:
+        """Trials that were suggested; a larger budget goes on after them, also where the last round was a short one."""
+        return sum(len(one.trials) for one in self.rounds)
+
     def scored(self) -> list[tuple[dict[str, Any], float]]:
         """Return settings and score of each trial that has one, for suggestions: that of its last rung.
 
@@ -158,6 +163,18 @@ class Sweep:
                         found.append((number, one.trials[number], min(score, float(worst_later))))
                 worst_later = min([worst_later, *one.scores(rung).values()])
         return [(chosen, score) for _, chosen, score in sorted(found, key=lambda row: row[0])]
+
+    @property
+    def failed(self) -> list[str]:
+        """The trials without a score, each with its reason, which only the call in which it failed knows."""
+        known = {failure.job.number for failure in self.failures}
+        return [str(failure) for failure in self.failures] + [
+            f"trial {number}: it failed in an earlier call"
+            for one in self.rounds
+            for rung in one.rungs
+            for number, score in rung.items()
+            if score is None and number not in known
+        ]
 
     def table(self) -> list[dict[str, Any]]:
         """Return a row for each trial: number, settings, and its score at each rung that it reached, by env steps."""
@@ -223,12 +240,10 @@ class Sweep:
                 f"{self.path} holds a sweep with another {', '.join(changed)}; continue it with the same, or choose "
                 "another --out (more trials are possible: a larger --budget)"
             )
-        planned = self.schedule.rounds[: len(self.rounds)]
-        if [list(one.trials) for one in self.rounds] != [list(numbers) for numbers in planned]:
-            had = sum(len(one.trials) for one in self.rounds)
+        if self._begun > self.schedule.budget:
             raise ConfigError(
-                f"{self.path} has {had} trials in rounds of {self.schedule.round_size}, --budget "
-                f"{self.schedule.budget} does not go on from there; add whole rounds"
+                f"{self.path} has {self._begun} trials already, --budget {self.schedule.budget} is less; give at least "
+                f"{self._begun}"
             )
 
 

@@ -44,6 +44,9 @@ def test_robots_are_learned_from_in_turn_and_continued_from_a_checkpoint():
     again = learner()
     again.load_state_dict(one.state_dict())
     assert (again.cursors, again.demonstrations, again.finished) == (one.cursors, one.demonstrations, {"robot2"})
+    longer = learner("env_steps=60")
+    longer.load_state_dict(one.state_dict())
+    assert longer.finished == set()  # it has more to play
     for both in (one, again):
         both.learn("robot2", received(1, tag=0.5), logs.append)
     assert again.finished == set()  # it has played on

@@ -1,7 +1,10 @@
 """The link of a fleet over real sockets: rows of real stores, in order and once, whoever restarts."""
 
 import contextlib
+import resource
 import socket
+import struct
+import sys
 import threading
 import time
 
@@ -9,13 +12,24 @@ import numpy as np
 import pytest
 from tagged import PACKER, action, episode, percepts
 
+from robot_rl.data.store.layout import EPISODES, SUFFIX
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.data.store.tail import Cursor, StoreTail
-from robot_rl.errors import LinkError
+from robot_rl.errors import DataError, LinkError
 from robot_rl.fleet.access import FleetAddress, fleet_token, prove
 from robot_rl.fleet.intake import Intake, ReceivedEpisode
 from robot_rl.fleet.uplink import CREDIT, Uplink
-from robot_rl.link.messages import EpisodeLabel, Parameters, RobotFinished, RobotHello, UpdateProgress
+from robot_rl.link.messages import (
+    EpisodeLabel,
+    EpisodesLearned,
+    Parameters,
+    RobotAccepted,
+    RobotBeat,
+    RobotFinished,
+    RobotHello,
+    UpdateProgress,
+)
+from robot_rl.link.socket import Connection
 
 TOKEN = "a token that is long enough"
 
@@ -295,3 +309,87 @@ def test_percepts_of_a_long_episode_come_in_parts(tmp_path, listener, monkeypatc
     with Learner(listener) as learner, robot(listener, tmp_path / "arm1"):
         eventually(lambda: len(learner.rows) == 40)
     assert learner.rows == tagged_rows("arm1", [4], steps=40)
+
+
+def test_a_robot_gives_a_sign_of_life_also_while_the_learner_does(tmp_path, listener, monkeypatch):
+    monkeypatch.setattr("robot_rl.fleet.uplink.BEAT", 0.1)
+    make_store(tmp_path / "arm1", [])
+    with robot(listener, tmp_path / "arm1"):
+        stream, _ = listener.accept()
+        prove(stream, TOKEN, learner=True)
+        connection = Connection(stream, "robot")
+        connection.receive()
+        connection.send(RobotAccepted(episodes=0, fingerprint=""))
+        for _ in range(20):  # more often than the robot's own signs are due
+            connection.send(EpisodesLearned(learned=0, saved=0, finished=False))
+            time.sleep(0.05)
+        stream.settimeout(0.05)  # what has come meanwhile
+        assert [type(connection.receive()) for _ in range(4)] == [RobotBeat] * 4
+        connection.close()
+
+
+def test_a_robot_that_is_cut_off_as_it_is_accepted_may_come_again(tmp_path, listener):
+    make_store(tmp_path / "arm1", [1])
+    cut = []
+
+    def check(hello):
+        if not cut:  # its reset is here before the answer is sent
+            cut.append(True)
+            stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            stream.close()
+            time.sleep(0.1)
+
+    with Learner(listener, check=check) as learner:
+        stream = socket.create_connection(listener.getsockname())
+        prove(stream, TOKEN, learner=False)
+        Connection(stream, "learner").send(hello("arm1")(1))
+        eventually(lambda: cut)
+        with robot(listener, tmp_path / "arm1"):
+            eventually(lambda: learner.rows == tagged_rows("arm1", [1]))
+
+
+def test_a_learner_that_runs_out_of_files_accepts_robots_again(tmp_path, listener):
+    make_store(tmp_path / "arm1", [1])
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with Learner(listener) as learner:
+        stream = socket.socket()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (stream.fileno() + 1, before[1]))
+        try:
+            stream.connect(listener.getsockname())
+            eventually(lambda: any("cannot accept robots" in line for line in learner.lines))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+            stream.close()
+        with robot(listener, tmp_path / "arm1"):
+            eventually(lambda: learner.rows == tagged_rows("arm1", [1]))
+
+
+def test_several_threads_follow_a_store_that_grows(tmp_path):
+    make_store(tmp_path / "arm1", [0])
+    folder = tmp_path / "arm1" / EPISODES
+    first = next(folder.glob(f"*{SUFFIX}"))
+    tail, errors, ended = StoreTail(tmp_path / "arm1"), [], threading.Event()
+
+    def scan():
+        try:
+            while not ended.is_set():
+                tail.scan()
+        except DataError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=scan) for _ in range(4)]
+    switching = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for number in range(1, 200):
+            (folder / first.name.replace("00000", f"{number:05d}")).write_bytes(b"")
+            time.sleep(0.001)
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+        sys.setswitchinterval(switching)
+    assert errors == []
+    assert tail.scan() == 200

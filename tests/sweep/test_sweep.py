@@ -128,6 +128,8 @@ def test_a_trial_that_fails_does_not_go_on_and_has_no_score(tmp_path):
     answer = summary(sweep)
     assert answer["failed"][0] == "trial 4, seed 100, 100 steps: exit code 1: no memory"
     assert "no memory" in write_report(sweep, answer, "").read_text()
+    again = swept(tmp_path / "sweep", player())  # there is nothing left to play, and still no score
+    assert summary(again)["failed"] == ["trial 4: it failed in an earlier call"]
 
 
 def test_a_sweep_is_continued_with_the_same_space_and_with_more_trials(tmp_path):
@@ -139,8 +141,12 @@ def test_a_sweep_is_continued_with_the_same_space_and_with_more_trials(tmp_path)
         swept(path, player(), seeds=(100,))
     more = swept(path, player(), Schedule(18, 9, 900))
     assert more.table()[:9] == first.table()
-    with pytest.raises(ConfigError, match="has 18 trials in rounds of 9, --budget 12"):
+    with pytest.raises(ConfigError, match="has 18 trials already, --budget 12 is less"):
         swept(path, player(), Schedule(12, 9, 900))
+    short = swept(tmp_path / "short", player(), Schedule(4, 9, 900))  # less than a round
+    longer = swept(tmp_path / "short", player(), Schedule(15, 9, 900))
+    assert [len(one.trials) for one in longer.rounds] == [4, 9, 2]
+    assert longer.table()[:4] == short.table()
     with (
         Sweep(path, "reach", SPACE, Schedule(18, 9, 900), (100, 101)),
         pytest.raises(RunDirectoryError, match="in use"),

@@ -6,6 +6,7 @@ far somebody has read, whoever restarts meanwhile.
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,7 +32,9 @@ class Cursor(NamedTuple):
 
 
 class StoreTail:
-    """The episodes of a store, also those that are written from now on. It takes no lock and writes nothing.
+    """The episodes of a store, also those that are written from now on.
+
+    It does not lock the store and writes nothing. Several threads may use it.
 
     Args:
         path: Directory of the store, which may come later.
@@ -40,6 +43,7 @@ class StoreTail:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._files: list[str] = []
+        self._scanning = threading.Lock()  # an older listing must not be compared with a newer one
 
     def __len__(self) -> int:
         """Episodes found by the last `scan`."""
@@ -51,7 +55,10 @@ class StoreTail:
         Raises:
             DataError: if episodes that were there are gone, so that places no longer mean what they did.
         """
-        folder = self.path / EPISODES
+        with self._scanning:
+            return self._scan(self.path / EPISODES)
+
+    def _scan(self, folder: Path) -> int:
         try:
             found = sorted((e.name for e in folder.iterdir() if e.name.endswith(SUFFIX)), key=position_of)
         except FileNotFoundError:
