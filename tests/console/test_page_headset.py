@@ -15,7 +15,7 @@ from pages import Rig, eventually
 
 from robot_rl.clock import NS_PER_S, FakeClock
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.wall_clock]
 
 IWER = os.environ.get("ROBOT_RL_IWER", "")
 VIRTUAL = """

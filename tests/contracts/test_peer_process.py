@@ -3,6 +3,8 @@
 import pytest
 from peer_process import PeerProcess
 
+pytestmark = pytest.mark.wall_clock
+
 
 def test_a_peer_that_dies_is_quoted_with_its_exit_code(tmp_path):
     program = tmp_path / "peer.py"

@@ -25,6 +25,8 @@ from robot_rl.run.directory.metrics import MetricsWriter
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.system.progress import Progress
 
+pytestmark = pytest.mark.wall_clock
+
 SETTINGS = [
     *("task=reach", "env_steps=80", "demonstrations=2", "warmup_steps=20", "checkpoint_interval=30"),
     *(

@@ -31,6 +31,8 @@ from robot_rl.link.messages import (
 )
 from robot_rl.link.socket import Connection
 
+pytestmark = pytest.mark.wall_clock
+
 TOKEN = "a token that is long enough"
 
 

@@ -7,6 +7,8 @@ import pytest
 from robot_rl.errors import ArmStoppedError
 from robot_rl.run.resume import explain_resume
 
+pytestmark = pytest.mark.wall_clock
+
 
 def test_an_arm_that_stopped_names_the_cause_and_how_to_go_on(tmp_path):
     run = tmp_path / "run"

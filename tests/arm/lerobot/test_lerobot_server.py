@@ -12,6 +12,8 @@ import pytest
 from robot_rl.arm.control_thread import own_priority
 from robot_rl.arm.lerobot.server import ServedRobot, serial_ports
 
+pytestmark = pytest.mark.wall_clock
+
 serial = pytest.importorskip("serial")
 
 
