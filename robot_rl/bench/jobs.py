@@ -12,7 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from robot_rl.errors import InterruptedRunError
 from robot_rl.system.child_process import ChildProcess
+from robot_rl.system.process import stop_on_signal
+from robot_rl.system.progress import Progress
 
 _POLL = 0.2
 """Time between two looks at the processes [s]."""
@@ -113,4 +116,37 @@ def play(
     finally:
         for _, process in running:
             process.end(_STOP_LIMIT, signal.SIGTERM)
+    return failures
+
+
+def play_shown(jobs: Sequence[_J], at_a_time: int, name: str, unit: str) -> list[FailedJob[_J]]:
+    """Play all jobs with a progress display; see `play`.
+
+    Args:
+        jobs: All jobs.
+        at_a_time: Processes at a time.
+        name: Of the benchmark, for people.
+        unit: What the jobs are called, for people.
+
+    Raises:
+        ConfigError: as `play`.
+        InterruptedRunError: after Ctrl-C; the same command goes on.
+    """
+    stopped = False
+
+    def stop() -> None:
+        nonlocal stopped
+        stopped = True
+        progress.log(f"stopping: the running {unit} end their episode and save")
+
+    start = sum(job.finished for job in jobs)
+    with Progress(len(jobs), name, unit=unit, start=start) as progress, stop_on_signal(stop):
+        failures = play(
+            jobs,
+            at_a_time,
+            on_change=lambda finished, running: progress.update(finished, running=float(running)),
+            stop=lambda: stopped,
+        )
+    if stopped:
+        raise InterruptedRunError("stopped and saved; the same command goes on")
     return failures

@@ -5,21 +5,16 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 from robot_rl.bench.perturbed.axes import AXES, chosen_axes
 from robot_rl.bench.suite.names import TUNING_SEEDS_FROM, suite_names
 from robot_rl.cli.command import BENCH_COMMAND_GROUP, MakeParser, Reply, add_commands, flat_lines, natural, positive
 from robot_rl.env.registry import benchmark_names, check_task, run_benchmark
-from robot_rl.errors import ConfigError, InterruptedRunError, UnknownNameError
-from robot_rl.system.process import one_thread, stop_on_signal
-
-if TYPE_CHECKING:
-    from robot_rl.bench.jobs import FailedJob, Job
-
-_J = TypeVar("_J", bound="Job")
+from robot_rl.errors import ConfigError, UnknownNameError
+from robot_rl.system.process import one_thread
 
 
 def add_bench_commands(commands: Any, make: MakeParser) -> None:
@@ -90,13 +85,14 @@ def bench_perturbed(arguments: argparse.Namespace) -> Reply:
         InterruptedRunError: after Ctrl-C; the same command goes on.
     """
     axes = chosen_axes(arguments.axes)
+    from robot_rl.bench.jobs import play_shown
     from robot_rl.bench.perturbed.grid import make_grid  # here, as `--help` should not wait for torch
     from robot_rl.bench.perturbed.report import success_text, summary, write_page
     from robot_rl.system.atomic_file import to_json, write_atomically
 
     out = arguments.out
     grid = make_grid(arguments.runs, axes, out, arguments.episodes, arguments.seed)
-    failures = [] if arguments.report else _play(grid.evaluations, arguments.jobs, "perturbed", "evaluations")
+    failures = [] if arguments.report else play_shown(grid.evaluations, arguments.jobs, "perturbed", "evaluations")
     out.mkdir(parents=True, exist_ok=True)
     answer = summary(grid, failures)
     answer["report"] = str(write_page(grid, answer, shlex.join(["robot-rl", *sys.argv[1:]]), out))
@@ -119,6 +115,7 @@ def bench_suite(arguments: argparse.Namespace) -> Reply:
         ConfigError: if a setting is wrong, or the seeds are for the other purpose.
         InterruptedRunError: after Ctrl-C; the same command goes on.
     """
+    from robot_rl.bench.jobs import play_shown
     from robot_rl.bench.suite.definition import read_suite  # here, as `--help` should not wait for torch
     from robot_rl.bench.suite.report import SuiteResult, write_page
     from robot_rl.bench.suite.runs import SuiteRun, run_path
@@ -138,7 +135,7 @@ def bench_suite(arguments: argparse.Namespace) -> Reply:
         for seed in arguments.seeds
         for task in chosen
     ]
-    failures = [] if arguments.report else _play(runs, arguments.jobs, f"suite {suite.name}", "runs")
+    failures = [] if arguments.report else play_shown(runs, arguments.jobs, f"suite {suite.name}", "runs")
     result = SuiteResult.of(suite, runs)
     out.mkdir(parents=True, exist_ok=True)
     command = shlex.join(["robot-rl", *sys.argv[1:]])
@@ -157,30 +154,6 @@ def bench_suite(arguments: argparse.Namespace) -> Reply:
         lines += [f"{task}: {row['mean']:.2f}" for task, row in answer["tasks"].items()]
     lines += [f"failed: {text}" for text in answer["failed"]]
     return Reply(answer, lines, 1 if failures else 0)
-
-
-def _play(jobs: Sequence[_J], at_a_time: int, name: str, unit: str) -> list[FailedJob[_J]]:
-    from robot_rl.bench.jobs import play
-    from robot_rl.system.progress import Progress
-
-    stopped = False
-
-    def stop() -> None:
-        nonlocal stopped
-        stopped = True
-        progress.log("stopping: the running runs end their episode and save")
-
-    start = sum(job.finished for job in jobs)
-    with Progress(len(jobs), name, unit=unit, start=start) as progress, stop_on_signal(stop):
-        failures = play(
-            jobs,
-            at_a_time,
-            on_change=lambda finished, running: progress.update(finished, running=float(running)),
-            stop=lambda: stopped,
-        )
-    if stopped:  # by a signal
-        raise InterruptedRunError("stopped and saved; the same command goes on")
-    return failures
 
 
 def _check_seeds(seeds: list[int], tuning: bool) -> None:

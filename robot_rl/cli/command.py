@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
@@ -63,6 +63,17 @@ def add_settings_flags(parser: argparse.ArgumentParser) -> None:
 def add_set_flag(parser: argparse.ArgumentParser, what: str = "a setting") -> None:
     """Add the flag that sets single values; `what` is its help, which says which ones."""
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=f"{what}; repeatable")
+
+
+def given_settings(arguments: argparse.Namespace, flags: Mapping[str, str]) -> list[str]:
+    """Return the settings that were given: those of `--set`, then the flags that stand for one.
+
+    Args:
+        arguments: With `set`, and with each flag, which is None where it was not given.
+        flags: The setting that each flag stands for, e.g. `steps` for `env_steps`.
+    """
+    given = {key: getattr(arguments, flag) for flag, key in flags.items()}
+    return [*arguments.set, *(f"{key}={value}" for key, value in given.items() if value is not None)]
 
 
 class Reply(NamedTuple):

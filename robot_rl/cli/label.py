@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from robot_rl.cli.command import MakeParser, Reply, add_settings_flags, share_below_one
+from robot_rl.cli.command import MakeParser, Reply, add_settings_flags, given_settings, share_below_one
 from robot_rl.cli.label_report import add_judgement_commands
 from robot_rl.errors import InterruptedRunError
 from robot_rl.system.process import LABELLING, make_way
@@ -94,9 +94,7 @@ def _config(arguments: argparse.Namespace) -> Any:
     from robot_rl.config.load import load_component
 
     flags = {"kind": "kind", "url": "endpoint.url", "model": "endpoint.model"}
-    given = {key: getattr(arguments, flag) for flag, key in flags.items()}
-    overrides = [*arguments.set, *(f"{key}={value}" for key, value in given.items() if value is not None)]
-    return load_component(LabelConfig, arguments.config, overrides)
+    return load_component(LabelConfig, arguments.config, given_settings(arguments, flags))
 
 
 def _absolute(file: str) -> str:

@@ -29,6 +29,7 @@ from robot_rl.cli.command import (
     add_set_flag,
     add_settings_flags,
     flat_lines,
+    given_settings,
     natural,
     positive,
     share,
@@ -344,12 +345,7 @@ def _train(arguments: argparse.Namespace) -> int:
         "device": "device",
         "episodes": "evaluation.episodes",
     }
-    given = {key: getattr(arguments, flag) for flag, key in flags.items()}
-    overrides = [
-        *base_settings(arguments.base),
-        *arguments.set,
-        *(f"{key}={value}" for key, value in given.items() if value is not None),
-    ]
+    overrides = [*base_settings(arguments.base), *given_settings(arguments, flags)]
     if arguments.calibration:
         overrides.append(f"calibrations={to_json([whole_path(entry) for entry in arguments.calibration])}")
     operator = operator_options(arguments)

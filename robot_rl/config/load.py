@@ -104,6 +104,15 @@ def config_to_dict(config: Any) -> dict[str, Any]:
     return {key: _to_plain(value) for key, value in dataclasses.asdict(config).items()}
 
 
+def flat_settings(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return the values of nested sections by dotted key; a mapping with other keys, a schedule, is one of them."""
+    flat: dict[str, Any] = {}
+    for name, value in tree.items():
+        section = isinstance(value, Mapping) and value and all(isinstance(key, str) for key in value)
+        flat |= flat_settings(value, f"{prefix}{name}.") if section else {f"{prefix}{name}": value}
+    return flat
+
+
 def in_other_world(config: TrainConfig, task: str | None = None, overrides: Sequence[str] = ()) -> TrainConfig:
     """Return the configuration of a run with another world: another task, or other settings of `WORLD_SECTIONS`.
 

@@ -13,6 +13,7 @@ from robot_rl.cli.command import (
     add_group,
     add_set_flag,
     flat_lines,
+    given_settings,
     natural,
     positive,
 )
@@ -66,8 +67,7 @@ def _train(arguments: argparse.Namespace) -> Reply:
         "steps": "env_steps",
         "episodes": "evaluation.episodes",
     }
-    given = {key: getattr(arguments, flag) for flag, key in flags.items()}
-    settings = [*arguments.set, *(f"{key}={value}" for key, value in given.items() if value is not None)]
+    settings = given_settings(arguments, flags)
     if arguments.resume:
         if arguments.plan or arguments.robots or arguments.task:
             parser.error("--resume continues what --out holds; do without TASK, --robots and --plan")

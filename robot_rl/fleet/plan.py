@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.consistency import check_consistent
 from robot_rl.config.field_types import STRICT, NonNegative, PositiveReal
-from robot_rl.config.load import component_from_dict, config_to_dict, load_config
+from robot_rl.config.load import component_from_dict, config_to_dict, flat_settings, load_config
 from robot_rl.config.yaml_file import dump_yaml, read_yaml
 from robot_rl.errors import ConfigError, UnknownNameError
 from robot_rl.system.atomic_file import write_atomically
@@ -85,7 +85,7 @@ class FleetPlan:
             ),
             warmup_steps=self._part(train.warmup_steps, name),
         )
-        own = [f"{key}={dump_yaml(value)}" for key, value in _leaves(self.own.get(name, {}))]
+        own = [f"{key}={dump_yaml(value)}" for key, value in flat_settings(self.own.get(name, {})).items()]
         return _overridden(config, own) if own else config
 
     def whole(self) -> TrainConfig:
@@ -140,7 +140,7 @@ def read_plan(path: Path, overrides: Sequence[str] = ()) -> FleetPlan:
     train = tree.get("train") or {}
     if not isinstance(train, dict):
         raise ConfigError(f"fleet file {path}: train must be a section of settings, got {train!r}")
-    settings = [f"{key}={dump_yaml(value)}" for key, value in _leaves(train)]
+    settings = [f"{key}={dump_yaml(value)}" for key, value in flat_settings(train).items()]
     try:
         config = load_config(None, [*settings, *overrides])
     except ConfigError as error:
@@ -201,19 +201,10 @@ def differences(mine: TrainConfig, other: TrainConfig) -> list[str]:
 
 def changed_settings(mine: TrainConfig, other: TrainConfig) -> list[str]:
     """Return all settings that differ, by dotted name."""
-    before, after = dict(_leaves(config_to_dict(mine))), dict(_leaves(config_to_dict(other)))
+    before, after = flat_settings(config_to_dict(mine)), flat_settings(config_to_dict(other))
     return sorted(key for key in {**before, **after} if before.get(key) != after.get(key))
 
 
 def _overridden(config: TrainConfig, overrides: Sequence[str]) -> TrainConfig:
-    settings = [f"{key}={dump_yaml(value)}" for key, value in _leaves(config_to_dict(config))]
+    settings = [f"{key}={dump_yaml(value)}" for key, value in flat_settings(config_to_dict(config)).items()]
     return load_config(None, [*settings, *overrides])
-
-
-def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Return the values of nested sections, by dotted key; a mapping with keys that are no names is a value."""
-    for key, value in tree.items():
-        if isinstance(value, dict) and value and all(isinstance(inner, str) for inner in value):
-            yield from _leaves(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from robot_rl.cli.command import MakeParser, Reply, add_settings_flags, natural, positive
+from robot_rl.cli.command import MakeParser, Reply, add_settings_flags, given_settings, natural, positive
 from robot_rl.cli.summary_text import practice_lines
 from robot_rl.env.registry import check_task
 from robot_rl.system.process import one_thread
@@ -67,8 +67,7 @@ def _practice(arguments: argparse.Namespace) -> Reply:
         "device": "device",
         "episodes": "evaluation.episodes",
     }
-    given = {key: getattr(arguments, flag) for flag, key in flags.items()}
-    settings = [*arguments.set, *(f"{key}={value}" for key, value in given.items() if value is not None)]
+    settings = given_settings(arguments, flags)
     if any(setting.partition("=")[0].strip() == "task" for setting in settings):
         arguments.parser.error("the tasks are not settings; name them: robot-rl practice TASK [--reverse TASK]")
     if arguments.resume:

@@ -7,18 +7,12 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 from robot_rl.bench.suite.names import TUNING_SEEDS_FROM
 from robot_rl.cli.command import MakeParser, Reply, in_words, natural, positive
 from robot_rl.env.registry import check_task
-from robot_rl.errors import ConfigError, InterruptedRunError
-from robot_rl.system.process import stop_on_signal
-
-if TYPE_CHECKING:
-    from robot_rl.bench.jobs import FailedJob, Job
-
-_J = TypeVar("_J", bound="Job")
+from robot_rl.errors import ConfigError
 
 
 def add_command(commands: Any, make: MakeParser) -> None:
@@ -61,6 +55,7 @@ def _sweep(arguments: argparse.Namespace) -> Reply:
 
     check_installed()
     space = read_space(arguments.space, arguments.task)
+    from robot_rl.bench.jobs import play_shown
     from robot_rl.config.load import load_config
     from robot_rl.sweep.report import summary, test_runs, tested, write_report
     from robot_rl.sweep.schedule import Schedule
@@ -70,14 +65,13 @@ def _sweep(arguments: argparse.Namespace) -> Reply:
     steps = arguments.steps or load_config(None, [*space.settings, f"task={arguments.task}"]).env_steps
     size = arguments.eta ** (arguments.rungs - 1) if arguments.rungs > 1 else STARTUP
     schedule = Schedule(arguments.budget, size, steps, arguments.eta, arguments.rungs)
-    failed = 0
     with Sweep(arguments.out, arguments.task, space, schedule, arguments.tuning_seeds, arguments.seed) as sweep:
-        sweep.run(lambda runs: _play(runs, arguments.jobs, f"sweep {arguments.task}"))
+        sweep.run(lambda runs: play_shown(runs, arguments.jobs, f"sweep {arguments.task}", "runs"))
         answer = summary(sweep)
         failed = len(answer["failed"])
         if arguments.test_seeds:
             runs = test_runs(sweep, arguments.test_seeds)
-            failures = _play([run for own in runs.values() for run in own], arguments.jobs, "test")
+            failures = play_shown([run for own in runs.values() for run in own], arguments.jobs, "test", "runs")
             failed += len(failures)
             answer["failed"] += [str(failure) for failure in failures]
             answer["test"] = tested(sweep, runs)
@@ -98,30 +92,6 @@ def _lines(answer: dict[str, Any]) -> list[str]:
                 f"{name} on test seeds: interquartile mean {row['iqm']:.3f} (95 % interval {low:.3f} to {high:.3f})"
             )
     return lines + [f"failed: {text}" for text in answer["failed"]]
-
-
-def _play(runs: Sequence[_J], at_a_time: int, name: str) -> list[FailedJob[_J]]:
-    from robot_rl.bench.jobs import play
-    from robot_rl.system.progress import Progress
-
-    stopped = False
-
-    def stop() -> None:
-        nonlocal stopped
-        stopped = True
-        progress.log("stopping: the running trials end their episode and save")
-
-    start = sum(run.finished for run in runs)
-    with Progress(len(runs), name, unit="runs", start=start) as progress, stop_on_signal(stop):
-        failures = play(
-            runs,
-            at_a_time,
-            on_change=lambda finished, running: progress.update(finished, running=float(running)),
-            stop=lambda: stopped,
-        )
-    if stopped:
-        raise InterruptedRunError("stopped and saved; the same command goes on")
-    return failures
 
 
 def _check_seeds(tuning: Sequence[int], test: Sequence[int]) -> None:

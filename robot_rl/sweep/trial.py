@@ -1,24 +1,18 @@
-"""One run of a trial up to a rung: a process of `robot-rl train` with a run directory of its own."""
+"""One run of a trial up to a rung; see `TrainingJob`."""
 
 from __future__ import annotations
 
-import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+from robot_rl.bench.training_job import SUMMARY, TrainingJob
 from robot_rl.config.components import TrainConfig
-from robot_rl.config.load import dump_config
-from robot_rl.config.resuming import resumable_changes
-from robot_rl.errors import ConfigError, DataError
-from robot_rl.run.directory.run_directory import RunDirectory
-
-SUMMARY = "summary.json"
+from robot_rl.errors import DataError
 
 
 @dataclass(frozen=True)
-class TrialRun:
+class TrialRun(TrainingJob):
     """One run of a trial.
 
     Attributes:
@@ -26,6 +20,8 @@ class TrialRun:
         config: Configuration of the run; its `env_steps` are those of the rung.
         path: Its run directory, the same at every rung: a promoted run is resumed with more steps.
     """
+
+    part_of: ClassVar[str] = "sweep"
 
     number: int
     config: TrainConfig
@@ -57,28 +53,8 @@ class TrialRun:
 
     def _summary(self) -> dict[str, Any]:
         try:
-            return dict(json.loads((self.path / SUMMARY).read_text(encoding="utf-8")))
+            return self.summary()
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:
             raise DataError(f"{self.path / SUMMARY}: cannot be read: {error}") from error
-
-    def check(self) -> None:
-        """Refuse a directory with a run of other settings.
-
-        Raises:
-            ConfigError: naming the directory.
-        """
-        if not RunDirectory.holds_run(self.path):
-            return
-        made = RunDirectory.read_config(self.path)
-        if resumable_changes(made, self.config) != self.config:
-            raise ConfigError(f"{self.path} was made with other settings than this sweep's; choose another --out")
-
-    def command(self) -> list[str]:
-        """Return the command that starts or resumes it."""
-        config = self.path.parent / f"{self.path.name}.yaml"
-        config.parent.mkdir(parents=True, exist_ok=True)
-        dump_config(self.config, config)
-        resume = ["--resume"] if RunDirectory.holds_run(self.path) else []
-        return [sys.executable, "-m", "robot_rl", "train", "--config", str(config), "--out", str(self.path), *resume]

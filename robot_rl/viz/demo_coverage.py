@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from robot_rl.data.schema import Episode
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.geometry import Pose, quat_rotate
-from robot_rl.system.atomic_file import writing
 from robot_rl.viz.learning_curve import BLUE, GREEN, ORANGE
+from robot_rl.viz.png import write_png
 
 
 def coverage(store: EpisodeStore, path: Path, *, title: str) -> None:
@@ -47,8 +46,7 @@ def coverage(store: EpisodeStore, path: Path, *, title: str) -> None:
         axes.grid(alpha=0.25, linewidth=0.6)
         axes.spines[["top", "right"]].set_visible(False)
     panels[0].legend(fontsize=9, framealpha=0.85)
-    with writing(path):
-        FigureCanvasAgg(figure).print_figure(str(path), format="png", dpi=120)
+    write_png(figure, path, dpi=120)
 
 
 def base_path(episode: Episode) -> np.ndarray:

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from robot_rl.data.interventions import interventions
 from robot_rl.data.schema import OPERATOR_SOURCES
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.system.atomic_file import writing
 from robot_rl.viz.learning_curve import BLUE, ORANGE, WINDOW, rolling_mean
+from robot_rl.viz.png import write_png
 
 
 def intervention_plot(store: EpisodeStore, log: Sequence[Mapping[str, Any]], path: Path) -> None:
@@ -66,5 +65,4 @@ def intervention_plot(store: EpisodeStore, log: Sequence[Mapping[str, Any]], pat
     for axes in (rate, length):
         axes.set_xlabel("env steps of the training")
         axes.set_xlim(0, max(steps, 1))
-    with writing(path):
-        FigureCanvasAgg(figure).print_figure(str(path), format="png", dpi=120)
+    write_png(figure, path, dpi=120)

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from robot_rl.statistics import bootstrap_interval
-from robot_rl.system.atomic_file import writing
+from robot_rl.viz.png import write_png
 
 Record = Mapping[str, Any]
 
@@ -254,6 +253,4 @@ def _legend(axes: Axes) -> None:
 
 
 def _save(figure: Figure, path: Path) -> None:
-    canvas = FigureCanvasAgg(figure)
-    with writing(path):
-        canvas.print_figure(str(path), format="png", dpi=130)
+    write_png(figure, path)

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from robot_rl.system.atomic_file import writing
+from robot_rl.viz.png import write_png
 
 _COLUMNS = 3
 
@@ -52,6 +51,4 @@ def perturbed_plot(
     first.set_ylabel("success, 95 % interval")
     if any(axes.values()):
         first.legend(loc="lower left", fontsize=8, framealpha=0.85)
-    canvas = FigureCanvasAgg(figure)
-    with writing(path):
-        canvas.print_figure(str(path), format="png", dpi=130)
+    write_png(figure, path)

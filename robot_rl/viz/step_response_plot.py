@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from robot_rl.system.atomic_file import writing
+from robot_rl.viz.png import write_png
 
 
 def step_response_plot(
@@ -40,5 +39,4 @@ def step_response_plot(
         panel.spines[["top", "right"]].set_visible(False)
         panel.legend(fontsize=8, frameon=False)
     figure.axes[0].set_ylabel("mm in the direction of the step")
-    with writing(path):
-        FigureCanvasAgg(figure).print_figure(str(path), format="png", dpi=130)
+    write_png(figure, path)

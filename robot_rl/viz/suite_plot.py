@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from robot_rl.system.atomic_file import writing
 from robot_rl.viz.learning_curve import BLUE
+from robot_rl.viz.png import write_png
 
 
 def suite_plot(
@@ -44,6 +43,4 @@ def suite_plot(
         axes.set_ylim(-0.03, 1.03)
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
-    canvas = FigureCanvasAgg(figure)
-    with writing(path):
-        canvas.print_figure(str(path), format="png", dpi=130)
+    write_png(figure, path)

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib import colormaps
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from robot_rl.system.atomic_file import writing
 from robot_rl.viz.learning_curve import BLUE
+from robot_rl.viz.png import write_png
 
 
 def sweep_plot(
@@ -58,6 +57,4 @@ def sweep_plot(
     for axes in (left, middle, right):
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
-    canvas = FigureCanvasAgg(figure)
-    with writing(path):
-        canvas.print_figure(str(path), format="png", dpi=130)
+    write_png(figure, path)

@@ -18,13 +18,14 @@ from robot_rl.data.replay.relabel import write_rewards, write_verdict
 from robot_rl.data.replay.ring_index import EpisodeList, SlotQueue
 from robot_rl.data.replay.row_moments import RowMoments
 from robot_rl.data.replay.sample import Sample
+from robot_rl.data.replay.sampled_memory import SampledMemory
 from robot_rl.data.replay.transition import Transition
 from robot_rl.data.schema import OPERATOR_SOURCES, Episode, Source
 from robot_rl.data.shaping import shaping_term
 from robot_rl.errors import DataError
 
 
-class ReplayBuffer:
+class ReplayBuffer(SampledMemory):
     """Ring of rows over episodes, sampled with n-step returns.
 
     A window of up to n steps from step t ends early at termination (nothing is bootstrapped), at truncation (bootstraps
@@ -238,34 +239,6 @@ class ReplayBuffer:
         for step, percept in zip(steps, checked[1:], strict=True):
             self.append(step, percept)
         self._close()
-
-    def sample(
-        self,
-        count: int,
-        rng: np.random.Generator,
-        *,
-        n_step: int,
-        discount: float,
-        history: tuple[int, ...],
-        operator_only: bool = False,
-    ) -> Sample:
-        """Transitions drawn uniformly with replacement.
-
-        Args:
-            count: How many.
-            rng: The only source of randomness.
-            n_step: Most steps in a window.
-            discount: Per step.
-            history: Ages [steps] of the observations to stack; before the first one, the first is repeated.
-            operator_only: Draw only from steps that the policy did not choose.
-
-        Raises:
-            DataError: if there is nothing to draw from.
-        """
-        if (self.operator_count if operator_only else len(self)) == 0:
-            raise DataError(f"replay has no {'operator ' if operator_only else ''}transitions to sample")
-        ranks = rng.integers(self.operator_count, size=count) if operator_only else self.draw((count,), rng)
-        return self.gather(ranks, rng, n_step=n_step, discount=discount, history=history, operator_only=operator_only)
 
     def draw(self, size: tuple[int, ...], rng: np.random.Generator, others: int = 0) -> np.ndarray:
         """Return ranks of transitions, uniform over all of these and `others` that are counted behind them."""

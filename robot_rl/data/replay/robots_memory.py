@@ -15,6 +15,7 @@ import torch
 from robot_rl.data.replay.buffer import ReplayBuffer
 from robot_rl.data.replay.percept import ImageSpec, Percept
 from robot_rl.data.replay.sample import Sample
+from robot_rl.data.replay.sampled_memory import SampledMemory
 from robot_rl.data.replay.transition import Transition
 from robot_rl.errors import DataError, UnknownNameError
 
@@ -24,7 +25,7 @@ def name_in_fleet(robot: str, episode_id: str) -> str:
     return f"{robot}/{episode_id}"
 
 
-class RobotsMemory:
+class RobotsMemory(SampledMemory):
     """One ring per robot.
 
     A transition is drawn by first drawing a robot, each with its share among the robots that have any, then one of its
@@ -97,22 +98,6 @@ class RobotsMemory:
         chosen = rng.choice(len(lengths), size=size, p=weights / weights.sum())
         return (np.cumsum(lengths) - lengths)[chosen] + rng.integers(lengths[chosen])
 
-    def sample(
-        self,
-        count: int,
-        rng: np.random.Generator,
-        *,
-        n_step: int,
-        discount: float,
-        history: tuple[int, ...],
-        operator_only: bool = False,
-    ) -> Sample:
-        """Transitions drawn by the robots' shares; those of operators uniformly. See `ReplayBuffer.sample`."""
-        if operator_only and not self.operator_count:
-            raise DataError("replay has no operator transitions to sample")
-        ranks = rng.integers(self.operator_count, size=count) if operator_only else self.draw((count,), rng)
-        return self.gather(ranks, rng, n_step=n_step, discount=discount, history=history, operator_only=operator_only)
-
     def gather(
         self,
         ranks: np.ndarray,
@@ -123,7 +108,7 @@ class RobotsMemory:
         history: tuple[int, ...],
         operator_only: bool = False,
     ) -> Sample:
-        """Return the transitions of these ranks, which count through the robots; see `ReplayBuffer.gather`."""
+        """Return the transitions of these ranks, which count through the robots; see `SampledMemory.sample`."""
         parts, places = [], []
         for ring, rows, own in self._parts(ranks, operator_only):
             part = ring.gather(own, rng, n_step=n_step, discount=discount, history=history, operator_only=operator_only)

@@ -37,7 +37,7 @@ def lessons(store: EpisodeStore, learn_from: LearnFrom) -> Iterator[Episode]:
             raise DataError(f"{store.path}: none of its {len(store)} episodes succeeded; there is nothing to imitate")
         return (_as_demonstration(store.read(episode_id)) for episode_id in succeeded)
     others = [episode_id for episode_id in succeeded if episode_id not in set(demonstrations)]
-    corrected = [one for one in others if np.isin(store.read(one).source, OPERATOR_SOURCES).any()]
+    corrected = [one for one in others if np.isin(store.sources(one), OPERATOR_SOURCES).any()]
     if not corrected:
         raise DataError(
             f"{store.path}: in none of its {len(others)} successful episodes without a demonstration did anybody take "

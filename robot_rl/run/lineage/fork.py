@@ -7,12 +7,11 @@ and are copied elsewhere. The other run stays as it is.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from robot_rl.config.components import TrainConfig
-from robot_rl.config.load import config_to_dict
+from robot_rl.config.load import config_to_dict, flat_settings
 from robot_rl.config.resuming import forkable_changes, forkable_keys, why_fixed
 from robot_rl.data.store.layout import EPISODES, OVERLAYS, PARTIAL, STORE_HEAD, file_name
 from robot_rl.data.store.store import EpisodeStore
@@ -85,8 +84,8 @@ def _changed(source: SourceRun, config: TrainConfig) -> dict[str, Any]:
             f"{source.path}: its rewards come from labels (reward.kind={kind}), which belong to its own store, so a "
             "fork would have none; begin a new run with --init-from"
         )
-    before, after = (_flat(config_to_dict(one)) for one in (source.config, config))
-    allowed = _flat(config_to_dict(forkable_changes(source.config, config)))
+    before, after = (flat_settings(config_to_dict(one)) for one in (source.config, config))
+    allowed = flat_settings(config_to_dict(forkable_changes(source.config, config)))
     if fixed := [key for key in after if allowed[key] != after[key]]:
         reasons = "; ".join(f"{key} ({why_fixed(key)})" for key in fixed[:3])
         valid = ", ".join(forkable_keys(TrainConfig))
@@ -95,14 +94,6 @@ def _changed(source: SourceRun, config: TrainConfig) -> dict[str, Any]:
             "the rest, begin a new run with --init-from"
         )
     return {key: [before[key], after[key]] for key in after if before[key] != after[key]}
-
-
-def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in tree.items():
-        section = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
-        flat |= _flat(value, f"{prefix}{name}.") if section else {f"{prefix}{name}": value}
-    return flat
 
 
 def _episode_files(source: SourceRun) -> list[str]:
