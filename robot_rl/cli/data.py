@@ -86,7 +86,7 @@ def add_data_commands(commands: Any, add: MakeParser) -> None:
         nargs="+",
         default=[],
         metavar="KEY",
-        help="vectors for `observation.environment_state`, e.g. state/hole",
+        help="vectors for `observation.environment_state`, e.g. state/target",
     )
     export.add_argument(
         "--successes", action="store_true", help="only the episodes that succeeded, e.g. to imitate them"

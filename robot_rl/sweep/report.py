@@ -54,7 +54,8 @@ def write_report(sweep: Sweep, answer: Mapping[str, Any], command: str) -> Path:
     axes = sweep.space.axes
     coordinates = np.array([[_place(axis, row["settings"][key]) for key, axis in axes.items()] for row in rows])
     ticks = [(key, *_ends(axis)) for key, axis in axes.items()]
-    title = f"{sweep.task}: {len(rows)} trials, {len(sweep.seeds)} tuning seeds each"
+    seeds = "one tuning seed" if len(sweep.seeds) == 1 else f"{len(sweep.seeds)} tuning seeds"
+    title = f"{sweep.task}: {len(rows)} trials, {seeds} each"
     sweep_plot(points, answer["importance"], coordinates, ticks, sweep.path / PICTURE, title=title)
     best = sweep.best()
     if best is not None:

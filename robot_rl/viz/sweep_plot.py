@@ -49,6 +49,7 @@ def sweep_plot(
     middle.barh(names, [importance[name] for name in names], color=BLUE)
     middle.set(title="Importance (PED-ANOVA)", xlim=(0, 1))
     if not names:
+        middle.set_yticks([])
         middle.text(0.5, 0.5, "too few trials", ha="center", va="center", transform=middle.transAxes)
     for row, colour in sorted(zip(coordinates, colours, strict=True), key=lambda pair: pair[0].tolist()):
         right.plot(range(len(row)), row, color=colour, linewidth=1.0, alpha=0.8)

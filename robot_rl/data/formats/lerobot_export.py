@@ -81,6 +81,7 @@ def export_lerobot(
         which = f", none of its {len(store)} succeeded" if successes and len(store) else ""
         raise DataError(f"{store.path}: holds no episodes to export{which}")
     first = store.read(ids[0])
+    columns = columns_of(first, scene)
     rate = fps or control_rate(first.stamp_obs)
     if rate is None:
         raise DataError(f"{store.path}: its stamps do not give the frame rate; give it with --fps")
@@ -88,7 +89,7 @@ def export_lerobot(
         if out.exists() and any(out.iterdir()):
             raise RunDirectoryError(f"{out}: not empty; choose another directory")
         out.mkdir(parents=True, exist_ok=True)
-    writer = _Writer(out, columns_of(first, scene), images, rate, task or str(store.metadata.get("task", "task")))
+    writer = _Writer(out, columns, images, rate, task or str(store.metadata.get("task", "task")))
     for episode_id in ids:
         writer.add(store.read(episode_id))
         on_episode()
