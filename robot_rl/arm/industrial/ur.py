@@ -43,8 +43,6 @@ from robot_rl.geometry import (
 FRESH = 0.05
 """Age of a pose up to which the arm may go back to it [s]; to go back further would be a motion."""
 DASHBOARD_PORT = 29999
-STATUS_TIME = 0.05
-"""Until the interface for control knows, too, whether the controller's program still runs [s]."""
 UNLOCK_TIME = 8.0
 """Longest time in which a protective stop is tried to be unlocked [s]."""
 _KEPT: list[Any] = []
@@ -171,12 +169,11 @@ class UrArm:
         if self._fault is None:
             return
         with self._lock:
-            self._reconnect()
+            self._reconnect_state()
             self._await_fresh()
-            time.sleep(STATUS_TIME)
             self._unlock()
             self._check_ready()
-            self._start_program()
+            self._reconnect_control()
             self._set_up()
             self._await_fresh()
             self._target = self._reference = self._pose
@@ -204,7 +201,7 @@ class UrArm:
         self._commanding.close()
         self._measuring.close()
         with self._lock, contextlib.suppress(RuntimeError):  # the cable may be out
-            if self._fault is None:  # else its program has ended, and these calls may wait for it for ever
+            if self._fault is None and self._in_touch():  # else these calls may wait for ever for a program that ended
                 self._control.servoStop()
                 self._control.stopScript()
             self._control.disconnect()
@@ -219,10 +216,10 @@ class UrArm:
         state = self._read_state()
         now = self._host.wall.now()
         if state is None or state.stamp == self._controller_time:
-            if (silent := (now - self._measured_at) / NS_PER_S) > self._config.max_silence and self._fault is None:
-                self._fail(
-                    f"the UR controller at {self._config.host} has been silent for {silent:.2f} s; check its cable"
-                )
+            silent, lost = (now - self._measured_at) / NS_PER_S, self._fault is None and not self._in_touch()
+            if lost or (silent > self._config.max_silence and self._fault is None):
+                how = "has closed the connection" if lost else f"has been silent for {silent:.2f} s"
+                self._fail(f"the UR controller at {self._config.host} {how}; check its cable")
             return
         self._controller_time, self._measured_at = state.stamp, now
         self._pose = pose = Pose(state.pose[:3], quat_from_rotvec(state.pose[3:]))
@@ -255,11 +252,22 @@ class UrArm:
             stamp, safety, mode, pose, twist, force, Joints(np.array(joints[0]), np.array(joints[1]))
         )
 
+    def _in_touch(self) -> bool:
+        """Return whether no connection is lost.
+
+        The interface for control connects again by itself, in a thread of its own, and must not be used meanwhile; the
+        one for the state does not.
+        """
+        with self._reading:
+            return bool(self._state.isConnected()) and bool(self._control.isConnected())
+
     def _command(self) -> None:
         """Send the next set-point: always one, since the controller's watchdog waits for it."""
         if self._fault is not None or self._pose is None:
             return
         with self._lock:
+            if self._fault is not None or not self._in_touch():  # `_measure` names it
+                return
             target, reference = self._target or self._pose, self._reference or self._pose
             if self._target is None:
                 self._target = target
@@ -306,23 +314,30 @@ class UrArm:
         if config.payload:
             self._control.setPayload(config.payload, list(config.centre_of_mass))
 
-    def _reconnect(self) -> None:
-        """Connect again where the connection is lost.
+    def _reconnect_state(self) -> None:
+        """Connect again to where the state of the controller comes from.
 
         Raises:
             ArmStoppedError: if the controller cannot be reached.
         """
         check_address(self._config.host, DASHBOARD_PORT, self._config.connect_timeout, what="UR controller")
-        try:
-            self._dashboard.disconnect()  # it does not notice that it is cut off
-            self._dashboard.connect(round(1e3 * self._config.connect_timeout))
-            if not self._state.isConnected():
-                with self._reading:
-                    self._state.reconnect()
-            if not self._control.isConnected():
-                self._control.reconnect()
-        except RuntimeError as error:
-            raise ArmStoppedError(f"the UR controller does not take a new connection: {error}") from error
+        _connected(self._dashboard.disconnect, "dashboard")  # it does not notice that it is cut off
+        _connected(lambda: self._dashboard.connect(round(1e3 * self._config.connect_timeout)), "dashboard")
+        with self._reading:
+            _connected_again(self._state, "state")
+
+    def _reconnect_control(self) -> None:
+        """Connect again to where commands go; the controller starts its program again with it.
+
+        Raises:
+            ArmStoppedError: if the controller cannot be reached, or does not start its program.
+        """
+        _connected_again(self._control, "control")
+        end = time.monotonic() + self._config.connect_timeout
+        while not self._control.isProgramRunning():
+            if time.monotonic() > end:
+                raise ArmStoppedError("the controller does not start its program again; switch it to remote control")
+            time.sleep(0.02)
 
     def _unlock(self) -> None:
         """Unlock a protective stop, which the controller allows 5 s after it at the earliest."""
@@ -344,20 +359,6 @@ class UrArm:
             if time.monotonic() > end:
                 raise ArmStoppedError(f"the UR controller at {self._config.host} is still silent; check its cable")
             time.sleep(0.005)
-
-    def _start_program(self) -> None:
-        """Start the controller's program, where it has ended, and wait until it runs.
-
-        Raises:
-            ArmStoppedError: if it does not.
-        """
-        end = time.monotonic() + self._config.connect_timeout
-        if not self._control.isProgramRunning():
-            self._control.reuploadScript()  # returns before the program runs
-        while not self._control.isProgramRunning():
-            if time.monotonic() > end:
-                raise ArmStoppedError("the controller does not start its program again; switch it to remote control")
-            time.sleep(0.02)
 
     def _standing(self) -> tuple[str, str, str, bool | None]:
         """Return its version, its mode, its safety status, and whether it is in remote control; None for a CB3."""
@@ -439,3 +440,14 @@ def _connected(connect: Any, what: str) -> Any:
             f"the UR controller takes no connection for {what}: {' '.join(str(error).split())}; is remote control on, "
             "and no other program connected?"
         ) from error
+
+
+def _connected_again(interface: Any, what: str) -> None:
+    """Connect an interface again: what it does by itself when it is cut off has to end first, or the two collide.
+
+    Raises:
+        ArmStoppedError: if it fails, naming which connection.
+    """
+    with contextlib.suppress(RuntimeError):  # there is nothing left to take leave of
+        interface.disconnect()
+    _connected(interface.reconnect, what)

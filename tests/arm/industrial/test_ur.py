@@ -155,11 +155,11 @@ def test_a_second_program_is_refused_by_name_and_the_first_goes_on(io, peer):
 
 
 def test_no_random_command_leaves_the_limits(peer, shared):
-    """Random set-points, lifetimes and stops: the tcp stays in its box."""
+    """Random set-points, lifetimes and stops: the tcp stays in its box. Speeds are in the time of the peer: not judged."""
     shared.close()
     here = np.array(peer.report()["position"])
     low, high = here - 0.03, here + 0.03
-    cap = ArmCap(cap_box_low=tuple(low), cap_box_high=tuple(high), cap_speed=3.0)
+    cap = ArmCap(cap_box_low=tuple(low), cap_box_high=tuple(high), cap_speed=3.0, cap_turn_rate=12.0)
     limits = CommandLimits(box_low=tuple(low), box_high=tuple(high), max_speed=0.2, max_age=OLD)
     guarded, rng, outside = open_arm(peer, limits=limits, cap=cap), np.random.default_rng(7), 0.0
     end = time.monotonic() + 4.0

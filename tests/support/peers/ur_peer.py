@@ -8,6 +8,7 @@ the script that ur_rtde 1.6 uploads.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import socket
@@ -145,8 +146,9 @@ class Controller:
                 self.safety, self.mode = 1, 7
             elif what in ("cut", "mend"):
                 self.is_cut = what == "cut"
-                for connection in list(self.connections) if self.is_cut else ():
-                    connection.shutdown(socket.SHUT_RDWR)
+                for connection in self.connections if self.is_cut else ():
+                    with contextlib.suppress(OSError):  # the client has closed it
+                        connection.shutdown(socket.SHUT_RDWR)
             elif what in ("freeze", "thaw"):
                 self.frozen = what == "freeze"
             elif what in ("local", "remote"):
@@ -271,23 +273,25 @@ class Controller:
     def accept(self, server, handler):
         while True:
             connection, _ = server.accept()
-            if self.is_cut:
-                connection.close()
-                continue
+            with self.lock:
+                if self.is_cut:
+                    connection.close()
+                    continue
+                self.connections.add(connection)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             threading.Thread(target=self.run, args=(connection, handler), daemon=True).start()
 
     def run(self, connection, handler):
-        self.connections.add(connection)
         try:
             handler(connection)
         except OSError:
             pass
         finally:
-            self.connections.discard(connection)
-            if self.owner is connection:
-                self.owner = None
-            connection.close()
+            with self.lock:
+                self.connections.discard(connection)
+                if self.owner is connection:
+                    self.owner = None
+                connection.close()
 
     def dash(self, connection):
         connection.sendall(b"Connected: Universal Robots Dashboard Server\n")
