@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from types import SimpleNamespace
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -25,13 +24,14 @@ from robot_rl.arm.control_thread import ControlThread
 from robot_rl.arm.driver import MOTION, DriverHost, Receive
 from robot_rl.arm.industrial.robot_address import check_address
 from robot_rl.arm.industrial.ur_checks import UrFacts, check_firmware, check_model, ur_checks
+from robot_rl.arm.industrial.ur_interfaces import connected, connected_again, ur_libraries
 from robot_rl.arm.industrial.ur_status import mode_fault, safety_fault
 from robot_rl.arm.own_checks import OwnCheck, late_cycles
 from robot_rl.arm.pose_servo import pose_towards
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.field_types import STRICT, NonNegativeReal, PositiveReal, Real
 from robot_rl.env.state_assembler import Joints
-from robot_rl.errors import ArmStoppedError, ConfigError, PluginError
+from robot_rl.errors import ArmStoppedError, ConfigError
 from robot_rl.geometry import (
     Pose,
     quat_conjugate,
@@ -110,7 +110,7 @@ class UrArm:
     measures = MOTION | {"wrench"}
 
     def __init__(self, config: UrConfig, host: DriverHost) -> None:
-        self._rtde = _libraries()
+        self._rtde = ur_libraries()
         _check(config)
         self._config, self._host = config, host
         check_address(config.host, DASHBOARD_PORT, config.connect_timeout, what="UR controller")
@@ -127,7 +127,7 @@ class UrArm:
         self._dashboard = self._open_dashboard()
         self._check_ready()
         receive = self._rtde.receive.RTDEReceiveInterface
-        self._state = _connected(lambda: receive(config.host, float(config.rate)), "state")
+        self._state = connected(lambda: receive(config.host, float(config.rate)), "state")
         self._control = self._open_control()
         self._measuring = ControlThread("ur state", config.rate, self._measure, host.problem)
         self._commanding = ControlThread("ur command", config.rate, self._command, host.problem)
@@ -296,12 +296,12 @@ class UrArm:
 
     def _open_dashboard(self) -> Any:
         client = self._rtde.dashboard.DashboardClient(self._config.host)
-        _connected(lambda: client.connect(round(1e3 * self._config.connect_timeout)), "dashboard")
+        connected(lambda: client.connect(round(1e3 * self._config.connect_timeout)), "dashboard")
         return client
 
     def _open_control(self) -> Any:
         interface = self._rtde.control.RTDEControlInterface
-        self._control = _connected(lambda: interface(self._config.host, float(self._config.rate)), "control")
+        self._control = connected(lambda: interface(self._config.host, float(self._config.rate)), "control")
         self._set_up()
         return self._control
 
@@ -321,10 +321,10 @@ class UrArm:
             ArmStoppedError: if the controller cannot be reached.
         """
         check_address(self._config.host, DASHBOARD_PORT, self._config.connect_timeout, what="UR controller")
-        _connected(self._dashboard.disconnect, "dashboard")  # it does not notice that it is cut off
-        _connected(lambda: self._dashboard.connect(round(1e3 * self._config.connect_timeout)), "dashboard")
+        connected(self._dashboard.disconnect, "dashboard")  # it does not notice that it is cut off
+        connected(lambda: self._dashboard.connect(round(1e3 * self._config.connect_timeout)), "dashboard")
         with self._reading:
-            _connected_again(self._state, "state")
+            connected_again(self._state, "state")
 
     def _reconnect_control(self) -> None:
         """Connect again to where commands go; the controller starts its program again with it.
@@ -332,7 +332,7 @@ class UrArm:
         Raises:
             ArmStoppedError: if the controller cannot be reached, or does not start its program.
         """
-        _connected_again(self._control, "control")
+        connected_again(self._control, "control")
         end = time.monotonic() + self._config.connect_timeout
         while not self._control.isProgramRunning():
             if time.monotonic() > end:
@@ -403,21 +403,6 @@ _CURES = {
 }
 
 
-def _libraries() -> SimpleNamespace:
-    """Import the three modules of `ur_rtde`.
-
-    Raises:
-        PluginError: if it is not installed.
-    """
-    try:
-        import dashboard_client
-        import rtde_control
-        import rtde_receive
-    except ImportError as error:
-        raise PluginError(f"the driver ur needs ur_rtde ({error}); install it: pip install 'robot_rl[ur]'") from error
-    return SimpleNamespace(control=rtde_control, receive=rtde_receive, dashboard=dashboard_client)
-
-
 def _check(config: UrConfig) -> None:
     if not config.host:
         raise ConfigError("host is missing; give the address of the UR controller, e.g. `host: 192.168.1.10`")
@@ -425,29 +410,3 @@ def _check(config: UrConfig) -> None:
         raise ConfigError(f"tcp has {len(config.tcp)} numbers; it is x, y, z and a rotation vector")
     if config.payload and len(config.centre_of_mass) != 3:
         raise ConfigError("payload needs centre_of_mass, three numbers: the x, y and z of its centre from the flange")
-
-
-def _connected(connect: Any, what: str) -> Any:
-    """Return the result of `connect`.
-
-    Raises:
-        ArmStoppedError: if it fails, naming which connection.
-    """
-    try:
-        return connect()
-    except RuntimeError as error:
-        raise ArmStoppedError(
-            f"the UR controller takes no connection for {what}: {' '.join(str(error).split())}; is remote control on, "
-            "and no other program connected?"
-        ) from error
-
-
-def _connected_again(interface: Any, what: str) -> None:
-    """Connect an interface again: what it does by itself when it is cut off has to end first, or the two collide.
-
-    Raises:
-        ArmStoppedError: if it fails, naming which connection.
-    """
-    with contextlib.suppress(RuntimeError):  # there is nothing left to take leave of
-        interface.disconnect()
-    _connected(interface.reconnect, what)

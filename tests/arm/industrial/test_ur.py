@@ -155,7 +155,7 @@ def test_a_second_program_is_refused_by_name_and_the_first_goes_on(io, peer):
 
 
 def test_no_random_command_leaves_the_limits(peer, shared):
-    """Random set-points, lifetimes and stops: the tcp stays in its box. Speeds are in the time of the peer: not judged."""
+    """Random set-points, lifetimes and stops: the tcp stays in its box; its speed is in the time of the peer."""
     shared.close()
     here = np.array(peer.report()["position"])
     low, high = here - 0.03, here + 0.03
