@@ -26,6 +26,7 @@ from robot_rl.config.field_types import (
     Positive,
     PositiveReal,
     Resumable,
+    WithBase,
     WithGuest,
     WithPixels,
 )
@@ -348,11 +349,12 @@ class TrainConfig:
     """Episodes that the operator demonstrates before learning starts."""
     env_steps: Annotated[NonNegative, RESUMABLE, WithPixels(8_000), WithGuest(50_000)] = 12_000
     """Online steps, interventions included, demonstrations not; 0 with `offline.steps` set: nothing is played."""
-    warmup_steps: Annotated[NonNegative, WithGuest(1_000)] = 100
+    warmup_steps: Annotated[NonNegative, WithGuest(1_000), WithBase(100)] = 100
     """Online steps before the first update."""
-    warmup: Annotated[Literal["policy", "uniform", "base"], WithGuest("uniform")] = "policy"
+    warmup: Annotated[Literal["policy", "uniform", "base"], WithGuest("uniform"), WithBase("policy")] = "policy"
     """Actions of these steps. `policy`: of the untrained policy, which is gentle with an arm. `uniform`: drawn
-    uniformly, which explores more where nobody demonstrates. `base`: of the base policy alone."""
+    uniformly, with a base within `base.bound` of it, which explores more where nobody demonstrates. `base`: of the base
+    policy alone."""
     update_to_data: Annotated[Count, Scheduled(whole=True, ge=1), FORKABLE, WithPixels(4), WithGuest(4)] = 8
     """Critic updates per env step; actor and temperature are updated once per env step. A schedule over env steps:
     {0: 4, 10000: 8}, each holds up to the next."""

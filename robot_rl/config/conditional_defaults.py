@@ -1,7 +1,8 @@
-"""Defaults that differ with pixels, and in environments of others, applied when a configuration object is made.
+"""Defaults that differ with pixels, in environments of others and with a base, applied when a configuration is made.
 
 With pixels updates cost ten times as much, and frames take memory. In an environment of others nobody demonstrates, and
-episodes are long. The fields are marked `WithPixels` and `WithGuest`; where both apply, the latter holds.
+episodes are long. A base explores from the first step. The fields are marked `WithPixels`, `WithGuest` and `WithBase`;
+where several apply, the last of them holds.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from robot_rl.config import FAMILY_MARK
 from robot_rl.config.field_types import (
     STRICT,
     OtherDefault,
+    WithBase,
     WithGuest,
     WithPixels,
     annotations_of,
@@ -43,6 +45,8 @@ def with_conditional_defaults(config_type: type, value: ArgsKwargs) -> ArgsKwarg
     """Return the arguments of a configuration, completed by the defaults under the conditions that they fulfil."""
     given = _arguments(config_type, value)
     kinds: list[type[OtherDefault]] = []
+    if getattr(given.get("base"), "kind", "none") != "none":
+        kinds.append(WithBase)
     if FAMILY_MARK in str(given.get("task", "")):
         kinds.append(WithGuest)
     if given.get("observations") == "pixels":

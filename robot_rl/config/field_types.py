@@ -76,6 +76,12 @@ class WithGuest(OtherDefault):
     condition = "in an environment of others"
 
 
+class WithBase(OtherDefault):
+    """Mark of a setting whose default differs where a base is corrected, e.g. `base.kind=chunk`."""
+
+    condition = "with a base"
+
+
 def annotations_of(config_type: type) -> dict[str, Any]:
     """Return the annotations of a configuration dataclass by field name, with their constraints and marks."""
     hints = get_type_hints(config_type, include_extras=True)

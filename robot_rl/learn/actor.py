@@ -280,9 +280,13 @@ class Rollout:
         return action
 
     def _draw(self, random: np.random.Generator) -> np.ndarray:
-        """Draw an action uniformly, and so the choice where its last entry is one."""
-        spec = self._env.environment_spec
+        """Draw an action uniformly, and so the choice where its last entry is one; with a base, a correction of it."""
+        spec, policy, proposal = self._env.environment_spec, self.policy, self._proposal
         action = random.uniform(-1.0, 1.0, spec.action_size).astype(np.float32)
+        if proposal is not None and policy is not None:
+            free, device = policy.continuous_size, policy.generator.device
+            both = (torch.from_numpy(values[:free]).to(device) for values in (action, proposal))
+            return np.concatenate([policy.executed(*both).cpu().numpy(), proposal[free:]])
         if spec.choices:
             action[-1] = entry_of_choice(int(random.integers(spec.choices)), spec.choices)
         return action

@@ -133,6 +133,8 @@ def test_defaults_for_an_environment_of_others_are_its_own_and_yield_to_what_is_
     config = load_config(None, ["task=gym:Pendulum-v1", "replay.history=[0, 2]"])
     assert (config.demonstrations, config.warmup, config.sac.n_step) == (0, "uniform", 1)
     assert config.replay.history == (0, 2)
+    based = load_config(None, ["task=gym:Pendulum-v1", "base.kind=clone", "demonstrations=5"])
+    assert (based.warmup, based.warmup_steps, based.env_steps) == ("policy", 100, 50_000), "a base explores by itself"
     pixels = load_config(None, ["task=gym:Pendulum-v1", "observations=pixels"])
     assert (pixels.demonstrations, pixels.processes, pixels.update_to_data) == (0, 2, 4)
     assert load_config(None, ["task=reach"]).warmup == "policy"

@@ -88,6 +88,18 @@ def test_the_curve_begins_with_the_base_alone(run):
     assert [row["base_updates"] for row in records if row["kind"] == "base"] == [80]
 
 
+def test_exploration_by_chance_stays_within_the_bound(tmp_path):
+    few = replace(CONFIG.evaluation, episodes=1, curve_interval=0)
+    train(replace(CONFIG, warmup="uniform", env_steps=30, warmup_steps=30, evaluation=few), tmp_path, resume=False)
+    with EpisodeStore.open(tmp_path / "episodes") as store:
+        played = [episode for episode in store.episodes() if not episode.facts.demonstration]
+    by_policy = [one.source == Source.POLICY for one in played]
+    away = np.concatenate(
+        [np.abs(one.action - one.action_base[:-1])[it] for one, it in zip(played, by_policy, strict=True)]
+    )
+    assert away.mean() > BOUND / 4 and away.max() <= BOUND + 1e-6
+
+
 def test_the_run_keeps_its_base_and_is_evaluated_as_one(run):
     path, summary = run
     again = evaluate_run(path)
