@@ -6,6 +6,7 @@ import argparse
 import shlex
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ def add_command(commands: Any, make: MakeParser) -> None:
     parser.add_argument("--eta", type=positive, default=3, metavar="N", help="one of N trials goes on (default: 3)")
     parser.add_argument("--rungs", type=positive, default=3, metavar="N", help="how often; 1: none is stopped early")
     parser.add_argument("--seed", type=natural, default=0, metavar="N", help="of the suggestions (default: 0)")
+    parser.add_argument("--retry-failed", action="store_true", help="play trials again that failed in an earlier call")
     parser.add_argument("--jobs", type=positive, default=1, metavar="N", help="runs at a time (default: 1)")
 
 
@@ -66,7 +68,10 @@ def _sweep(arguments: argparse.Namespace) -> Reply:
     size = arguments.eta ** (arguments.rungs - 1) if arguments.rungs > 1 else STARTUP
     schedule = Schedule(arguments.budget, size, steps, arguments.eta, arguments.rungs)
     with Sweep(arguments.out, arguments.task, space, schedule, arguments.tuning_seeds, arguments.seed) as sweep:
-        sweep.run(lambda runs: play_shown(runs, arguments.jobs, f"sweep {arguments.task}", "runs"))
+        play = partial(play_shown, at_a_time=arguments.jobs, name=f"sweep {arguments.task}", unit="runs")
+        if arguments.retry_failed:
+            sweep.retry_failed(play)
+        sweep.run(play)
         answer = summary(sweep)
         failed = len(answer["failed"])
         if arguments.test_seeds:

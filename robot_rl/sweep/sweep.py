@@ -117,6 +117,21 @@ class Sweep:
             self._save()
             self._play_round(self.rounds[-1], play)
 
+    def retry_failed(self, play: Play) -> None:
+        """Play trials again that failed in complete rungs, and those of them in later rungs that are good enough.
+
+        Nothing else changes: trials that went on in their place stay, and so do later suggestions.
+        """
+        for one in self.rounds:
+            again: set[int] = set()
+            for rung, scores in enumerate(one.rungs):
+                if rung:
+                    again &= set(self.schedule.promoted(one.scores(rung - 1)))
+                again |= {number for number, score in scores.items() if score is None}
+                if again:
+                    scores |= self._played({number: one.trials[number] for number in sorted(again)}, rung, play)
+                    self._save()
+
     def _play_round(self, one: SweepRound, play: Play) -> None:
         for rung in range(self.schedule.rungs):
             if rung < len(one.rungs):
@@ -124,10 +139,14 @@ class Sweep:
             numbers = list(one.trials) if rung == 0 else self.schedule.promoted(one.scores(rung - 1))
             if not numbers or (rung and not one.scores(rung - 1)):
                 return
-            runs = {number: self.runs_of(one.trials[number], number, rung) for number in numbers}
-            self.failures += play([run for own in runs.values() for run in own])
-            one.rungs.append({number: _score(own) for number, own in runs.items()})
+            one.rungs.append(self._played({number: one.trials[number] for number in numbers}, rung, play))
             self._save()
+
+    def _played(self, trials: Mapping[int, Mapping[str, Any]], rung: int, play: Play) -> dict[int, float | None]:
+        """Play trials up to a rung; return their scores."""
+        runs = {number: self.runs_of(chosen, number, rung) for number, chosen in trials.items()}
+        self.failures += play([run for own in runs.values() for run in own])
+        return {number: _score(own) for number, own in runs.items()}
 
     def runs_of(self, chosen: Mapping[str, Any], number: int, rung: int) -> list[TrialRun]:
         """Return the runs of a trial up to a rung, one for each seed."""
@@ -169,7 +188,7 @@ class Sweep:
         """The trials without a score, each with its reason, which only the call in which it failed knows."""
         known = {failure.job.number for failure in self.failures}
         return [str(failure) for failure in self.failures] + [
-            f"trial {number}: it failed in an earlier call"
+            f"trial {number}: it failed in an earlier call; --retry-failed plays it again"
             for one in self.rounds
             for rung in one.rungs
             for number, score in rung.items()

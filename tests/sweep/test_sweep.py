@@ -129,7 +129,12 @@ def test_a_trial_that_fails_does_not_go_on_and_has_no_score(tmp_path):
     assert answer["failed"][0] == "trial 4, seed 100, 100 steps: exit code 1: no memory"
     assert "no memory" in write_report(sweep, answer, "").read_text()
     again = swept(tmp_path / "sweep", player())  # there is nothing left to play, and still no score
-    assert summary(again)["failed"] == ["trial 4: it failed in an earlier call"]
+    assert summary(again)["failed"] == ["trial 4: it failed in an earlier call; --retry-failed plays it again"]
+    unhurt, cured = swept(tmp_path / "unhurt", player(), Schedule(9, 9, 900)), player()
+    with Sweep(tmp_path / "sweep", "reach", SPACE, SCHEDULE, (100, 101)) as sweep:
+        sweep.retry_failed(cured)
+    assert cured.played and all(name.startswith("trial 4,") for name in cured.played)
+    assert (sweep.table()[4], sweep.failed) == (unhurt.table()[4], [])
 
 
 def test_a_sweep_is_continued_with_the_same_space_and_with_more_trials(tmp_path):
