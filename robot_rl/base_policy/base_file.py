@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from robot_rl.base_policy.contract import BasePolicy
+from robot_rl.base_policy.contract import BasePolicy, base_name
+from robot_rl.config.components import BaseConfig
 from robot_rl.errors import CheckpointError
 from robot_rl.learn.checkpoint import load_checkpoint, save_checkpoint
+from robot_rl.system.atomic_file import replace_file, writing
 
 BASE_FILE = "base.pt"
 KIND = "base policy"
@@ -43,3 +45,27 @@ def read_base(path: Path, kind: str) -> dict[str, Any]:
             f"{path} is a base of kind {content['kind']}, not {kind}; use base.kind={content['kind']}"
         )
     return content
+
+
+def facts_of_base(base: BaseConfig, run: Path) -> dict[str, str] | None:
+    """Return name and identity of the base that a run corrects, by its own file or the one that it begins with.
+
+    Raises:
+        CheckpointError: if the file cannot be read, or is of another kind.
+    """
+    if base.kind == "none":
+        return None
+    own = run / BASE_FILE
+    kept = read_base(own if own.exists() else Path(base.path), base.kind)
+    return {"name": base_name(base.kind, base.path), "identity": kept["identity"]}
+
+
+def keep_base(base: BaseConfig, run: Path) -> None:
+    """Copy the file of a base into a run, which then needs nothing else; nothing without a base, or where it is kept.
+
+    Raises:
+        RunDirectoryError: if it cannot be written.
+    """
+    if base.kind != "none" and not (kept := run / BASE_FILE).exists():
+        with writing(kept):
+            replace_file(kept, [Path(base.path).read_bytes()])

@@ -95,8 +95,12 @@ class BaseSetup:
     @property
     def name(self) -> str:
         """The kind and what it is made of, for messages."""
-        kind = self.config.base.kind
-        return f"{kind}:{self.path}" if self.path else kind
+        return base_name(self.config.base.kind, self.path)
+
+
+def base_name(kind: str, path: str) -> str:
+    """Return the name of a base by its kind and what it is made of."""
+    return f"{kind}:{path}" if path else kind
 
 
 class BasePolicy(abc.ABC):

@@ -216,6 +216,13 @@ class ActorNodeConfig:
     """Number of demonstrations, or of evaluation episodes; 0: as in the settings, or in those of the run."""
     learner: Literal["node", "inside"] = "node"
     """Where the learner is: in `learner_node`, over topics, or a process of the actor's own."""
+    fleet: str = ""
+    """Training: a fleet file (YAML); then the learner is the fleet's, and the settings of the run are those of the
+    file."""
+    fleet_robot: str = ""
+    """Name of this robot in the fleet file."""
+    fleet_learner: str = ""
+    """Address of the fleet's learner, HOST, :PORT or HOST:PORT; none: 127.0.0.1:8490."""
     max_age: PositiveReal = 0.2
     """Oldest state that is acted on [s]; an older one stops the arm."""
     max_camera_age: PositiveReal = 0.25

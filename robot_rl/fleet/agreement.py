@@ -63,7 +63,7 @@ class Seen(NamedTuple):
             faults.append(f"the cameras or their encoder: {_images(seen)}, the fleet has {_images(mine)}")
         if mine.state_size != seen.state_size:
             faults.append(f"the size of the state: {seen.state_size}, the fleet has {mine.state_size}")
-        elif (mine.unscaled, mine.pose) != (seen.unscaled, seen.pose):
+        elif (mine.unscaled, mine.pose, mine.proposal) != (seen.unscaled, seen.pose, seen.proposal):
             faults.append("the order of the state")
         if mine.potential != seen.potential:
             faults.append(f"the largest potential: {seen.potential:g}, the fleet has {mine.potential:g}")
@@ -80,6 +80,20 @@ def check_version(hello: RobotHello) -> None:
     if hello.version != __version__:
         raise LinkError(
             f"{hello.robot} runs robot_rl {hello.version}, the learner {__version__}; install the same on both"
+        )
+
+
+def check_base_alike(hello: RobotHello, base: Mapping[str, str] | None) -> None:
+    """Refuse a robot that corrects another base than the fleet: a correction of one base is none of another.
+
+    Raises:
+        LinkError: naming both.
+    """
+    mine = "" if base is None else base["identity"]
+    if hello.base != mine:
+        raise LinkError(
+            f"{hello.robot} corrects the base {hello.base or 'none'}, the fleet {mine or 'none'}; copy the file of "
+            "base.path from the learner's machine"
         )
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from robot_rl.config.components import TrainConfig
 from robot_rl.data.replay.percept import PerceptSpec, check_reward, checked_percept, checked_row
 from robot_rl.data.replay.robots_memory import name_in_fleet
 from robot_rl.data.store.tail import Cursor
@@ -189,8 +188,8 @@ class FleetLearner:
             demos.append(step, percept)
 
 
-def facts_of(config: TrainConfig, learner: Learner, wall_time: float) -> dict[str, Any]:
-    """Return the counters of a checkpoint that has no robot of its own, as a training's checkpoint has them."""
+def facts_of(learner: Learner, wall_time: float, base: Mapping[str, str] | None) -> dict[str, Any]:
+    """Return the facts of a checkpoint that has no robot of its own, as a training's checkpoint has them."""
     return {
         "env_steps": learner.env_steps,
         "episodes": 0,
@@ -198,5 +197,5 @@ def facts_of(config: TrainConfig, learner: Learner, wall_time: float) -> dict[st
         "recorded": {},
         "demo_cycle_time": None,
         "wall_time": wall_time,
-        "base": None,
+        "base": None if base is None else dict(base),
     }

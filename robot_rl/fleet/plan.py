@@ -25,6 +25,8 @@ _KEYS = ("robots", "train")
 
 SHARED = ("task", "observations", "algorithm", "offline", "base", "sac", "replay", "encoder", "reward")
 """Settings that all robots and their learner must have alike: what the policy is, and what its steps are worth."""
+FILED = ("chunk", "clone")
+"""Kinds of bases that are a file, which all machines of a fleet can have."""
 OWN = ("simulation", "randomization", "world", "environment", "intervention", "realtime", "reaction_time", "robot")
 """Settings that a robot may have of its own, under `set`."""
 
@@ -188,8 +190,15 @@ def checked_plan(plan: FleetPlan, where: str) -> FleetPlan:
             raise ConfigError(f"{where}: robot {name}: {error}") from error
     if train.replay.hindsight_goals:
         raise ConfigError(f"{where}: replay.hindsight_goals is not for fleets yet; set it to 0")
-    if train.has_base:
-        raise ConfigError(f"{where}: base.kind={train.base.kind}: robots that correct a base are not for fleets yet")
+    if train.has_base and train.base.kind not in FILED:
+        raise ConfigError(
+            f"{where}: base.kind={train.base.kind}: robots of a fleet correct a base from a file: {' or '.join(FILED)}"
+        )
+    if train.has_base and not train.base.path:
+        raise ConfigError(
+            f"{where}: base.kind={train.base.kind} without base.path: each robot would train a base of its own; make "
+            "one with `robot-rl base train`, and set base.path to its file"
+        )
     check_consistent(plan.whole())
     return plan
 

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 
 from robot_rl import __version__
+from robot_rl.base_policy.run_base import open_base
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import config_to_dict
 from robot_rl.data.replay.hindsight_memory import Relabelled
@@ -69,7 +70,7 @@ class RobotPort:
         env: Its environment.
         perceive: Makes its perception.
         config: Configuration of its run.
-        store: Its episode store, which may come later.
+        store: Its episode store, in the directory of its run, which may come later.
         log: Receives a line when the link is made or lost.
 
     It waits for the learner first, so that a robot that is refused never moves.
@@ -103,9 +104,20 @@ class RobotPort:
         percepts = dataclasses.asdict(self.perception.spec)
         settings = json.loads(json.dumps(config_to_dict(config)))  # keys of schedules as text, as messages have them
 
+        self._opened = contextlib.ExitStack()
+        # Of demonstrations, whose records have no proposals; another one than acts, for the thread of the link.
+        self._base = self._opened.enter_context(open_base(config, env, store.parent))
+        base = self._base.facts()["identity"] if self._base is not None else ""
+
         def hello(session: int) -> RobotHello:
             return RobotHello(
-                robot=member.name, session=session, version=__version__, config=settings, task=task, percepts=percepts
+                robot=member.name,
+                session=session,
+                version=__version__,
+                config=settings,
+                task=task,
+                percepts=percepts,
+                base=base,
             )
 
         self._log, self._tail = log, StoreTail(store)
@@ -258,6 +270,7 @@ class RobotPort:
     def close(self) -> None:
         """End the link."""
         self.uplink.close()
+        self._opened.close()
 
     # How.
 
@@ -283,6 +296,8 @@ class RobotPort:
             if episode_id == episode.episode_id and len(percepts) == len(episode) + 1:
                 return percepts
         self._again = self._again or self._perceive()
+        if self._base is not None and episode.action_base is None:
+            episode = self._base.with_proposals(episode)
         return self._again.of_rows(episode.observed)
 
     def _load_parameters(self) -> None:

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from robot_rl.base_policy.base_file import facts_of_base, keep_base
 from robot_rl.config.load import config_from_dict, config_to_dict
 from robot_rl.errors import InterruptedRunError, LinkError, RobotRLError
-from robot_rl.fleet.agreement import Seen, check_version
+from robot_rl.fleet.agreement import Seen, check_base_alike, check_version
 from robot_rl.fleet.fleet_learner import FleetLearner, facts_of
 from robot_rl.fleet.intake import Intake, Received, ReceivedEpisode
 from robot_rl.fleet.plan import FleetPlan, differences
@@ -54,6 +55,7 @@ class FleetServer:
     ) -> None:
         self._plan, self._run, self._metrics, self._progress = plan, run, metrics, progress
         self._config = plan.whole()
+        self._base = facts_of_base(self._config.base, run.path)
         self.stop_requested = False
         self.learner: FleetLearner | None = None
         """Made with the first robot, of whose environment it learns."""
@@ -119,6 +121,7 @@ class FleetServer:
                 f"{hello.robot} has other settings of {', '.join(changed)} than the fleet; start it with the "
                 "fleet's plan"
             )
+        check_base_alike(hello, self._base)
         if self._seen is None:
             # First the file: a checkpoint of a learner whose agreement is not on disk could not be resumed.
             self._run.record("agreement", {"task": hello.task, "percepts": hello.percepts, "robot": hello.robot})
@@ -197,7 +200,7 @@ class FleetServer:
         if learner is None:
             return
         inner, path = learner.learner, self._run.checkpoint_path
-        state = {**learner.state_dict(), **facts_of(self._config, inner, self.wall_time)}
+        state = {**learner.state_dict(), **facts_of(inner, self.wall_time, self._base)}
         save_training(path, state, {"task": self._config.task, "env_steps": inner.env_steps, "updates": inner.updates})
         self._saved = inner.env_steps
         keep_checkpoint(path, inner.env_steps, self._config.keep_checkpoints)
@@ -285,9 +288,11 @@ def serve_fleet(
 def _opened(plan: FleetPlan, path: Path, resume: bool) -> Iterator[tuple[RunDirectory, dict[str, Any] | None]]:
     """Open the learner's run directory, and read its checkpoint if it has one."""
     config = plan.whole()
+    facts_of_base(config.base, path)  # raises where its file is not there, before anything is made
     if not resume:
         with RunDirectory.create(path, config, facts={"fleet": sorted(plan.robots)}) as run:
             run.begun = True
+            keep_base(config.base, run.path)
             yield run, None
         return
     with RunDirectory.resume(path, config.task) as run:
@@ -295,5 +300,6 @@ def _opened(plan: FleetPlan, path: Path, resume: bool) -> Iterator[tuple[RunDire
             raise LinkError(
                 f"{path} was made with other settings of {', '.join(changed)}; resume it without changing them"
             )
+        keep_base(config.base, run.path)
         state = read_training(run.checkpoint_path) if run.checkpoint_path.exists() else None
         yield run, state

@@ -237,6 +237,7 @@ class RobotHello:
         config: Configuration of its run.
         task: Its `EnvironmentSpec`.
         percepts: The `PerceptSpec` of its percepts.
+        base: Identity of the base that it corrects; empty without one.
     """
 
     robot: str
@@ -245,6 +246,7 @@ class RobotHello:
     config: dict[str, Any]
     task: dict[str, Any]
     percepts: dict[str, Any]
+    base: str = ""
 
 
 @dataclass(frozen=True, eq=False, config=MESSAGE)

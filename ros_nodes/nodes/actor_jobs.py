@@ -19,6 +19,7 @@ from robot_rl.run.directory.run_directory import RunDirectory, default_run_path
 from robot_rl.run.evaluate_run import evaluate_run
 from robot_rl.run.make_reward import RewardSetup
 from robot_rl.run.train import train
+from ros_nodes.nodes.fleet_job import train_with_fleet
 
 
 class ActorJobs:
@@ -46,6 +47,8 @@ class ActorJobs:
         return jobs[self._config.job]()
 
     def _train(self) -> list[str]:
+        if self._config.fleet:
+            return train_with_fleet(self._config, self._deploy, self._log)
         config, path, resume = self._run_config()
         demos = Path(self._config.demos) if self._config.demos and not resume else None
         if demos is not None:
@@ -90,7 +93,7 @@ class ActorJobs:
         """Return the configuration, the run directory, and whether to continue the run in it."""
         settings = list(self._config.settings)
         path = Path(self._config.out) if self._config.out else None
-        if path is not None and (path / "provenance.json").is_file():
+        if path is not None and RunDirectory.holds_run(path):
             RunDirectory.read_config(path)  # raises if it is damaged
             self._log(f"continues the run in {path}")
             return load_run_config(path / "config.yaml", settings), path, True

@@ -83,7 +83,7 @@ class ActorNode(RobotNode):
         lockstep = workcell.head.lockstep
         deployment = Deployment(
             make_workcell,
-            make_learner if self.config.learner == "node" else None,
+            make_learner if self.config.learner == "node" and not self.config.fleet else None,
             repeatable=lockstep,
             lost_episodes=0 if lockstep else LOST_EPISODES,
             can_film=False,

@@ -5,7 +5,7 @@ import pytest
 from robot_rl.data.replay.percept import ImageSpec, PerceptSpec
 from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.errors import LinkError
-from robot_rl.fleet.agreement import Seen, check_version
+from robot_rl.fleet.agreement import Seen, check_base_alike, check_version
 from robot_rl.link.messages import RobotHello
 
 IMAGES = ImageSpec("features", (1, 2, 8, 2, 2), "float16", maker="lite0, front, wrist at 128 px", size=128)
@@ -43,3 +43,12 @@ def test_a_robot_with_other_axes_or_cameras_is_refused_by_name(other, message):
 def test_another_version_is_refused():
     with pytest.raises(LinkError, match=r"arm2 runs robot_rl 0\.0\.1, the learner"):
         check_version(RobotHello(robot="arm2", session=1, version="0.0.1", config={}, task={}, percepts={}))
+
+
+def test_another_base_is_refused():
+    hello = RobotHello(robot="arm2", session=1, version="1", config={}, task={}, percepts={}, base="1f")
+    check_base_alike(hello, {"name": "chunk:base.pt", "identity": "1f"})
+    with pytest.raises(LinkError, match=r"arm2 corrects the base 1f, the fleet 2e; copy the file of base\.path"):
+        check_base_alike(hello, {"name": "chunk:base.pt", "identity": "2e"})
+    with pytest.raises(LinkError, match="arm2 corrects the base 1f, the fleet none"):
+        check_base_alike(hello, None)

@@ -31,13 +31,13 @@ SMALL = {
 class Bringup:
     """The command in a process, and what it says; `inside` is a command that runs it somewhere else."""
 
-    def __init__(self, what, run, *flags, inside=(), **settings):
+    def __init__(self, what, run, *flags, inside=(), plain=False, **settings):
         given = [f"{key}={to_json(value)}" for key, value in {**SMALL, **settings}.items()]
         task = () if "--task" in flags else ("--task", "reach")
         command = [ROBOT_RL, "up", what, *task, "--out", run, "--domain", DOMAIN, *flags]
         self.run, self.lines = run, []
         self.process = subprocess.Popen(
-            [*inside, *map(str, command), "--settings", *given],
+            [*inside, *map(str, command), *([] if plain else ["--settings", *given])],
             stderr=subprocess.PIPE,
             text=True,
             env=environment(ROS_AUTOMATIC_DISCOVERY_RANGE="SUBNET" if inside else "LOCALHOST"),
