@@ -7,6 +7,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from robot_rl.cli.base import base_settings
 from robot_rl.cli.command import (
     MakeParser,
     Reply,
@@ -42,6 +43,7 @@ def add_commands(commands: Any, make: MakeParser) -> None:
     train.add_argument("--seed", type=natural, metavar="N", help="everything random follows from it (default: 0)")
     train.add_argument("--steps", type=natural, metavar="N", help="online env steps of all robots together")
     train.add_argument("--episodes", type=positive, metavar="N", help="held-out evaluation episodes of each robot")
+    train.add_argument("--base", metavar="KIND:FILE", help="a base that all robots correct, e.g. chunk:base.pt")
     add_set_flag(train)
     train.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the fleet")
     train.add_argument("--resume", action="store_true", help="continue the fleet in --out")
@@ -55,6 +57,7 @@ def add_commands(commands: Any, make: MakeParser) -> None:
 
 
 def _train(arguments: argparse.Namespace) -> Reply:
+    from robot_rl.base_policy.base_file import facts_of_base
     from robot_rl.config.load import load_config
     from robot_rl.fleet import supervisor
     from robot_rl.fleet.plan import read_plan, simulated_plan
@@ -67,7 +70,7 @@ def _train(arguments: argparse.Namespace) -> Reply:
         "steps": "env_steps",
         "episodes": "evaluation.episodes",
     }
-    settings = given_settings(arguments, flags)
+    settings = [*base_settings(arguments.base), *given_settings(arguments, flags)]
     if arguments.resume:
         if arguments.plan or arguments.robots or arguments.task:
             parser.error("--resume continues what --out holds; do without TASK, --robots and --plan")
@@ -84,6 +87,7 @@ def _train(arguments: argparse.Namespace) -> Reply:
             else read_plan(arguments.plan, settings)
         )
     check_task(plan.train.task)
+    facts_of_base(plan.train.base, out / supervisor.LEARNER)  # raises where its file is not there
     if real := [name for name, robot in plan.robots.items() if robot.cell]:
         parser.error(f"{', '.join(real)}: a real robot needs a person beside it; start it by `robot-rl fleet robot`")
     answer = supervisor.FleetSupervisor(plan, out, logger.info).run()

@@ -135,6 +135,8 @@ def test_a_robot_with_other_axes_or_settings_is_refused_before_it_moves(tmp_path
         ("train reach --out new", 2, "give --robots N for simulated robots"),
         ("train reach --robots 2 --out full", 1, "is not empty and no fleet"),
         ("train --resume --out full", 1, "holds no fleet to resume"),
+        ("train reach --robots 2 --base chunk --out new", 1, "base.kind=chunk without base.path"),
+        ("train reach --robots 2 --base clone:away.pt --out new", 1, "away.pt"),
         ("train rach --robots 2 --out new", 1, "unknown task 'rach'"),
         ("status full", 1, "holds no fleet whose learner has begun"),
         ("robot arm1 --plan no.yaml --out new", 1, "cannot read fleet file no.yaml"),

@@ -42,8 +42,9 @@ def bases(tmp_path_factory):
 
 @pytest.mark.slow
 def test_robots_of_a_fleet_correct_one_base_and_the_learner_keeps_it(bases, tmp_path):
-    settings = [word for one in (f"base.path={bases[0]}", *BASED[-4:]) for word in ("--set", one)]
-    run = start("fleet", "train", "reach", "--robots", "2", "--out", tmp_path / "fleet", *SMALL, *settings)
+    settings = [word for one in (f"base.bound={BOUND}", "intervention.enabled=false") for word in ("--set", one)]
+    flags = ("--robots", "2", "--base", f"clone:{bases[0]}", "--out", tmp_path / "fleet")
+    run = start("fleet", "train", "reach", *flags, *SMALL, *settings)
     said = run.communicate(timeout=200)[1]
     assert run.returncode == 0, said
     assert complaints(tmp_path / "fleet", ["robot1", "robot2"]) == []
