@@ -122,7 +122,8 @@ class ArmNode(ManagedNode):
             )
         settings = declare(self, kind.Config)
         refuse_changes(self, kind.Config)
-        return kind(settings, self)
+        with starting_beside():
+            return kind(settings, self)
 
     def _own_faults(self) -> list[str]:
         """Return why the arm would not obey now: the state of the node, who commands it, time."""

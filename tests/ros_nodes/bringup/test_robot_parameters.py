@@ -72,7 +72,7 @@ def test_every_node_gets_what_the_file_says_and_nothing_that_it_has_not(robot, t
 
 def test_a_cell_without_cameras_has_no_node_for_them(robot, tmp_path):
     files = write_cell(robot(cameras={}, task=ROBOT["task"] | {"cameras": []}), "touch", tmp_path)
-    assert files.without == ("camera_node",)
+    assert files.without == ("cell_cameras",)
     assert "camera_node" not in files.params.read_text()
     assert PARAMETERS in files.params.read_text()
 
