@@ -1,6 +1,8 @@
 """The six commands of the first day (docs/arms.md), shortened, on an SO-101 that speaks its own protocol."""
 
+import importlib.util
 import json
+import os
 import re
 import shlex
 from pathlib import Path
@@ -24,8 +26,11 @@ SHORT = {
 @pytest.mark.wall_clock
 def test_the_six_commands_lead_from_nothing_to_an_evaluated_policy(tmp_path):
     section = PAGE.read_text(encoding="utf-8").partition("## The first day")[2]
-    install, *commands = (shlex.split(line, comments=True) for line in re.findall("^    (.+)$", section, re.M)[:6])
+    lines = [shlex.split(line, comments=True) for line in re.findall("^    (.+)$", section, re.M)[:8]]
+    install, *commands = lines[:6]
     assert install[:2] == ["pip", "install"] and [command[1] for command in commands] == ["init", *SHORT]
+    over_topics = lines[7]
+    assert over_topics[1:3] == ["up", "robot"] and "eval" in over_topics
     peer = PeerProcess("so101_peer.py", "feetech", tmp_path / "tty")
     for line in ("support", "reset"):
         peer.tell(line)
@@ -48,4 +53,8 @@ def test_the_six_commands_lead_from_nothing_to_an_evaluated_policy(tmp_path):
             assert "servo" in done.stdout, done.stdout
     summary = json.loads((tmp_path / "runs" / "touch" / "summary.json").read_text(encoding="utf-8"))
     assert summary["env_steps"] == 10
+    if importlib.util.find_spec("rclpy") is not None:
+        done = run(over_topics, *SHORT["eval"], "--domain", str(1 + os.getpid() % 100))
+        assert done.returncode == 0, (done.stdout, done.stderr)
+        assert "on 1 held-out resets of touch" in done.stdout + done.stderr
     peer.end()
