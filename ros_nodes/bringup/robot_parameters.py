@@ -85,7 +85,7 @@ def node_parameters(robot: RobotFile) -> dict[str, dict[str, Any]]:
         "task_node": {"judge": cell.judge, "scene": cell.scene, **goal},
         "teleop_node": _of_devices(robot),
         CAMERAS: _of_cameras(robot),
-        "actor_node": ages,
+        "actor_node": ages | {"robot_file": str(robot.path.resolve())},
     }
     return {node: _plain(values) for node, values in nodes.items()}
 

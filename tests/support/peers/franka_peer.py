@@ -2,8 +2,8 @@
 
 It lacks reflexes, the external activation device and their recovery, and measures no forces; they are added here, by
 replacing parts of it that are private: `pip install franky-sim==1.0.4` exactly. It is a process of its own
-(`python franka_peer.py [HEIGHT]`, of a table under the tool [m]); lines on standard input inject faults, and `report`
-answers with one line of JSON. Physics takes most of a core.
+(`python franka_peer.py [HEIGHT [HOLE]]`: of a table under the tool, and the width of a hole for a peg in the hand [m]);
+lines on standard input inject faults, and `report` answers with one line of JSON. Physics takes most of a core.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ REFLEX_ERROR = 20
 class FrankaPeer:
     """The process of a control box."""
 
-    def __init__(self, patience=120.0, table=None):
-        command = [sys.executable, str(Path(__file__)), *([] if table is None else [str(table)])]
+    def __init__(self, patience=120.0, *scene):
+        command = [sys.executable, str(Path(__file__)), *map(str, scene)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
@@ -72,25 +72,51 @@ class FrankaPeer:
         self._process.wait()
 
 
-class Table:
-    """A box under the tool; what it exerts on it, low-passed as libfranka's estimate is."""
+PEG, PEG_LENGTH, WALL = 0.016, 0.04, 0.02
+"""Diameter of the peg, how far it reaches beyond the tcp, and the depth of the hole [m]."""
+HOLE_AT = (0.45, 0.0)
+"""Where the hole is [m]."""
 
-    def __init__(self, worldbody, height):
-        self.height, self.wrench, self.peak = height, np.zeros(6), 0.0
-        half = height / 2
+
+class Table:
+    """A box under the tool, with a hole on it if it has a width; what both exert on it, low-passed as libfranka's
+    estimate is.
+    """
+
+    def __init__(self, worldbody, hand, height, hole=0.0):
+        self.wrench, self.peak, self.names = np.zeros(6), 0.0, []
+        self._box(worldbody, (0.5, 0.0, height / 2), (0.3, 0.3, height / 2))
+        if not hole:
+            return
+        x, y, z, half, out = *HOLE_AT, height + WALL / 2, hole / 2, 0.02
+        for side in (-1, 1):
+            self._box(worldbody, (x + side * (half + out), y, z), (out, half + 2 * out, WALL / 2))
+            self._box(worldbody, (x, y + side * (half + out), z), (half, out, WALL / 2))
+        middle = 0.1034 + PEG_LENGTH / 2
         ET.SubElement(
-            worldbody, "geom", name="table", type="box", size=f"0.3 0.3 {half}", pos=f"0.5 0 {half}", solref="0.01 1"
+            hand,
+            "geom",
+            name="peg",
+            type="cylinder",
+            size=f"{PEG / 2} {PEG_LENGTH / 2}",
+            pos=f"0 0 {middle}",
+            mass="0.02",
         )
+
+    def _box(self, parent, position, half):
+        self.names.append(f"table{len(self.names)}")
+        size, pos = (" ".join(f"{value:.5f}" for value in values) for values in (half, position))
+        ET.SubElement(parent, "geom", name=self.names[-1], type="box", size=size, pos=pos, solref="0.01 1")
 
     def step(self, model, data, pose):
         import mujoco
 
-        table, wrench, found = model.geom("table").id, np.zeros(6), np.zeros(6)
-        for number in np.flatnonzero((data.contact.geom == table).any(axis=1)):
+        boxes, wrench, found = [model.geom(name).id for name in self.names], np.zeros(6), np.zeros(6)
+        for number in np.flatnonzero(np.isin(data.contact.geom, boxes).any(axis=1)):
             contact, T_base_tcp = data.contact[number], pose()
             mujoco.mj_contactForce(model, data, number, found)
             on_second = contact.frame.reshape(3, 3).T @ found[:3]
-            force = on_second if contact.geom1 == table else -on_second
+            force = on_second if contact.geom1 in boxes else -on_second
             lever, R = contact.pos - T_base_tcp[:3, 3], T_base_tcp[:3, :3]
             wrench += np.concatenate((R.T @ force, R.T @ np.cross(lever, force)))
         self.wrench = 0.9 * self.wrench + 0.1 * wrench
@@ -150,7 +176,8 @@ def main():
 
     with MujocoSimulator() as simulator:
         arm = simulator.add_robot(position=(0, 0, 0))
-        table = Table(simulator.worldbody, float(sys.argv[1])) if sys.argv[1:] else None
+        hand = next(body for body in simulator.worldbody.iter("body") if body.get("name", "").endswith("_hand"))
+        table = Table(simulator.worldbody, hand, *map(float, sys.argv[1:])) if sys.argv[1:] else None
         server = SimulationServer(simulator)
         server.init()
         pending = []
