@@ -32,7 +32,7 @@ TABLE = 0.35
 PRESS = 2.0
 """How long it presses [s]."""
 LEAD, PUSH = 0.002, 0.008
-"""By how much the set-point is below the tcp [m]: in the search, where with more friction holds the peg, and after it."""
+"""By how much the set-point is below the tcp [m]: in the search, where more friction would hold it, and after it."""
 FOUND = 0.001
 """How far below the rim the peg is in the hole [m]."""
 BESIDE, SEARCH = 0.003, 25.0
