@@ -20,6 +20,8 @@ SHORT = {
     "eval": ("--episodes", "1"),
 }
 """What makes each command short."""
+SHORT_SETTINGS = ("env_steps=5", "demonstrations=1", "evaluation.episodes=1", "evaluation.curve_interval=0")
+"""The same over topics."""
 
 
 @pytest.mark.slow
@@ -29,8 +31,8 @@ def test_the_six_commands_lead_from_nothing_to_an_evaluated_policy(tmp_path):
     lines = [shlex.split(line, comments=True) for line in re.findall("^    (.+)$", section, re.M)[:8]]
     install, *commands = lines[:6]
     assert install[:2] == ["pip", "install"] and [command[1] for command in commands] == ["init", *SHORT]
-    over_topics = lines[7]
-    assert over_topics[1:3] == ["up", "robot"] and "eval" in over_topics
+    over_topics = lines[6]
+    assert over_topics[1:3] == ["up", "robot"] and "eval" in lines[7]
     peer = PeerProcess("so101_peer.py", "feetech", tmp_path / "tty")
     for line in ("support", "reset"):
         peer.tell(line)
@@ -54,7 +56,8 @@ def test_the_six_commands_lead_from_nothing_to_an_evaluated_policy(tmp_path):
     summary = json.loads((tmp_path / "runs" / "touch" / "summary.json").read_text(encoding="utf-8"))
     assert summary["env_steps"] == 10
     if importlib.util.find_spec("rclpy") is not None:
-        done = run(over_topics, *SHORT["eval"], "--domain", str(1 + os.getpid() % 100))
+        out = ("--out", "runs/topics", "--domain", 10 + os.getpid() % 90)
+        done = run(over_topics, *out, "--settings", *SHORT_SETTINGS)
         assert done.returncode == 0, (done.stdout, done.stderr)
         assert "on 1 held-out resets of touch" in done.stdout + done.stderr
     peer.end()
