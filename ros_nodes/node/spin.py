@@ -17,14 +17,21 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from robot_rl.arm.control_thread import acting
-from robot_rl.errors import CalibrationError, ConfigError, InterruptedRunError, RobotRLError, UnknownNameError
+from robot_rl.errors import (
+    CalibrationError,
+    CheckpointError,
+    ConfigError,
+    InterruptedRunError,
+    RobotRLError,
+    UnknownNameError,
+)
 from robot_rl.teleop.device import DeviceError
 from ros_nodes.node.parameter_file import check_names, parameter_files, read_sections
 
 N = TypeVar("N", bound=Node)
 SWITCH_INTERVAL = 0.0005
 """How long a thread that receives may keep one that controls waiting for Python's lock [s]; 5 ms is Python's own."""
-_WOULD_COME_AGAIN = (CalibrationError, ConfigError, DeviceError, UnknownNameError)
+_WOULD_COME_AGAIN = (CalibrationError, CheckpointError, ConfigError, DeviceError, UnknownNameError)
 
 
 def run(make: Callable[[], Node], argv: Sequence[str] | None = None) -> int:
