@@ -30,7 +30,7 @@ def nodes(context: LaunchContext) -> list[Node]:
         kw |= {"parameters": [arg["params"] or {}, {k: filled(v, arg) for k, v in n.get("parameters", {}).items()}]}
         kw["on_exit"] = lambda e, _, n=n: Shutdown() if "respawn" not in n or e.returncode in END["main" in n] else None
         made[name] = Node(exec_name=name, namespace=arg["namespace"], respawn="respawn" in n, respawn_delay=1.0, **kw)
-    return [made[name] for name in yaml.safe_load(arg["only"]) or made]
+    return [made[name] for name in yaml.safe_load(arg["only"]) or made if name not in yaml.safe_load(arg["without"])]
 
 
 def generate_launch_description() -> LaunchDescription:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from robot_rl.arm.command_follower import CommandFollower
+from robot_rl.arm.control_thread import starting_beside
 from robot_rl.arm.driver import ArmDriver, DriverHost, Receive
 from robot_rl.arm.set_point_cap import SetPointCap
 from robot_rl.arm.wrench_filter import ContactWrench
@@ -121,7 +122,8 @@ class ArmControl:
         """
         with self._lock:
             self._follower.stop("it recovers")
-        self._driver.recover()
+        with starting_beside():
+            self._driver.recover()
 
     def tare(self) -> bool:
         """Make the present wrench zero; return whether one is measured. The tool must touch nothing."""

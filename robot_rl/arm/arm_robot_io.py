@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from robot_rl.arm.arm_control import ArmControl
-from robot_rl.arm.control_thread import ControlThread
+from robot_rl.arm.control_thread import ControlThread, starting_beside
 from robot_rl.arm.driver import ArmDriver, DriverHost
 from robot_rl.arm.set_point_cap import SetPointCap
 from robot_rl.clock import WallClock
@@ -79,7 +79,8 @@ class ArmRobotIO:
         set_point_cap = SetPointCap(cap)
         if wider := set_point_cap.exceeded_by(limits):
             raise ConfigError(f"the limits are wider than the arm's own cap: {'; '.join(wider)}; change one of each")
-        self._driver = make_driver(self)
+        with starting_beside():  # the vendor's threads: a measurement that waits for a processor is an old one
+            self._driver = make_driver(self)
         self.measures_wrench = "wrench" in self._driver.measures
         measured = ARM_PARTS if self.measures_wrench else FORCELESS_PARTS
         self.parts = StateAssembler(cameras, freshness, measured=measured)

@@ -13,6 +13,8 @@ PRIORITY = 40
 """Real-time priority (SCHED_FIFO, 1 to 99); interrupt threads of the kernel have 50."""
 ACTING = 20
 """Of the thread that acts: it waits for deadlines, too, but makes way for those that control an arm."""
+BESIDE = 10
+"""Of threads of a library that those hold up, e.g. because both want the same lock."""
 SWITCH_INTERVAL = 0.0005
 """How long another Python thread may keep one that controls waiting for the interpreter's lock [s]."""
 NO_PRIORITY = (
@@ -97,15 +99,16 @@ def own_priority() -> Iterator[None]:
             os.sched_setscheduler(0, policy, parameters)
 
 
-def take_priority(priority: int = PRIORITY) -> bool:
+def take_priority(priority: int = PRIORITY, *, inherited: bool = False) -> bool:
     """Give the calling thread real-time priority; return whether the machine allows it.
 
-    What the thread starts from then on has none.
+    What the thread starts from then on has none, unless it is inherited.
     """
     if not hasattr(os, "sched_setscheduler"):
         return False
+    policy = os.SCHED_FIFO if inherited else os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
     try:
-        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(priority))
+        os.sched_setscheduler(0, policy, os.sched_param(priority))
     except OSError:  # of a user without the right, and in containers
         return False
     return True
@@ -119,4 +122,12 @@ def acting() -> Iterator[None]:
     """
     with own_priority():
         take_priority(ACTING)
+        yield
+
+
+@contextmanager
+def starting_beside() -> Iterator[None]:
+    """Give the threads that the block starts the priority `BESIDE`, where that is allowed."""
+    with own_priority():
+        take_priority(BESIDE, inherited=True)
         yield

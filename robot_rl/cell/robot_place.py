@@ -66,20 +66,21 @@ def no_demonstrations(task: str, path: Path) -> ConfigError:
 
 def robot_deployment(robot: RobotFile) -> Deployment:
     """Return the deployment on the arm of a robot file."""
-    commissioning = newest_report(robot.path)
-    _note_commissioning(robot.path, commissioning)
     return Deployment(
         RobotWorkcell(robot),
         repeatable=False,
         lost_episodes=LOST_EPISODES,
         can_film=False,
         resume_command=f"robot-rl train --robot {robot.path} --resume --out",
-        facts={
-            "robot_file": str(robot.path.resolve()),
-            "driver": robot.connection.driver,
-            "commissioning": commissioning,
-        },
+        facts=robot_facts(robot.path, robot.connection.driver),
     )
+
+
+def robot_facts(path: Path, driver: str) -> dict[str, Any]:
+    """Return what a run records of its robot; warn of one that was not commissioned as it is now, or with faults."""
+    commissioning = newest_report(path)
+    _note_commissioning(path, commissioning)
+    return {"robot_file": str(path.resolve()), "driver": driver, "commissioning": commissioning}
 
 
 def _note_commissioning(path: Path, commissioning: dict[str, Any] | None) -> None:

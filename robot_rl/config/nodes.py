@@ -233,6 +233,8 @@ class ActorNodeConfig:
     """Age at which an intervention ends if no more of it arrives [s]."""
     graph_timeout: PositiveReal = 60.0
     """How long to wait for the other nodes at the start [s]."""
+    robot_file: str = ""
+    """The file that describes the cell: a run records it and its newest commissioning."""
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -14,7 +14,7 @@ from robot_rl.errors import ConfigError
 from robot_rl.system.atomic_file import writing
 
 logger = logging.getLogger(__name__)
-FLAGS = ("arm", "box_low", "box_high", "teleop", "task", "instruction", "gripper")
+FLAGS = ("arm", "judge", "start", "box_low", "box_high", "teleop", "task", "instruction", "gripper")
 
 
 def add_command(commands: Any, make: MakeParser) -> None:
@@ -33,6 +33,12 @@ def add_command(commands: Any, make: MakeParser) -> None:
     parser.add_argument("--arm", metavar="DRIVER", help="driver of the arm")
     parser.add_argument("--setting", action="append", default=[], metavar="KEY=VALUE", help="setting of it; repeatable")
     parser.add_argument("--camera", action="append", default=[], metavar="NAME=SOURCE", help="a camera; repeatable")
+    parser.add_argument(
+        "--judge", metavar="person|goal", help="who decides about episodes; goal: the tool has to come to a point"
+    )
+    parser.add_argument(
+        "--start", metavar='here|"X Y Z"|none', help="where an episode starts; here: where the arm is now; it holds"
+    )
     parser.add_argument("--box-low", metavar='"X Y Z"', help="least position of the tool in the base frame [m]")
     parser.add_argument("--box-high", metavar='"X Y Z"', help="largest position")
     parser.add_argument("--teleop", metavar="DEVICE", help="with what a person leads the arm, or console")

@@ -8,23 +8,45 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from robot_rl.arm.driver import ARM_GROUP, find_driver
+import numpy as np
+
+from robot_rl.arm.driver import ARM_GROUP, DriverClass, find_driver
 from robot_rl.config.describe import list_keys
 from robot_rl.config.load import component_from_dict
 from robot_rl.config.yaml_file import parse_yaml
+from robot_rl.doctor.standing.observation import observe
 from robot_rl.env.registry import names
-from robot_rl.errors import ConfigError, RobotRLError
+from robot_rl.errors import ArmStoppedError, ConfigError, RobotRLError
+from robot_rl.geometry import Pose
 from robot_rl.init.plan import RobotPlan
 from robot_rl.init.plugged_in import PluggedIn
 from robot_rl.init.questions import Questions
 
 CONNECTS = re.compile(r"^(host|ip|address|port|device|url|.*_(host|ip|port|address))$")
 """Names of settings that connect an arm: they are put to the person, the others keep their defaults."""
+TASK = "insert the plug into the socket"
 BOX = ("0.35 -0.15 0.1", "0.65 0.15 0.4")
+AROUND_START = 0.06
+"""Half an edge of the box that is proposed around a start pose [m]: a centimetre more than where the policy goes."""
+JUDGES = [
+    ("person", "you, by the console or a device"),
+    (
+        "goal",
+        "the arm itself: its tool shall come to a point. Needs no camera and no person: a first task for a new arm",
+    ),
+]
+HERE, NONE = "here", "none"
+"""Answers to where an episode starts: where the arm stands now; or a person brings it there."""
+LOOK, LOOK_AGE = 0.5, 0.2
+"""How long a standing arm is looked at, and the oldest pose of it [s]."""
 
 
 def interview(
-    questions: Questions, found: PluggedIn, *, settings: Iterable[str] = (), cameras: Iterable[str] = ()
+    questions: Questions,
+    found: PluggedIn,
+    *,
+    settings: Iterable[str] = (),
+    cameras: Iterable[str] = (),
 ) -> RobotPlan:
     """Put the questions, and return the plan.
 
@@ -35,14 +57,18 @@ def interview(
         cameras: `NAME=SOURCE`, by flags; then none is offered.
 
     Raises:
+        ArmStoppedError: if the arm shall be looked at and cannot be reached.
         ConfigError: if a flag is wrong, or an answer is needed and nobody is there.
         PluginError: if the driver's package cannot be imported.
     """
     driver = questions.choose("--arm", "Which arm?", _drivers())
-    config_type = find_driver(driver).Config
-    decided = _settings(questions, driver, config_type, found, settings)
-    low = questions.ask("--box-low", "Least x y z of the tool in the base frame [m]?", BOX[0], _three_numbers)
-    high = questions.ask("--box-high", "Largest x y z?", BOX[1], _three_numbers)
+    kind = find_driver(driver)
+    decided = _settings(questions, driver, kind.Config, found, settings)
+    judge = questions.choose("--judge", "Who decides whether an episode succeeded?", JUDGES, "person")
+    start, measured = _start(questions, kind, decided, judge)
+    proposed = BOX if start is None else _box_around(start)
+    low = questions.ask("--box-low", "Least x y z of the tool in the base frame [m]?", proposed[0], _three_numbers)
+    high = questions.ask("--box-high", "Largest x y z?", proposed[1], _three_numbers)
     box = tuple(map(_floats, (low, high)))
     if any(a >= b for a, b in zip(*box, strict=True)):
         raise ConfigError(f"every number of --box-low ({low}) has to be below that of --box-high ({high})")
@@ -50,13 +76,17 @@ def interview(
     named = dict(map(_named_camera, offered)) if offered else _cameras(questions, found)
     devices = [(kind, "plugged in") for kind in found.devices] + [("console", "in the browser")]
     device = questions.choose("--teleop", "With what does a person lead the arm?", devices, devices[0][0])
-    task = questions.ask("--task", "Name of the task?", "first_task", _name)
-    instruction = questions.ask(
-        "--instruction", "What is to be done, in a sentence?", "insert the plug into the socket"
-    )
+    usual = ("touch", "bring the tool to the goal") if judge == "goal" else ("first_task", TASK)
+    task = questions.ask("--task", "Name of the task?", usual[0], _name)
+    instruction = questions.ask("--instruction", "What is to be done, in a sentence?", usual[1])
     gripper = questions.choose("--gripper", "Does the task move the gripper?", [("no", ""), ("yes", "")], "no")
     led = () if device == "console" else (device,)
-    return RobotPlan(driver, config_type, decided, box[0], box[1], named, led, task, instruction, gripper == "yes")
+    return RobotPlan(
+        *(driver, kind.Config, decided, box[0], box[1], named, led, task, instruction, gripper == "yes"),
+        judge=judge,
+        start=start,
+        measures_force="wrench" in measured,
+    )
 
 
 def _drivers() -> list[tuple[str, str]]:
@@ -93,6 +123,48 @@ def _settings(
             decided[described.key] = answer if is_text else parse_yaml(answer, flag)
     component_from_dict(config_type, decided, f"settings of {driver}")
     return decided
+
+
+def _start(
+    questions: Questions, kind: DriverClass, settings: dict[str, Any], judge: str
+) -> tuple[Pose | None, frozenset[str]]:
+    """Return the start pose, and what the arm measures as far as that is known.
+
+    Raises:
+        ArmStoppedError: if the arm cannot be reached, or says nothing.
+    """
+    place = questions.ask(
+        "--start",
+        f"Where does an episode start? {HERE}: where the arm is now (it is switched on, and holds), x y z: there, the "
+        f"tool pointing down, or {NONE}: a person brings it there",
+        HERE if judge == "goal" else NONE,
+        _place,
+    )
+    known = getattr(kind, "measures", frozenset({"wrench"}))
+    measured = known if isinstance(known, frozenset) else frozenset({"wrench"})
+    if place == NONE and judge == "goal":
+        raise ConfigError(f"--start: the goals lie around it, so it has to be {HERE} or x y z")
+    if place == NONE:
+        return None, measured
+    if place != HERE:
+        return Pose(np.array(_floats(place)), np.array([0.0, 1.0, 0.0, 0.0])), measured
+    config = component_from_dict(kind.Config, settings, "--start here")
+    seen = observe(lambda host: kind(config, host), LOOK, LOOK_AGE)
+    if seen.faults or not seen.samples["pose"]:
+        raise ArmStoppedError(f"--start {HERE}: {'; '.join(seen.faults) or 'the arm does not say where it is'}")
+    pose: Pose = seen.samples["pose"][-1][2]
+    return pose, seen.measures
+
+
+def _place(text: str) -> str:
+    if text not in (HERE, NONE):
+        _floats(text)
+    return text
+
+
+def _box_around(start: Pose) -> tuple[str, str]:
+    low, high = (start.position + sign * AROUND_START for sign in (-1.0, 1.0))
+    return tuple(" ".join(f"{value:.2f}" for value in corner) for corner in (low, high))  # type: ignore[return-value]
 
 
 def _cameras(questions: Questions, found: PluggedIn) -> dict[str, str]:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from robot_rl.cell.goal import GoalConfig
 from robot_rl.config.describe import as_typed, list_keys
+from robot_rl.geometry import Pose
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,9 @@ class RobotPlan:
         task: Its name.
         instruction: What is to be done.
         gripper: Whether the task moves the gripper.
+        judge: Who decides about episodes, `person` or `goal`.
+        start: Where the arm goes by itself before each episode, in the base frame; None: a person brings it there.
+        measures_force: Whether the arm does.
     """
 
     driver: str
@@ -35,6 +43,9 @@ class RobotPlan:
     task: str
     instruction: str
     gripper: bool
+    judge: str = "person"
+    start: Pose | None = None
+    measures_force: bool = True
 
 
 def robot_file_text(plan: RobotPlan, name: str) -> str:
@@ -49,6 +60,7 @@ def robot_file_text(plan: RobotPlan, name: str) -> str:
         for camera, source in plan.cameras.items()
     ]
     names = f"[{', '.join(plan.cameras)}]"
+    goal = plan.judge == "goal"
     lines = [
         f"# A robot: arm, limits, cameras and task. `robot-rl doctor {name}` examines it; nothing moves.",
         "# Lengths are in metres, angles in rad, forces in N, in the axes of the arm's base.",
@@ -65,10 +77,11 @@ def robot_file_text(plan: RobotPlan, name: str) -> str:
         "  max_force: 40.0 # a larger one stops the arm until a person lets it go on",
         "",
         "cell:",
-        "  judge: person # who decides whether an episode succeeded",
-        "  scene: person # who makes the scene ready before each episode",
+        f"  judge: {plan.judge} # who decides whether an episode succeeded: person, or goal (the arm itself)",
+        f"  scene: {'none' if goal else 'person'} # who makes the scene ready before each episode: person or none",
         f"  devices: [{', '.join(plan.devices)}] # with which a person leads the arm; none: the console (--console)",
-        "  # forces: unmeasured # accepts an arm that measures no force: then no limit on forces is in effect",
+        f"  {'# ' if plan.measures_force else ''}forces: unmeasured # accepts an arm that measures no force: then no "
+        "limit on forces is in effect",
         "",
         "cameras:"
         if cameras
@@ -77,29 +90,38 @@ def robot_file_text(plan: RobotPlan, name: str) -> str:
         "",
         f"task: # {plan.task}",
         f"  instruction: {as_typed(plan.instruction)}",
-        "  max_steps: 100 # of an episode: 10 s",
+        f"  max_steps: {30 if goal else 100} # of an episode, of a control period each",
         "  control_period: 0.1 # [s]",
         "  workspace: # where the tcp may go, from where the arm is when an episode begins",
         "    low: [-0.05, -0.05, -0.05]",
         "    high: [0.05, 0.05, 0.05]",
         "    yaw: 0.3",
         "    tilt: 0.1",
-        "  action_axes: [x, y, z, yaw] # that the policy moves; the others stay as they are",
+        f"  action_axes: [x, y, z{'' if goal else ', yaw'}] # that the policy moves; the others stay as they are",
         "  action_translation: 0.01 # largest motion in a step",
         "  action_rotation: 0.06",
         f"  gripper: {'true' if plan.gripper else 'false'}",
         "  force_limit: 30.0 # ends the episode as a failure",
         f"  cameras: {names}",
-        "  # start: # where the arm goes by itself before each episode; without it, a person brings it there",
-        "  #   position: [0.5, 0.0, 0.2]",
-        "  #   quaternion: [0, 1, 0, 0] # w, x, y, z: the tool points down",
-        "  #   speed: 0.05",
+        *_start_lines(plan.start),
     ]
+    if goal:
+        lines += ["", "goal: # a point near the start, drawn for each episode, that the tcp has to reach and keep"]
+        lines += [
+            f"  {key.key}: {as_typed(key.default)} # {' '.join(key.doc.split())}" for key in list_keys(GoalConfig)
+        ]
     return "\n".join(lines) + "\n"
 
 
 def first_day(plan: RobotPlan, name: str) -> list[str]:
     """Return the commands of the first day, in their order, each with what it does."""
+    if plan.judge == "goal":
+        return [
+            f"robot-rl doctor {name}  # examine machine and arm; cure its faults",
+            f"robot-rl commission {name} --move  # the first motions, slow, each with your consent",
+            f"robot-rl train {plan.task} --robot {name} --steps 3000 --out runs/{plan.task}  # it learns by itself",
+            f"robot-rl eval runs/{plan.task} --robot {name} --episodes 50  # how often it succeeds",
+        ]
     lead = f"--teleop {plan.devices[0]}" if plan.devices else "--console"
     pixels = " --obs pixels" if plan.cameras else ""
     return [
@@ -109,6 +131,18 @@ def first_day(plan: RobotPlan, name: str) -> list[str]:
         f"robot-rl demo {plan.task} --robot {name}{pixels} {lead} --episodes 20 --out demos  # you show it",
         f"robot-rl train {plan.task} --robot {name}{pixels} --demos demos {lead} --out runs/first  # you help it",
         f"robot-rl eval runs/first --robot {name} --episodes 20  # how often it succeeds without help",
+    ]
+
+
+def _start_lines(start: Pose | None) -> list[str]:
+    """Return the start pose; without one, an example of it as a comment."""
+    mark, speed = ("  # ", 0.05) if start is None else ("  ", 0.1)
+    shown = start or Pose(np.array([0.5, 0.0, 0.2]), np.array([0.0, 1.0, 0.0, 0.0]))
+    return [
+        f"{mark}start: # where the arm goes by itself before each episode; without it, a person brings it there",
+        f"{mark}  position: {_numbers(shown.position)}",
+        f"{mark}  quaternion: {_numbers(shown.quaternion)} # w, x, y, z; 0, 1, 0, 0: the tool points down",
+        f"{mark}  speed: {speed}",
     ]
 
 
@@ -126,5 +160,5 @@ def _arm_lines(plan: RobotPlan) -> list[str]:
     ]
 
 
-def _numbers(values: tuple[float, ...]) -> str:
-    return f"[{', '.join(f'{value:g}' for value in values)}]"
+def _numbers(values: Iterable[float]) -> str:
+    return f"[{', '.join(f'{round(float(value), 4) + 0.0:g}' for value in values)}]"

@@ -191,6 +191,8 @@ def _prepare(parent: int, niceness: int, death_signal: signal.Signals | None) ->
     """Return what the new process does before it becomes the program."""
 
     def prepare() -> None:
+        if hasattr(os, "sched_setscheduler") and os.sched_getscheduler(0) != os.SCHED_OTHER:
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))  # real-time priority is of threads that control
         if niceness:
             os.nice(niceness)
         if death_signal is not None:

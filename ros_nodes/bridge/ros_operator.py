@@ -16,6 +16,8 @@ from ros_nodes.node.robot_node_base import RobotNode
 
 PERIOD = 0.1
 """Time between two checks for a question, and for a subscriber to it [s]."""
+_CONSENT = {LATCHED: topics.RELEASE_SERVICE[0], topics.ARM_FAULT: topics.RECOVER_SERVICE[0]}
+"""How a stop begins that only a person can end, and the service that is the consent."""
 
 
 class RosOperator:
@@ -27,7 +29,7 @@ class RosOperator:
     """
 
     def __init__(self, node: RobotNode, person: RemoteOperator) -> None:
-        self._person, self._asked = person, ""
+        self._node, self._person, self._asked = node, person, ""
         self._question = node.publisher(topics.QUESTION)
         node.subscribe(topics.JUDGEMENT, self._take_judgement)
         node.subscribe(topics.STOPPED, self._take_stopped)
@@ -49,7 +51,14 @@ class RosOperator:
             self._person.labels.add(report.episode, report.success)
 
     def _take_stopped(self, message: String) -> None:
-        self._person.set_stop(message.data if message.data.startswith((LATCHED, topics.ARM_FAULT)) else "")
+        """Hold the job while only a person can end the stop, and say who, since this may last."""
+        service = next((name for begin, name in _CONSENT.items() if message.data.startswith(begin)), None)
+        self._person.set_stop(message.data if service else "")
+        if service:
+            self._node.get_logger().warning(
+                f"waits for a person: {message.data}. Consent by Resume in the console (--console :8480), or by the "
+                f"service {self._node.resolve_service_name(service)}"
+            )
 
 
 FACT = "waits_for_person"

@@ -67,8 +67,9 @@ def _up(arguments: argparse.Namespace) -> int:
     if (params := given.get("params")) and not Path(params).is_file():
         raise ConfigError(f"--params {params}: there is no such file; launch/config/robot.yaml is an example")
     with tempfile.TemporaryDirectory(prefix="robot_rl-") as folder:
-        without = _read_robot_file(arguments, given, table, Path(folder)) if arguments.robot_file else ()
-        specs = [spec for spec in node_specs(table, arguments.bringup, given) if spec.executable not in without]
+        if arguments.robot_file:
+            _read_robot_file(arguments, given, table, Path(folder))
+        specs = node_specs(table, arguments.bringup, given)
         return _run(specs, arguments, str(given.get("namespace", "")))
 
 
@@ -85,10 +86,8 @@ def _run(specs: Sequence[NodeSpec], arguments: argparse.Namespace, namespace: st
     return Supervisor(specs, namespace, environment).run()
 
 
-def _read_robot_file(
-    arguments: argparse.Namespace, given: dict[str, Any], table: dict[str, Any], folder: Path
-) -> tuple[str, ...]:
-    """Give the bringup what a robot file says; return the nodes that its cell does not have.
+def _read_robot_file(arguments: argparse.Namespace, given: dict[str, Any], table: dict[str, Any], folder: Path) -> None:
+    """Give the bringup what a robot file says.
 
     Raises:
         ConfigError: if the bringup is another, or an argument says the same, or the file is not valid.
@@ -100,9 +99,8 @@ def _read_robot_file(
     from ros_nodes.bringup.robot_parameters import write_cell  # other commands start faster
 
     task = str(given.get("task", table["arguments"]["task"]["default"]))
-    files = write_cell(Path(arguments.robot_file), task, folder)
-    given |= {"params": str(files.params), "task_file": str(files.task), "driver": files.driver}
-    return files.without
+    cell = write_cell(Path(arguments.robot_file), task, folder).arguments()
+    given |= cell | {"without": [*given.get("without", []), *cell["without"]]}
 
 
 def _check_parameters(specs: Sequence[NodeSpec], namespace: str) -> None:

@@ -1,12 +1,14 @@
 """The parameters that make of the nodes of a bringup what a robot file says; needs no ROS.
 
 So `robot-rl train TASK --robot robot.yaml` and `robot-rl up robot --robot_file robot.yaml` drive the same cell, with
-the same limits and the same judge.
+the same limits and the same judge. For `ros2 launch` it is a program: `robot_parameters FILE TASK FOLDER` prints the
+arguments of the bringup as YAML.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,10 +18,10 @@ import yaml
 
 from robot_rl.cell.robot_file import CameraConfig, RobotFile, read_robot_file
 from robot_rl.config.describe import list_keys
-from robot_rl.errors import ConfigError
+from robot_rl.errors import ConfigError, RobotRLError
+from ros_nodes.bringup.table import read_table
 
 CAMERAS = "camera_node"
-"""The node that a cell without cameras does not have."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +32,18 @@ class CellFiles:
         params: Parameter file of ROS (YAML).
         task: The task's facts (YAML).
         driver: Of the arm.
-        without: Nodes that this cell does not have.
+        without: Nodes of the bringup that this cell does not have, by their names in the table.
     """
 
     params: Path
     task: Path
     driver: str
     without: tuple[str, ...]
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what the bringup is given."""
+        files = {"params": str(self.params), "task_file": str(self.task)}
+        return files | {"driver": self.driver, "without": list(self.without)}
 
 
 def write_cell(path: Path, task: str, folder: Path) -> CellFiles:
@@ -49,7 +56,7 @@ def write_cell(path: Path, task: str, folder: Path) -> CellFiles:
     robot = read_robot_file(path, task)
     sections = {f"/**/{node}": {"ros__parameters": values} for node, values in node_parameters(robot).items() if values}
     files = CellFiles(
-        folder / "cell.yaml", folder / "task.yaml", robot.connection.driver, () if robot.cameras else (CAMERAS,)
+        folder / "cell.yaml", folder / "task.yaml", robot.connection.driver, () if robot.cameras else ("cell_cameras",)
     )
     files.params.write_text(yaml.safe_dump(sections), encoding="utf-8")
     facts = {key: value for key, value in asdict(robot.task).items() if key not in ("name", "world", "reverse")}
@@ -78,7 +85,7 @@ def node_parameters(robot: RobotFile) -> dict[str, dict[str, Any]]:
         "task_node": {"judge": cell.judge, "scene": cell.scene, **goal},
         "teleop_node": _of_devices(robot),
         CAMERAS: _of_cameras(robot),
-        "actor_node": ages,
+        "actor_node": ages | {"robot_file": str(robot.path.resolve())},
     }
     return {node: _plain(values) for node, values in nodes.items()}
 
@@ -145,3 +152,19 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [_plain(entry) for entry in value] or [""]
     return value
+
+
+def main() -> int:
+    """Do it for `ros2 launch`."""
+    file, task, folder = sys.argv[1:]
+    try:
+        task = task or read_table()["arguments"]["task"]["default"]
+        print(json.dumps(write_cell(Path(file), task, Path(folder)).arguments()))
+    except RobotRLError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

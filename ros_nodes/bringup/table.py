@@ -75,7 +75,7 @@ def node_specs(table: Mapping[str, Any], bringup: str, arguments: Mapping[str, A
     """Return the nodes of a bringup with these arguments; those left out have their default.
 
     Raises:
-        UnknownNameError: if there is no such bringup, argument, or node in `only`.
+        UnknownNameError: if there is no such bringup, argument, or node in `only` or `without`.
     """
     if bringup not in table["bringups"]:
         raise UnknownNameError("bringup", bringup, table["bringups"])
@@ -86,11 +86,11 @@ def node_specs(table: Mapping[str, Any], bringup: str, arguments: Mapping[str, A
     for name, entry in table["derived"].items():
         values[name] = entry["given"] if values[entry["of"]] else entry["otherwise"]
     names = _filled(table["bringups"][bringup]["nodes"], values)
-    for name in values["only"]:
+    for name in (*values["only"], *values["without"]):
         if name not in names:
             raise UnknownNameError("node of this bringup", name, names)
     specs = []
-    for name in (name for name in names if name in values["only"] or not values["only"]):
+    for name in (name for name in values["only"] or names if name not in values["without"]):
         entry = dict(table["nodes"][name])
         parameters = {key: _filled(value, values) for key, value in entry.pop("parameters", {}).items()}
         specs.append(NodeSpec(name, parameters=parameters, params=str(values["params"]), **entry))

@@ -16,14 +16,22 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
-from robot_rl.errors import CalibrationError, ConfigError, InterruptedRunError, RobotRLError, UnknownNameError
+from robot_rl.arm.control_thread import acting
+from robot_rl.errors import (
+    CalibrationError,
+    CheckpointError,
+    ConfigError,
+    InterruptedRunError,
+    RobotRLError,
+    UnknownNameError,
+)
 from robot_rl.teleop.device import DeviceError
 from ros_nodes.node.parameter_file import check_names, parameter_files, read_sections
 
 N = TypeVar("N", bound=Node)
 SWITCH_INTERVAL = 0.0005
 """How long a thread that receives may keep one that controls waiting for Python's lock [s]; 5 ms is Python's own."""
-_WOULD_COME_AGAIN = (CalibrationError, ConfigError, DeviceError, UnknownNameError)
+_WOULD_COME_AGAIN = (CalibrationError, CheckpointError, ConfigError, DeviceError, UnknownNameError)
 
 
 def run(make: Callable[[], Node], argv: Sequence[str] | None = None) -> int:
@@ -63,6 +71,7 @@ def run_job(
     argv: Sequence[str] | None = None,
     *,
     interrupted: int = 130,
+    acts: bool = False,
 ) -> int:
     """Do a job in the main thread while a thread beside it serves the node's callbacks; return the exit code.
 
@@ -74,6 +83,7 @@ def run_job(
             Returns the exit code.
         argv: As in `run`.
         interrupted: The exit code after Ctrl-C or SIGTERM; 0 is for a node that ends in no other way.
+        acts: As in `run_with_threads`; of the thread that serves callbacks.
     """
     sys.setswitchinterval(SWITCH_INTERVAL)
     name = "robot_rl"
@@ -82,7 +92,7 @@ def run_job(
         with own_signals(argv):
             node = make()
             name = node.get_name()
-            with spinning(node) as ended:
+            with spinning(node, acts=acts) as ended:
                 return job(node, ended)
     except KeyboardInterrupt:
         return interrupted
@@ -91,15 +101,23 @@ def run_job(
         return interrupted if isinstance(error, InterruptedRunError) else exit_code(error)
 
 
-def run_with_threads(make: Callable[[], Node], argv: Sequence[str] | None = None) -> int:
-    """Like `run`, for a node whose own threads publish."""
+def run_with_threads(make: Callable[[], Node], argv: Sequence[str] | None = None, *, acts: bool = False) -> int:
+    """Like `run`, for a node whose own threads publish.
+
+    Args:
+        make: As in `run`.
+        argv: As in `run`.
+        acts: The node's threads drive an arm. What makes and serves it then has the priority of a thread that acts: at
+            the usual one it would keep them waiting, with Python's lock, while it waits for a processor.
+    """
 
     def wait(node: Node, ended: threading.Event) -> int:
         del node
         ended.wait()
         return 1  # by itself it ends only by an error, which was printed
 
-    return run_job(make, wait, argv, interrupted=0)
+    with acting() if acts else contextlib.nullcontext():
+        return run_job(make, wait, argv, interrupted=0, acts=acts)
 
 
 def _check_parameter_files(argv: Sequence[str]) -> None:
@@ -127,7 +145,7 @@ def own_signals(argv: Sequence[str] | None = None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def spinning(node: Node, context: Context | None = None) -> Iterator[threading.Event]:
+def spinning(node: Node, context: Context | None = None, *, acts: bool = False) -> Iterator[threading.Event]:
     """Serve a node's callbacks in a thread beside the caller, and end both the thread and the node.
 
     What it gives is set when the thread ends by itself, which only an error makes it do. (A `join` of the thread that
@@ -139,8 +157,9 @@ def spinning(node: Node, context: Context | None = None) -> Iterator[threading.E
 
     def spin() -> None:
         try:
-            while not done.is_set():
-                executor.spin_once(timeout_sec=0.1)
+            with acting() if acts else contextlib.nullcontext():
+                while not done.is_set():
+                    executor.spin_once(timeout_sec=0.1)
         except ExternalShutdownException:
             pass
         finally:

@@ -9,12 +9,15 @@ import contextlib
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 from robot_rl.arm.control_thread import acting
+from robot_rl.arm.robot_connection import read_connection
+from robot_rl.cell.robot_place import robot_facts
 from robot_rl.config.nodes import ActorNodeConfig
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.hil.remote_operator import RemoteOperator
@@ -89,9 +92,14 @@ class ActorNode(RobotNode):
             can_film=False,
             calibrations=workcell.calibrations,
             assistance=self._operator,
+            facts=self._facts_of_robot(),
             resume_command="the same `robot-rl up` (or `ros2 launch`) and --out",
         )
         return deployment, lockstep
+
+    def _facts_of_robot(self) -> dict[str, Any]:
+        path = Path(self.config.robot_file)
+        return robot_facts(path, read_connection(path).driver) if self.config.robot_file else {}
 
 
 def main() -> int:

@@ -17,6 +17,7 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from robot_rl.arm.arm_control import NO_WRENCH, ArmControl
+from robot_rl.arm.control_thread import starting_beside
 from robot_rl.arm.driver import ArmDriver, find_driver, joint_names
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import RobotNodeConfig
@@ -38,24 +39,13 @@ class ArmNode(ManagedNode):
     """The node; its parameters are those of `RobotNodeConfig` and of the driver."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__("robot_node", **options)
+        with starting_beside():  # DDS: who publishes waits for its threads, which would wait for a processor
+            super().__init__("robot_node", **options)
         self.config = config = declare(self, RobotNodeConfig, more=True)
         refuse_changes(self, RobotNodeConfig)
         self.max_age = config.max_age
-        self._driver = driver = self._make_driver()
         self._faulty_since: float | None = None
-        forceless = "wrench" not in driver.measures
-        measured = FORCELESS_PARTS if forceless else ARM_PARTS
-        self._parts = StateAssembler(freshness=Freshness(max_age=config.max_age), measured=measured)
         self._commander = Commander(self, config)
-        self._arm = ArmControl(
-            driver,
-            self,
-            self._parts,
-            self._commander.cap,
-            wrench_cutoff=config.wrench_cutoff,
-            more_faults=self._own_faults,
-        )
         names = (topics.POSE, topics.TWIST, topics.WRENCH, topics.JOINTS)
         self._streams: dict[str, Publisher] = {
             part: self.publisher(topic)
@@ -65,10 +55,23 @@ class ArmNode(ManagedNode):
         self._due: dict[str, int] = {}  # when each part may be published again [ns]
         self._refused = 0
         self._active_since = time.monotonic()
-        self._arm.start(self._publish)
         self.subscribe(topics.SAFE_COMMAND, self._follow)
         self.create_service(Trigger, topics.TARE_SERVICE[0], self._on_tare)
         self.create_service(Trigger, topics.RECOVER_SERVICE[0], self._on_recover)
+        # The driver comes last, and starts at once: a controller may wait for commands as soon as it is connected.
+        self._driver = driver = self._make_driver()
+        forceless = "wrench" not in driver.measures
+        measured = FORCELESS_PARTS if forceless else ARM_PARTS
+        self._parts = StateAssembler(freshness=Freshness(max_age=config.max_age), measured=measured)
+        self._arm = ArmControl(
+            driver,
+            self,
+            self._parts,
+            self._commander.cap,
+            wrench_cutoff=config.wrench_cutoff,
+            more_faults=self._own_faults,
+        )
+        self._arm.start(self._publish)
         self.timer(1.0 / WATCH_RATE, self._arm.check)
         if forceless:
             self.get_logger().warning(f"{NO_WRENCH}; zeros are published (crisp: wrench_topic)")
@@ -119,7 +122,8 @@ class ArmNode(ManagedNode):
             )
         settings = declare(self, kind.Config)
         refuse_changes(self, kind.Config)
-        return kind(settings, self)
+        with starting_beside():
+            return kind(settings, self)
 
     def _own_faults(self) -> list[str]:
         """Return why the arm would not obey now: the state of the node, who commands it, time."""
@@ -181,7 +185,7 @@ class ArmNode(ManagedNode):
 
 def main() -> int:
     """Run the node."""
-    return run_with_threads(ArmNode)
+    return run_with_threads(ArmNode, acts=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """The six commands of the first day (docs/arms.md), shortened, on an SO-101 that speaks its own protocol."""
 
+import importlib.util
 import json
+import os
 import re
 import shlex
 from pathlib import Path
@@ -18,14 +20,19 @@ SHORT = {
     "eval": ("--episodes", "1"),
 }
 """What makes each command short."""
+SHORT_SETTINGS = ("env_steps=5", "demonstrations=1", "evaluation.episodes=1", "evaluation.curve_interval=0")
+"""The same over topics."""
 
 
 @pytest.mark.slow
 @pytest.mark.wall_clock
 def test_the_six_commands_lead_from_nothing_to_an_evaluated_policy(tmp_path):
     section = PAGE.read_text(encoding="utf-8").partition("## The first day")[2]
-    install, *commands = (shlex.split(line, comments=True) for line in re.findall("^    (.+)$", section, re.M)[:6])
+    lines = [shlex.split(line, comments=True) for line in re.findall("^    (.+)$", section, re.M)[:8]]
+    install, *commands = lines[:6]
     assert install[:2] == ["pip", "install"] and [command[1] for command in commands] == ["init", *SHORT]
+    over_topics = lines[6]
+    assert over_topics[1:3] == ["up", "robot"] and "eval" in lines[7]
     peer = PeerProcess("so101_peer.py", "feetech", tmp_path / "tty")
     for line in ("support", "reset"):
         peer.tell(line)
@@ -34,15 +41,11 @@ def test_the_six_commands_lead_from_nothing_to_an_evaluated_policy(tmp_path):
         return robot_rl(*command[1:], *more, cwd=tmp_path, input="y\n" * 20)
 
     settings = [("--setting", f"{name}={value}") for name, value in (("port", tmp_path / "tty"), ("timeout", 0.3))]
-    box = ("--box-low", "0.05 -0.2 -0.2", "--box-high", "0.4 0.2 0.25")
-    flags = ("--arm", "so101", "--no-questions", "--no-check", *sum(settings, ()), *box)
-    done = run(commands[0], *flags)
+    done = run(commands[0], "--arm", "so101", "--no-questions", "--no-check", *sum(settings, ()))
     assert done.returncode == 0, done.stderr
     file = tmp_path / commands[0][-1]
     tree = yaml.safe_load(file.read_text(encoding="utf-8"))
-    tree["cell"] = {"judge": "goal", "scene": "none", "forces": "unmeasured", "max_age": 0.5}
-    tree["task"] |= {"action_axes": ["x", "y", "z"], "max_steps": 10, "cameras": []}
-    tree["task"]["start"] = {"position": [0.21, 0.0, 0.06], "quaternion": [0.1843, 0.0239, 0.9826, 0.0045]}
+    tree["cell"]["max_age"] = 0.5  # of a busy machine
     file.write_text(yaml.safe_dump(tree), encoding="utf-8")
     for command in commands[1:]:
         done = run(command, *SHORT[command[1]])
@@ -52,4 +55,9 @@ def test_the_six_commands_lead_from_nothing_to_an_evaluated_policy(tmp_path):
             assert "servo" in done.stdout, done.stdout
     summary = json.loads((tmp_path / "runs" / "touch" / "summary.json").read_text(encoding="utf-8"))
     assert summary["env_steps"] == 10
+    if importlib.util.find_spec("rclpy") is not None:
+        out = ("--out", "runs/topics", "--domain", 10 + os.getpid() % 90)
+        done = run(over_topics, *out, "--settings", *SHORT_SETTINGS)
+        assert done.returncode == 0, (done.stdout, done.stderr)
+        assert "on 1 held-out resets of touch" in done.stdout + done.stderr
     peer.end()

@@ -181,6 +181,8 @@ def _ros2(words, whole, own):
         if file is not None and not (ROOT / "launch" / file).is_file():
             return f"no {file}"
         arguments = yaml.safe_load((ROOT / "launch/config/bringups.yaml").read_text(encoding="utf-8"))["arguments"]
+        text = (ROOT / "launch" / file).read_text(encoding="utf-8") if file is not None else ""
+        arguments |= dict.fromkeys(re.findall(r'DeclareLaunchArgument\("(\w+)"', text))
         unknown = {word.partition(":=")[0] for word in words if ":=" in word} - set(arguments)
         return f"no launch argument {', '.join(sorted(unknown))}" if unknown else None
     return None

@@ -10,6 +10,7 @@ import pytest
 from lab_arm import install_lab_arm
 
 from robot_rl.arm.robot_connection import read_connection
+from robot_rl.cell.robot_file import read_robot_file
 from robot_rl.config.yaml_file import parse_yaml
 
 ROBOT_RL = Path(sys.executable).with_name("robot-rl")
@@ -50,6 +51,19 @@ def test_flags_alone_write_a_file_that_is_valid(lab):
     assert len(commands) == 6 and commands[0].startswith("robot-rl doctor robot.yaml")
 
 
+def test_where_the_arm_judges_itself_the_file_needs_no_editing(lab):
+    folder, call = lab
+    code, out, err = call(*FLAGS, "--judge", "goal", "--json")
+    assert code == 0, err
+    robot = read_robot_file(folder / "robot.yaml", "touch")
+    assert (robot.cell.judge, robot.cell.scene, robot.task.action_axes) == ("goal", "none", ("x", "y", "z"))
+    assert robot.task.start.pose.position.tolist() == [0.5, 0.0, 0.25], "where the arm stands"
+    assert robot.connection.limits.box_low == (0.44, -0.06, 0.19)
+    doctor, commission, train, evaluate = json.loads(out)["commands"]
+    assert doctor.startswith("robot-rl doctor") and commission.startswith("robot-rl commission")
+    assert "train touch --robot robot.yaml" in train and "eval runs/touch" in evaluate
+
+
 def test_a_driver_that_no_robot_file_can_name_is_not_offered(lab):
     code, _, err = lab[1]("--arm", "crisp", "--no-questions", "--no-check")
     assert code == 1
@@ -67,7 +81,7 @@ def test_it_never_overwrites(lab):
 def test_answers_make_the_same_file_as_flags(lab):
     folder, call = lab
     code, _, err = call(
-        "--no-check", "--out", "asked.yaml", answers="standing\n10.0.0.9\n0 0 0\n1 1\n1 1 1\n\nplug\n\n\n"
+        "--no-check", "--out", "asked.yaml", answers="standing\n10.0.0.9\n\n\n0 0 0\n1 1\n1 1 1\n\nplug\n\n\n"
     )
     assert code == 0, err
     assert "'1 1' are not three numbers" in err
@@ -85,6 +99,8 @@ def test_answers_make_the_same_file_as_flags(lab):
         (("--camera", "wrist"), "NAME=SOURCE"),
         (("--box-low", "1 1 1"), "has to be below"),
         (("--task", "My Task"), "is no name"),
+        (("--judge", "goal", "--start", "none"), "--start: the goals lie around it"),
+        (("--start", "there"), "'there' are not three numbers"),
     ],
 )
 def test_a_wrong_flag_is_named_and_nothing_is_written(lab, flags, named):

@@ -1,69 +1,39 @@
 """Robotiq's 2F-85, 2F-140 and Hand-E on a serial port.
 
-Source: Robotiq, "2F-85 & 2F-140 Instruction Manual", 4.7 (registers and fault codes).
+Source: Robotiq, "2F-85 & 2F-140 Instruction Manual", 4.7 (registers).
 """
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from robot_rl.arm.control_thread import ControlThread
 from robot_rl.arm.driver import DriverHost
-from robot_rl.arm.fair_lock import FairLock
-from robot_rl.arm.gripper_scale import GripperScale
 from robot_rl.arm.parts.modbus import ModbusDevice
+from robot_rl.arm.parts.robotiq_gripper import GripperSettings, RobotiqGripper
 from robot_rl.arm.serial_line import SerialLine
-from robot_rl.config.field_types import STRICT, Fraction, PositiveReal
-from robot_rl.errors import ArmStoppedError, RobotLostError
+from robot_rl.config.field_types import STRICT
 
 BAUD = 115_200
 OUTPUTS, INPUTS = 0x03E8, 0x07D0
 """First registers of the requests, and of the state."""
 _ACTIVATE, _GO = 0x01, 0x08
-_ACTIVE = 3
-_FAULTS = {
-    0x05: "it has not finished its activation; wait",
-    0x07: "it is not activated",
-    0x08: "it is too hot; let it cool down",
-    0x09: "it has had no communication for a second",
-    0x0A: "its supply voltage is too low; check the power supply",
-    0x0B: "its automatic release is in progress",
-    0x0C: "it has an internal fault; switch its power off and on",
-    0x0D: "its activation failed; free its fingers",
-    0x0E: "its current is too large; free its fingers",
-    0x0F: "its automatic release has ended",
-}
-_PASSING = (0x05, 0x07)
-ACTIVATION_LIMIT = 10.0
-"""Longest time that an activation takes [s]."""
 
 
 @dataclass(frozen=True, config=STRICT)
-class RobotiqConfig:
-    """A Robotiq gripper."""
+class RobotiqConfig(GripperSettings):
+    """A Robotiq gripper on a serial port."""
 
     port: str = "/dev/ttyUSB0"
     """Serial port; a name below `/dev/serial/by-id` does not change."""
     ident: Annotated[int, Field(ge=1, le=247)] = 9
     """Its Modbus address."""
-    width: PositiveReal = 0.085
-    """Distance between the open fingers [m]: 0.085, 0.14 (2F-140) or 0.05 (Hand-E)."""
-    speed: Fraction = 0.5
-    """Share of its largest speed."""
-    force: Fraction = 0.2
-    """Share of its largest force."""
-    rate: PositiveReal = 30.0
-    """How often it is read [Hz]."""
-    timeout: PositiveReal = 0.1
-    """Time for an answer [s]."""
 
 
-class Robotiq:
-    """A gripper; it is activated by `start`, and its fingers then open and close once if it was not active.
+class Robotiq(RobotiqGripper):
+    """The gripper.
 
     Args:
         config: Its settings.
@@ -77,97 +47,26 @@ class Robotiq:
     Config = RobotiqConfig
 
     def __init__(self, config: RobotiqConfig, host: DriverHost) -> None:
-        self._config = config
-        self._scale = GripperScale(255.0, 0.0, config.width)
+        super().__init__(config, host, _Registers(config))
+
+
+class _Registers:
+    """A `RobotiqLink` of Modbus registers."""
+
+    def __init__(self, config: RobotiqConfig) -> None:
         self._line = SerialLine(config.port, BAUD)
         self._device = ModbusDevice(self._line, config.ident, "the Robotiq gripper", config.timeout)
-        self._using = FairLock()
-        self._wanted: int | None = None
-        self._sent: int | None = None
-        self._width: float | None = None
-        self._fault: str | None = None
-        self._thread = ControlThread("robotiq", config.rate, self._cycle, host.problem)
-        try:
-            self._state()
-        except BaseException:
-            self._line.close()
-            raise
 
-    @property
-    def width(self) -> float | None:
-        """Distance between the fingers as measured last [m]."""
-        return self._width
+    def state(self) -> tuple[int, int, int]:
+        data = self._device.read(INPUTS, 3)
+        return data[0] >> 4 & 3, data[2] & 0x0F, data[4]
 
-    def start(self) -> None:
-        """Activate it if it is not active, and begin to read it.
+    def activate(self) -> None:
+        self._device.write(OUTPUTS, bytes(6))
+        self._device.write(OUTPUTS, bytes((_ACTIVATE, 0, 0, 0, 0, 0)))
 
-        Raises:
-            ArmStoppedError: if its activation fails.
-            RobotLostError: if it does not answer.
-        """
-        self._activate()
-        self._thread.start()
-
-    def move(self, width: float) -> None:
-        """Set the distance between the fingers [m]; the gripper stops by itself at an object, with its force."""
-        self._wanted = round(self._scale.value_of(width))
-
-    def faults(self) -> list[str]:
-        """Return why it would not obey now."""
-        return [self._fault] if self._fault is not None else []
-
-    def recover(self) -> None:
-        """Activate it again, after a person has consented.
-
-        Raises:
-            ArmStoppedError: if a fault stays.
-        """
-        try:
-            self._activate()
-        except RobotLostError as error:
-            raise ArmStoppedError(str(error)) from error
-        self._fault = None
+    def request(self, position: int, speed: int, force: int) -> None:
+        self._device.write(OUTPUTS, bytes((_ACTIVATE | _GO, 0, 0, position, speed, force)))
 
     def close(self) -> None:
-        """Release it; it keeps what it holds."""
-        self._thread.close()
-        with self._using:
-            self._line.close()
-
-    def _activate(self) -> None:
-        with self._using:
-            status, fault, _ = self._state()
-            if status >> 4 & 3 == _ACTIVE and not fault:
-                return
-            self._device.write(OUTPUTS, bytes(6))
-            self._device.write(OUTPUTS, bytes((_ACTIVATE, 0, 0, 0, 0, 0)))
-            self._sent = None
-            end = time.monotonic() + ACTIVATION_LIMIT
-            while status >> 4 & 3 != _ACTIVE:
-                if time.monotonic() > end:
-                    raise ArmStoppedError("the Robotiq gripper does not become active; free its fingers")
-                time.sleep(0.05)
-                status, _, _ = self._state()
-
-    def _cycle(self) -> None:
-        with self._using:
-            try:
-                _, fault, position = self._state()
-                if self._wanted is not None and self._wanted != self._sent:
-                    self._request(self._wanted)
-            except RobotLostError as error:
-                self._fault = str(error)
-                return
-        self._width = self._scale.width_of(float(position))
-        if fault and fault not in _PASSING:
-            self._fault = f"the Robotiq gripper: {_FAULTS.get(fault, f'fault {fault:#04x}')}"
-
-    def _request(self, position: int) -> None:
-        speed, force = round(255 * self._config.speed), round(255 * self._config.force)
-        self._device.write(OUTPUTS, bytes((_ACTIVATE | _GO, 0, 0, position, speed, force)))
-        self._sent = position
-
-    def _state(self) -> tuple[int, int, int]:
-        """Return its status byte, its fault code and its position, from 0, open, to 255, closed."""
-        data = self._device.read(INPUTS, 3)
-        return data[0], data[2] & 0x0F, data[4]
+        self._line.close()

@@ -97,6 +97,7 @@ class TestRealLeRobot(ArmDriverContract):
     def arm(self, peer):
         import so101_peer
 
+        peer.tell("support")  # LeRobot switches the torque off while it connects
         peer.tell("reset")
         names = ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll", "gripper")
         entries = {

@@ -58,6 +58,7 @@ def test_every_node_gets_what_the_file_says_and_nothing_that_it_has_not(robot, t
     assert load_task(files.task, "touch") == file.task
     assert (files.driver, files.without) == ("so101", ())
     assert made["safety_node"].max_speed == 0.15
+    assert made["actor_node"].robot_file == str(path), "the run records the robot's commissioning"
     assert made["safety_node"].max_age == 0.3, "the smaller of both"
     task = made["task_node"]
     assert (task.judge, task.scene, task.goal_spread, task.goal_tolerance) == ("goal", "none", (0.05, 0.05, 0.01), 0.01)
@@ -72,7 +73,7 @@ def test_every_node_gets_what_the_file_says_and_nothing_that_it_has_not(robot, t
 
 def test_a_cell_without_cameras_has_no_node_for_them(robot, tmp_path):
     files = write_cell(robot(cameras={}, task=ROBOT["task"] | {"cameras": []}), "touch", tmp_path)
-    assert files.without == ("camera_node",)
+    assert files.without == ("cell_cameras",)
     assert "camera_node" not in files.params.read_text()
     assert PARAMETERS in files.params.read_text()
 

@@ -2,7 +2,10 @@
 
 import ast
 import importlib
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -103,6 +106,39 @@ def test_launch_files_and_robot_rl_up_make_the_same_of_the_table():
     for spec in node_specs(TABLE, "train", typed):
         written = TABLE["nodes"][spec.name].get("parameters", {})
         assert {key: scope["filled"](value, texts) for key, value in written.items()} == dict(spec.parameters)
+
+
+def test_the_launch_file_of_a_robot_makes_of_a_robot_file_what_robot_rl_up_makes(tmp_path):
+    """Its function is run on its own, as `launch` need not be installed: with a cell that has no cameras."""
+    tree = ast.parse((LAUNCH / "robot.launch.py").read_text())
+    (function,) = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "read_robot_file"]
+    cell = SimpleNamespace(name=str(tmp_path))
+    scope = {
+        "yaml": yaml,
+        "subprocess": subprocess,
+        "executable": sys.executable,
+        "CELL": cell,
+        "LaunchContext": object,
+    }
+    exec(compile(ast.Module([function], []), "robot.launch.py", "exec"), scope)
+    page = (LAUNCH.parent / "docs" / "tutorials" / "own_arm.md").read_text(encoding="utf-8")
+    (tmp_path / "robot.yaml").write_text(page.partition("```yaml\n")[2].partition("```")[0])
+
+    def read(**given):
+        context = SimpleNamespace(launch_configurations={"robot_file": str(tmp_path / "robot.yaml")} | given)
+        scope["read_robot_file"](context)
+        return context.launch_configurations
+
+    texts = read(task="touch", without="[recorder]")
+    assert texts["driver"] == "standin" and "goal" in Path(texts["params"]).read_text()
+    given = {key: texts[key] for key in ("params", "task_file", "driver")} | {"without": ["recorder", "cell_cameras"]}
+    assert yaml.safe_load(texts["without"]) == given["without"]
+    names = {spec.name for spec in node_specs(TABLE, "robot", given)}
+    assert names == {"cell", "cell_task", "cell_safety", "teleop", "learner", "cell_actor"}
+    with pytest.raises(RuntimeError, match="robot_file says what driver says, too"):
+        read(driver="ur")
+    with pytest.raises(RuntimeError, match=r"^cannot read robot file missing\.yaml.*$"):
+        read(robot_file="missing.yaml")
 
 
 def test_every_node_has_a_script_for_ros2_run():

@@ -1,8 +1,9 @@
 """A Franka control box for tests: franky-sim, which speaks libfranka's protocol, and what it lacks.
 
-It lacks reflexes, the external activation device and their recovery; they are added here, by replacing parts of it that
-are private: `pip install franky-sim==1.0.4` exactly. It is a process of its own (`python franka_peer.py`); lines on
-standard input inject faults, and `report` answers with one line of JSON. Physics takes most of a core.
+It lacks reflexes, the external activation device and their recovery, and measures no forces; they are added here, by
+replacing parts of it that are private: `pip install franky-sim==1.0.4` exactly. It is a process of its own
+(`python franka_peer.py [HEIGHT [HOLE]]`: of a table under the tool, and the width of a hole for a peg in the hand [m]);
+lines on standard input inject faults, and `report` answers with one line of JSON. Physics takes most of a core.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +27,8 @@ REFLEX_ERROR = 20
 class FrankaPeer:
     """The process of a control box."""
 
-    def __init__(self, patience=120.0):
-        command = [sys.executable, str(Path(__file__))]
+    def __init__(self, patience=120.0, *scene):
+        command = [sys.executable, str(Path(__file__)), *map(str, scene)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
@@ -39,6 +41,9 @@ class FrankaPeer:
         self.report()
 
     def report(self):
+        """Return the time of the simulation [s], and of the arm: its mode, the position of its tcp, and the force that
+        the table exerts on it now and exerted at most since `mark` [N], in the axes of the tool.
+        """
         self._process.stdin.write("report\n")
         self._process.stdin.flush()
         return json.loads(self._line("{", 20.0))
@@ -67,6 +72,57 @@ class FrankaPeer:
         self._process.wait()
 
 
+PEG, PEG_LENGTH, WALL = 0.016, 0.04, 0.02
+"""Diameter of the peg, how far it reaches beyond the tcp, and the depth of the hole [m]."""
+HOLE_AT = (0.45, 0.0)
+"""Where the hole is [m]."""
+
+
+class Table:
+    """A box under the tool, with a hole on it if it has a width; what both exert on it, low-passed as libfranka's
+    estimate is.
+    """
+
+    def __init__(self, worldbody, hand, height, hole=0.0):
+        self.wrench, self.peak, self.names = np.zeros(6), 0.0, []
+        self._box(worldbody, (0.5, 0.0, height / 2), (0.3, 0.3, height / 2))
+        if not hole:
+            return
+        x, y, z, half, out = *HOLE_AT, height + WALL / 2, hole / 2, 0.02
+        for side in (-1, 1):
+            self._box(worldbody, (x + side * (half + out), y, z), (out, half + 2 * out, WALL / 2))
+            self._box(worldbody, (x, y + side * (half + out), z), (half, out, WALL / 2))
+        middle = 0.1034 + PEG_LENGTH / 2
+        ET.SubElement(
+            hand,
+            "geom",
+            name="peg",
+            type="cylinder",
+            size=f"{PEG / 2} {PEG_LENGTH / 2}",
+            pos=f"0 0 {middle}",
+            mass="0.02",
+        )
+
+    def _box(self, parent, position, half):
+        self.names.append(f"table{len(self.names)}")
+        size, pos = (" ".join(f"{value:.5f}" for value in values) for values in (half, position))
+        ET.SubElement(parent, "geom", name=self.names[-1], type="box", size=size, pos=pos, solref="0.01 1")
+
+    def step(self, model, data, pose):
+        import mujoco
+
+        boxes, wrench, found = [model.geom(name).id for name in self.names], np.zeros(6), np.zeros(6)
+        for number in np.flatnonzero(np.isin(data.contact.geom, boxes).any(axis=1)):
+            contact, T_base_tcp = data.contact[number], pose()
+            mujoco.mj_contactForce(model, data, number, found)
+            on_second = contact.frame.reshape(3, 3).T @ found[:3]
+            force = on_second if contact.geom1 in boxes else -on_second
+            lever, R = contact.pos - T_base_tcp[:3, 3], T_base_tcp[:3, :3]
+            wrench += np.concatenate((R.T @ force, R.T @ np.cross(lever, force)))
+        self.wrench = 0.9 * self.wrench + 0.1 * wrench
+        self.peak = max(self.peak, float(np.linalg.norm(self.wrench[:3])))
+
+
 def main():
     import franky_sim.franka_robot_protocol as protocol
     import franky_sim.franka_robot_server as robot_server
@@ -74,11 +130,13 @@ def main():
     from franky_sim.mujoco_simulator import MujocoSimulator
 
     fault, overridden = {"mode": None}, {}
-    wrench = np.zeros(6)
+    injected, threshold = np.zeros(6), np.full(6, np.inf)
+    table = None
     plain = robot_server.FrankaRobotServer.robot_state.fget
 
     def state(self):
         """Return the state with the external wrench and the fault that were injected."""
+        wrench = injected + (0.0 if table is None else table.wrench)
         felt = {"O_F_ext_hat_K": tuple(-wrench), "K_F_ext_hat_K": tuple(-wrench)} | overridden
         if fault["mode"] is not None:
             errors = tuple(number == REFLEX_ERROR for number in range(41))
@@ -98,7 +156,14 @@ def main():
         fault["mode"] = None
         self.reply(protocol.AutomaticErrorRecoveryStatus.kSuccess)
 
+    accepted = protocol.SetCollisionBehaviorCommand.handle
+
+    def set_collision(self, server):
+        threshold[:] = self.upper_force_thresholds_nominal
+        accepted(self, server)
+
     robot_server.FrankaRobotServer.robot_state = property(state)
+    protocol.SetCollisionBehaviorCommand.handle = set_collision
     protocol.AutomaticErrorRecoveryCommand.handle = recover
 
     def abort(server, status, mode):
@@ -111,11 +176,20 @@ def main():
 
     with MujocoSimulator() as simulator:
         arm = simulator.add_robot(position=(0, 0, 0))
+        hand = next(body for body in simulator.worldbody.iter("body") if body.get("name", "").endswith("_hand"))
+        table = Table(simulator.worldbody, hand, *map(float, sys.argv[1:])) if sys.argv[1:] else None
         server = SimulationServer(simulator)
         server.init()
         pending = []
 
+        def pose():
+            return np.array(plain(server.robot_servers[0]).O_T_EE).reshape(4, 4, order="F")
+
         def after(_):
+            if table is not None:
+                table.step(simulator.model, simulator.data, pose)
+                if fault["mode"] is None and (np.abs(table.wrench) > threshold).any():
+                    pending.append((protocol.MoveStatus.kReflexAborted, protocol.RobotMode.kReflex))
             while pending:
                 abort(server.robot_servers[0], *pending.pop())
 
@@ -127,7 +201,11 @@ def main():
             if what == "report":
                 position = whole(lambda: plain(server.robot_servers[0])).O_T_EE[12:15]
                 facts = {"time": float(simulator.data.time), "mode": str(fault["mode"]), "position": list(position)}
+                if table is not None:
+                    facts |= {"force": table.wrench[:3].tolist(), "peak": table.peak}
                 print(json.dumps(facts), flush=True)
+            elif what == "mark":
+                table.peak = 0.0
             elif what == "reflex":
                 pending.append((protocol.MoveStatus.kReflexAborted, protocol.RobotMode.kReflex))
             elif what == "estop":
@@ -138,7 +216,7 @@ def main():
                 overridden.pop(numbers[0], None)
                 overridden |= {numbers[0]: float(numbers[1])} if numbers[1:] else {}
             elif what == "force":
-                wrench[:] = list(map(float, numbers))
+                injected[:] = list(map(float, numbers))
 
 
 if __name__ == "__main__":
