@@ -136,6 +136,7 @@ class UrArm:
 
     def start(self, receive: Receive) -> None:
         """Call `receive` with every state of the controller from now on, and command what is set."""
+        self._control.setWatchdog(self._config.watchdog)  # not before: nothing was commanded
         self._receive, self._measured_at = receive, self._host.wall.now()  # silence counts from now on
         self._measuring.start()
         self._commanding.start()
@@ -175,6 +176,7 @@ class UrArm:
             self._check_ready()
             self._reconnect_control()
             self._set_up()
+            self._control.setWatchdog(self._config.watchdog)
             self._await_fresh()
             self._target = self._reference = self._pose
             self._fault = None
@@ -306,9 +308,8 @@ class UrArm:
         return self._control
 
     def _set_up(self) -> None:
-        """Send what the controller forgets with its program: the watchdog, the tcp and the payload."""
+        """Send what the controller forgets with its program: the tcp and the payload."""
         config = self._config
-        self._control.setWatchdog(config.watchdog)
         if config.tcp:
             self._control.setTcp(list(config.tcp))
         if config.payload:
