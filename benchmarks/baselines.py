@@ -1,6 +1,6 @@
-"""Success on `peg_insert` and `peg_hard` without learning: baselines that show how hard the task is.
+"""Success on a task without learning: baselines that show how hard the task is.
 
-    python benchmarks/baselines.py [--task peg_hard] [--episodes 300] [--obs pixels]
+    python benchmarks/baselines.py [--task ram_insert] [--episodes 300] [--obs pixels]
 
 Scripted policies and behaviour cloning from the same 20 demonstrations, on the evaluation's held-out resets.
 
@@ -35,7 +35,7 @@ from robot_rl.run.deployment import workcell_options
 from robot_rl.run.evaluation import evaluate, mean
 
 ESTIMATE = "state/hole_estimate"
-INSERTIONS = ("peg_insert", "peg_hard")
+INSERTIONS = ("peg_insert", "peg_hard", "ram_insert")
 
 
 class Scripted(Policy):

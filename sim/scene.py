@@ -74,7 +74,7 @@ def add_peg_tool(spec: mujoco.MjSpec) -> None:
     )
     tool.add_site(name="tcp", pos=(0, 0, PEG_TOOL_LENGTH), size=(0.002, 0.002, 0.002), group=4)
     # From the side: in front of the peg, the peg would hide the hole.
-    _add_wrist_camera(tool, PEG_TOOL_LENGTH, (0.075, 0.045, 0.05), fovy=55)
+    add_wrist_camera(tool, PEG_TOOL_LENGTH, (0.075, 0.045, 0.05), fovy=55)
 
 
 MARK_RADIUS = 0.003
@@ -92,7 +92,7 @@ def add_pointer_tool(spec: mujoco.MjSpec) -> None:
     visual(tool, mujoco.mjtGeom.mjGEOM_CYLINDER, GREY, fromto=(0, 0, 0, 0, 0, 0.03), size=(0.03, 0, 0))
     visual(tool, SPHERE, GREEN, size=(MARK_RADIUS, 0, 0), pos=(0, 0, PEG_TOOL_LENGTH))
     tool.add_site(name="tcp", pos=(0, 0, PEG_TOOL_LENGTH), size=(0.002, 0.002, 0.002), group=4)
-    _add_wrist_camera(tool, PEG_TOOL_LENGTH, (0.075, 0.045, 0.05), fovy=55)
+    add_wrist_camera(tool, PEG_TOOL_LENGTH, (0.075, 0.045, 0.05), fovy=55)
 
 
 CONTACT = {
@@ -104,7 +104,7 @@ CONTACT = {
 """Contact of machined plastic: friction 0.3, stiff enough that a peg pressed with 20 N sinks in less than 0.1 mm."""
 
 
-def _add_wrist_camera(tool: mujoco.MjsBody, tcp: float, eye: tuple[float, float, float], fovy: float) -> None:
+def add_wrist_camera(tool: mujoco.MjsBody, tcp: float, eye: tuple[float, float, float], fovy: float) -> None:
     """Add a camera on the tool at `eye`, in the tool's frame, with the tcp a little below the centre of its picture."""
     camera = tool.add_camera(name="wrist", pos=eye, fovy=fovy)
     camera.alt.type = mujoco.mjtOrientation.mjORIENTATION_XYAXES
@@ -234,4 +234,4 @@ def add_gripper_tool(spec: mujoco.MjSpec) -> None:
         motor.set_to_position(kp=800.0, kv=40.0)
         motor.forcerange, motor.forcelimited = (-30.0, 30.0), True
         motor.ctrlrange, motor.ctrllimited = (0.0, FINGER_RANGE), True
-    _add_wrist_camera(hand, HAND_TCP, (0.08, 0.0, 0.045), fovy=68)
+    add_wrist_camera(hand, HAND_TCP, (0.08, 0.0, 0.045), fovy=68)
