@@ -1,0 +1,114 @@
+"""Is `ram_insert` honest? Success has to be a module between its latches, and the latches have to be what holds it."""
+
+import mujoco
+import numpy as np
+import pytest
+from play import always, play, stage, steps
+
+from robot_rl.clock import NS_PER_S
+from robot_rl.env.robot_io import Command
+from robot_rl.env.task import WorkcellOptions
+from robot_rl.geometry import Pose
+from sim.arm import ARM_DOF
+from sim.tasks.pose_estimate import seen_from_tcp
+from sim.tasks.ram_insert import LATCH, MODULE, SOCKET_DEPTH, RamInsertParameters, make
+
+P = RamInsertParameters()
+CAPSULE = mujoco.mjtGeom.mjGEOM_CAPSULE
+LATCHES = ("far_latch", "near_latch")
+
+
+@pytest.fixture(scope="module")
+def ram():
+    env, cell = stage("ram_insert")
+    yield env, cell
+    env.close()
+
+
+def assert_latched(model, data):
+    """The module's lower edge is at the bottom of the socket, and each nose is inside a notch; from bodies alone."""
+    block, tip = data.body("block"), data.site("tcp")
+    in_socket = block.xmat.reshape(3, 3).T @ (tip.xpos - block.xpos)
+    assert in_socket[2] == pytest.approx(-SOCKET_DEPTH, abs=0.0007)
+    assert np.abs(in_socket[:2]).max() < P.clearance + 0.0002
+    axes = tip.xmat.reshape(3, 3)
+    for name in LATCHES:
+        (nose,) = np.flatnonzero((model.geom_bodyid == model.body(name).id) & (model.geom_type == CAPSULE))
+        _, along, down = axes.T @ (data.geom_xpos[nose] - tip.xpos)
+        low, high = MODULE.notch
+        assert low < -down < high
+        reach = abs(along) - LATCH.nose_radius
+        assert MODULE.half_length - MODULE.notch_depth < reach < MODULE.half_length, "the nose is not in the notch"
+
+
+@pytest.mark.slow
+def test_every_success_is_a_module_between_its_latches_that_sinks_into_nothing(ram):
+    env, cell = ram
+    data, successes, bent = cell.io.data, 0, []
+    for seed in range(110, 116):
+        angles = []
+        for info in steps(env, seed, always(env), demonstrate=True):
+            angles.append(cell.task.latch_angles().min())
+            if info["step"].success:
+                successes += 1
+                assert_latched(cell.io.model, data)
+                assert min(data.contact.dist[: data.ncon], default=0.0) > -0.0001
+        bent.append(max(angles))
+    assert successes >= 5
+    assert max(bent) > 0.06, "the latches were out of the way"
+
+
+def pull(io, height):
+    """Pull the module upwards for a second, with the controller's stiffness times `height` [m]."""
+    pose = io.controller.pose()
+    goal = Pose(np.array([*pose.position[:2], pose.position[2] + height]), pose.quaternion)
+    io.command(Command(stamp=io.now(), ttl=2.0, T_base_target=goal))
+    io.sleep_until(io.now() + NS_PER_S)
+
+
+def test_the_latches_hold_the_module_against_a_light_pull_and_not_against_a_strong_one(ram):
+    env, cell = ram
+    assert play(env, 111, demonstrate=True).success
+    pull(cell.io, 0.003)
+    assert cell.task.insertion()[0] > SOCKET_DEPTH - 0.001
+    pull(cell.io, 0.0099)
+    assert cell.task.insertion()[0] < 0.003
+
+
+def test_nothing_and_pushing_down_score_zero(ram):
+    env, _ = ram
+    for policy in (always(env), always(env, 0.0, 0.0, 1.0)):
+        assert not any(play(env, seed, policy).success for seed in (110, 111))
+
+
+def test_a_latch_that_is_let_go_swings_back_and_gains_no_energy(ram):
+    _, cell = ram
+    cell.task.reset(0)
+    model, data = cell.io.model, cell.io.data
+    place, inertia = ARM_DOF, model.dof_armature[ARM_DOF] + model.body("far_latch").inertia[0]
+    data.qpos[place] = 0.12
+    energies = []
+    for _ in range(100):
+        mujoco.mj_step(model, data)
+        angle, speed = data.qpos[place], data.qvel[ARM_DOF]
+        energies.append(0.5 * inertia * speed**2 + 0.5 * LATCH.stiffness * (angle + LATCH.preload) ** 2)
+    assert (np.diff(energies) < 0.02 * energies[0]).all()
+    assert abs(data.qpos[place]) < 0.005 and abs(data.qvel[ARM_DOF]) < 0.05
+
+
+def test_the_scene_is_at_rest_at_reset_and_the_estimate_is_as_wrong_as_stated():
+    cell = make(WorkcellOptions())
+    lateral, yaw = [], []
+    for seed in range(60):
+        cell.task.reset(seed)
+        assert np.abs(cell.io.data.qvel).max() < 1e-3
+        assert cell.io.data.ncon == 0
+        state = cell.io.read()
+        error = cell.task.observe(state, Pose.identity())["state/hole_estimate"] - seen_from_tcp(
+            state, cell.task.T_base_hole
+        )
+        lateral.append(np.hypot(*error[:2]))
+        yaw.append(abs(error[3]))
+    for drawn, largest in ((lateral, 0.003), (yaw, np.deg2rad(1.5))):
+        assert 0.85 * largest < max(drawn) <= 1.001 * largest
+    assert max(yaw) * MODULE.half_length > P.clearance + P.chamfer, "the estimate alone must not do"
