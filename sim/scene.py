@@ -208,6 +208,18 @@ GRIP = {"friction": (1.0, 0.02, 0.0005), "condim": 4, "solref": (0.01, 1.0), "so
 """Contact of rubber pads: friction 1."""
 
 
+def add_table(spec: mujoco.MjSpec) -> None:
+    """Add a table to put things on, its surface at z = 0."""
+    spec.worldbody.add_geom(
+        name="table",
+        type=mujoco.mjtGeom.mjGEOM_BOX,
+        size=(0.3, 0.3, 0.01),
+        pos=(0.5, 0, -0.01),
+        rgba=(0, 0, 0, 0),
+        **GRIP,
+    )
+
+
 def add_gripper_tool(spec: mujoco.MjSpec) -> None:
     """Add the arm with a gripper of the Franka Hand's mass, reach and travel; the tcp is between the finger pads."""
     flange = add_arm(spec)

@@ -111,8 +111,13 @@ class Insertion:
         )
         self._io.data.mocap_pos[0] = self.T_base_hole.position
         self._io.data.mocap_quat[0] = self.T_base_hole.quaternion
-        self._io.reset(self.q_start, seed)
+        self._io.reset(self.placed(rng), seed)
         self._held = 0
+
+    def placed(self, rng: np.random.Generator) -> np.ndarray:
+        """Place what else is in the scene, and return all joint positions of the start."""
+        del rng  # nothing else is
+        return self.q_start
 
     def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
         """Return the estimate of the hole: its mouth in the tcp frame [m], and the rotation of the part to it [rad]."""
@@ -135,7 +140,11 @@ class Insertion:
 
     def insertion(self) -> tuple[float, float, float, float]:
         """Return the true tip in the hole's frame: depth [m], lateral error [m], yaw [rad] and tilt [rad]."""
-        T_hole_tcp = self.T_base_hole.inverse() @ self._io.controller.pose()
-        x, y, z = T_hole_tcp.position.tolist()
-        yaw, tilt = swing_twist_z(quat_multiply(T_hole_tcp.quaternion, DOWNWARD))
+        T_hole_tip = self.T_base_hole.inverse() @ self.tip()
+        x, y, z = T_hole_tip.position.tolist()
+        yaw, tilt = swing_twist_z(quat_multiply(T_hole_tip.quaternion, DOWNWARD))
         return -z, math.hypot(x, y), yaw, tilt
+
+    def tip(self) -> Pose:
+        """Return the true pose of the part's tip in the base frame, z along the part: that of the tcp."""
+        return self._io.controller.pose()
