@@ -140,8 +140,9 @@ def add_hole_block(
     chamfer: float,
     part: tuple[float, float] = (PEG_HALF_WIDTH, PEG_HALF_WIDTH),
     colours: BlockColours | None = None,
+    name: str = "block",
 ) -> mujoco.MjsBody:
-    """Add a block with a rectangular, chamfered blind hole, as a mocap body `block` whose frame is the hole's.
+    """Add a block with a rectangular, chamfered blind hole, as a mocap body whose frame is the hole's.
 
     The origin is the centre of the hole's mouth, z up.
 
@@ -153,9 +154,10 @@ def add_hole_block(
         chamfer: Size of the 45 degree chamfer at the mouth [m].
         part: Half the sides of what is inserted, along x and y [m].
         colours: Colours.
+        name: Name of the body.
     """
     colours = colours or BlockColours()
-    block = spec.worldbody.add_body(name="block", mocap=True)
+    block = spec.worldbody.add_body(name=name, mocap=True)
     inner = [half + clearance for half in part]
     mouth = [half + chamfer for half in inner]
     floor = 0.005
