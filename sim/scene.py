@@ -222,8 +222,13 @@ def add_table(spec: mujoco.MjSpec) -> None:
     )
 
 
-def add_gripper_tool(spec: mujoco.MjSpec) -> None:
-    """Add the arm with a gripper of the Franka Hand's mass, reach and travel; the tcp is between the finger pads."""
+def add_gripper_tool(spec: mujoco.MjSpec, stiffness: float = 800.0) -> None:
+    """Add the arm with a gripper of the Franka Hand's mass, reach and travel; the tcp is between the finger pads.
+
+    Args:
+        spec: Scene.
+        stiffness: Of each finger [N/m]; closed on an object, it presses by this times half the object's width.
+    """
     flange = add_arm(spec)
     hand = flange.add_body(name="hand")
     hand.mass, hand.ipos, hand.explicitinertial = 0.6544, (0.0, 0.0119, 0.0207), True
@@ -245,7 +250,7 @@ def add_gripper_tool(spec: mujoco.MjSpec) -> None:
             **GRIP,
         )
         motor = spec.add_actuator(name=f"{side}_finger", target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
-        motor.set_to_position(kp=800.0, kv=40.0)
+        motor.set_to_position(kp=stiffness, kv=40.0 * (stiffness / 800.0) ** 0.5)
         motor.forcerange, motor.forcelimited = (-30.0, 30.0), True
         motor.ctrlrange, motor.ctrllimited = (0.0, FINGER_RANGE), True
     add_wrist_camera(hand, HAND_TCP, (0.08, 0.0, 0.045), fovy=68)

@@ -8,8 +8,9 @@ from play import always, play, stage, steps
 from robot_rl.clock import NS_PER_S
 from robot_rl.env.robot_io import Command
 from robot_rl.env.task import WorkcellOptions
-from robot_rl.geometry import Pose
-from sim.arm import ARM_DOF
+from robot_rl.geometry import Pose, quat_multiply
+from sim.arm import ARM_DOF, solve_ik
+from sim.scene import DOWNWARD
 from sim.tasks.pose_estimate import seen_from_tcp
 from sim.tasks.ram_insert import LATCH, MODULE, SOCKET_DEPTH, RamInsertParameters, make
 
@@ -48,31 +49,43 @@ def test_every_success_is_a_module_between_its_latches_that_sinks_into_nothing(r
     for seed in range(110, 114):
         angles = []
         for info in steps(env, seed, always(env), demonstrate=True):
-            angles.append(cell.task.latch_angles().min())
+            angles.append(cell.task.latch_angles())
             if info["step"].success:
                 successes += 1
                 assert_latched(cell.io.model, data)
                 assert min(data.contact.dist[: data.ncon], default=0.0) > -0.0001
-        bent.append(max(angles))
+        bent.append(np.max(angles, axis=0).min())
     assert successes >= 3
     assert max(bent) > 0.06, "the latches were out of the way"
 
 
-def pull(io, height):
-    """Pull the module upwards for a second, with the controller's stiffness times `height` [m]."""
-    pose = io.controller.pose()
-    goal = Pose(np.array([*pose.position[:2], pose.position[2] + height]), pose.quaternion)
-    io.command(Command(stamp=io.now(), ttl=2.0, T_base_target=goal))
-    io.sleep_until(io.now() + NS_PER_S)
+def push(io, height):
+    """Move the set-point up (or down) from where the module is for two seconds, by `height` [m] all the time."""
+    for _ in range(20):
+        pose = io.controller.pose()
+        goal = Pose(np.array([*pose.position[:2], pose.position[2] + height]), pose.quaternion)
+        io.command(Command(stamp=io.now(), ttl=0.3, T_base_target=goal))
+        io.sleep_until(io.now() + NS_PER_S // 10)
 
 
-def test_the_latches_hold_the_module_against_a_light_pull_and_not_against_a_strong_one(ram):
+def test_the_latches_hold_the_module_against_all_of_the_arms_strength(ram):
     env, cell = ram
     assert play(env, 111, demonstrate=True).success
-    pull(cell.io, 0.003)
+    push(cell.io, 0.01)
     assert cell.task.insertion()[0] > SOCKET_DEPTH - 0.001
-    pull(cell.io, 0.0099)
-    assert cell.task.insertion()[0] < 0.003
+
+
+def test_a_module_that_is_pushed_straight_down_does_not_go_in(ram):
+    """With no error at all: it has to be pressed in at one end first."""
+    _, cell = ram
+    cell.task.reset(0)
+    hole = cell.task.T_base_hole
+    above = hole.position + np.array([0.0, 0.0, 0.001])
+    arm = solve_ik(cell.io.model, "tcp", above, quat_multiply(hole.quaternion, DOWNWARD))[:ARM_DOF]
+    cell.io.reset(np.append(arm, np.zeros(2)), 0)
+    push(cell.io, -0.01)
+    depth, *_ = cell.task.insertion()
+    assert 0.002 < depth < 0.007
 
 
 def test_pushing_down_scores_zero(ram):
@@ -91,7 +104,8 @@ def test_a_latch_that_is_let_go_swings_back_and_gains_no_energy(ram):
         mujoco.mj_step(model, data)
         angle, speed = data.qpos[place], data.qvel[ARM_DOF]
         energies.append(0.5 * inertia * speed**2 + 0.5 * LATCH.stiffness * (angle + LATCH.preload) ** 2)
-    assert (np.diff(energies) < 0.02 * energies[0]).all()
+    assert (np.diff(energies[:5]) < 0.0).all() and max(energies) == energies[0]
+    assert max(energies[50:]) < 1.01 * 0.5 * LATCH.stiffness * LATCH.preload**2
     assert abs(data.qpos[place]) < 0.005 and abs(data.qvel[ARM_DOF]) < 0.05
 
 
@@ -108,6 +122,5 @@ def test_the_scene_is_at_rest_at_reset_and_the_estimate_is_as_wrong_as_stated():
         )
         lateral.append(np.hypot(*error[:2]))
         yaw.append(abs(error[3]))
-    for drawn, largest in ((lateral, 0.003), (yaw, np.deg2rad(1.5))):
+    for drawn, largest in ((lateral, P.estimate_error), (yaw, P.estimate_error_yaw)):
         assert 0.85 * largest < max(drawn) <= 1.001 * largest
-    assert max(yaw) * MODULE.half_length > P.clearance + P.chamfer, "the estimate alone must not do"
