@@ -56,7 +56,7 @@ def test_every_success_is_a_module_between_its_latches_that_sinks_into_nothing(r
                 assert min(data.contact.dist[: data.ncon], default=0.0) > -0.0001
         bent.append(np.max(angles, axis=0).min())
     assert successes >= 3
-    assert max(bent) > 0.06, "the latches were out of the way"
+    assert min(bent) > 0.04, "the latches were out of the way"
 
 
 def push(io, height):
