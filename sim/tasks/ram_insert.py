@@ -23,7 +23,7 @@ import numpy as np
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import TaskSpec, Workcell, WorkcellOptions, Workspace
 from robot_rl.geometry import Pose, quat_multiply
-from sim.arm import ARM_DOF, DARK, GREY, WHITE, add_arm, solve_ik, visual
+from sim.arm import ARM_DOF, DARK, GREY, ORANGE, WHITE, add_arm, solve_ik, visual
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.operator import InsertionOperator, OperatorSkill
 from sim.scene import CAMERAS, CONTACT, DOWNWARD, BlockColours, add_hole_block, add_wrist_camera, new_scene
@@ -154,7 +154,9 @@ def add_module_tool(spec: mujoco.MjSpec) -> None:
     for chip in range(8):
         y = (chip - 3.5) * 0.0155
         visual(tool, BOX, DARK, size=(m.half_thickness + 0.0011, 0.0055, 0.0045), pos=(0, y, tip - 0.0185))
-    visual(tool, BOX, WHITE, size=(m.half_thickness + 0.0012, 0.014, 0.003), pos=(0, 0.024, tip - 0.027))
+    for sign in (-1.0, 1.0):  # labels
+        place = (0, sign * 0.037, tip - 0.0272)
+        visual(tool, BOX, ORANGE, size=(m.half_thickness + 0.0004, 0.022, 0.0032), pos=place)
     tool.add_site(name="tcp", pos=(0, 0, tip), size=(0.002, 0.002, 0.002), group=4)
     add_wrist_camera(tool, tip, (0.075, 0.045, 0.05), fovy=55)
 
