@@ -56,11 +56,6 @@ class Plug(NamedTuple):
     body_length: float = 0.026
     mass: float = 0.08
 
-    @property
-    def centre(self) -> float:
-        """Height of the middle of the body over the end of the shell."""
-        return self.shell_length + self.body_length / 2
-
 
 PLUG = Plug()
 TOP = 0.022
