@@ -25,7 +25,8 @@ from robot_rl.learn.actor import Rollout
 from robot_rl.run.deployment import workcell_options
 from robot_rl.statistics import wilson_interval
 from sim.operator import InsertionOperator
-from sim.tasks.peg_insert import HARD, HARD_SPEC, PegInsert
+from sim.tasks.insertion import Insertion
+from sim.tasks.peg_insert import HARD, HARD_SPEC
 
 TOLD_LESS = {
     "nothing more": (0.0, 0.0, True),
@@ -40,7 +41,7 @@ TOLD_LESS = {
 """Shares of the estimate's error in position and in yaw, and whether the tilt is known."""
 
 
-def believed(task: PegInsert, position: float, yaw: float, tilt: bool) -> Callable[[], Pose]:
+def believed(task: Insertion, position: float, yaw: float, tilt: bool) -> Callable[[], Pose]:
     """Return what tells where the hole is, with these shares of the estimate's error."""
 
     def hole() -> Pose:
@@ -63,7 +64,7 @@ def main() -> None:
     arguments = parser.parse_args()
     options = workcell_options(load_config(None, ["task=peg_hard"]))
     workcell = make_workcell("peg_hard", options)
-    task = cast(PegInsert, workcell.task)
+    task = cast(Insertion, workcell.task)
     for name, shares in TOLD_LESS.items():
         operator = InsertionOperator(HARD_SPEC, believed(task, *shares), HARD.success_depth)
         rollout = Rollout(RobotEnv(replace(workcell, operator=operator), options=options), None, None, (0,))

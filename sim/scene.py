@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import mujoco
 import numpy as np
 
@@ -72,7 +74,7 @@ def add_peg_tool(spec: mujoco.MjSpec) -> None:
     )
     tool.add_site(name="tcp", pos=(0, 0, PEG_TOOL_LENGTH), size=(0.002, 0.002, 0.002), group=4)
     # From the side: in front of the peg, the peg would hide the hole.
-    _add_wrist_camera(tool, PEG_TOOL_LENGTH, (0.075, 0.045, 0.05), fovy=55)
+    add_wrist_camera(tool, PEG_TOOL_LENGTH, (0.075, 0.045, 0.05), fovy=55)
 
 
 MARK_RADIUS = 0.003
@@ -90,7 +92,7 @@ def add_pointer_tool(spec: mujoco.MjSpec) -> None:
     visual(tool, mujoco.mjtGeom.mjGEOM_CYLINDER, GREY, fromto=(0, 0, 0, 0, 0, 0.03), size=(0.03, 0, 0))
     visual(tool, SPHERE, GREEN, size=(MARK_RADIUS, 0, 0), pos=(0, 0, PEG_TOOL_LENGTH))
     tool.add_site(name="tcp", pos=(0, 0, PEG_TOOL_LENGTH), size=(0.002, 0.002, 0.002), group=4)
-    _add_wrist_camera(tool, PEG_TOOL_LENGTH, (0.075, 0.045, 0.05), fovy=55)
+    add_wrist_camera(tool, PEG_TOOL_LENGTH, (0.075, 0.045, 0.05), fovy=55)
 
 
 CONTACT = {
@@ -102,7 +104,7 @@ CONTACT = {
 """Contact of machined plastic: friction 0.3, stiff enough that a peg pressed with 20 N sinks in less than 0.1 mm."""
 
 
-def _add_wrist_camera(tool: mujoco.MjsBody, tcp: float, eye: tuple[float, float, float], fovy: float) -> None:
+def add_wrist_camera(tool: mujoco.MjsBody, tcp: float, eye: tuple[float, float, float], fovy: float) -> None:
     """Add a camera on the tool at `eye`, in the tool's frame, with the tcp a little below the centre of its picture."""
     camera = tool.add_camera(name="wrist", pos=eye, fovy=fovy)
     camera.alt.type = mujoco.mjtOrientation.mjORIENTATION_XYAXES
@@ -120,66 +122,86 @@ def _look_at(
     return (*x, *np.cross(z, x))
 
 
-def add_hole_block(spec: mujoco.MjSpec, *, half_width: float, height: float, clearance: float, chamfer: float) -> None:
-    """Add a block with a square, chamfered blind hole, as a mocap body `block` whose frame is the hole's.
+@dataclass(frozen=True)
+class BlockColours:
+    """Colours of a block with a hole: of its sides, its top and the chamfer; red, green, blue, opacity."""
 
-    The origin is the centre of the hole's mouth, z up. The block is wider than the workspace after any reset, so that
-    the peg cannot pass beside it.
+    sides: tuple[float, float, float, float] = (0.16, 0.24, 0.38, 1)
+    top: tuple[float, float, float, float] = (0.36, 0.50, 0.72, 1)
+    chamfer: tuple[float, float, float, float] = (0.85, 0.87, 0.9, 1)
+
+
+def add_hole_block(
+    spec: mujoco.MjSpec,
+    *,
+    half_widths: tuple[float, float],
+    height: float,
+    clearance: float,
+    chamfer: float,
+    part: tuple[float, float] = (PEG_HALF_WIDTH, PEG_HALF_WIDTH),
+    colours: BlockColours | None = None,
+    name: str = "block",
+) -> mujoco.MjsBody:
+    """Add a block with a rectangular, chamfered blind hole, as a mocap body whose frame is the hole's.
+
+    The origin is the centre of the hole's mouth, z up.
 
     Args:
         spec: Scene.
-        half_width: Half the side of the block [m].
+        half_widths: Half the sides of the block along x and y [m].
         height: Height of the block [m]; the hole ends 5 mm above its bottom.
-        clearance: Gap between peg and wall on each side [m].
+        clearance: Gap between part and wall on each side [m].
         chamfer: Size of the 45 degree chamfer at the mouth [m].
+        part: Half the sides of what is inserted, along x and y [m].
+        colours: Colours.
+        name: Name of the body.
     """
-    block = spec.worldbody.add_body(name="block", mocap=True)
-    inner = PEG_HALF_WIDTH + clearance
-    mouth = inner + chamfer
+    colours = colours or BlockColours()
+    block = spec.worldbody.add_body(name=name, mocap=True)
+    inner = [half + clearance for half in part]
+    mouth = [half + chamfer for half in inner]
     floor = 0.005
     box = mujoco.mjtGeom.mjGEOM_BOX
-    block.add_geom(type=box, size=(mouth, mouth, floor / 2), pos=(0, 0, -height + floor / 2), rgba=DARK, **CONTACT)
+    block.add_geom(type=box, size=(*mouth, floor / 2), pos=(0, 0, -height + floor / 2), rgba=DARK, **CONTACT)
     for quarter in range(4):
+        axis = quarter % 2
         turn = quarter * np.pi / 2
         quat = np.array([np.cos(turn / 2), 0, 0, np.sin(turn / 2)])
         direction, side = np.array([np.cos(turn), np.sin(turn), 0]), np.array([-np.sin(turn), np.cos(turn), 0])
 
         def wall(
-            near: float,
-            far: float,
+            near: list[float],
+            far: list[float],
             top: float,
             bottom: float,
             rgba: tuple[float, ...],
             *,
+            axis: int = axis,
             direction: np.ndarray = direction,
             side: np.ndarray = side,
             quat: np.ndarray = quat,
         ) -> None:
             """Add a wall from `near` to `far`; the four walls interlock like a pinwheel, and none overlaps the hole."""
-            length, across = (far - near) / 2, (far + near) / 2
-            position = direction * (near + length) + side * (across - near) + [0, 0, (top + bottom) / 2]
+            length, across = (far[axis] - near[axis]) / 2, (far[1 - axis] + near[1 - axis]) / 2
+            shift = across - near[1 - axis]
+            position = direction * (near[axis] + length) + side * shift + [0, 0, (top + bottom) / 2]
             size = (length, across, (top - bottom) / 2)
             block.add_geom(type=box, size=size, pos=position, quat=quat, rgba=rgba, **CONTACT)
 
         # The wall of the hole, up to the chamfer; then the slab around the mouth, up to the top.
         # The slab protrudes by half a millimetre, because two faces in one plane flicker.
-        wall(inner, half_width - 0.0005, -chamfer, -height, (0.16, 0.24, 0.38, 1))
-        wall(mouth, half_width, 0.0, -0.01, (0.36, 0.50, 0.72, 1))
+        wall(inner, [half - 0.0005 for half in half_widths], -chamfer, -height, colours.sides)
+        wall(mouth, list(half_widths), 0.0, -min(0.01, height / 2), colours.top)
         # The chamfer: a bar whose upper face is the slope between the two.
         slope, thickness = chamfer * np.sqrt(0.5), 0.002
         normal = -direction + [0, 0, 1]
-        middle = direction * (inner + chamfer / 2) + [0, 0, -chamfer / 2] - normal * np.sqrt(0.5) * thickness
+        middle = direction * (inner[axis] + chamfer / 2) + [0, 0, -chamfer / 2] - normal * np.sqrt(0.5) * thickness
         tilt = np.array([np.cos(-np.pi / 8), 0, np.sin(-np.pi / 8), 0])
         bar = np.zeros(4)
         mujoco.mju_mulQuat(bar, quat, tilt)
-        block.add_geom(
-            type=box,
-            size=(slope, mouth, thickness),
-            pos=middle,
-            quat=bar,
-            rgba=(0.85, 0.87, 0.9, 1),
-            **CONTACT,
-        )
+        size = (slope, mouth[1 - axis], thickness)
+        block.add_geom(type=box, size=size, pos=middle, quat=bar, rgba=colours.chamfer, **CONTACT)
+    return block
 
 
 FINGER_RANGE = 0.04
@@ -188,8 +210,25 @@ GRIP = {"friction": (1.0, 0.02, 0.0005), "condim": 4, "solref": (0.01, 1.0), "so
 """Contact of rubber pads: friction 1."""
 
 
-def add_gripper_tool(spec: mujoco.MjSpec) -> None:
-    """Add the arm with a gripper of the Franka Hand's mass, reach and travel; the tcp is between the finger pads."""
+def add_table(spec: mujoco.MjSpec) -> None:
+    """Add a table to put things on, its surface at z = 0."""
+    spec.worldbody.add_geom(
+        name="table",
+        type=mujoco.mjtGeom.mjGEOM_BOX,
+        size=(0.3, 0.3, 0.01),
+        pos=(0.5, 0, -0.01),
+        rgba=(0, 0, 0, 0),
+        **GRIP,
+    )
+
+
+def add_gripper_tool(spec: mujoco.MjSpec, stiffness: float = 800.0) -> None:
+    """Add the arm with a gripper of the Franka Hand's mass, reach and travel; the tcp is between the finger pads.
+
+    Args:
+        spec: Scene.
+        stiffness: Of each finger [N/m]; closed on an object, it presses by this times half the object's width.
+    """
     flange = add_arm(spec)
     hand = flange.add_body(name="hand")
     hand.mass, hand.ipos, hand.explicitinertial = 0.6544, (0.0, 0.0119, 0.0207), True
@@ -211,7 +250,7 @@ def add_gripper_tool(spec: mujoco.MjSpec) -> None:
             **GRIP,
         )
         motor = spec.add_actuator(name=f"{side}_finger", target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
-        motor.set_to_position(kp=800.0, kv=40.0)
+        motor.set_to_position(kp=stiffness, kv=40.0 * (stiffness / 800.0) ** 0.5)
         motor.forcerange, motor.forcelimited = (-30.0, 30.0), True
         motor.ctrlrange, motor.ctrllimited = (0.0, FINGER_RANGE), True
-    _add_wrist_camera(hand, HAND_TCP, (0.08, 0.0, 0.045), fovy=68)
+    add_wrist_camera(hand, HAND_TCP, (0.08, 0.0, 0.045), fovy=68)

@@ -16,7 +16,7 @@ from robot_rl.spec import ArraySpec
 from sim.arm import ORANGE
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.operator import InterventionHabit, OperatorSkill, ScriptedOperator
-from sim.scene import DOWNWARD, FINGER_RANGE, GRIP
+from sim.scene import DOWNWARD, FINGER_RANGE, GRIP, add_table
 from sim.tasks.pose_estimate import drawn_offset, seen_from_tcp
 
 CUBE = 0.02
@@ -28,9 +28,7 @@ BOX = mujoco.mjtGeom.mjGEOM_BOX
 
 def add_table_and_cube(spec: mujoco.MjSpec) -> None:
     """Add a table to put things on, its surface at z = 0, and the cube, whose free joint comes last."""
-    spec.worldbody.add_geom(
-        name="table", type=BOX, size=(0.3, 0.3, 0.01), pos=(0.5, 0, -0.01), rgba=(0, 0, 0, 0), **GRIP
-    )
+    add_table(spec)
     cube = spec.worldbody.add_body(name="cube", pos=(0.5, 0, CUBE))
     cube.add_freejoint(name="cube")
     cube.add_geom(type=BOX, size=(CUBE, CUBE, CUBE), mass=0.1, rgba=ORANGE, **GRIP)
@@ -153,8 +151,8 @@ class GraspOperator(ScriptedOperator):
         self._cube = cube
 
     @abstractmethod
-    def carry(self, state: RobotState) -> tuple[np.ndarray, float]:
-        """Return where the tcp goes with the grasped cube, base frame [m], and the gripper action."""
+    def carry(self, state: RobotState, attitude: np.ndarray) -> tuple[Pose, float]:
+        """Return where the tcp goes with the grasped cube, and the gripper action; `attitude` is that of its grasp."""
 
     def begin(self) -> None:
         """Discard the state of the grasp."""
@@ -174,8 +172,8 @@ class GraspOperator(ScriptedOperator):
             self._waited += 1
             if self._waited <= self.grip_steps:
                 return Pose(state.T_base_tcp.position, downward), 1.0, -1.0
-            goal, gripper = self.carry(state)
-            return Pose(goal, downward), 1.0, gripper
+            goal, gripper = self.carry(state, downward)
+            return goal, 1.0, gripper
         # Beside the cube, move up first, so as not to push it; over it, move down.
         height = 0.0 if lateral < self.aligned else self.hover
         return Pose(seen.position + np.array([0.0, 0.0, height]), downward), 1.0, 1.0

@@ -12,6 +12,7 @@ import numpy as np
 from robot_rl.data.sparse_reward import success_reward
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import Outcome, TaskSpec, Workcell, WorkcellOptions, Workspace
+from robot_rl.geometry import Pose
 from sim.arm import ARM_DOF, solve_ik
 from sim.controller import ImpedanceGains
 from sim.mujoco_robot_io import MujocoRobotIO
@@ -71,9 +72,9 @@ class LiftOperator(GraspOperator):
         lift = max(0.0, LIFT_HEIGHT + CUBE - cube[2])
         return float(np.linalg.norm(state.T_base_tcp.position - cube)) + lift
 
-    def carry(self, state: RobotState) -> tuple[np.ndarray, float]:
+    def carry(self, state: RobotState, attitude: np.ndarray) -> tuple[Pose, float]:
         """Return a point above."""
-        return state.T_base_tcp.position + np.array([0.0, 0.0, 0.05]), -1.0
+        return Pose(state.T_base_tcp.position + np.array([0.0, 0.0, 0.05]), attitude), -1.0
 
 
 def make(options: WorkcellOptions) -> Workcell:

@@ -210,14 +210,14 @@ class RelocateOperator(GraspOperator):
         self._closing = False
         return Pose(state.T_base_tcp.position + np.array([0.0, 0.0, 0.05]), state.T_base_tcp.quaternion), 1.0, 1.0
 
-    def carry(self, state: RobotState) -> tuple[np.ndarray, float]:
+    def carry(self, state: RobotState, attitude: np.ndarray) -> tuple[Pose, float]:
         """Return a point above at first, then over the other bin, then on its floor, where the fingers open."""
         here, goal = state.T_base_tcp.position, self._task.target
         if np.hypot(*(goal - here)[:2]) < self.near:
-            return np.array([goal[0], goal[1], CUBE]), 1.0 if here[2] < self.low else -1.0
+            return Pose(np.array([goal[0], goal[1], CUBE]), attitude), 1.0 if here[2] < self.low else -1.0
         up = np.array([here[0], here[1], self.clear + 0.01])
         over = np.array([goal[0], goal[1], self.clear + 0.01])
-        return over if here[2] > self.clear else up, -1.0
+        return Pose(over if here[2] > self.clear else up, attitude), -1.0
 
 
 def add_bins(spec: mujoco.MjSpec) -> None:

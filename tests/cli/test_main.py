@@ -138,10 +138,12 @@ def test_tasks_and_settings_for_people_and_for_programs():
         "cube_lift",
         "peg_hard",
         "peg_insert",
+        "ram_insert",
         "reach",
         "relocate",
         "relocate_back",
         "relocate_forward",
+        "usb_pick_insert",
     ]
     lines = robot_rl("tasks").stdout.splitlines()
     expected = [[task["name"], task["instruction"]] for task in tasks]

@@ -29,14 +29,18 @@ def test_an_environment_in_30_lines_is_learned(tmp_path):
 def test_a_task_in_60_lines_is_demonstrated_and_trained(tmp_path):
     example = Example.read(TUTORIALS / "own_task.md")
     assert example.lines <= 60
+    assert robot_rl(*example.commands.pop(0).split()[1:], cwd=tmp_path).returncode == 0
+    folder = tmp_path / "press"
+    for name, text in example.files.items():
+        assert (folder / name).read_text(encoding="utf-8") == text, "the page shows another file than is written"
     shorter = (("--episodes 10", "--episodes 2"), ("--steps 1500 --episodes 20", "--steps 100 --episodes 1"))
     for long, short in shorter:
         example.commands = [line.replace(long, short) for line in example.commands]
-    done = example.run(tmp_path)
+    done = example.run(folder)
     assert done[-1].returncode == 0, done[-1].stderr
-    assert len(done) == 4
-    assert "success_rate: 1" in done[0].stdout, "the operator and the task do not agree"
-    assert (tmp_path / "runs" / "press" / "evaluation.mp4").is_file()
+    assert len(done) == 5
+    assert "success_rate: 1" in done[1].stdout, "the operator and the task do not agree"
+    assert (folder / "runs" / "press" / "evaluation.mp4").is_file()
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ LOOKS = ("light_diffuse", "light_pos", "geom_rgba", "cam_pos", "cam_quat")
 def scene():
     spec = new_scene()
     add_peg_tool(spec)
-    add_hole_block(spec, half_width=0.1, height=0.06, clearance=5e-4, chamfer=1e-3)
+    add_hole_block(spec, half_widths=(0.1, 0.1), height=0.06, clearance=5e-4, chamfer=1e-3)
     return spec.compile()
 
 
