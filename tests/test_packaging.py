@@ -91,4 +91,4 @@ def test_without_the_simulator_the_error_names_the_extra(tmp_path):
     assert robot_rl("train", "--list-settings").returncode == 0
     listed = robot_rl("tasks")
     assert (listed.returncode, listed.stdout.count("any environment of")) == (0, 3)
-    assert listed.stderr.count("pip install 'robot_rl[sim]'") == 7
+    assert listed.stderr.count("pip install 'robot_rl[sim]'") == 9

@@ -67,7 +67,7 @@ def test_help_does_not_wait_for_heavy_packages():
 
 # ------------------------------------------------------------------------ usage
 
-LISTS_TASKS = "valid: cube_lift, peg_hard, peg_insert, reach, relocate"
+LISTS_TASKS = "valid: cube_lift, peg_hard, peg_insert, ram_insert, reach, relocate"
 
 WRONG = [
     # usage: exit code 2
