@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import socket
 import struct
 import subprocess
@@ -406,6 +407,8 @@ class UrPeer:
 
 
 def main():
+    with contextlib.suppress(AttributeError, PermissionError):  # a controller has a processor of its own
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
     controller = Controller()
     controller.serve(sys.argv[1])
 
