@@ -33,6 +33,7 @@ from robot_rl.learn.perception import Perception, make_perception
 from robot_rl.run.demonstrate import record_demonstrations
 from robot_rl.run.deployment import workcell_options
 from robot_rl.run.evaluation import evaluate, mean
+from sim.tasks.usb_pick_insert import half_turn
 
 ESTIMATE, PLUG = "state/hole_estimate", "state/plug_estimate"
 STRAIGHT = "straight to the estimate and down"
@@ -78,7 +79,7 @@ class Scripted(Policy):
             close = over and abs(z) < 0.004
             return {"x": x, "y": y, "z": z if over else z - 0.05, "yaw": turn}, -1.0 if close else 0.0
         x, y, z, turn = self._env.observation[ESTIMATE]
-        turn = (turn + np.pi / 2) % np.pi - np.pi / 2
+        turn = half_turn(turn)
         carried, lateral = z - 0.045, np.hypot(x, y)
         if carried < -0.003 and lateral > 0.02:
             return {"z": carried}, 0.0

@@ -188,7 +188,7 @@ class FleetLearner:
             demos.append(step, percept)
 
 
-def facts_of(learner: Learner, wall_time: float, base: Mapping[str, str] | None) -> dict[str, Any]:
+def facts_of(learner: Learner, wall_time: float, base: dict[str, str] | None) -> dict[str, Any]:
     """Return the facts of a checkpoint that has no robot of its own, as a training's checkpoint has them."""
     return {
         "env_steps": learner.env_steps,
@@ -197,5 +197,5 @@ def facts_of(learner: Learner, wall_time: float, base: Mapping[str, str] | None)
         "recorded": {},
         "demo_cycle_time": None,
         "wall_time": wall_time,
-        "base": None if base is None else dict(base),
+        "base": base,
     }

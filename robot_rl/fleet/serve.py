@@ -288,8 +288,8 @@ def serve_fleet(
 def _opened(plan: FleetPlan, path: Path, resume: bool) -> Iterator[tuple[RunDirectory, dict[str, Any] | None]]:
     """Open the learner's run directory, and read its checkpoint if it has one."""
     config = plan.whole()
-    facts_of_base(config.base, path)  # raises where its file is not there, before anything is made
     if not resume:
+        facts_of_base(config.base, path)  # raises where its file is not there, before anything is made
         with RunDirectory.create(path, config, facts={"fleet": sorted(plan.robots)}) as run:
             run.begun = True
             keep_base(config.base, run.path)

@@ -18,7 +18,7 @@ from robot_rl.doctor.standing.observation import observe
 from robot_rl.env.registry import names
 from robot_rl.errors import ArmStoppedError, ConfigError, RobotRLError
 from robot_rl.geometry import Pose
-from robot_rl.init.plan import RobotPlan
+from robot_rl.init.plan import TOOL_DOWN, RobotPlan
 from robot_rl.init.plugged_in import PluggedIn
 from robot_rl.init.questions import Questions
 
@@ -42,11 +42,7 @@ LOOK, LOOK_AGE = 0.5, 0.2
 
 
 def interview(
-    questions: Questions,
-    found: PluggedIn,
-    *,
-    settings: Iterable[str] = (),
-    cameras: Iterable[str] = (),
+    questions: Questions, found: PluggedIn, *, settings: Iterable[str] = (), cameras: Iterable[str] = ()
 ) -> RobotPlan:
     """Put the questions, and return the plan.
 
@@ -74,7 +70,7 @@ def interview(
         raise ConfigError(f"every number of --box-low ({low}) has to be below that of --box-high ({high})")
     offered = tuple(cameras)
     named = dict(map(_named_camera, offered)) if offered else _cameras(questions, found)
-    devices = [(kind, "plugged in") for kind in found.devices] + [("console", "in the browser")]
+    devices = [(name, "plugged in") for name in found.devices] + [("console", "in the browser")]
     device = questions.choose("--teleop", "With what does a person lead the arm?", devices, devices[0][0])
     usual = ("touch", "bring the tool to the goal") if judge == "goal" else ("first_task", TASK)
     task = questions.ask("--task", "Name of the task?", usual[0], _name)
@@ -82,7 +78,16 @@ def interview(
     gripper = questions.choose("--gripper", "Does the task move the gripper?", [("no", ""), ("yes", "")], "no")
     led = () if device == "console" else (device,)
     return RobotPlan(
-        *(driver, kind.Config, decided, box[0], box[1], named, led, task, instruction, gripper == "yes"),
+        driver=driver,
+        config_type=kind.Config,
+        settings=decided,
+        box_low=box[0],
+        box_high=box[1],
+        cameras=named,
+        devices=led,
+        task=task,
+        instruction=instruction,
+        gripper=gripper == "yes",
         judge=judge,
         start=start,
         measures_force="wrench" in measured,
@@ -140,14 +145,14 @@ def _start(
         HERE if judge == "goal" else NONE,
         _place,
     )
-    known = getattr(kind, "measures", frozenset({"wrench"}))
+    known = getattr(kind, "measures", None)  # of some drivers it is known once the arm is open
     measured = known if isinstance(known, frozenset) else frozenset({"wrench"})
     if place == NONE and judge == "goal":
         raise ConfigError(f"--start: the goals lie around it, so it has to be {HERE} or x y z")
     if place == NONE:
         return None, measured
     if place != HERE:
-        return Pose(np.array(_floats(place)), np.array([0.0, 1.0, 0.0, 0.0])), measured
+        return Pose(np.array(_floats(place)), TOOL_DOWN), measured
     config = component_from_dict(kind.Config, settings, "--start here")
     seen = observe(lambda host: kind(config, host), LOOK, LOOK_AGE)
     if seen.faults or not seen.samples["pose"]:

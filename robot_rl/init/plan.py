@@ -12,6 +12,9 @@ from robot_rl.cell.goal import GoalConfig
 from robot_rl.config.describe import as_typed, list_keys
 from robot_rl.geometry import Pose
 
+TOOL_DOWN = np.array([0.0, 1.0, 0.0, 0.0])
+"""Attitude of a tool that points down, w, x, y, z."""
+
 
 @dataclass(frozen=True)
 class RobotPlan:
@@ -137,7 +140,7 @@ def first_day(plan: RobotPlan, name: str) -> list[str]:
 def _start_lines(start: Pose | None) -> list[str]:
     """Return the start pose; without one, an example of it as a comment."""
     mark, speed = ("  # ", 0.05) if start is None else ("  ", 0.1)
-    shown = start or Pose(np.array([0.5, 0.0, 0.2]), np.array([0.0, 1.0, 0.0, 0.0]))
+    shown = start or Pose(np.array([0.5, 0.0, 0.2]), TOOL_DOWN)
     return [
         f"{mark}start: # where the arm goes by itself before each episode; without it, a person brings it there",
         f"{mark}  position: {_numbers(shown.position)}",

@@ -90,7 +90,9 @@ def node_specs(table: Mapping[str, Any], bringup: str, arguments: Mapping[str, A
         if name not in names:
             raise UnknownNameError("node of this bringup", name, names)
     specs = []
-    for name in (name for name in values["only"] or names if name not in values["without"]):
+    for name in names:
+        if name not in (values["only"] or names) or name in values["without"]:
+            continue
         entry = dict(table["nodes"][name])
         parameters = {key: _filled(value, values) for key, value in entry.pop("parameters", {}).items()}
         specs.append(NodeSpec(name, parameters=parameters, params=str(values["params"]), **entry))

@@ -45,8 +45,7 @@ def train_with_fleet(
         kept = "false, since its simulated time waits" if lockstep else "true, and processes to 2, as no arm waits"
         has = f"robot {given.fleet_robot} of {given.fleet} has realtime={str(config.realtime).lower()}"
         raise ConfigError(f"{has}: set it to {kept}")
-    command = deployment.resume_command
-    summary = run_robot(plan, member, path, resume=resume, command=command, deployment=deployment)
+    summary = run_robot(plan, member, path, resume=resume, command=deployment.resume_command, deployment=deployment)
     return [*summary_lines(summary), f"run directory: {path}"]
 
 

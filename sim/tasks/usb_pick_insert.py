@@ -26,7 +26,6 @@ from robot_rl.env.task import Outcome, TaskSpec, Workcell, WorkcellOptions, Work
 from robot_rl.geometry import Pose, quat_multiply, swing_twist_z, yaw_pose
 from robot_rl.spec import ArraySpec
 from sim.arm import ARM_DOF, DARK, GREY, ORANGE, WHITE, solve_ik, visual
-from sim.controller import ImpedanceGains
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.operator import InsertionOperator
 from sim.scene import (
@@ -324,8 +323,7 @@ def make(options: WorkcellOptions) -> Workcell:
     add_table(spec)
     add_plug(spec)
     model = spec.compile()
-    gains = ImpedanceGains()
-    io = MujocoRobotIO(model, gains=gains, simulation=options.simulation, finger_open_width=2 * FINGER_RANGE)
+    io = MujocoRobotIO(model, simulation=options.simulation, finger_open_width=2 * FINGER_RANGE)
     q_start = solve_ik(model, "tcp", START, DOWNWARD)[:ARM_DOF]
     task = UsbPickInsert(io, q_start, SPEC, parameters, options.world.estimate_error)
     return simulated_workcell(io, task, PlugOperator(task), parameters.widened(options))

@@ -128,7 +128,9 @@ class UrArm:
         self._check_ready()
         receive = self._rtde.receive.RTDEReceiveInterface
         self._state = connected(lambda: receive(config.host, float(config.rate)), "state")
-        self._control = self._open_control()
+        control = self._rtde.control.RTDEControlInterface
+        self._control = connected(lambda: control(config.host, float(config.rate)), "control")
+        self._set_up()
         self._measuring = ControlThread("ur state", config.rate, self._measure, host.problem)
         self._commanding = ControlThread("ur command", config.rate, self._command, host.problem)
 
@@ -218,10 +220,8 @@ class UrArm:
         state = self._read_state()
         now = self._host.wall.now()
         if state is None or state.stamp == self._controller_time:
-            silent, lost = (now - self._measured_at) / NS_PER_S, self._fault is None and not self._in_touch()
-            if lost or (silent > self._config.max_silence and self._fault is None):
-                how = "has closed the connection" if lost else f"has been silent for {silent:.2f} s"
-                self._fail(f"the UR controller at {self._config.host} {how}; check its cable")
+            if self._fault is None:
+                self._look_for_silence(now)
             return
         self._controller_time, self._measured_at = state.stamp, now
         self._pose = pose = Pose(state.pose[:3], quat_from_rotvec(state.pose[3:]))
@@ -236,6 +236,14 @@ class UrArm:
         receive("wrench", now, np.concatenate((quat_rotate(to_tcp, force[:3]), quat_rotate(to_tcp, force[3:]))))
         receive("joints", now, state.joints)
         receive("pose", now, pose)
+
+    def _look_for_silence(self, now: int) -> None:
+        """Name a lost connection, or a controller that has been silent for too long by `now` [ns]."""
+        controller, silent = f"the UR controller at {self._config.host}", (now - self._measured_at) / NS_PER_S
+        if not self._in_touch():
+            self._fail(f"{controller} has closed the connection; check its cable")
+        elif silent > self._config.max_silence:
+            self._fail(f"{controller} has been silent for {silent:.2f} s; check its cable")
 
     def _read_state(self) -> _ControllerState | None:
         """Return the newest state of the controller; None while there is none, e.g. while it is connected again."""
@@ -300,12 +308,6 @@ class UrArm:
         client = self._rtde.dashboard.DashboardClient(self._config.host)
         connected(lambda: client.connect(round(1e3 * self._config.connect_timeout)), "dashboard")
         return client
-
-    def _open_control(self) -> Any:
-        interface = self._rtde.control.RTDEControlInterface
-        self._control = connected(lambda: interface(self._config.host, float(self._config.rate)), "control")
-        self._set_up()
-        return self._control
 
     def _set_up(self) -> None:
         """Send what the controller forgets with its program: the tcp and the payload."""

@@ -158,8 +158,8 @@ class RobotiqGripper:
             try:
                 _, fault, position = self._link.state()
                 if self._wanted is not None and self._wanted != self._sent:
-                    share = self._config.speed, self._config.force
-                    self._link.request(self._wanted, *(round(255 * one) for one in share))
+                    speed, force = round(255 * self._config.speed), round(255 * self._config.force)
+                    self._link.request(self._wanted, speed, force)
                     self._sent = self._wanted
             except RobotLostError as error:
                 self._fault = str(error)
