@@ -8,7 +8,7 @@ from typing import Any
 
 from robot_rl.base_policy.contract import BasePolicy, base_name
 from robot_rl.config.components import BaseConfig
-from robot_rl.errors import CheckpointError
+from robot_rl.errors import BasePolicyError, CheckpointError
 from robot_rl.learn.checkpoint import load_checkpoint, save_checkpoint
 from robot_rl.system.atomic_file import replace_file, writing
 
@@ -51,13 +51,15 @@ def facts_of_base(base: BaseConfig, run: Path) -> dict[str, str] | None:
     """Return name and identity of the base that a run corrects, by its own file or the one that it begins with.
 
     Raises:
-        CheckpointError: if the file cannot be read, or is of another kind.
+        BasePolicyError: if there is none.
+        CheckpointError: if it cannot be read, or is of another kind.
     """
     if base.kind == "none":
         return None
-    own = run / BASE_FILE
-    kept = read_base(own if own.exists() else Path(base.path), base.kind)
-    return {"name": base_name(base.kind, base.path), "identity": kept["identity"]}
+    own, given, name = run / BASE_FILE, Path(base.path), base_name(base.kind, base.path)
+    if not own.exists() and not given.is_file():
+        raise BasePolicyError(f"base {name}: there is no file {given}; `robot-rl base train` makes one")
+    return {"name": name, "identity": read_base(own if own.exists() else given, base.kind)["identity"]}
 
 
 def keep_base(base: BaseConfig, run: Path) -> None:
