@@ -31,11 +31,11 @@ train: $(STAMP) ## Teach the arm the default task (TASK=..., ARGS='--seed 1')
 
 .PHONY: test
 test: $(STAMP) ## Run the tests (ARGS=tests/data for some)
-	@$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(JOBS) --max-worker-restart 2 --dist loadfile $(ARGS)
 
 .PHONY: test-fast
 test-fast: $(STAMP) ## Run the tests that are not marked slow, in a few minutes
-	@$(BIN)/python -m pytest -m "not slow" --numprocesses $(JOBS) --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -m "not slow" --numprocesses $(JOBS) --max-worker-restart 2 --dist loadfile $(ARGS)
 
 .PHONY: check
 check: $(STAMP) ## Check format, lint, types and architecture

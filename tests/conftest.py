@@ -3,6 +3,7 @@
 And examples of properties may take as long as they do, since these machines are busy at times.
 """
 
+import faulthandler
 import os
 
 import pytest
@@ -15,8 +16,31 @@ import sim  # noqa: F401
 RERUNS = 2
 """How often a test that keeps to the wall clock is run again where it fails; a defect fails each time."""
 
+HUNG = 600
+"""After how long a test that its own time limit could not end takes its process with it [s]."""
+STDERR = pytest.StashKey[int]()
+"""Where the standard error goes while tests catch it."""
+
 settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy machine")
+
+
+def pytest_configure(config):
+    config.stash[STDERR] = os.dup(2)
+    faulthandler.enable(config.stash[STDERR])
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item):
+    """A native call that never returns, or a teardown after the time limit, would hold up the whole run for ever.
+
+    pytest's own plugin forgets its timer as soon as something fails, so it is left out (`addopts`).
+    """
+    faulthandler.dump_traceback_later(HUNG, file=item.config.stash[STDERR], exit=True)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.hookimpl(trylast=True)
