@@ -25,7 +25,7 @@ import aiohttp
 import numpy as np
 from virtual_devices import VirtualHid, VirtualPad
 
-from robot_rl.console.access import Address
+from robot_rl.console.access.address import Address
 from robot_rl.console.job_state import JobState
 from robot_rl.console.server import Console
 from robot_rl.data.schema import Source

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from robot_rl.cli.command import MakeParser, Reply, add_group
-from robot_rl.console.access import TOKEN_VARIABLE
+from robot_rl.console.access.address import TOKEN_VARIABLE
 from robot_rl.env.registry import names
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def operator_options(arguments: argparse.Namespace) -> OperatorOptions | None:
             if getattr(arguments, flag):
                 arguments.parser.error(f"--{flag} needs --console or --teleop")
         return None
-    from robot_rl.console.access import Address
+    from robot_rl.console.access.address import Address
     from robot_rl.hil.operator_setup import OperatorOptions
 
     return OperatorOptions(

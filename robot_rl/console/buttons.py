@@ -14,6 +14,7 @@ from typing import Any
 from robot_rl.console.camera_views import CameraViews
 from robot_rl.console.control_lease import Lease
 from robot_rl.console.job_state import JobState
+from robot_rl.console.protocol import AXES, BUTTONS
 from robot_rl.env.supervision import ARM, E_STOP, PAUSE, RESET, Supervised
 from robot_rl.errors import RobotRLError, UnknownNameError
 from robot_rl.system.atomic_file import to_json, writing
@@ -22,6 +23,17 @@ from robot_rl.teleop.pushed import PushedDevice
 LOST = "operator"
 """Name of the hold when the page in control is gone."""
 FOR_EVERYBODY = ("e-stop", "pause")
+BACKSTOP = 1.25
+"""Age of the newest input, in heartbeats, at which the control loop holds by itself, were the console stuck."""
+
+
+def page_device(heartbeat: float) -> PushedDevice:
+    """Return the device that the keys, pads and gamepads of pages move.
+
+    Args:
+        heartbeat: Time without a message from the page in control after which the arm holds [s].
+    """
+    return PushedDevice("browser", AXES, BUTTONS, name="console", max_age=BACKSTOP * heartbeat)
 
 
 class StoppedError(RobotRLError):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from robot_rl.console.access import Access
+from robot_rl.console.access.guard import Access
 from robot_rl.console.metrics_text import exposition
 from robot_rl.console.recorded_episodes import Archive
 from robot_rl.console.snapshot import ConsoleSnapshot

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 from aiohttp import web
 
 from robot_rl.clock import Clock, SystemClock
-from robot_rl.console.access import Access, Address, ConsoleError
-from robot_rl.console.buttons import PageActions
+from robot_rl.console.access.address import Address, ConsoleError
+from robot_rl.console.access.guard import HEADERS, Access, guard
+from robot_rl.console.access.tls import Certificate, Tls
+from robot_rl.console.buttons import PageActions, page_device
 from robot_rl.console.camera_views import CameraViews, Mounts
 from robot_rl.console.control_lease import HEARTBEAT, Lease
 from robot_rl.console.job_state import JobState
 from robot_rl.console.places import Places
-from robot_rl.console.protocol import AXES, BUTTONS, MAX_BYTES
+from robot_rl.console.protocol import MAX_BYTES
 from robot_rl.console.read_routes import ReadRoutes
 from robot_rl.console.recorded_episodes import Archive
 from robot_rl.console.snapshot import ConsoleSnapshot
-from robot_rl.console.tls import Certificate, Tls
 from robot_rl.console.websocket import Page
 from robot_rl.env.supervision import Supervised
-from robot_rl.teleop.pushed import PushedDevice
 
 STATIC = Path(__file__).parent / "static"
 SILENCE = 10.0
@@ -32,17 +32,8 @@ CLOSING = 2.0
 """Time that a page has to answer that it is disconnected [s]."""
 WATCH_PERIOD = 0.02
 """Time between two checks of the page in control [s]."""
-BACKSTOP = 1.25
-"""Age of the newest input, in heartbeats, at which the control loop holds by itself, were this thread stuck."""
 SEND_BUFFER = 128 * 1024
 """Bytes that may wait for a page before sending to it waits, too."""
-HEADERS = {
-    "Content-Security-Policy": "default-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
-    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-}
 
 
 class Console:
@@ -82,7 +73,7 @@ class Console:
         heartbeat: float = HEARTBEAT,
         silence: float = SILENCE,
     ) -> None:
-        self.device = PushedDevice("browser", AXES, BUTTONS, name="console", max_age=BACKSTOP * heartbeat)
+        self.device = page_device(heartbeat)
         """Receives the pages' keys, pads and gamepads."""
         self.address = address
         self.tls = Tls(certificate, address) if certificate is not None else None
@@ -160,7 +151,7 @@ class Console:
         asyncio.run(self._main())
 
     async def _main(self) -> None:
-        app = web.Application(middlewares=[self._guard], client_max_size=MAX_BYTES)
+        app = web.Application(middlewares=[guard(self._access)], client_max_size=MAX_BYTES)
         app.router.add_get("/", self._index)
         app.router.add_get("/ws", self._socket)
         ReadRoutes(self._archive, self._snapshot, self._access).add_to(app)
@@ -200,19 +191,6 @@ class Console:
             before, overdue = overdue, self._lease.overdue
             if before and overdue and self._lease.owner is not None:
                 self._pages[self._lease.owner.page].lose(f"was silent for {self._lease.heartbeat:g} s")
-
-    @web.middleware
-    async def _guard(
-        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-    ) -> web.StreamResponse:
-        """Refuse requests of other pages; add the headers that isolate ours."""
-        refusal = self._access.refusal(request.headers.get("Origin"), request.headers.get("Host", ""))
-        if refusal is not None:
-            return web.Response(status=refusal.status, text=refusal.text, headers=HEADERS)
-        response = await handler(request)
-        if not response.prepared:
-            response.headers.update(HEADERS)
-        return response
 
     async def _index(self, request: web.Request) -> web.StreamResponse:
         return web.FileResponse(STATIC / "index.html", headers=HEADERS)

@@ -11,7 +11,8 @@ from aiohttp import WSMsgType, web
 
 from robot_rl.clock import Clock
 from robot_rl.console import protocol
-from robot_rl.console.access import Access, RateLimit
+from robot_rl.console.access.guard import Access
+from robot_rl.console.access.rate_limit import RateLimit
 from robot_rl.console.buttons import PageActions
 from robot_rl.console.control_lease import Lease, LeaseError
 from robot_rl.console.recorded_episodes import Archive

@@ -12,7 +12,7 @@ import os
 import secrets
 import socket
 
-from robot_rl.console.access import Address
+from robot_rl.console.access.address import Address
 from robot_rl.errors import ConfigError, LinkError
 from robot_rl.link.socket import PeerGoneError
 

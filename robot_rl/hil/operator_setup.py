@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from robot_rl.console.access import Address
+from robot_rl.console.access.address import Address
 from robot_rl.console.control_lease import HEARTBEAT
 from robot_rl.console.job_state import JobState
 from robot_rl.env.registry import make_workcell

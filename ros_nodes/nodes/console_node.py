@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from robot_rl.config.nodes import ConsoleNodeConfig
-from robot_rl.console.access import TOKEN_VARIABLE, Address
+from robot_rl.console.access.address import TOKEN_VARIABLE, Address
 from robot_rl.console.job_state import JobState
 from robot_rl.env.state_assembler import Freshness
 from robot_rl.errors import ConfigError, StaleStateError

@@ -12,7 +12,7 @@ import numpy as np
 from fakes import SPEC, FakeRobot, fake_workcell
 
 from robot_rl.clock import FakeClock
-from robot_rl.console.access import Address
+from robot_rl.console.access.address import Address
 from robot_rl.console.job_state import JobState
 from robot_rl.console.server import Console
 from robot_rl.data.store.store import EpisodeStore

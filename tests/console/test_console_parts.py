@@ -8,7 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from robot_rl.clock import NS_PER_S, FakeClock
-from robot_rl.console.access import Access, Address, RateLimit
+from robot_rl.console.access.address import Address
+from robot_rl.console.access.guard import Access
+from robot_rl.console.access.rate_limit import RateLimit
 from robot_rl.console.control_lease import HEARTBEAT, Lease, LeaseError
 from robot_rl.console.metrics_text import exposition
 from robot_rl.console.places import Places

@@ -15,11 +15,11 @@ from cryptography import x509
 from pages import TOKEN, Rig, run
 from running import robot_rl
 
-from robot_rl.console.access import Address, ConsoleError
+from robot_rl.console.access.address import Address, ConsoleError
+from robot_rl.console.access.networks import page_url, reachable_hosts
+from robot_rl.console.access.tls import fingerprint, own_certificate
 from robot_rl.console.introduction import PLAIN, WHITE_ON_BLACK, introduce, introduction, page_urls, qr_code
-from robot_rl.console.networks import page_url, reachable_hosts
 from robot_rl.console.server import Console
-from robot_rl.console.tls import fingerprint, own_certificate
 
 
 def opened(url, **options):

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 from pages import LEAD, TOKEN, Rig, held, page, run
 
-from robot_rl.console.access import Address, ConsoleError
+from robot_rl.console.access.address import Address, ConsoleError
 from robot_rl.console.server import Console
 
 # --------------------------------------------------------------------- coming in

@@ -9,7 +9,7 @@ from browser import Person, chromium
 from fakes import SPEC, fake_workcell
 from pages import Rig
 
-from robot_rl.console.access import Address
+from robot_rl.console.access.address import Address
 from robot_rl.console.job_state import JobState
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import Outcome

@@ -17,8 +17,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from robot_rl.console.access import Address, ConsoleError
-from robot_rl.console.networks import reachable_hosts
+from robot_rl.console.access.address import Address, ConsoleError
+from robot_rl.console.access.networks import reachable_hosts
 
 VALID_FOR = datetime.timedelta(days=730)
 """Browsers accept certificates of up to 825 days that a person has trusted."""

@@ -6,7 +6,7 @@ import ipaddress
 
 import ifaddr
 
-from robot_rl.console.access import Address
+from robot_rl.console.access.address import Address
 
 WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """Addresses that mean every network of this machine, and what reaches them without any network."""
