@@ -30,14 +30,7 @@ def add_operator_flags(parser: argparse.ArgumentParser) -> None:
         help="serve the operator console (default: 127.0.0.1:8480); on an address that others can reach it demands a "
         f"token, made up or taken from {TOKEN_VARIABLE}",
     )
-    group.add_argument(
-        "--tls",
-        nargs="*",
-        action=_TlsAction,
-        metavar=("CERT", "KEY"),
-        help="serve the console over TLS: with a certificate that is made and kept, and whose fingerprint is printed, "
-        "or with these two PEM files",
-    )
+    add_tls_flag(group, "the console")
     group.add_argument(
         "--heartbeat",
         type=_seconds,
@@ -62,6 +55,18 @@ def add_operator_flags(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--engage", choices=("move", "hold"), help="take over by moving, or only while a button is held (default: move)"
+    )
+
+
+def add_tls_flag(group: Any, what: str) -> None:
+    """Add `--tls`, which serves that over TLS."""
+    group.add_argument(
+        "--tls",
+        nargs="*",
+        action=_TlsAction,
+        metavar=("CERT", "KEY"),
+        help=f"serve {what} over TLS: with a certificate that is made and kept, and whose fingerprint is printed, or "
+        "with these two PEM files",
     )
 
 

@@ -107,7 +107,8 @@ class Page:
 
     async def _let_in(self) -> bool:
         try:
-            first = await asyncio.wait_for(self._socket.receive(), HELLO_SECONDS)
+            async with asyncio.timeout(HELLO_SECONDS):
+                first = await self._socket.receive()
             hello = protocol.parse(first.data) if first.type == WSMsgType.TEXT else None
         except (TimeoutError, protocol.BadMessageError):
             hello = None
@@ -207,7 +208,8 @@ class Page:
     async def _in_time(self, sending: Any) -> None:
         """Send; a page that does not receive it in time, or is gone, ends the connection."""
         try:
-            await asyncio.wait_for(sending, SEND_SECONDS)
+            async with asyncio.timeout(SEND_SECONDS):  # `wait_for` of Python 3.11 may swallow a cancellation
+                await sending
         except TimeoutError:
             self.lose("does not take what is sent")
             await self._socket.close(code=TOO_SLOW, message=b"too slow", drain=False)

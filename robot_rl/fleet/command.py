@@ -20,6 +20,7 @@ from robot_rl.cli.command import (
 )
 from robot_rl.env.registry import check_task
 from robot_rl.errors import ConfigError
+from robot_rl.fleet.console_command import add_console_command
 from robot_rl.fleet.member_commands import PAGE, add_member_commands
 
 logger = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ def add_commands(commands: Any, make: MakeParser) -> None:
     train.add_argument("--resume", action="store_true", help="continue the fleet in --out")
 
     add_member_commands(group, make)
+    add_console_command(group, make)
 
     status = make(
         group, "status", _status, "show where a fleet stands", example="robot-rl fleet status runs/fleet", page=PAGE

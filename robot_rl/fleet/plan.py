@@ -43,6 +43,8 @@ class FleetRobot:
     """Demonstrations that it records; null: its share of those of `train`."""
     cell: str = ""
     """Robot file of its workcell, as for `robot-rl train --robot`; empty: simulated."""
+    console: str = ""
+    """Address of its operator console, as that prints it, for `robot-rl fleet console`; empty: it has none."""
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,7 @@ class Rig:
         filmed=False,
         forceless=False,
         mounts=None,
+        port=0,
         **options,
     ):
         cell = replace(fake_workcell(LONG), measures_wrench=not forceless)
@@ -81,7 +82,7 @@ class Rig:
         self.store = EpisodeStore.create(tmp_path / "store", {})
         self.log = tmp_path / "operator.jsonl"
         self.console = Console(
-            Address(f"{host}:0"),
+            Address(f"{host}:{port}"),
             self.supervision,
             self.board,
             lambda name: None,

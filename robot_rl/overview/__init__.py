@@ -1,0 +1,1 @@
+"""All robots on one page: how each of them does, and one button that stops them all."""

@@ -1,0 +1,146 @@
+// The overview: all robots, and one button that stops them all.
+
+import { status } from "/console/status.js";
+
+const $ = (id) => document.getElementById(id);
+const cards = new Map(); // by name of the robot
+let socket, robots = [];
+const token = new URLSearchParams(location.hash.slice(1)).get("token") ?? sessionStorage.getItem("token") ?? "";
+if (token) sessionStorage.setItem("token", token);
+history.replaceState(null, "", location.pathname); // the token is no part of what people copy or photograph
+const send = (message) => socket?.readyState === WebSocket.OPEN && socket.send(JSON.stringify(message));
+
+// ------------------------------------------------------------------ connection
+
+function connect() {
+  socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`);
+  socket.binaryType = "arraybuffer";
+  socket.addEventListener("open", () => send({ type: "hello", name: sessionStorage.getItem("name") || "operator", token: sessionStorage.getItem("token") ?? "" }));
+  socket.addEventListener("message", ({ data }) => (typeof data === "string" ? receive(JSON.parse(data)) : picture(data)));
+  socket.addEventListener("close", (event) => {
+    if (event.code === 4401) return askWho("That token is not the right one.");
+    lost();
+    setTimeout(connect, 1000);
+  });
+}
+
+function receive(message) {
+  if (message.type !== "robots") return;
+  robots = message.robots;
+  for (const robot of robots) show(card(robot.name), robot);
+  summarize();
+}
+
+function lost() {
+  document.body.dataset.control = "held";
+  write($("summary"), "No connection to the overview. Stop does not work from here.");
+  for (const { root } of cards.values()) root.classList.add("away");
+}
+
+// ------------------------------------------------------------------ what it shows
+
+const write = (element, text) => element.textContent !== text && (element.textContent = text);
+
+function card(name) {
+  if (!cards.has(name)) {
+    const root = $("robot").content.firstElementChild.cloneNode(true);
+    const find = (selector) => root.querySelector(selector);
+    cards.set(name, { root, image: find("img"), none: find(".no-view"), who: find(".who"), detail: find(".detail"), bar: find("progress"), facts: find("dl"), remark: find(".remark"), link: find("a"), name: find(".name") });
+    $("robots").append(root);
+  }
+  return cards.get(name);
+}
+
+function show(shown, robot) {
+  const { connected, state, job } = robot;
+  const [control, title, detail] = connected ? status({ ...state, mine: false }, job) : ["nobody", "Away", robot.why];
+  shown.root.dataset.control = control;
+  shown.root.classList.toggle("away", !connected);
+  write(shown.name, job.task ? `${robot.name}: ${job.task}` : robot.name);
+  write(shown.who, title);
+  write(shown.detail, connected ? detail : away(robot));
+  shown.link.href = robot.page;
+  shown.link.setAttribute("aria-label", `Console of ${robot.name}`);
+  shown.image.alt = `What the first camera of ${robot.name} sees`;
+  const done = state?.health.env_step ?? 0;
+  shown.bar.hidden = !job.env_steps;
+  shown.bar.max = job.env_steps || 1;
+  shown.bar.value = done;
+  shown.bar.setAttribute("aria-label", `Steps of ${robot.name}`);
+  table(shown.facts, state ? rows(robot, done) : []);
+  write(shown.remark, robot.remark);
+}
+
+const away = (robot) => (robot.age === null ? robot.why : `${robot.why}. Last heard of ${Math.round(robot.age)} s ago.`);
+
+function rows({ state, job, recent }, done) {
+  const { person, success_alone: alone, updates_per_s: updates } = state.health;
+  const found = [];
+  if (job.env_steps) found.push(["Steps", `${done} of ${job.env_steps}`]);
+  if (job.kind === "demo") found.push(["Demonstrations", `${state.kept.count} of ${state.kept.wanted}`]);
+  if (recent[1]) found.push([`Success, last ${recent[1]}`, percent(recent[0] / recent[1])]);
+  if (typeof alone === "number") found.push(["Without help", percent(alone)]);
+  if (person) found.push(["Help of a person", minutes(person.seconds)]);
+  if (typeof updates === "number") found.push(["Updates", `${updates.toFixed(0)} a second`]);
+  return found;
+}
+
+const percent = (share) => `${Math.round(100 * share)} %`;
+const minutes = (seconds) => `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
+
+function table(list, found) {
+  const text = JSON.stringify(found);
+  if (list.dataset.shown === text) return;
+  list.dataset.shown = text;
+  list.replaceChildren(...found.flat().map((words, place) => Object.assign(document.createElement(place % 2 ? "dd" : "dt"), { textContent: words })));
+}
+
+function picture(data) {
+  const robot = robots[new DataView(data).getUint8(0)];
+  if (!robot) return;
+  const { image, none } = card(robot.name);
+  const before = image.src;
+  image.src = URL.createObjectURL(new Blob([data.slice(3)], { type: "image/jpeg" }));
+  if (before) URL.revokeObjectURL(before);
+  image.hidden = false;
+  none.hidden = true;
+}
+
+function summarize() {
+  const away = robots.filter((robot) => !robot.connected);
+  const held = robots.filter((robot) => robot.connected && robot.state.holds.length);
+  const missing = robots.filter((robot) => robot.stop_wanted);
+  document.body.dataset.control = missing.length || held.length ? "held" : away.length ? "nobody" : "policy";
+  const parts = [`${robots.length - away.length} of ${robots.length} connected`];
+  if (held.length) parts.push(`held: ${held.map((robot) => robot.name).join(", ")}`);
+  if (away.length) parts.push(`away: ${away.map((robot) => robot.name).join(", ")}`);
+  write($("summary"), parts.join(" · "));
+  write($("missing"), missing.length ? `Not known to be stopped: ${missing.map((robot) => robot.name).join(", ")}. Go there and press its emergency stop. It is stopped from here as soon as it answers.` : "");
+  $("missing").hidden = $("give-up").hidden = !missing.length;
+}
+
+// ------------------------------------------------------------------ what it requests
+
+$("stop").addEventListener("click", () => send({ type: "do", what: "stop all" }));
+$("give-up").addEventListener("click", () => send({ type: "do", what: "give up" }));
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && !$("door").open) send({ type: "do", what: "stop all" });
+});
+
+function askWho(text) {
+  $("door-token-label").hidden = !text;
+  if (text) $("door-text").textContent = text;
+  $("door-name").value = sessionStorage.getItem("name") ?? localStorage.getItem("name") ?? "";
+  $("door").showModal();
+}
+
+$("door").addEventListener("cancel", (event) => event.preventDefault());
+$("door-form").addEventListener("submit", () => {
+  const name = $("door-name").value.trim() || "operator";
+  sessionStorage.setItem("name", name);
+  localStorage.setItem("name", name);
+  if ($("door-token").value) sessionStorage.setItem("token", $("door-token").value);
+  connect();
+});
+if (sessionStorage.getItem("name")) connect();
+else askWho("");
