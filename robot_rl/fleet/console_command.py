@@ -30,7 +30,7 @@ def add_console_command(group: Any, make: MakeParser) -> None:
         _console,
         "show all robots on one page, with one button that stops them all",
         example="robot-rl fleet console arm1=http://192.168.1.20:8480/#token=... arm2=http://192.168.1.21:8480/#token=...",
-        page=f"{PAGE}#all-robots-on-one-page",
+        page=PAGE,
     )
     console.add_argument(
         "robots", nargs="*", type=_named, metavar="NAME=ADDRESS", help="a robot, and what its console prints"
