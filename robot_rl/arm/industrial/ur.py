@@ -24,7 +24,7 @@ from robot_rl.arm.control_thread import ControlThread
 from robot_rl.arm.driver import MOTION, DriverHost, Receive
 from robot_rl.arm.industrial.robot_address import check_address
 from robot_rl.arm.industrial.ur_checks import UrFacts, check_firmware, check_model, ur_checks
-from robot_rl.arm.industrial.ur_interfaces import connected, connected_again, ur_libraries
+from robot_rl.arm.industrial.ur_interfaces import Calls, connected, connected_again, ur_libraries
 from robot_rl.arm.industrial.ur_status import mode_fault, safety_fault
 from robot_rl.arm.own_checks import OwnCheck, late_cycles
 from robot_rl.arm.pose_servo import pose_towards
@@ -110,7 +110,7 @@ class UrArm:
     measures = MOTION | {"wrench"}
 
     def __init__(self, config: UrConfig, host: DriverHost) -> None:
-        self._rtde = ur_libraries()
+        self._rtde, self._calls = ur_libraries(), Calls()
         _check(config)
         self._config, self._host = config, host
         check_address(config.host, DASHBOARD_PORT, config.connect_timeout, what="UR controller")
@@ -127,9 +127,9 @@ class UrArm:
         self._dashboard = self._open_dashboard()
         self._check_ready()
         receive = self._rtde.receive.RTDEReceiveInterface
-        self._state = connected(lambda: receive(config.host, float(config.rate)), "state")
+        self._state = connected(self._calls, lambda: receive(config.host, float(config.rate)), "state")
         control = self._rtde.control.RTDEControlInterface
-        self._control = connected(lambda: control(config.host, float(config.rate)), "control")
+        self._control = connected(self._calls, lambda: control(config.host, float(config.rate)), "control")
         self._set_up()
         self._measuring = ControlThread("ur state", config.rate, self._measure, host.problem)
         self._commanding = ControlThread("ur command", config.rate, self._command, host.problem)
@@ -138,7 +138,7 @@ class UrArm:
 
     def start(self, receive: Receive) -> None:
         """Call `receive` with every state of the controller from now on, and command what is set."""
-        self._control.setWatchdog(self._config.watchdog)  # not before: nothing was commanded
+        self._set_watchdog()  # not before: nothing was commanded
         self._receive, self._measured_at = receive, self._host.wall.now()  # silence counts from now on
         self._measuring.start()
         self._commanding.start()
@@ -178,7 +178,7 @@ class UrArm:
             self._check_ready()
             self._reconnect_control()
             self._set_up()
-            self._control.setWatchdog(self._config.watchdog)
+            self._set_watchdog()
             self._await_fresh()
             self._target = self._reference = self._pose
             self._fault = None
@@ -204,14 +204,17 @@ class UrArm:
         self._closed = True
         self._commanding.close()
         self._measuring.close()
-        with self._lock, contextlib.suppress(RuntimeError):  # the cable may be out
-            if self._fault is None and self._in_touch():  # else these calls may wait for ever for a program that ended
-                self._control.servoStop()
-                self._control.stopScript()
-            self._control.disconnect()
-            self._state.disconnect()
-            self._dashboard.disconnect()
+        with self._lock, contextlib.suppress(RuntimeError, ArmStoppedError):  # the cable may be out
+            self._calls(self._take_leave, "its end")
         _KEPT.extend((self._control, self._state, self._dashboard))
+
+    def _take_leave(self) -> None:
+        if self._fault is None and self._in_touch():
+            self._control.servoStop()
+            self._control.stopScript()
+        self._control.disconnect()
+        self._state.disconnect()
+        self._dashboard.disconnect()
 
     # The two threads.
 
@@ -306,16 +309,20 @@ class UrArm:
 
     def _open_dashboard(self) -> Any:
         client = self._rtde.dashboard.DashboardClient(self._config.host)
-        connected(lambda: client.connect(round(1e3 * self._config.connect_timeout)), "dashboard")
+        connected(self._calls, lambda: client.connect(round(1e3 * self._config.connect_timeout)), "dashboard")
         return client
 
     def _set_up(self) -> None:
         """Send what the controller forgets with its program: the tcp and the payload."""
         config = self._config
         if config.tcp:
-            self._control.setTcp(list(config.tcp))
+            self._calls(lambda: self._control.setTcp(list(config.tcp)), "the tcp")
         if config.payload:
-            self._control.setPayload(config.payload, list(config.centre_of_mass))
+            load = config.payload, list(config.centre_of_mass)
+            self._calls(lambda: self._control.setPayload(*load), "the payload")
+
+    def _set_watchdog(self) -> None:
+        self._calls(lambda: self._control.setWatchdog(self._config.watchdog), "its watchdog")
 
     def _reconnect_state(self) -> None:
         """Connect again to where the state of the controller comes from.
@@ -324,10 +331,10 @@ class UrArm:
             ArmStoppedError: if the controller cannot be reached.
         """
         check_address(self._config.host, DASHBOARD_PORT, self._config.connect_timeout, what="UR controller")
-        connected(self._dashboard.disconnect, "dashboard")  # it does not notice that it is cut off
-        connected(lambda: self._dashboard.connect(round(1e3 * self._config.connect_timeout)), "dashboard")
+        connected(self._calls, self._dashboard.disconnect, "dashboard")  # it does not notice that it is cut off
+        connected(self._calls, lambda: self._dashboard.connect(round(1e3 * self._config.connect_timeout)), "dashboard")
         with self._reading:
-            connected_again(self._state, "state")
+            connected_again(self._calls, self._state, "state")
 
     def _reconnect_control(self) -> None:
         """Connect again to where commands go; the controller starts its program again with it.
@@ -335,7 +342,7 @@ class UrArm:
         Raises:
             ArmStoppedError: if the controller cannot be reached, or does not start its program.
         """
-        connected_again(self._control, "control")
+        connected_again(self._calls, self._control, "control")
         end = time.monotonic() + self._config.connect_timeout
         while not self._control.isProgramRunning():
             if time.monotonic() > end:

@@ -1,8 +1,10 @@
 """Faults of a UR arm, against a controller that speaks its protocol: when it stands, what is named, who ends it."""
 
+import contextlib
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from ur_peer import UrPeer
 
 from robot_rl.arm.arm_robot_io import ArmRobotIO
 from robot_rl.arm.industrial.ur import UrArm, UrConfig
+from robot_rl.arm.industrial.ur_interfaces import Calls
 from robot_rl.config.command_limits import ArmCap, CommandLimits
 from robot_rl.env.robot_io import Command
 from robot_rl.env.state_assembler import Freshness
@@ -29,6 +32,10 @@ OLD = 1.0
 """Largest age of a state [s], for the same reason."""
 SILENCE = 0.5
 """More than a busy machine takes for a state [s]; 0.1 s is the default."""
+LATE = 0.02
+"""Of the peer's processor [s]: after that its arm is no judge of where it was sent."""
+SAME = 1e-6
+"""What differs by rounding [m]."""
 FORCE = np.array([3.0, -4.0, 12.0])
 
 
@@ -155,13 +162,17 @@ def test_a_second_program_is_refused_by_name_and_the_first_goes_on(io, peer):
 
 
 def test_no_random_command_leaves_the_limits(peer, shared):
-    """Random set-points, lifetimes and stops: the tcp stays in its box; its speed is in the time of the peer."""
+    """Random set-points, lifetimes and stops: the controller is sent to nowhere outside the box, and so is the tcp.
+
+    A controller that gets no processor sees set-points that hurry past, and overshoots; that is not ours to prevent.
+    """
     shared.close()
     here = np.array(peer.report()["position"])
     low, high = here - 0.03, here + 0.03
     cap = ArmCap(cap_box_low=tuple(low), cap_box_high=tuple(high), cap_speed=3.0, cap_turn_rate=12.0)
     limits = CommandLimits(box_low=tuple(low), box_high=tuple(high), max_speed=0.2, max_age=OLD)
     guarded, rng, outside = open_arm(peer, limits=limits, cap=cap), np.random.default_rng(7), 0.0
+    peer.inject("mark")
     end = time.monotonic() + 4.0
     try:
         while time.monotonic() < end:
@@ -176,8 +187,11 @@ def test_no_random_command_leaves_the_limits(peer, shared):
             p = state.T_base_tcp.position
             outside = max(outside, float(np.linalg.norm(p - np.clip(p, low, high))))
             time.sleep(0.02)
+        report = peer.report()
         assert guarded.stopped is None
-        assert outside < 0.005
+        assert np.all(report["low"] >= low - SAME) and np.all(report["high"] <= high + SAME)
+        assert np.subtract(report["high"], report["low"]).min() > 0.03, "they went far enough to try it"
+        assert outside < 0.005 or report["late"] > LATE, f"{1e3 * outside:.1f} mm"
     finally:
         guarded.close()
 
@@ -267,6 +281,23 @@ def test_it_may_be_closed_while_its_cable_is_out(peer, shared):
     io.close()
     peer.inject("mend")
     assert time.monotonic() - began < 5.0
+
+
+def test_a_call_that_never_returns_is_given_up_and_no_other_collides_with_it():
+    calls, end = Calls(0.2), threading.Event()
+    assert calls(lambda: 5, "a number") == 5
+    with pytest.raises(ZeroDivisionError):
+        calls(lambda: 1 / 0, "an error")
+    for call in (end.wait, lambda: pytest.fail("two at once")):
+        with pytest.raises(ArmStoppedError, match=r"not answered within 0.2 s: its end; .* start this program again"):
+            calls(call, "its end")
+    end.set()
+    assert eventually(lambda: calls_again(calls))
+
+
+def calls_again(calls):
+    with contextlib.suppress(ArmStoppedError):
+        return calls(lambda: True, "another")
 
 
 def test_what_cannot_be_a_controller_is_one_line():

@@ -133,8 +133,9 @@ class Controller:
         self.mark()
 
     def mark(self):
-        """Count from now how long and how far the arm moves."""
+        """Count from now how long and how far the arm moves, where it is sent, and how late this process is [s]."""
         self.marked, self.marked_at, self.moved_at, self.way = self.time, self.T[:3, 3].copy(), self.time, 0.0
+        self.low, self.high, self.late = np.full(3, np.inf), np.full(3, -np.inf), 0.0
 
     def inject(self, what, *numbers):
         with self.lock:
@@ -180,6 +181,9 @@ class Controller:
                 "set_points": self.set_points,
                 "uploads": self.uploads,
                 "running": self.runtime == 2,
+                "low": self.low.tolist(),
+                "high": self.high.tolist(),
+                "late": self.late,
             }
 
     def tick(self):
@@ -206,7 +210,9 @@ class Controller:
             return
         if command == 24:  # servoL
             self.set_points += 1
-            self.q_target, self.int_out[0] = inverse(self.numbers(6), self.q), 1
+            pose = self.numbers(6)
+            self.low, self.high = np.minimum(self.low, pose[:3]), np.maximum(self.high, pose[:3])
+            self.q_target, self.int_out[0] = inverse(pose, self.q), 1
         elif command == 0:
             self.executing, self.int_out[0] = False, 1
         elif not self.executing:
@@ -421,6 +427,7 @@ def main():
             if wait > 0:
                 time.sleep(wait)
             else:
+                controller.late = max(controller.late, -wait)
                 deadline = time.monotonic()
 
     threading.Thread(target=tick, daemon=True).start()
