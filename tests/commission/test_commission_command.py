@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from lab_arm import install_lab_arm
+from running import listen_to_ctrl_c
 
 ROBOT = """
 arm: {driver: standing, desk_password: secret1}
@@ -26,7 +27,9 @@ def lab(tmp_path):
     def call(*arguments, **options):
         options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         command = [str(ROBOT_RL), *arguments]
-        return subprocess.Popen(command, cwd=tmp_path, env=environment, text=True, **options)
+        return subprocess.Popen(
+            command, cwd=tmp_path, env=environment, text=True, preexec_fn=listen_to_ctrl_c, **options
+        )
 
     return tmp_path, call
 

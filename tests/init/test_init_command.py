@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from lab_arm import install_lab_arm
+from running import listen_to_ctrl_c
 
 from robot_rl.arm.robot_connection import read_connection
 from robot_rl.cell.robot_file import read_robot_file
@@ -26,7 +27,9 @@ def lab(tmp_path, monkeypatch):
     def call(*arguments, answers=""):
         command = [str(ROBOT_RL), "init", *arguments]
         options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        process = subprocess.Popen(command, cwd=tmp_path / "cell", env=environment, **options)
+        process = subprocess.Popen(
+            command, cwd=tmp_path / "cell", env=environment, preexec_fn=listen_to_ctrl_c, **options
+        )
         if answers is None:
             return process
         out, err = process.communicate(answers)

@@ -45,16 +45,17 @@ def robot_rl(*arguments: object, **options) -> subprocess.CompletedProcess[str]:
 
 
 def start(*arguments: object) -> subprocess.Popen[str]:
-    """Starts a command; its standard error can be read line by line, and Ctrl-C reaches it.
+    """Starts a command; its standard error can be read line by line, and Ctrl-C reaches it."""
+    command = [ROBOT_RL, *map(str, arguments)]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, **streams, env=environment(), preexec_fn=listen_to_ctrl_c)
+
+
+def listen_to_ctrl_c() -> None:
+    """For `preexec_fn` of a process that shall be stopped by Ctrl-C.
 
     A shell has its background jobs ignore Ctrl-C, and so would what they start, such as these tests.
     """
-    command = [ROBOT_RL, *map(str, arguments)]
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command, **streams, env=environment(), preexec_fn=_listen_to_ctrl_c)
-
-
-def _listen_to_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
