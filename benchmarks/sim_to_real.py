@@ -1,0 +1,111 @@
+"""What a training in simulation saves on the robot: steps until the policy succeeds, from scratch and after it.
+
+    python benchmarks/sim_to_real.py --out /tmp/sim_to_real --seeds 0 1 2 3 4
+
+The robot is played by another world than the simulation's own, which no training in simulation has seen: closer parts,
+other friction, a later command, a biased force sensor. The simulation draws its physics anew for each episode. All runs
+on the "robot" have the same demonstrations, seeds and resets. A run that has a result is not played again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+WANTED = 0.9
+REAL = {"clearance": 0.7, "friction": 1.3, "command_delay": 0.05, "wrench_bias": 1.0}
+"""The robot's world."""
+DRAWN = {
+    "contact_friction": 0.4,
+    "stiffness": 0.3,
+    "mass": 0.3,
+    "joint_friction": 1.0,
+    "joint_damping": 0.3,
+    "delay": 0.1,
+}
+"""Widths of the draws in simulation."""
+KINDS: Mapping[str, Sequence[str]] = {
+    "from scratch": (),
+    "policy and critics of the simulation": ("policy", "critics"),
+    "with its steps, too": ("policy", "critics", "replay"),
+}
+
+
+def main() -> None:
+    """Run what has no result yet, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--task", default="peg_insert")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
+    parser.add_argument("--sim-steps", type=int, default=6000)
+    parser.add_argument("--steps", type=int, default=6000)
+    parser.add_argument("--every", type=int, default=250)
+    parser.add_argument("--episodes", type=int, default=50)
+    arguments = parser.parse_args()
+    rows: dict[str, list[dict[str, Any]]] = {kind: [] for kind in KINDS}
+    for seed in arguments.seeds:
+        for kind, parts in KINDS.items():
+            rows[kind].append(_on_robot(arguments, seed, kind, parts))
+            _print(arguments, rows)
+
+
+def _print(arguments: argparse.Namespace, rows: Mapping[str, list[dict[str, Any]]]) -> None:
+    for kind, found in rows.items():
+        reached = [row["steps"] for row in found]
+        print(f"{kind}: steps to {WANTED:.0%}: {reached}; at the end {[row['end'] for row in found]}")
+    full = min(len(found) for found in rows.values())
+    scratch = [row["steps"] or arguments.steps for row in rows["from scratch"][:full]]
+    for kind in list(rows)[1:]:
+        ratios = [(row["steps"] or arguments.steps) / whole for row, whole in zip(rows[kind], scratch, strict=False)]
+        if full:
+            print(f"{kind}: {np.median(ratios):.2f} of the steps (median; {[round(ratio, 2) for ratio in ratios]})")
+    sys.stdout.flush()
+
+
+def _on_robot(arguments: argparse.Namespace, seed: int, kind: str, parts: Sequence[str]) -> dict[str, Any]:
+    """Return the curve of one training on the robot."""
+    path = arguments.out / f"{arguments.task}-{seed}-{'-'.join(parts) or 'scratch'}"
+    world = [f"world.{name}={value}" for name, value in REAL.items()]
+    begin = ["--init-from", str(_in_simulation(arguments, seed)), "--init", ",".join(parts)] if parts else []
+    _train(arguments, path, seed, arguments.steps, world, begin)
+    rows = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+    curve = [(row["env_step"], row["success_rate"]) for row in rows if row["kind"] == "curve"]
+    reached = [step for step, success in curve if success >= WANTED]
+    end = json.loads((path / "summary.json").read_text())["success_rate"]
+    return {"steps": reached[0] if reached else None, "curve": curve, "end": end, "kind": kind}
+
+
+def _in_simulation(arguments: argparse.Namespace, seed: int) -> Path:
+    """Return the run of the training in simulation."""
+    path = arguments.out / f"{arguments.task}-{seed}-sim"
+    drawn = [f"randomization.dynamics.{name}={value}" for name, value in DRAWN.items()]
+    _train(arguments, path, 1000 + seed, arguments.sim_steps, drawn, [])
+    return Path(path)
+
+
+def _train(
+    arguments: argparse.Namespace, path: Path, seed: int, steps: int, settings: Sequence[str], begin: Sequence[str]
+) -> None:
+    """Run a training that has not ended, from where it was."""
+    if (path / "summary.json").exists():
+        return
+    command = [sys.executable, "-m", "robot_rl", "train"]
+    if (path / "checkpoint.pt").exists():
+        command += ["--resume", "--out", str(path)]
+    else:
+        curve = [f"evaluation.curve_interval={arguments.every}", f"evaluation.curve_episodes={arguments.episodes}"]
+        given = [*settings, *curve, "evaluation.video_episodes=0"]
+        command += [arguments.task, "--seed", str(seed), "--steps", str(steps), "--episodes", "200", *begin]
+        command += [*(part for setting in given for part in ("--set", setting)), "--out", str(path)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    main()
