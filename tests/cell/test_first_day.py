@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import os
 import re
 import shlex
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from peer_process import PeerProcess
-from running import robot_rl
+from running import robot_rl, ros_domain
 
 PAGE = Path(__file__).parents[2] / "docs" / "arms.md"
 SHORT = {
@@ -56,7 +55,7 @@ def test_the_six_commands_lead_from_nothing_to_an_evaluated_policy(tmp_path):
     summary = json.loads((tmp_path / "runs" / "touch" / "summary.json").read_text(encoding="utf-8"))
     assert summary["env_steps"] == 10
     if importlib.util.find_spec("rclpy") is not None:
-        out = ("--out", "runs/topics", "--domain", 10 + os.getpid() % 90)
+        out = ("--out", "runs/topics", "--domain", ros_domain())
         done = run(over_topics, *out, "--settings", *SHORT_SETTINGS)
         assert done.returncode == 0, (done.stdout, done.stderr)
         assert "on 1 held-out resets of touch" in done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""A small ROS graph for tests: real nodes and topics, in a domain that no other test run uses."""
+"""A small ROS graph for tests: real nodes and topics, in a domain that no other run of tests has."""
 
 import gc
 import os
@@ -15,6 +15,7 @@ from lifecycle_msgs.srv import ChangeState, GetAvailableTransitions, GetState
 from rclpy.context import Context
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.parameter import Parameter
+from running import ros_domain
 from waiting import PATIENCE, eventually
 
 from robot_rl.config.nodes import ActorNodeConfig
@@ -26,8 +27,7 @@ from ros_nodes.nodes.safety_node import SafetyNode
 from ros_nodes.nodes.sim_node import SimNode
 from ros_nodes.nodes.teleop_node import TeleopNode
 
-DOMAIN = int(os.environ.get("ROBOT_RL_TEST_DOMAIN", 10 + os.getpid() % 90))
-"""Below 101, so that the ports are not those that the system gives out."""
+DOMAIN = int(os.environ.get("ROBOT_RL_TEST_DOMAIN") or ros_domain())
 
 
 class Graph:

@@ -1,11 +1,15 @@
 """Starts `robot-rl` as a user does, on runs so small that they end within seconds."""
 
 import contextlib
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
+from typing import IO
 
 import torch
 
@@ -35,6 +39,28 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@cache
+def ros_domain() -> int:
+    """A ROS domain that no other process of tests on this machine has, as long as this one lives.
+
+    It is below 101, so that the ports are not those that the system gives out.
+    """
+    for number in range(90):
+        domain = 10 + (os.getpid() + number) % 90
+        file = (Path(tempfile.gettempdir()) / f"robot_rl-test-domain-{domain}.lock").open("w", encoding="utf-8")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            continue
+        _HELD.append(file)
+        return domain
+    raise RuntimeError("all 90 ROS domains for tests are taken")
+
+
+_HELD: list[IO[str]] = []
 
 
 def robot_rl(*arguments: object, **options) -> subprocess.CompletedProcess[str]:
