@@ -18,6 +18,8 @@ window.virtualGamepad = (axes, pressed = []) => {
   pad.buttons = pad.buttons.map((_, index) => ({ pressed: pressed.includes(index) }));
 };
 """
+SAID = "() => ['who', 'detail', 'owner', 'phase'].map((id) => document.getElementById(id)?.textContent)"
+"""What the page says of who is in control."""
 PATIENCE = 60_000
 """Longest wait for anything [ms]; machines are busy at times."""
 
@@ -58,11 +60,17 @@ class Person:
         self.until("who is in control", "document.querySelector('#owner').textContent === 'You are in control'")
 
     def until(self, what, condition):
-        del what  # for who reads the test
-        self.page.wait_for_function(f"() => {condition}")
+        self._wait(what, f"() => {condition}")
 
     def until_title(self, text):
-        self.page.wait_for_function("text => document.querySelector('#who').textContent === text", arg=text)
+        self._wait(f"the title {text}", "text => document.querySelector('#who').textContent === text", arg=text)
+
+    def _wait(self, what, function, **options):
+        try:
+            self.page.wait_for_function(function, **options)
+        except Exception as error:
+            said = self.page.evaluate(SAID)
+            raise AssertionError(f"in vain for: {what}; the page says {said}, errors {self.errors}") from error
 
     def until_button(self, name):
         """Until the console offers that, and the page may ask for it."""
@@ -71,7 +79,8 @@ class Person:
     def until_moved(self, steps):
         """Until an episode has gone on for some steps from now."""
         wanted = self.step + steps
-        self.page.wait_for_function(
+        self._wait(
+            f"step {wanted}",
             r"wanted => Number(/step (\d+)/.exec(document.querySelector('#detail').textContent)?.[1]) >= wanted",
             arg=wanted,
         )
