@@ -68,10 +68,11 @@ class Rig:
         forceless=False,
         mounts=None,
         port=0,
+        clock=PacedClock,
         **options,
     ):
         cell = replace(fake_workcell(LONG), measures_wrench=not forceless)
-        cell.io.clock.__class__ = PacedClock
+        cell.io.clock.__class__ = clock
         if filmed:
             cell.io.__class__ = FilmedRobot
         if forceless:

@@ -117,8 +117,7 @@ class Hand(Person):
 
 @pytest.fixture(params=DEVICES)
 def hand(request, tmp_path):
-    with chromium() as page, Rig(tmp_path, heartbeat=5.0) as rig:
-        rig.io.clock.__class__ = RealClock
+    with chromium() as page, Rig(tmp_path, heartbeat=5.0, clock=RealClock) as rig:
         page.context.add_init_script(request.param)
         hand = Hand(page, rig.url)
         hand.put_on(rig)
