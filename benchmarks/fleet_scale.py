@@ -4,12 +4,14 @@
 
 Each robot replays the episodes of a recorded run at its control rate, from a store, through a real link on loopback; so
 rows, encoding, sockets, threads and memory are those of a real fleet, and only the arms are missing. With `--updates 0`
-nothing is learned, which shows the bound of the intake alone.
+nothing is learned, which shows the bound of the intake alone. A network is put between them by
+`--latency 0.03 --loss 0.01 --bandwidth 1e6` (`link_model.py`).
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import resource
 import socket
@@ -21,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from link_model import LinkModel, Relay
 
 from robot_rl import __version__
 from robot_rl.config.load import config_to_dict
@@ -38,6 +41,8 @@ from robot_rl.run.deployment import Deployment, workcell_options
 from robot_rl.run.directory.run_directory import RunDirectory
 
 TOKEN = "recorded robots of one machine"
+SETTLING = 20.0
+"""Time before anything is counted [s]."""
 
 
 class PacedTail(StoreTail):
@@ -85,6 +90,9 @@ def main() -> None:
     parser.add_argument("--robots", type=int, nargs="+", default=[1, 8, 100])
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--updates", type=int, default=0, help="updates per step; 0: none")
+    parser.add_argument("--latency", type=float, default=0.0, help="of the network, one way [s]")
+    parser.add_argument("--loss", type=float, default=0.0, help="share of its packets")
+    parser.add_argument("--bandwidth", type=float, default=float("inf"), help="of each robot and direction [bytes/s]")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     for robots in arguments.robots:
@@ -101,7 +109,10 @@ def _measure(arguments: argparse.Namespace, robots: int) -> str:
     names = [f"robot{number}" for number in range(robots)]
     learner = FleetLearner(FleetPlan(config, {name: FleetRobot() for name in names}, {}), task, perceptions[0].spec)
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
-    address = FleetAddress("{}:{}".format(*listener.getsockname()))
+    model = LinkModel(arguments.latency, arguments.bandwidth, arguments.loss)
+    relay = Relay(listener.getsockname()[1], model)
+    direct = model == LinkModel()
+    address = FleetAddress(f"127.0.0.1:{listener.getsockname()[1] if direct else relay.port}")
     intake = Intake(
         listener, TOKEN, dict.fromkeys(names, 1.0), {}, lambda hello: None, learner.check_episode, lambda line: None
     )
@@ -128,7 +139,8 @@ def _measure(arguments: argparse.Namespace, robots: int) -> str:
                 intake.publish(Parameters(updates=learner.learner.updates, arrays=arrays))
 
     def hello(name: str) -> Callable[[int], RobotHello]:
-        facts = {"config": config_to_dict(config), "task": asdict(task), "percepts": {}}
+        settings = json.loads(json.dumps(config_to_dict(config)))  # keys of schedules as text, as messages have them
+        facts = {"config": settings, "task": asdict(task), "percepts": {}}
         return lambda session: RobotHello(robot=name, session=session, version=__version__, **facts)
 
     intake.start()
@@ -141,7 +153,9 @@ def _measure(arguments: argparse.Namespace, robots: int) -> str:
     for uplink in uplinks:
         uplink.start()
     for uplink in uplinks:
-        uplink.wait(lambda standing: standing.connected, 60.0)
+        if not uplink.wait(lambda standing: standing.connected, 60.0):
+            raise SystemExit(f"a robot is not connected: {uplink.inbox.error}")
+    time.sleep(SETTLING)  # what was played while the others were connected is sent
     before, cpu = steps, time.process_time()
     began, received_sets, memory = time.monotonic(), 0, []
     while time.monotonic() - began < arguments.seconds:
@@ -156,6 +170,7 @@ def _measure(arguments: argparse.Namespace, robots: int) -> str:
     intake.close()
     for uplink in uplinks:
         uplink.close()
+    relay.close()
     row = _row_bytes(uplinks[0])
     policy = sum(value.numel() * value.element_size() for value in learner.learner.policy.policy_state().values())
     return (
