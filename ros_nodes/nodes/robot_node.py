@@ -72,6 +72,7 @@ class ArmNode(ManagedNode):
             self._parts,
             self._commander.cap,
             wrench_cutoff=config.wrench_cutoff,
+            interpolation=config.interpolation,
             more_faults=self._own_faults,
         )
         self._arm.start(self._publish)
