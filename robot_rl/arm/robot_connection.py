@@ -31,7 +31,7 @@ class CameraConnection:
     """A camera."""
 
     source: str = ""
-    """`realsense:0123456789`, `uvc:/dev/v4l/by-id/...`, `file:PATH`."""
+    """`realsense:0123456789`, `uvc:/dev/v4l/by-id/...`, `rtsp://HOST/STREAM`, `http://HOST/MJPEG`, `file:PATH`."""
     width: NonNegative = 640
     """Of the captured frames [px]; 0 leaves it to the camera."""
     height: NonNegative = 480

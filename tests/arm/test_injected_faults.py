@@ -93,7 +93,7 @@ def test_each_is_named_and_ends_with_consent(arm):
         assert eventually(lambda: io.parts.age("pose", io.wall.now()) < OLD)
         move(io, 0.01 if number % 2 else -0.01)
         tell(inject.format(servo=1 + number % 5))
-        assert eventually(lambda: io.stopped and re.search(named, io.stopped)), (number, io.stopped)
+        assert eventually(lambda named=named: io.stopped and re.search(named, io.stopped)), (number, io.stopped)
         if mend:
             tell(mend)
         began = time.monotonic()
