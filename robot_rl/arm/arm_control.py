@@ -12,7 +12,8 @@ from typing import Any
 from robot_rl.arm.command_follower import CommandFollower
 from robot_rl.arm.control_thread import starting_beside
 from robot_rl.arm.driver import ArmDriver, DriverHost, Receive
-from robot_rl.arm.set_point_cap import SetPointCap
+from robot_rl.arm.set_point.set_point_cap import SetPointCap
+from robot_rl.arm.set_point.set_point_path import InterpolationChoice, chosen
 from robot_rl.arm.wrench_filter import ContactWrench
 from robot_rl.env.robot_io import Command
 from robot_rl.env.state_assembler import StateAssembler, Tool
@@ -32,6 +33,7 @@ class ArmControl:
         parts: Receives every valid measurement.
         cap: The last cap on set-points.
         wrench_cutoff: Corner frequency of the low-pass of the wrench [Hz]; 0: none.
+        interpolation: How set-points get from one command to the next; `driver`: as is best for its arms.
         more_faults: Further reasons why the arm may not move, beyond those of its driver and its speed.
     """
 
@@ -43,12 +45,13 @@ class ArmControl:
         cap: SetPointCap,
         *,
         wrench_cutoff: float,
+        interpolation: InterpolationChoice = "driver",
         more_faults: Callable[[], list[str]] = list,
     ) -> None:
         self._driver, self._host, self._parts, self._cap = driver, host, parts, cap
         self._more_faults = more_faults
         self._contact = ContactWrench(wrench_cutoff)
-        self._follower = CommandFollower(driver, host.max_age)
+        self._follower = CommandFollower(driver, host.max_age, chosen(interpolation, driver))
         self._lock = threading.RLock()
         self._receive: Receive = _discard
         self._pose: Pose | None = None
@@ -74,6 +77,12 @@ class ArmControl:
         self.stop("its program has ended")
         self._driver.close()
 
+    def interpolate(self, choice: InterpolationChoice) -> None:
+        """Hold, and have set-points get from one command to the next in another way."""
+        with self._lock:
+            self._follower.stop("its interpolation is changed")
+            self._follower.interpolate(chosen(choice, self._driver))
+
     @property
     def holds(self) -> str | None:
         """Why the arm holds; None while it follows a command."""
@@ -91,7 +100,7 @@ class ArmControl:
             if faults := self.faults():
                 self._follower.stop("; ".join(faults))
                 raise CommandRefusedError("; ".join(faults))
-            self._follower.command(self._within_cap(command), self._host.wall.now(), self.age())
+            self._follower.command(self._within_cap(command), self._host.wall.now(), self.age(), self._pose)
             self.followed += 1
 
     def stop(self, reason: str) -> None:

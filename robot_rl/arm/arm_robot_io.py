@@ -19,7 +19,8 @@ import numpy as np
 from robot_rl.arm.arm_control import ArmControl
 from robot_rl.arm.control_thread import ControlThread, starting_beside
 from robot_rl.arm.driver import ArmDriver, DriverHost
-from robot_rl.arm.set_point_cap import SetPointCap
+from robot_rl.arm.set_point.set_point_cap import SetPointCap
+from robot_rl.arm.set_point.set_point_path import InterpolationChoice
 from robot_rl.clock import WallClock
 from robot_rl.config.command_limits import ArmCap, CommandLimits
 from robot_rl.env.command_limits import CommandGuard
@@ -52,6 +53,7 @@ class ArmRobotIO:
         cameras: Cameras whose frames belong to the state; `take_frame` receives them.
         freshness: What counts as fresh.
         wrench_cutoff: Corner frequency of the low-pass of the wrench [Hz]; 0: none.
+        interpolation: How set-points get from one command to the next.
         report: Given each new text about what is wrong; None logs it.
 
     Raises:
@@ -68,6 +70,7 @@ class ArmRobotIO:
         cameras: Sequence[str] = (),
         freshness: Freshness | None = None,
         wrench_cutoff: float = 10.0,
+        interpolation: InterpolationChoice = "driver",
         report: Callable[[str], None] | None = None,
     ) -> None:
         freshness = freshness or Freshness()
@@ -91,7 +94,9 @@ class ArmRobotIO:
         self._guarded = threading.Lock()  # never held while the driver is called, whose thread takes it
         self._latching = threading.Lock()
         self._stopped: str | None = None
-        self._control = ArmControl(self._driver, self, self.parts, set_point_cap, wrench_cutoff=wrench_cutoff)
+        self._control = ArmControl(
+            self._driver, self, self.parts, set_point_cap, wrench_cutoff=wrench_cutoff, interpolation=interpolation
+        )
         self._watch = ControlThread("arm watch", CHECK_RATE, self._check)
         try:
             self._control.start(self._take)
@@ -169,6 +174,10 @@ class ArmRobotIO:
     def tare(self) -> bool:
         """Make the present wrench zero; return whether one is measured. The tool must touch nothing."""
         return self._control.tare()
+
+    def interpolate(self, choice: InterpolationChoice) -> None:
+        """Hold, and have set-points get from one command to the next in another way."""
+        self._control.interpolate(choice)
 
     def take_frame(self, camera: str, stamp: int, image: np.ndarray) -> None:
         """Receive a frame, uint8 of shape (height, width, 3), captured at the stamp [ns]."""

@@ -18,6 +18,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from robot_rl.arm.driver import ArmDriver, DriverHost, find_driver
+from robot_rl.arm.set_point.set_point_path import InterpolationChoice
 from robot_rl.config.command_limits import ArmCap, CommandLimits
 from robot_rl.config.field_types import STRICT, NonNegative, PositiveReal
 from robot_rl.config.load import component_from_dict
@@ -30,7 +31,7 @@ class CameraConnection:
     """A camera."""
 
     source: str = ""
-    """`realsense:0123456789`, `uvc:/dev/v4l/by-id/...`, `file:PATH`."""
+    """`realsense:0123456789`, `uvc:/dev/v4l/by-id/...`, `rtsp://HOST/STREAM`, `http://HOST/MJPEG`, `file:PATH`."""
     width: NonNegative = 640
     """Of the captured frames [px]; 0 leaves it to the camera."""
     height: NonNegative = 480
@@ -47,6 +48,15 @@ class StateAge:
     """Oldest state with which the arm may move [s]; `limits.max_age` counts, too."""
 
 
+@checked_dataclass(frozen=True, config=STRICT)
+class MotionConfig:
+    """What of the section `arm` is the same for every driver."""
+
+    interpolation: InterpolationChoice = "driver"
+    """How the set-point gets from one command of the policy to the next: `none`, `linear` or `minimum_jerk`; `driver`:
+    as is best for its arms by `robot-rl bench arm`."""
+
+
 @dataclass(frozen=True, eq=False)
 class RobotConnection:
     """A robot as its file describes it.
@@ -55,6 +65,7 @@ class RobotConnection:
         path: The file.
         driver: Name of the driver.
         driver_config: Its settings, of its own class `Config`.
+        interpolation: How set-points get from one command to the next.
         make_driver: Makes it for a host.
         limits: Of commands.
         cap: The last cap on set-points.
@@ -65,6 +76,7 @@ class RobotConnection:
     path: Path
     driver: str
     driver_config: Any
+    interpolation: InterpolationChoice
     make_driver: Callable[[DriverHost], ArmDriver]
     limits: CommandLimits
     cap: ArmCap
@@ -96,10 +108,12 @@ def read_connection(path: Path) -> RobotConnection:
         raise ConfigError(
             f"robot file {path}: needs a section `arm` with a `driver`, e.g. arm: {{driver: ur, host: 10.0.0.2}}"
         )
-    of_arm = {key: value for key, value in tree["arm"].items() if key != "driver"}
+    common = {key: value for key, value in tree["arm"].items() if key == "interpolation"}
+    of_arm = {key: value for key, value in tree["arm"].items() if key not in ("driver", *common)}
     name = str(tree["arm"]["driver"])
     kind = find_driver(name)
     config = component_from_dict(kind.Config, of_arm, f"{path}: arm (driver {name})")
+    way = component_from_dict(MotionConfig, common, f"{path}: arm").interpolation
     limits = component_from_dict(CommandLimits, tree.get("limits", {}), f"{path}: limits")
     box = {"cap_box_low": list(limits.box_low), "cap_box_high": list(limits.box_high)}
     cap = component_from_dict(ArmCap, {**_mapping(tree, "cap", path), **box}, f"{path}: cap")
@@ -113,7 +127,7 @@ def read_connection(path: Path) -> RobotConnection:
     of_cell = {key: value for key, value in _mapping(tree, "cell", path).items() if key == "max_age"}
     age = component_from_dict(StateAge, of_cell, f"{path}: cell")
     max_age = min(age.max_age, limits.max_age)
-    return RobotConnection(path, name, config, lambda host: kind(config, host), limits, cap, cameras, max_age)
+    return RobotConnection(path, name, config, way, lambda host: kind(config, host), limits, cap, cameras, max_age)
 
 
 def _mapping(tree: dict[str, Any], key: str, path: Path) -> dict[str, Any]:

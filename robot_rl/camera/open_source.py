@@ -29,8 +29,9 @@ def opener(text: str, wanted: CaptureFormat) -> Callable[[], FrameSource]:
     kind, _, which = text.partition(":")
     if kind not in (known := names(CAMERA_GROUP)):
         raise ConfigError(
-            f"no camera is called {text!r}; valid: uvc:DEVICE (/dev/video0 or 0), realsense:SERIAL, file:PATH (a video "
-            "or a folder of pictures), pattern:, in camera_node topic:TOPIC, or KIND:... of another package; "
+            f"no camera is called {text!r}; valid: uvc:DEVICE (/dev/video0 or 0), realsense:SERIAL, rtsp://..., "
+            "http://... (MJPEG), gstreamer:PIPELINE, file:PATH (a video or a folder of pictures), pattern:, in "
+            "camera_node topic:TOPIC, or KIND:... of another package; "
             f"installed kinds: {', '.join(known)}"
         )
     make = cast("MakeOpener", load("camera", CAMERA_GROUP, kind))

@@ -6,6 +6,8 @@ A source is named by a text, `KIND:WHICH`:
 - `realsense:0123456789`: an Intel RealSense by its serial number; `realsense:` takes the only one.
 - `file:PATH`: a video, or a folder of pictures, shown over and over at the camera's rate. For tests, and for whoever
   has no camera.
+- `rtsp://...`, `http://...`, `https://...`: a camera in the network (RTSP, MJPEG); `gstreamer:PIPELINE`, which ends in
+  `! appsink`, where OpenCV is built with GStreamer.
 - `pattern:`: colour bars with a line that crosses them once a second.
 """
 

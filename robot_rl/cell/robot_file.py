@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,6 +13,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from robot_rl.arm.robot_connection import CameraConnection, RobotConnection, StateAge, read_connection
+from robot_rl.camera.crop_profile import CropProfile, read_crop_profile
 from robot_rl.cell.goal import GoalConfig
 from robot_rl.cell.task_file import load_task, task_from
 from robot_rl.config.command_limits import ArmCap
@@ -22,7 +23,7 @@ from robot_rl.config.yaml_file import read_yaml
 from robot_rl.env.task import TaskSpec
 from robot_rl.errors import ConfigError
 
-SECTIONS = ("arm", "limits", "cap", "cell", "cameras", "task", "goal")
+SECTIONS = ("arm", "limits", "cap", "cell", "cameras", "crops", "task", "goal")
 """Keys at the top of a robot file."""
 EXAMPLE = "docs/arms.md shows one"
 
@@ -63,7 +64,8 @@ class RobotFile:
     Attributes:
         connection: The arm: its driver, limits and cap.
         cell: How the parts work together.
-        cameras: Cameras by name.
+        cameras: Cameras by name; a crop of the profile stands in its camera.
+        crops: The profile of their crops.
         task: Facts of the task.
         goal: Where the arm judges itself.
     """
@@ -71,6 +73,7 @@ class RobotFile:
     connection: RobotConnection
     cell: CellConfig
     cameras: dict[str, CameraConfig]
+    crops: CropProfile
     task: TaskSpec
     goal: GoalConfig
 
@@ -98,7 +101,7 @@ def read_robot_file(path: Path, task: str) -> RobotFile:
     _check_cap(tree.get("cap", {}), path)
     connection = read_connection(path)
     cell = component_from_dict(CellConfig, tree.get("cell", {}), f"{path}: cell")
-    cameras = _cameras(tree.get("cameras", {}), path)
+    cameras, crops = _cameras(tree, path)
     spec = _task(tree["task"], task, path)
     if unknown_cameras := [name for name in spec.cameras if name not in cameras]:
         raise ConfigError(
@@ -107,7 +110,19 @@ def read_robot_file(path: Path, task: str) -> RobotFile:
     if "goal" in tree and cell.judge != "goal":
         raise ConfigError(f"{path}: goal has no effect without `judge: goal` in cell")
     goal = component_from_dict(GoalConfig, tree.get("goal", {}), f"{path}: goal")
-    return RobotFile(connection, cell, cameras, spec, goal)
+    return RobotFile(connection, cell, cameras, crops, spec, goal)
+
+
+def crop_facts(path: Path) -> dict[str, Any]:
+    """Return what a run records of the crops of a robot file's cameras.
+
+    Raises:
+        ConfigError: as for `read_robot_file`.
+    """
+    cameras, crops = _cameras(read_yaml(path, "robot file"), path)
+    own = {name: camera.crop for name, camera in cameras.items() if camera.crop}
+    frames = {name: (camera.width, camera.height) for name, camera in cameras.items()}
+    return CropProfile(crops.name, crops.version, own).facts(frames)
 
 
 def _check_cap(tree: Any, path: Path) -> None:
@@ -121,17 +136,25 @@ def _check_cap(tree: Any, path: Path) -> None:
         )
 
 
-def _cameras(tree: Any, path: Path) -> dict[str, CameraConfig]:
+def _cameras(file: dict[str, Any], path: Path) -> tuple[dict[str, CameraConfig], CropProfile]:
+    """Return the cameras of a robot file, cropped as its profile says, and the profile."""
+    tree, profile = file.get("cameras", {}), read_crop_profile(file.get("crops"), path)
     if not isinstance(tree, dict):
         raise ConfigError(f"{path}: cameras: has to map names to cameras, e.g. `wrist: {{source: realsense:}}`")
+    if unknown := [name for name in profile.crops if name not in tree]:
+        raise ConfigError(f"{path}: crops: no {', '.join(unknown)} among {', '.join(map(str, tree)) or 'no cameras'}")
     cameras = {}
     for name, settings in tree.items():
         where = f"{path}: cameras: {name}"
         camera = component_from_dict(CameraConfig, settings, where)
         if len(camera.crop) not in (0, 4):
             raise ConfigError(f"{where}: crop has {len(camera.crop)} numbers; it is left, top, width, height [px]")
+        if name in profile.crops:
+            if camera.crop:
+                raise ConfigError(f"{where}: crop stands in the profile {profile.name} (crops) as well; remove one")
+            camera = replace(camera, crop=profile.crops[name])
         cameras[str(name)] = camera
-    return cameras
+    return cameras, profile
 
 
 def _task(tree: Any, name: str, path: Path) -> TaskSpec:

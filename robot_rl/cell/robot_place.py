@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from robot_rl.cell.robot_file import RobotFile
+from robot_rl.cell.robot_file import RobotFile, crop_facts
 from robot_rl.cell.robot_workcell import RobotWorkcell
 from robot_rl.errors import ConfigError
 from robot_rl.run.deployment import Deployment
@@ -80,7 +80,8 @@ def robot_facts(path: Path, driver: str) -> dict[str, Any]:
     """Return what a run records of its robot; warn of one that was not commissioned as it is now, or with faults."""
     commissioning = newest_report(path)
     _note_commissioning(path, commissioning)
-    return {"robot_file": str(path.resolve()), "driver": driver, "commissioning": commissioning}
+    crops = crop_facts(path)
+    return {"robot_file": str(path.resolve()), "driver": driver, "commissioning": commissioning, "crops": crops}
 
 
 def _note_commissioning(path: Path, commissioning: dict[str, Any] | None) -> None:

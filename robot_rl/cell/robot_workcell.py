@@ -55,6 +55,7 @@ class RobotWorkcell:
                 cameras=options.cameras,
                 freshness=Freshness(max_age=file.cell.max_age, max_camera_age=file.cell.max_camera_age),
                 wrench_cutoff=file.cell.wrench_cutoff,
+                interpolation=file.connection.interpolation,
             )
             stack.callback(io.close)
             self._check_forces(io)

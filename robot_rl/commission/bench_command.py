@@ -1,4 +1,4 @@
-"""`robot-rl bench arm`: step responses of the arm of a robot's file, as figures and a plot."""
+"""`robot-rl bench arm`: step responses and interpolations of the arm of a robot's file, as figures and a plot."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from robot_rl.errors import ConfigError
 
 logger = logging.getLogger(__name__)
 
+STROKES = 2
+"""There and back, for each axis and interpolation, at most."""
+
 
 def add_command(commands: Any, make: MakeParser) -> None:
     """Add the command."""
@@ -20,7 +23,7 @@ def add_command(commands: Any, make: MakeParser) -> None:
         commands,
         "arm",
         bench_arm,
-        "measure how an arm follows steps of 1 cm: lag, rise, overshoot, steady error, jitter",
+        "measure how an arm follows steps of 1 cm, and which interpolation of set-points is best for it",
         example="robot-rl bench arm robot.yaml --move --out bench",
         page="docs/doctor.md",
     )
@@ -41,6 +44,13 @@ def bench_arm(arguments: argparse.Namespace) -> Reply:
         raise ConfigError("the tool steps by 1 cm in each direction; give --move if it has 3 cm of room on all sides")
     from robot_rl.arm.robot_connection import read_connection  # here, as `--help` should not wait
     from robot_rl.commission.consent import consents
+    from robot_rl.commission.interpolation_strokes import (
+        SLOWEST,
+        WORTH,
+        best_interpolation,
+        interpolation_strokes,
+        stroke_figures,
+    )
     from robot_rl.commission.opened_robot import open_robot
     from robot_rl.commission.step_responses import BEFORE, STEP, figures, step_responses
     from robot_rl.system.atomic_file import to_json, write_atomically, writing
@@ -52,13 +62,18 @@ def bench_arm(arguments: argparse.Namespace) -> Reply:
     with open_robot(arguments.robot, sample=0.005) as arm:
         if not consents("the tool steps by 1 cm along each axis and back; it needs 3 cm of room on all sides"):
             raise ConfigError("nobody consented, so nothing was measured")
+        own = arm.interpolation
         responses, traces = step_responses(arm, arguments.repeats, lambda text: logger.info("%s", text))
+        strokes = interpolation_strokes(arm, min(arguments.repeats, STROKES), lambda text: logger.info("%s", text))
     answer: dict[str, Any] = {
         "driver": driver,
         "robot_file": str(arguments.robot.resolve()),
         "step_mm": 1e3 * STEP,
         "steps": {axis: len(rows) for axis, rows in responses.items()},
         "axes": figures(responses),
+        "interpolation": stroke_figures(strokes),
+        "best_interpolation": best_interpolation(strokes),
+        "driver_interpolation": own,
     }
     steps: dict[str, list[tuple[Any, Any, Any]]] = {}
     for number, (axis, rows) in enumerate(traces.items()):
@@ -74,6 +89,18 @@ def bench_arm(arguments: argparse.Namespace) -> Reply:
     for axis, values in answer["axes"].items():
         shown = ", ".join(_shown(name, one["median"]) for name, one in values.items())
         lines.append(f"{axis}: {shown}; medians of {answer['steps'][axis]} steps")
+    for kind, one in answer["interpolation"].items():
+        made, ripple, over = (one[name]["median"] for name in ("made", "ripple_mm", "overshoot_mm"))
+        lines.append(
+            f"interpolation {kind}: {made:.0%} of each action made, ripple {ripple:.2f} mm, overshoot {over:.2f} mm"
+        )
+    best = answer["best_interpolation"]
+    lines.append(
+        f"best: {best}; another than none has to make {SLOWEST:.0%} of its way with {1e3 * WORTH:g} mm less ripple; "
+        f"the driver has {own}"
+    )
+    if best != own:
+        lines.append(f"to have it, set `interpolation: {best}` in the section `arm`")
     return Reply(answer, [*lines, f"written: {out / 'arm.json'}, {out / 'arm.png'}"])
 
 

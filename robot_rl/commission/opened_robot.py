@@ -9,6 +9,7 @@ from pathlib import Path
 from robot_rl.arm.arm_robot_io import ArmRobotIO
 from robot_rl.arm.driver import ArmDriver, DriverHost
 from robot_rl.arm.robot_connection import read_connection
+from robot_rl.arm.set_point.set_point_path import chosen
 from robot_rl.commission.motion.arm_under_trial import ArmUnderTrial
 from robot_rl.env.state_assembler import Freshness
 from robot_rl.errors import ArmStoppedError
@@ -33,7 +34,8 @@ def open_robot(path: Path, *, sample: float = 0.02) -> Iterator[ArmUnderTrial]:
         made.append(robot.make_driver(host))
         return made[0]
 
-    io = ArmRobotIO(make, robot.limits, robot.cap, freshness=Freshness(max_age=robot.max_age))
+    fresh = Freshness(max_age=robot.max_age)
+    io = ArmRobotIO(make, robot.limits, robot.cap, freshness=fresh, interpolation=robot.interpolation)
 
     def check() -> None:
         if (reason := io.stopped) is not None:
@@ -48,6 +50,8 @@ def open_robot(path: Path, *, sample: float = 0.02) -> Iterator[ArmUnderTrial]:
             has_gripper="gripper" in made[0].measures,
             sample=sample,
             check=check,
+            interpolation=chosen("driver", made[0]),
+            interpolate=io.interpolate,
         )
     finally:
         io.close()

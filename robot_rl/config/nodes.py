@@ -119,6 +119,8 @@ class RobotNodeConfig(ArmCap):
     """Driver of the arm: `crisp` for a Cartesian controller behind topics, or one of an installed package."""
     wrench_cutoff: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 10.0
     """Corner frequency of the low-pass of the wrench [Hz]; 0: none."""
+    interpolation: Literal["driver", "none", "linear", "minimum_jerk"] = "driver"
+    """How the set-point gets from one command to the next; `driver`: as is best for its arms."""
     state_rate: Annotated[float, Field(gt=0, le=1000)] = 100.0
     """At most so many messages of each part of the state per second [Hz]."""
     max_age: PositiveReal = 0.2

@@ -23,7 +23,7 @@ from robot_rl.run.deployment import Deployment, workcell_options
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.evaluation import Evaluation, evaluate, mean
 from robot_rl.run.make_reward import RewardSetup
-from robot_rl.run.resume import read_training
+from robot_rl.run.resume import check_crops, read_training
 from robot_rl.system.progress import Progress
 from robot_rl.viz.film import FilmRecorder
 
@@ -81,6 +81,7 @@ def evaluate_run(
         observed = reward.observe(workcell_options(config))
         if (config.task, config.environment) != (trained.task, trained.environment):
             _check_fits(trained, config)
+        check_crops(path, deployment.facts, observed.cameras)
         env = stack.enter_context(deployment.environment(config.task, observed, reward))
         spec = env.environment_spec
         if video is not None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from robot_rl.camera.crop_profile import check_same_crops
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import config_to_dict, dump_config
 from robot_rl.config.resuming import resumable_changes
@@ -30,6 +31,21 @@ def read_training(path: Path) -> dict[str, Any]:
         CheckpointError: if there is none, or it cannot be read.
     """
     return load_checkpoint(path, kind=TRAINING.name)
+
+
+def check_crops(run: Path, place: Mapping[str, Any], cameras: Sequence[str]) -> None:
+    """Check that the cameras of a policy show what they showed its run.
+
+    Args:
+        run: The run directory.
+        place: The facts of the deployment.
+        cameras: Those of the policy.
+
+    Raises:
+        ConfigError: if one shows another part of its frames.
+        RunDirectoryError: if the run cannot be read.
+    """
+    check_same_crops(RunDirectory.read_facts(run).get("crops"), place.get("crops"), cameras, run)
 
 
 def save_training(path: Path, state: Mapping[str, Any], metadata: Mapping[str, Any]) -> None:

@@ -13,13 +13,13 @@ from robot_rl.config.consistency import check_consistent
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.environment import Environment
 from robot_rl.run.demonstrate import adopt_demonstrations, check_demonstrations
-from robot_rl.run.deployment import Deployment
+from robot_rl.run.deployment import Deployment, workcell_options
 from robot_rl.run.directory.calibrations import Calibrations
 from robot_rl.run.directory.metrics import MetricsWriter
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.lineage.initial_parts import InitialParts
 from robot_rl.run.make_reward import RewardSetup
-from robot_rl.run.resume import checkpoint_to_resume
+from robot_rl.run.resume import check_crops, checkpoint_to_resume
 
 logger = logging.getLogger(__name__)
 
@@ -157,6 +157,7 @@ def open_training_files(
     Raises:
         ConfigError: if settings contradict each other.
         DataError: if the demonstrations are of another task.
+        ConfigError: if the cameras of a resumed run show another part of their frames.
         CalibrationError: if the run or the demonstrations were made with other calibrations.
         RunDirectoryError: if there is no run to resume, or another process has it.
     """
@@ -172,6 +173,7 @@ def open_training_files(
         return
     with RunDirectory.resume(path, config.task) as run:
         calibrations.check_same(RunDirectory.read_calibrations(path), path)
+        check_crops(path, deployment.facts, workcell_options(config).cameras)
         yield TrainingFiles(config, path, calibrations, run)
 
 

@@ -134,6 +134,7 @@ class RosWorkcell:
             operator_source=self._intervention.source_of(head),
             close=lambda: None,
             await_frames=io.await_frames,
+            measures_wrench=self.head.measures_wrench is not False,
         )
 
     def _wait_for_graph(self, io: RosRobotIO, *, measuring: bool) -> None:
@@ -150,6 +151,9 @@ class RosWorkcell:
             reasons = [f"nobody publishes {name}" for name in needed if not node.count_publishers(name)]
             if measuring and not reasons:
                 reasons += [f"no {part} of the arm has come" for part in (*ARM_PARTS, TOOL) if io.parts.stamp(part) < 0]
+            if self.head.measures_wrench is None:
+                measures = node.resolve_topic_name(topics.MEASURES.name)
+                reasons.append(f"{measures} has not said whether the arm measures forces; is robot_node running?")
             if not io.listeners():
                 reasons.append(f"nobody listens to {command}; is safety_node running?")
             return [*reasons, *filter(None, [commander.conflict()])]

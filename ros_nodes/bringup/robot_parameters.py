@@ -80,6 +80,7 @@ def node_parameters(robot: RobotFile) -> dict[str, dict[str, Any]]:
             **cap,
             "max_age": connection.max_age,
             "wrench_cutoff": cell.wrench_cutoff,
+            "interpolation": connection.interpolation,
         },
         "safety_node": asdict(connection.limits) | {"max_age": connection.max_age},
         "task_node": {"judge": cell.judge, "scene": cell.scene, **goal},

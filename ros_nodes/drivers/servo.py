@@ -14,7 +14,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from robot_rl.arm.driver import DriverHost
-from robot_rl.arm.pose_servo import twist_towards
+from robot_rl.arm.set_point.pose_servo import twist_towards
 from robot_rl.config.field_types import STRICT
 from robot_rl.geometry import Pose
 from ros_nodes.drivers.crisp import CartesianTopics, CrispConfig

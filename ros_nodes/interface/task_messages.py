@@ -44,6 +44,8 @@ class TaskHead:
         image_size: Height and width of the frames [px].
         cameras: Cameras that are published.
         simulation: How a simulated arm moves, where that differs from the task's own; None on a real one.
+        measures_wrench: Whether the arm measures forces; without, they are not observed. None: it has not said yet. A
+            head without this entry is of a time when all were observed.
     """
 
     spec: TaskSpec
@@ -53,6 +55,7 @@ class TaskHead:
     image_size: tuple[int, int]
     cameras: tuple[str, ...]
     simulation: Annotated[SimulationConfig | None, BeforeValidator(_settings)]
+    measures_wrench: bool | None = True
 
 
 @dataclass(frozen=True, config=_STRICT)

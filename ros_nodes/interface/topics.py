@@ -51,6 +51,9 @@ TOOL = Topic(
     "tcp",
     "gripper width; peak of the force since the last message",
 )
+MEASURES = Topic(
+    "robot/measures", String, qos.LATCHED, "once", "", "what the arm measures, in words with spaces between them"
+)
 ROBOT_DESCRIPTION = Topic(
     "robot_description", String, qos.LATCHED, "once", "", "the simulated arm's links and joints (URDF)"
 )

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from rcl_interfaces.srv import GetParameters
 from rclpy.parameter import parameter_value_to_python
 
-from robot_rl.arm.set_point_cap import SetPointCap
+from robot_rl.arm.set_point.set_point_cap import SetPointCap
 from robot_rl.config.command_limits import ArmCap, CommandLimits
 from ros_nodes.interface import topics
 from ros_nodes.node.robot_node_base import LIMIT, RobotNode

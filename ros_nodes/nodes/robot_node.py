@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.publisher import Publisher
+from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
@@ -52,6 +53,7 @@ class ArmNode(ManagedNode):
             for part, topic in zip(("pose", "twist", "wrench", "joints"), names, strict=True)
         }
         self._tool, self._transforms = self.publisher(topics.TOOL), self.transforms()
+        measures = self.publisher(topics.MEASURES)
         self._due: dict[str, int] = {}  # when each part may be published again [ns]
         self._refused = 0
         self._active_since = time.monotonic()
@@ -60,6 +62,7 @@ class ArmNode(ManagedNode):
         self.create_service(Trigger, topics.RECOVER_SERVICE[0], self._on_recover)
         # The driver comes last, and starts at once: a controller may wait for commands as soon as it is connected.
         self._driver = driver = self._make_driver()
+        measures.publish(String(data=" ".join(sorted(driver.measures))))
         forceless = "wrench" not in driver.measures
         measured = FORCELESS_PARTS if forceless else ARM_PARTS
         self._parts = StateAssembler(freshness=Freshness(max_age=config.max_age), measured=measured)
@@ -69,6 +72,7 @@ class ArmNode(ManagedNode):
             self._parts,
             self._commander.cap,
             wrench_cutoff=config.wrench_cutoff,
+            interpolation=config.interpolation,
             more_faults=self._own_faults,
         )
         self._arm.start(self._publish)

@@ -23,7 +23,7 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import SimNodeConfig
 from robot_rl.env.robot_io import Command, RobotState
-from robot_rl.env.state_assembler import Joints, Tool
+from robot_rl.env.state_assembler import ARM_PARTS, Joints, Tool
 from robot_rl.errors import CommandRefusedError, RobotRLError, StaleStateError
 from ros_nodes.bridge.ros_operator import FACT, OperatorReady
 from ros_nodes.interface import convert, topics
@@ -108,6 +108,8 @@ class SimNode(RobotNode):
         self._pose, self._twist = self.publisher(topics.POSE), self.publisher(topics.TWIST)
         self._wrench, self._joints = self.publisher(topics.WRENCH), self.publisher(topics.JOINTS)
         self._tool, self._interventions = self.publisher(topics.TOOL), self.publisher(topics.INTERVENTION)
+        self._measures = self.publisher(topics.MEASURES)
+        self._measures.publish(String(data=" ".join(ARM_PARTS)))
         self._publish_task, self._transforms = TaskPublisher(self), self.transforms()
         self._images = {name: self.publisher(topics.IMAGE, camera=name) for name in config.cameras}
         self._infos = {name: self.publisher(topics.CAMERA_INFO, camera=name) for name in config.cameras}

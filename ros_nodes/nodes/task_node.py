@@ -8,11 +8,14 @@ pose decides (`GoalJudge`), and with `scene:=none` no episode waits for a person
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rclpy.callback_groups import ReentrantCallbackGroup
+from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
 from robot_rl.cell.goal import TARGET, TARGET_SPEC, Goal, GoalConfig
@@ -33,6 +36,9 @@ from ros_nodes.nodes.goal_judge import GoalJudge
 
 ESTIMATE_RATE = 20.0
 """How often it says that it estimates nothing [Hz], where nothing is: who reads an observation waits for that."""
+MEASURES_PATIENCE = 3.0
+"""Time for which an arm that publishes its pose may leave open what it measures [s]. One that never says it is no
+`robot_node` of ours, or an older one; it publishes forces."""
 
 
 class TaskNode(RobotNode):
@@ -66,11 +72,33 @@ class TaskNode(RobotNode):
             self.timer(1.0 / ESTIMATE_RATE, lambda: self._estimate(self.wall.now(), {}))
         observed, operator = ({}, "human") if self._goal is None else ({TARGET: TARGET_SPEC}, "script")
         size = (config.image_size, config.image_size)
-        self._publish.head(TaskHead(self.spec, observed, operator, False, size, self.spec.cameras, None))
+        self._head = TaskHead(self.spec, observed, operator, False, size, self.spec.cameras, None, measures_wrench=None)
+        self._publish.head(self._head)
+        self._arm_since: float | None = None  # when somebody was first seen to publish the arm's pose
+        self.subscribe(topics.MEASURES, self._take_measures)
+        self.timer(1.0, self._settle_measures)
 
     def facts(self) -> Mapping[str, object]:
         """Episodes by their outcome, and whether somebody is waited for."""
         return {"episodes": self._episode, **self._outcomes, FACT: self._person.waits}
+
+    def _take_measures(self, message: String) -> None:
+        self._tell_measures("wrench" in message.data.split())
+
+    def _settle_measures(self) -> None:
+        """Take forces for measured, where an arm is there and does not say what it measures."""
+        if self._head.measures_wrench is not None:
+            return
+        now = time.monotonic()
+        if self._arm_since is None and self.count_publishers(self.resolve_topic_name(topics.POSE.name)):
+            self._arm_since = now
+        if self._arm_since is not None and now - self._arm_since > MEASURES_PATIENCE:
+            self._tell_measures(True)
+
+    def _tell_measures(self, wrench: bool) -> None:
+        if wrench != self._head.measures_wrench:
+            self._head = replace(self._head, measures_wrench=wrench)
+            self._publish.head(self._head)
 
     async def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         del request  # holds nothing

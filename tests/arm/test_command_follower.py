@@ -88,3 +88,16 @@ def test_a_stop_holds_and_may_come_twice(arm, follower):
     follower.stop("told to")
     assert arm.told == [0.5, "hold"]
     assert follower.holds == "told to"
+
+
+def test_between_commands_the_set_point_goes_on_and_a_hold_ends_its_way(arm):
+    follower = CommandFollower(arm, max_age=0.2, interpolation="linear")
+    here = Pose(np.array([0.4, 0.0, 0.2]), DOWN)
+    follower.command(command(0), now=0, age=0.0, pose=here)
+    for now in (0.05, 0.1, 0.15):
+        follower.check(round(now * NS_PER_S), age=0.0)
+    assert arm.told == pytest.approx([0.4, 0.45, 0.5])  # and nothing once it is there
+    follower.command(command(NS_PER_S // 5, 0.6), now=NS_PER_S // 5, age=0.0, pose=here)
+    follower.stop("a stop was requested")
+    follower.check(round(0.25 * NS_PER_S), age=0.0)
+    assert arm.told[3:] == [0.5, "hold"]

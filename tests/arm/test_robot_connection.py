@@ -38,11 +38,14 @@ def test_every_part_is_read(written):
     assert robot.max_age == 0.2
     assert read_connection(written(f"{WHOLE}cell: {{judge: goal, max_age: 0.1}}\n")).max_age == 0.1
     assert robot.make_driver(None).measures >= {"pose", "wrench"}
+    assert robot.interpolation == "driver"
+    assert read_connection(written("arm: {driver: standing, interpolation: linear}")).interpolation == "linear"
 
 
 @pytest.mark.parametrize(
     ("text", "error", "named"),
     [
+        ("arm: {driver: standing, interpolation: cubic}", ConfigError, "'none', 'linear' or 'minimum_jerk'"),
         ("limits: {}", ConfigError, "needs a section `arm` with a `driver`"),
         ("- 1", ConfigError, "needs a section `arm`"),
         ("arm: {driver: standng}", UnknownNameError, "did you mean 'standing'"),

@@ -112,7 +112,9 @@ def test_the_camera_of_the_page_is_found_by_its_kind_and_keeps_a_feed_going(tmp_
 
 
 def test_kinds_that_are_installed_are_named():
-    with pytest.raises(ConfigError, match="installed kinds: file, pattern, realsense, uvc"):
+    with pytest.raises(
+        ConfigError, match="installed kinds: file, gstreamer, http, https, pattern, realsense, rtsp, uvc"
+    ):
         opener("webcam:0", WANTED)
 
 

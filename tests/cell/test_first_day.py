@@ -1,62 +1,114 @@
-"""The six commands of the first day (docs/arms.md), shortened, on an SO-101 that speaks its own protocol."""
+"""The six commands of the first day (docs/arms.md), shortened, for arms that speak their own protocols."""
 
+import contextlib
 import importlib.util
 import json
+import os
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 import yaml
+from franka_peer import FrankaPeer
 from peer_process import PeerProcess
+from preloaded import Preloaded
 from running import robot_rl, ros_domain
+from ur_peer import UrPeer
+
+from robot_rl.data.store.store import EpisodeStore
 
 PAGE = Path(__file__).parents[2] / "docs" / "arms.md"
 SHORT = {
     "doctor": ("--seconds", "1"),
-    "commission": ("--only", "hold"),
-    "train": ("--steps", "10", "--episodes", "1", "--set", "demonstrations=1", "--set", "evaluation.curve_interval=0"),
+    "commission": ("--only",),  # `TRIAL`
+    "train": ("--steps", "5", "--episodes", "1", "--set", "demonstrations=1", "--set", "evaluation.curve_interval=0"),
     "eval": ("--episodes", "1"),
 }
 """What makes each command short."""
 SHORT_SETTINGS = ("env_steps=5", "demonstrations=1", "evaluation.episodes=1", "evaluation.curve_interval=0")
 """The same over topics."""
+LONGEST = 5
+"""Steps of an episode: nothing is learned."""
+OLD = 0.5
+"""Largest age of a state [s], on a busy machine."""
+PATIENT = {"so101": {"timeout": 0.3}, "ur": {"watchdog": 1, "max_silence": 0.5}, "franka": {}}
+"""Settings of the drivers for the same reason."""
+TRIAL = {"so101": "hold", "ur": "stop", "franka": "stop"}
+"""The only motion of the commissioning."""
+SAYS = {"so101": "servo", "ur": "PolyScope", "franka": "franky-control"}
+"""What the doctor finds of each arm."""
+
+
+@pytest.fixture(scope="module")
+def preloaded():
+    with Preloaded() as made:
+        yield made
+
+
+@contextlib.contextmanager
+def peer_of(arm, folder):
+    """An arm that speaks its protocol, and the setting that says where."""
+    if arm == "so101":
+        peer = PeerProcess("so101_peer.py", "feetech", folder / "tty")
+        for line in ("support", "reset"):
+            peer.tell(line)
+        yield {"port": folder / "tty"}
+        peer.end()
+        return
+    library = {"ur": "rtde_control", "franka": "franky_sim"}[arm]
+    pytest.importorskip(library, reason=f"{library} is not installed: pip install 'robot_rl[{arm}]'")
+    number = os.getpid()
+    peer = UrPeer(f"127.22.{number // 250 % 250}.{number % 250 + 1}") if arm == "ur" else FrankaPeer()
+    try:
+        yield {"host": peer.address}
+    finally:
+        peer.close()
+
+
+def observed(store):
+    """What the first episode of a store observed: names and sizes."""
+    with EpisodeStore.open(store) as opened:
+        return {name: rows.shape[1:] for name, rows in opened.read(opened.ids()[0]).observations.items()}
 
 
 @pytest.mark.slow
 @pytest.mark.wall_clock
-def test_the_six_commands_lead_from_nothing_to_an_evaluated_policy(tmp_path):
+@pytest.mark.parametrize("arm", ["so101", "ur", "franka"])
+def test_the_six_commands_lead_from_nothing_to_an_evaluated_policy(arm, preloaded, tmp_path):
     section = PAGE.read_text(encoding="utf-8").partition("## The first day")[2]
     lines = [shlex.split(line, comments=True) for line in re.findall("^    (.+)$", section, re.M)[:8]]
     install, *commands = lines[:6]
     assert install[:2] == ["pip", "install"] and [command[1] for command in commands] == ["init", *SHORT]
     over_topics = lines[6]
     assert over_topics[1:3] == ["up", "robot"] and "eval" in lines[7]
-    peer = PeerProcess("so101_peer.py", "feetech", tmp_path / "tty")
-    for line in ("support", "reset"):
-        peer.tell(line)
 
-    def run(command, *more):
-        return robot_rl(*command[1:], *more, cwd=tmp_path, input="y\n" * 20)
-
-    settings = [("--setting", f"{name}={value}") for name, value in (("port", tmp_path / "tty"), ("timeout", 0.3))]
-    done = run(commands[0], "--arm", "so101", "--no-questions", "--no-check", *sum(settings, ()))
-    assert done.returncode == 0, done.stderr
-    file = tmp_path / commands[0][-1]
-    tree = yaml.safe_load(file.read_text(encoding="utf-8"))
-    tree["cell"]["max_age"] = 0.5  # of a busy machine
-    file.write_text(yaml.safe_dump(tree), encoding="utf-8")
-    for command in commands[1:]:
-        done = run(command, *SHORT[command[1]])
+    def run(start, command, *more):
+        done = start(*command[1:], *more, cwd=tmp_path, input="y\n" * 20)
         allowed = (0, 1) if command[1] == "doctor" else (0,)  # this machine may have faults
         assert done.returncode in allowed, (command, done.stdout, done.stderr)
-        if command[1] == "doctor":
-            assert "servo" in done.stdout, done.stdout
-    summary = json.loads((tmp_path / "runs" / "touch" / "summary.json").read_text(encoding="utf-8"))
-    assert summary["env_steps"] == 10
-    if importlib.util.find_spec("rclpy") is not None:
-        out = ("--out", "runs/topics", "--domain", ros_domain())
-        done = run(over_topics, *out, "--settings", *SHORT_SETTINGS)
-        assert done.returncode == 0, (done.stdout, done.stderr)
-        assert "on 1 held-out resets of touch" in done.stdout + done.stderr
-    peer.end()
+        return done.stdout + done.stderr
+
+    with peer_of(arm, tmp_path) as found:
+        settings = [("--setting", f"{name}={value}") for name, value in {**found, **PATIENT[arm]}.items()]
+        run(preloaded.robot_rl, commands[0], "--arm", arm, "--no-questions", "--no-check", *sum(settings, ()))
+        file = tmp_path / commands[0][-1]
+        tree = yaml.safe_load(file.read_text(encoding="utf-8"))
+        tree["cell"]["max_age"] = tree["limits"]["max_age"] = OLD
+        tree["task"]["max_steps"] = LONGEST
+        file.write_text(yaml.safe_dump(tree), encoding="utf-8")
+        for command in commands[1:]:
+            trial = [TRIAL[arm]] if command[1] == "commission" else []
+            said = run(preloaded.robot_rl, command, *SHORT[command[1]], *trial)
+            assert command[1] != "doctor" or SAYS[arm] in said, said
+        summary = json.loads((tmp_path / "runs" / "touch" / "summary.json").read_text(encoding="utf-8"))
+        assert summary["env_steps"] == 5
+        if arm == "so101" and importlib.util.find_spec("rclpy") is not None:
+            out = ("--out", "runs/topics", "--domain", ros_domain())
+            said = run(robot_rl, over_topics, *out, "--settings", *SHORT_SETTINGS)
+            assert "on 1 held-out resets of touch" in said
+            # This arm measures no forces: what learned over topics observes none either, and plays without them.
+            elsewhere = [argument.replace("runs/touch", "runs/topics") for argument in commands[-1]]
+            run(preloaded.robot_rl, elsewhere, *SHORT["eval"])
+            here, over_ros = (observed(tmp_path / "runs" / name / "episodes") for name in ("touch", "topics"))
+            assert here == over_ros and "state/wrench" not in here

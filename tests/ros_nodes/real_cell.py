@@ -71,13 +71,16 @@ class Person(RobotNode):
 
 
 class RealCell:
-    """The cell; with a source of pictures, it has a camera. The task is the example, or that of another file."""
+    """The cell; with a source of pictures, it has a camera. The task is the example, or that of another file.
 
-    def __init__(self, graph, pictures=None, task_file=EXAMPLE, **of_task):
+    An arm without forces has no `wrench_topic`.
+    """
+
+    def __init__(self, graph, pictures=None, task_file=EXAMPLE, wrench_topic="/external_wrench", **of_task):
         made = lambda kind: lambda **options: kind(cli_args=NAMESPACE, **options)  # noqa: E731
         self.controller, self.person = graph.add(Controller), graph.add(Person)
         low, high = [0.0, -1.0, 0.0], [1.0, 1.0, 1.0]
-        arm = {"wrench_topic": "/external_wrench", "wrench_frame": "base", "cap_box_low": low, "cap_box_high": high}
+        arm = {"wrench_topic": wrench_topic, "wrench_frame": "base", "cap_box_low": low, "cap_box_high": high}
         self.arm = graph.add(made(ArmNode), max_age=OLD, **arm)
         self.safety = graph.add(made(SafetyNode), max_age=OLD, box_low=low, box_high=high)
         graph.add(made(TeleopNode))

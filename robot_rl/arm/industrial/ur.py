@@ -27,7 +27,7 @@ from robot_rl.arm.industrial.ur_checks import UrFacts, check_firmware, check_mod
 from robot_rl.arm.industrial.ur_interfaces import Calls, connected, connected_again, ur_libraries
 from robot_rl.arm.industrial.ur_status import mode_fault, safety_fault
 from robot_rl.arm.own_checks import OwnCheck, late_cycles
-from robot_rl.arm.pose_servo import pose_towards
+from robot_rl.arm.set_point.pose_servo import pose_towards
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.field_types import STRICT, NonNegativeReal, PositiveReal, Real
 from robot_rl.env.state_assembler import Joints

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from robot_rl.arm.set_point.set_point_path import Interpolation
 from robot_rl.clock import NS_PER_S, Clock
 from robot_rl.commission.motion.trace import Trace, TraceRecorder
 from robot_rl.config.command_limits import CommandLimits
@@ -36,6 +37,8 @@ class ArmUnderTrial:
         has_gripper: Whether it has one, and measures its width.
         sample: Time between two samples [s].
         check: Called before every command; raises what ends a trial, e.g. that a person took back the consent.
+        interpolation: How its driver has set-points get from one command to the next.
+        interpolate: Has it done in another way from now on.
     """
 
     io: RobotIO
@@ -45,6 +48,8 @@ class ArmUnderTrial:
     has_gripper: bool = False
     sample: float = 0.02
     check: Callable[[], None] = lambda: None
+    interpolation: Interpolation = "none"
+    interpolate: Callable[[Interpolation], None] = lambda kind: None
 
     @property
     def speed(self) -> float:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import kendalltau, rankdata, spearmanr
 
 from robot_rl.statistics import wilson_interval
 
@@ -29,9 +28,10 @@ def roc_auc(truth: np.ndarray, score: np.ndarray) -> float:
     """
     positives = int(truth.sum())
     negatives = len(truth) - positives
-    if not positives or not negatives:
+    if not positives or not negatives or np.isnan(score).any():
         return math.nan
-    ranks = rankdata(score)
+    _, place, ties = np.unique(score, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(ties) - 0.5 * (ties - 1))[place]  # of equal scores, the mean of theirs
     return float((ranks[truth].sum() - positives * (positives + 1) / 2) / (positives * negatives))
 
 
@@ -80,6 +80,8 @@ def value_order_correlation(values: np.ndarray) -> float:
     """
     if len(values) < 2 or np.ptp(values) == 0:
         return 0.0
+    from scipy.stats import spearmanr  # here, as it takes a second to import, and every training reads this file
+
     return float(spearmanr(values, np.arange(len(values))).statistic)
 
 
@@ -87,11 +89,15 @@ def rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
     """Return the Spearman correlation; 0 if either is constant."""
     if len(one) < 2 or np.ptp(one) == 0 or np.ptp(other) == 0:
         return 0.0
+    from scipy.stats import spearmanr
+
     return float(spearmanr(one, other).statistic)
 
 
 def order_agreement(grade: np.ndarray, value: np.ndarray) -> float:
     """Return Kendall tau-b of values with grades; NaN if there is one grade only."""
+    from scipy.stats import kendalltau
+
     return float(kendalltau(grade, value).statistic) if len(set(grade.tolist())) > 1 else math.nan
 
 

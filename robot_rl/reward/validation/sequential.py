@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betaln
-from scipy.stats import beta
+from scipy.special import betaincc, betaln  # not scipy.stats, which takes most of a second to import
 
 from robot_rl.reward.validation.gates import ConditionResult, Fitness, GateResult
 
@@ -98,7 +97,8 @@ def log_evidence_above(trials: Trials, rate: float) -> float:
     """
     faults, total = trials
     shape = 1 + faults, 1 + total - faults
-    mixed = betaln(*shape) + beta.logsf(rate, *shape) - math.log1p(-rate)
+    above = float(betaincc(*shape, rate))
+    mixed = betaln(*shape) + (math.log(above) if above > 0.0 else -math.inf) - math.log1p(-rate)
     return float(mixed - faults * math.log(rate) - (total - faults) * math.log1p(-rate))
 
 

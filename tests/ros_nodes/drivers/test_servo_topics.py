@@ -9,7 +9,7 @@ from cartesian_controller import BASE, PERIOD, Controller
 from geometry_msgs.msg import TwistStamped
 from waiting import eventually
 
-from robot_rl.arm.pose_servo import twist_towards
+from robot_rl.arm.set_point.pose_servo import twist_towards
 from robot_rl.geometry import Pose, quat_from_rotvec, quat_multiply
 from ros_nodes.drivers.servo import ServoConfig, ServoTopics
 from ros_nodes.interface import convert

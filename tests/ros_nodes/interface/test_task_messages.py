@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 from fakes import SPEC
@@ -43,6 +44,15 @@ MESSAGES = (
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda m: type(m).__name__)
 def test_a_message_is_read_back_as_it_was(message):
     assert from_text(type(message), to_text(message)) == message
+
+
+def test_a_head_of_a_time_when_forces_were_always_observed_is_read():
+    old = json.loads(to_text(MESSAGES[0]))
+    assert old.pop("measures_wrench") is True
+    assert from_text(TaskHead, json.dumps(old)) == MESSAGES[0]
+    for measures in (False, None):
+        head = replace(MESSAGES[0], measures_wrench=measures)
+        assert from_text(TaskHead, to_text(head)) == head
 
 
 def changed(**changes):

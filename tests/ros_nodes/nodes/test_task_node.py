@@ -1,11 +1,13 @@
 """A real arm's cell, whole: its task and its person, from the scene that is made ready to the judgement."""
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import yaml
 from cartesian_controller import TILTED
+from fakes import fake_workcell
 from rclpy.parameter import Parameter
 from real_cell import EXAMPLE, RealCell
 from std_srvs.srv import Trigger
@@ -14,11 +16,14 @@ from waiting import PATIENCE, eventually
 from robot_rl.cell.goal import Goal, GoalConfig
 from robot_rl.cell.task_file import load_task
 from robot_rl.data.schema import Source
+from robot_rl.env.robot_env import PROPRIOCEPTION, WRENCH, RobotEnv
 from robot_rl.errors import ConfigError, GraphError, RobotLostError
 from robot_rl.geometry import quat_rotate
 from ros_nodes.interface import topics
+from ros_nodes.interface.task_messages import TaskHead, from_text
+from ros_nodes.node.robot_node_base import RobotNode
 from ros_nodes.nodes.goal_judge import MAX_AGE
-from ros_nodes.nodes.task_node import TaskNode
+from ros_nodes.nodes.task_node import MEASURES_PATIENCE, TaskNode
 
 START, FAILURE = 7, 2
 """Buttons of `maps/joy.yaml`."""
@@ -177,6 +182,30 @@ def test_it_draws_demonstrates_and_judges_without_a_person(graph):
     assert Source.SCRIPT not in {step.recorded.source for step in idle}
     assert idle[-1].metrics["distance"] > 0.006
     assert cell.task.facts()["success"] == 1
+
+
+@pytest.mark.parametrize(("topic", "observed"), [("/external_wrench", True), ("", False)])
+def test_forces_are_observed_where_the_arm_measures_them(graph, topic, observed):
+    cell = RealCell(graph, wrench_topic=topic, **ALONE)
+    assert cell.workcell.measures_wrench is observed
+    observation, _ = cell.env.reset(seed=3)
+    in_process = RobotEnv(replace(fake_workcell(), measures_wrench=observed))
+    assert (WRENCH in observation) is (WRENCH in cell.env.observation_specs) is observed
+    of_arm = [env.observation_specs.keys() & PROPRIOCEPTION for env in (cell.env, in_process)]
+    assert of_arm[0] == of_arm[1]
+
+
+def test_an_arm_that_does_not_say_what_it_measures_is_taken_to_measure_forces(graph):
+    arm, heads = graph.add(lambda **options: RobotNode("arm", **options)), []
+    graph.add(TaskNode, task="plug", file=str(EXAMPLE))
+    arm.subscribe(topics.HEAD, lambda message: heads.append(from_text(TaskHead, message.data).measures_wrench))
+    assert eventually(lambda: heads == [None])
+    arm.publisher(topics.POSE)
+    began = time.monotonic()
+    assert eventually(lambda: heads == [None, True])
+    assert time.monotonic() - began > 0.5 * MEASURES_PATIENCE
+    arm.publisher(topics.MEASURES).publish(topics.MEASURES.type(data="joints pose twist"))
+    assert eventually(lambda: heads == [None, True, False]), "it may say so later"
 
 
 def test_no_episode_begins_where_the_arm_is_not_measured(graph):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robot_rl.arm.set_point_cap import SetPointCap
+from robot_rl.arm.set_point.set_point_cap import SetPointCap
 from robot_rl.config.command_limits import ArmCap, CommandLimits
 from robot_rl.env.command_limits import CommandGuard
 from robot_rl.env.robot_io import Command
