@@ -41,13 +41,13 @@ def add_console_command(group: Any, make: MakeParser) -> None:
         default="",
         metavar="ADDRESS",
         help="HOST, :PORT or HOST:PORT (127.0.0.1:8481); on an address that others can reach it demands a token, made "
-        f"up or taken from {TOKEN_VARIABLE}; so are the tokens of robots whose address has none",
+        f"up or taken from {TOKEN_VARIABLE}, which is also shown to robots whose address has no token",
     )
     add_tls_flag(console, "the page")
 
 
 def _named(text: str) -> tuple[str, str]:
-    name, separator, url = text.partition("=")
+    name, separator, url = (part.strip() for part in text.partition("="))
     if not name or not separator or "/" in name:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=ADDRESS, such as arm1=http://192.168.1.20:8480/")
     return name, url

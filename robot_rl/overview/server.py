@@ -23,7 +23,7 @@ from robot_rl.console.protocol import (
     parse,
     picture_message,
 )
-from robot_rl.overview.watched_robot import WatchedRobot
+from robot_rl.overview.watched_robot import BAD_TOKEN, WatchedRobot, system_reason
 from robot_rl.system.atomic_file import to_json
 
 STATIC = Path(__file__).parent / "static"
@@ -34,8 +34,8 @@ STATE_PERIOD = 0.25
 """Between two messages to a page [s]."""
 HELLO_SECONDS, SEND_SECONDS = 3.0, 2.0
 """Time in which a page has to introduce itself, and to receive a message; one that is slower is disconnected [s]."""
-BAD_TOKEN, TOO_MANY = 4401, 4429
-"""Codes with which a page is disconnected, as by a console."""
+TOO_MANY, TOO_SLOW = 4429, 4408
+"""Codes with which a page is disconnected, as by a console; see `BAD_TOKEN`."""
 
 
 class Overview:
@@ -89,7 +89,8 @@ class Overview:
         await runner.setup()
         try:
             await self._listen_there(runner)
-            async with aiohttp.ClientSession() as session, asyncio.TaskGroup() as group:
+            connector = aiohttp.TCPConnector(limit=0)  # by default it would be 100
+            async with aiohttp.ClientSession(connector=connector) as session, asyncio.TaskGroup() as group:
                 for robot in self._robots:
                     group.create_task(robot.watch(session))
                 ready()
@@ -102,8 +103,8 @@ class Overview:
             await web.TCPSite(runner, address.host, address.port, ssl_context=context).start()
         except OSError as error:
             raise ConsoleError(
-                f"the overview cannot listen on {address.host}:{address.port}: {error.strerror}; choose another port "
-                "with --listen HOST:PORT"
+                f"the overview cannot listen on {address.host}:{address.port}: {system_reason(error)}; choose another "
+                "port with --listen HOST:PORT"
             ) from error
         address.port = runner.addresses[0][1]  # where it was 0, the one that was free
 
@@ -154,8 +155,8 @@ class Overview:
                     self._log(f"all robots are stopped by {name}")
                     await asyncio.gather(*(robot.stop(name) for robot in self._robots))
                 case ButtonMessage(what="give up"):
-                    for robot in self._robots:
-                        robot.give_up()
+                    missing = [robot.address.name for robot in self._robots if robot.give_up()]
+                    self._log(f"{name} no longer wants to stop {', '.join(missing) or 'anybody'}")
                 case _:
                     text = "not understood; valid: do stop all, do give up"
                     await socket.send_str(to_json({"type": "error", "text": text}))
@@ -175,4 +176,4 @@ class Overview:
                             await socket.send_bytes(picture_message(place, 0.0, frame))
                 await asyncio.sleep(STATE_PERIOD)
         except TimeoutError:
-            await socket.close(code=4408, message=b"too slow", drain=False)
+            await socket.close(code=TOO_SLOW, message=b"too slow", drain=False)

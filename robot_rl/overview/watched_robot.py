@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import time
@@ -11,21 +12,23 @@ from typing import Any
 
 import aiohttp
 
+from robot_rl.overview.console_messages import ShownJob, ShownState
 from robot_rl.overview.robot_address import RobotAddress
 
 NAME = "the overview"
 """Of our page at the consoles."""
 SILENCE = 3.0
-"""Time without a message after which a console is taken to be gone [s]; it sends its state ten times a second."""
+"""Time without a message after which a console is taken to be gone, and longest time to connect [s].
+
+A console sends its state ten times a second."""
 RETRY = 1.0
 """Between two attempts to connect, and to stop [s]."""
-PICTURES = 1.0
+PICTURE_PERIOD = 1.0
 """Between two requests for frames [s]."""
 MAX_BYTES = 16 * 2**20
 """Of one message of a console."""
-_SHOWN = ("phase", "episode", "kept", "health", "holds", "question", "owner")
-RECENT = 20
-"""Newest episodes in the rate of success."""
+BAD_TOKEN = 4401
+"""Code with which a console ends the connection of a page that does not know its token."""
 
 
 class WatchedRobot:
@@ -42,13 +45,14 @@ class WatchedRobot:
     def __init__(self, address: RobotAddress, log: Callable[[str], object] = lambda text: None) -> None:
         self.address, self._log = address, log
         self.picture: tuple[int, bytes] = (0, b"")
-        self._job: dict[str, Any] = {}
-        self._state: dict[str, Any] = {}
+        self._job: ShownJob | None = None
+        self._state: ShownState | None = None
         self._heard = float("-inf")
         self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._why = "not connected yet"
         self._reported = ""
         self._stop_for = ""  # who wants it stopped, until it is
+        self._stopped_for = ""  # who had it stopped, until its console reports that it is released
         self._stop_sent = float("-inf")
 
     # For pages.
@@ -56,28 +60,26 @@ class WatchedRobot:
     @property
     def connected(self) -> bool:
         """Whether the console is heard."""
-        return self._socket is not None and bool(self._state)
+        return self._socket is not None and self._state is not None
 
     @property
     def stopped(self) -> bool:
         """Whether the console reports an emergency stop."""
-        return self.connected and any(hold["name"] == "e-stop" for hold in self._state["holds"])
+        return self.connected and self._state is not None and self._state.emergency
 
     def facts(self) -> dict[str, Any]:
         """Return what pages show: the newest state, also where it is old, and what became of a stop."""
-        rows = [row for row in self._state.get("ended", ()) if not row["demonstration"] and row["success"] is not None]
-        recent = [row["success"] for row in rows[-RECENT:]]
-        remarks = self._state.get("remarks") or [{}]
+        job, state = self._job, self._state
         return {
             "name": self.address.name,
             "page": self.address.page,
             "connected": self.connected,
             "why": "" if self.connected else self._why,
-            "age": round(time.monotonic() - self._heard, 1) if self._state else None,
-            "job": self._job,
-            "state": {key: self._state.get(key) for key in _SHOWN} if self._state else None,
-            "recent": [sum(recent), len(recent)],
-            "remark": remarks[-1].get("text", ""),
+            "age": None if state is None else round(time.monotonic() - self._heard, 1),
+            "job": None if job is None else job.model_dump(),
+            "state": None if state is None else state.model_dump(),
+            "recent": (0, 0) if state is None else state.recent,
+            "remark": "" if state is None else state.remark,
             "stop_wanted": bool(self._stop_for),
         }
 
@@ -86,40 +88,40 @@ class WatchedRobot:
         self._stop_for, self._stop_sent = who, float("-inf")
         await self._press_stop()
 
-    def give_up(self) -> None:
-        """No longer stop a robot that could not be reached."""
-        self._stop_for = ""
+    def give_up(self) -> bool:
+        """No longer stop a robot that could not be reached; return whether it was to be stopped."""
+        wanted, self._stop_for, self._stopped_for = bool(self._stop_for), "", ""
+        return wanted
 
     # The connection.
 
     async def watch(self, session: aiohttp.ClientSession) -> None:
-        """Stay connected, for ever."""
+        """Stay connected, for ever; whatever a console does, the others are watched on."""
         while True:
             try:
-                async with session.ws_connect(
-                    self.address.socket, ssl=self.address.certificate, max_msg_size=MAX_BYTES, timeout=_closing()
-                ) as socket:
+                async with asyncio.timeout(SILENCE):
+                    socket = await session.ws_connect(
+                        self.address.socket,
+                        ssl=self.address.certificate,
+                        max_msg_size=MAX_BYTES,
+                        timeout=aiohttp.ClientWSTimeout(ws_close=1.0),
+                    )
+                try:
                     await self._serve(socket)
-            except TimeoutError:
-                self._lost("it does not answer")
-            except aiohttp.ServerFingerprintMismatch:
-                self._lost("its certificate has another fingerprint; compare with what its console prints")
-            except aiohttp.ClientConnectorCertificateError:
-                self._lost("its certificate is signed by nobody whom this machine trusts; add &sha256=FINGERPRINT")
-            except aiohttp.WSServerHandshakeError as error:
-                self._lost(f"no console answers there (HTTP {error.status})")
-            except aiohttp.ClientConnectorError as error:
-                self._lost(f"no connection: {_reason(error.os_error)}")
+                finally:
+                    self._socket = None
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(SILENCE):
+                            await socket.close()
             except (aiohttp.ClientError, OSError) as error:
-                self._lost(f"no connection: {error}")
-            except (ValueError, KeyError, TypeError):
+                self._lost(_reason(error))
+            except Exception:  # noqa: BLE001  (what it sent is nothing that we expect)
                 self._lost("what answers there is no console of this version")
-            self._socket = None
             await asyncio.sleep(RETRY)
 
     async def _serve(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         await socket.send_json({"type": "hello", "name": NAME, "token": self.address.token})
-        asked = float("-inf")
+        wanted_at = float("-inf")
         while True:
             async with asyncio.timeout(SILENCE):
                 message = await socket.receive()
@@ -128,29 +130,42 @@ class WatchedRobot:
             elif message.type == aiohttp.WSMsgType.TEXT:
                 self._hear(socket, json.loads(message.data))
             else:
-                wrong = socket.close_code == 4401
+                wrong = socket.close_code == BAD_TOKEN
                 self._lost("the token is wrong" if wrong else "the console has ended the connection")
                 return
-            if time.monotonic() - asked > PICTURES:
-                asked = time.monotonic()
+            if time.monotonic() - wanted_at > PICTURE_PERIOD:
+                wanted_at = time.monotonic()
                 await socket.send_json({"type": "seen"})
             await self._press_stop()
 
     def _hear(self, socket: aiohttp.ClientWebSocketResponse, message: dict[str, Any]) -> None:
+        """Take what a console sends.
+
+        Raises:
+            ValueError: if it is not what one of this version sends.
+        """
         if message["type"] == "welcome":
-            self._job = message["job"]
+            self._job = ShownJob.model_validate(message["job"])
         elif message["type"] == "state":
+            state = ShownState.model_validate(message)
             if not self.connected:
                 self._log(f"{self.address.name}: connected")
-            self._state, self._heard, self._socket = message, time.monotonic(), socket
+            before, self._state = self.stopped, state
+            self._heard, self._socket = time.monotonic(), socket
             self._why = self._reported = ""
-            if self._stop_for and self.stopped:
-                self._log(f"{self.address.name}: stopped")
+            if self.stopped:
+                self._stopped_for = self._stop_for or self._stopped_for
+                if self._stop_for:
+                    self._log(f"{self.address.name}: stopped")
                 self._stop_for = ""
+            elif before:
+                self._stopped_for = ""  # somebody has released it, who stands there
+            elif self._stopped_for:  # its process has begun anew
+                self._stop_for, self._stopped_for = self._stopped_for, ""
 
     def _see(self, data: bytes) -> None:
         """Keep the frame of the first camera; see `picture_message`."""
-        if data[0] == 0:
+        if data[:1] == b"\0":
             self.picture = (self.picture[0] + 1, data[3:])
 
     async def _press_stop(self) -> None:
@@ -171,11 +186,25 @@ class WatchedRobot:
         self._reported = why
 
 
-def _reason(error: OSError) -> str:
+def _reason(error: Exception) -> str:
+    """Return why there is no connection, and what cures it where that is known."""
+    match error:
+        case TimeoutError():
+            return "it does not answer"
+        case aiohttp.ServerFingerprintMismatch():
+            return "its certificate has another fingerprint; compare with what its console prints"
+        case aiohttp.ClientConnectorCertificateError():
+            return "its certificate is signed by nobody whom this machine trusts; add &sha256=FINGERPRINT"
+        case aiohttp.WSServerHandshakeError():
+            return f"no console answers there (HTTP {error.status})"
+        case aiohttp.ServerDisconnectedError():
+            return "it ends every connection; if it serves TLS, its address begins with https://"
+        case aiohttp.ClientConnectorError(os_error=cause):
+            return f"no connection: {system_reason(cause)}"
+        case _:
+            return f"no connection: {error}"
+
+
+def system_reason(error: OSError) -> str:
     """Return what the operating system says; asyncio's own text names the call instead."""
     return os.strerror(error.errno) if error.errno is not None and error.errno > 0 else error.strerror or str(error)
-
-
-def _closing() -> aiohttp.ClientWSTimeout:
-    """Return how long a console may take to say goodbye."""
-    return aiohttp.ClientWSTimeout(ws_close=1.0)

@@ -14,10 +14,10 @@ from robot_rl.overview.watched_robot import WatchedRobot
 class Served:
     """An overview in a thread of its own."""
 
-    def __init__(self, robots, host="127.0.0.1", token=None):
+    def __init__(self, robots, token=None, port=0):
         self.said = []
         self.robots = [WatchedRobot(RobotAddress.parse(name, url), self.said.append) for name, url in robots.items()]
-        self.overview = Overview(OverviewAddress(f"{host}:0"), self.robots, token=token, log=self.said.append)
+        self.overview = Overview(OverviewAddress(f"127.0.0.1:{port}"), self.robots, token=token, log=self.said.append)
         self._ready, self._task, self._loop = threading.Event(), None, None
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
 

@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import json
+import socket
 from urllib.parse import quote
 
 import aiohttp
 import pytest
+from aiohttp import web
 from overviews import Served, two_robots
 from pages import TOKEN, Rig, eventually, run
 
@@ -78,6 +80,100 @@ def test_a_robot_that_is_away_is_named_and_stopped_as_soon_as_it_answers(tmp_pat
             assert not eventually(lambda: "e-stop" in rig.holds, patience=1.5), "who stands there may release it"
 
 
+def state(*holds):
+    """What a console sends of an arm that holds for these reasons."""
+    return {
+        "type": "state",
+        "phase": {"name": "training", "text": ""},
+        "episode": {"id": None, "step": 0, "source": None},
+        "kept": {"count": 0, "wanted": 0},
+        "holds": [{"name": name, "reason": name} for name in holds],
+        **{"health": {}, "question": None, "owner": None, "ended": [], "remarks": []},
+    }
+
+
+@contextlib.asynccontextmanager
+async def console(answer):
+    """A web server in the place of a console, whose connections are answered by that; gives its address."""
+
+    async def serve(request):
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        await answer(socket)
+        return socket
+
+    app = web.Application()
+    app.router.add_get("/ws", serve)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    await runner.cleanup()
+
+
+@pytest.mark.parametrize("released", [False, True], ids=["crashed", "released"])
+def test_a_robot_that_was_stopped_from_here_and_crashed_is_stopped_again(released):
+    stops = []
+
+    async def answer(socket):
+        """Reports a stop that is requested, then ends, as a process that crashes."""
+        while "e-stop" not in (await socket.receive()).data:
+            await socket.send_json(state())
+            if stops:
+                await asyncio.sleep(0.05)
+        stops.append(1)
+        await socket.send_json(state("e-stop"))
+        if released:
+            await socket.send_json(state())
+
+    async def test():
+        async with console(answer) as url:
+            with Served({"arm1": url}) as served:
+                async with page(served) as socket:
+                    await shown(socket, lambda robots: robots["arm1"]["connected"])
+                    await socket.send_json(STOP)
+                    await shown(socket, lambda robots: len(stops) == (1 if released else 2))
+                    await asyncio.sleep(2.5 if released else 0)
+        assert len(stops) == (1 if released else 2)
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"", "[]", "no JSON", {"type": "state"}, {"type": "welcome", "job": None}, {"type": "state", "ended": [{}]}],
+    ids=str,
+)
+def test_what_is_no_console_is_named_and_harms_nobody(tmp_path, sent):
+    async def answer(socket):
+        text = json.dumps(sent) if isinstance(sent, dict) else sent
+        await (socket.send_bytes(text) if isinstance(text, bytes) else socket.send_str(text))
+        async for _ in socket:
+            pass
+
+    async def test():
+        named = "" if sent == b"" else "what answers there is no console of this version"
+        async with console(answer) as url:
+            with Rig(tmp_path) as rig, Served({"odd": url, "arm1": rig.url}) as served:
+                async with page(served) as socket:
+                    robots = await shown(
+                        socket, lambda robots: robots["arm1"]["connected"] and named in robots["odd"]["why"]
+                    )
+                    assert not robots["odd"]["connected"]
+
+    run(test)
+
+
+def test_more_robots_than_a_library_connects_to_by_itself(tmp_path):
+    with Rig(tmp_path) as rig:
+        rig.supervision.hold("e-stop", "so that there is less to do")
+        listener = socket.create_server(("127.0.0.1", 0), backlog=200)  # takes connections, and never answers
+        silent = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with listener, Served({**{f"silent{n}": silent for n in range(110)}, "arm1": rig.url}) as served:
+            assert eventually(lambda: served.robot("arm1").connected)
+            assert eventually(lambda: served.robot("silent109").facts()["why"] == "it does not answer")
+
+
 def test_nobody_is_stopped_who_was_given_up(tmp_path):
     (tmp_path / "before").mkdir()
     with Rig(tmp_path / "before") as first:
@@ -123,7 +219,7 @@ def test_the_certificate_of_a_console_is_known_by_its_fingerprint(tmp_path):
 
 
 def test_a_page_needs_the_token_and_understood_messages(tmp_path):
-    with Served({"arm1": "http://127.0.0.1:9"}, host="127.0.0.1", token=TOKEN) as served:
+    with Served({"arm1": "http://127.0.0.1:9"}, token=TOKEN) as served:
 
         async def test():
             async with page(served, token="guess") as socket:

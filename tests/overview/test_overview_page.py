@@ -3,7 +3,7 @@
 import pytest
 from browser import Person, chromium
 from overviews import Served, two_robots
-from pages import Rig
+from pages import Rig, eventually
 from test_page_audit import audit
 
 pytestmark = pytest.mark.slow
@@ -49,6 +49,21 @@ def test_a_robot_that_cannot_be_stopped_from_here_is_named(tmp_path):
         berta.until("who is named", "document.querySelector('#missing').textContent.includes('arm2. Go there')")
         assert "e-stop" in rig.holds
         assert audit(page) == []
+        page.on("dialog", lambda dialog: dialog.accept())  # it asks first
         page.click("#give-up")
         berta.until("nobody is", "document.querySelector('#missing').hidden")
+        assert berta.errors == []
+
+
+def test_a_page_that_hears_nothing_says_so_and_sends_the_stop_when_it_does(tmp_path):
+    with chromium() as page, Rig(tmp_path) as rig:
+        with Served({"arm1": rig.url}) as served:
+            berta = Onlooker(page, served.url, there=1)
+            port = served.overview.address.port
+        berta.until("it says so", "document.querySelector('#summary').textContent.startsWith('No connection')")
+        berta.press("Escape")
+        berta.until("the stop waits", "document.querySelector('#missing').textContent.includes('not delivered')")
+        assert "e-stop" not in rig.holds
+        with Served({"arm1": rig.url}, port=port):
+            assert eventually(lambda: "e-stop" in rig.holds)
         assert berta.errors == []

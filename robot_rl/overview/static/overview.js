@@ -4,36 +4,54 @@ import { status } from "/console/status.js";
 
 const $ = (id) => document.getElementById(id);
 const cards = new Map(); // by name of the robot
-let socket, robots = [];
+const SILENCE_MS = 1500; // the overview sends its state four times a second
+let socket, robots = [], heardAt = 0, unsent = "";
 const token = new URLSearchParams(location.hash.slice(1)).get("token") ?? sessionStorage.getItem("token") ?? "";
 if (token) sessionStorage.setItem("token", token);
 history.replaceState(null, "", location.pathname); // the token is no part of what people copy or photograph
+const open = () => socket?.readyState === WebSocket.OPEN && performance.now() - heardAt < SILENCE_MS;
 const send = (message) => socket?.readyState === WebSocket.OPEN && socket.send(JSON.stringify(message));
 
 // ------------------------------------------------------------------ connection
 
 function connect() {
-  socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`);
-  socket.binaryType = "arraybuffer";
-  socket.addEventListener("open", () => send({ type: "hello", name: sessionStorage.getItem("name") || "operator", token: sessionStorage.getItem("token") ?? "" }));
-  socket.addEventListener("message", ({ data }) => (typeof data === "string" ? receive(JSON.parse(data)) : picture(data)));
-  socket.addEventListener("close", (event) => {
+  const mine = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`);
+  socket = mine;
+  heardAt = performance.now();
+  mine.binaryType = "arraybuffer";
+  mine.addEventListener("open", () => send({ type: "hello", name: sessionStorage.getItem("name") || "operator", token: sessionStorage.getItem("token") ?? "" }));
+  mine.addEventListener("message", ({ data }) => mine === socket && (typeof data === "string" ? receive(JSON.parse(data)) : picture(data)));
+  mine.addEventListener("close", (event) => {
+    if (mine !== socket) return;
+    socket = null;
     if (event.code === 4401) return askWho("That token is not the right one.");
     lost();
-    setTimeout(connect, 1000);
   });
 }
 
+// A connection may end without a word, e.g. where a network is cut: then nothing comes any more.
+setInterval(() => {
+  if ($("door").open || (socket && performance.now() - heardAt < SILENCE_MS)) return;
+  if (socket) lost();
+  socket?.close();
+  connect();
+}, 500);
+
 function receive(message) {
   if (message.type !== "robots") return;
+  heardAt = performance.now();
   robots = message.robots;
+  if (unsent) send({ type: "do", what: unsent });
+  unsent = "";
   for (const robot of robots) show(card(robot.name), robot);
   summarize();
 }
 
 function lost() {
   document.body.dataset.control = "held";
-  write($("summary"), "No connection to the overview. Stop does not work from here.");
+  write($("summary"), "No connection to the overview.");
+  write($("missing"), unsent ? "The stop is not delivered. Press the emergency stops at the robots. It is sent as soon as there is a connection." : "Stop does not work from here.");
+  $("missing").hidden = false;
   for (const { root } of cards.values()) root.classList.add("away");
 }
 
@@ -45,7 +63,7 @@ function card(name) {
   if (!cards.has(name)) {
     const root = $("robot").content.firstElementChild.cloneNode(true);
     const find = (selector) => root.querySelector(selector);
-    cards.set(name, { root, image: find("img"), none: find(".no-view"), who: find(".who"), detail: find(".detail"), bar: find("progress"), facts: find("dl"), remark: find(".remark"), link: find("a"), name: find(".name") });
+    cards.set(name, { root, image: find("img"), none: find(".no-view"), who: find(".who"), detail: find(".detail"), bar: find("progress"), facts: find("dl"), remark: find(".remark"), link: find("a"), name: find(".name"), view: find(".view") });
     $("robots").append(root);
   }
   return cards.get(name);
@@ -56,15 +74,16 @@ function show(shown, robot) {
   const [control, title, detail] = connected ? status({ ...state, mine: false }, job) : ["nobody", "Away", robot.why];
   shown.root.dataset.control = control;
   shown.root.classList.toggle("away", !connected);
-  write(shown.name, job.task ? `${robot.name}: ${job.task}` : robot.name);
+  shown.view.hidden = !connected && shown.image.hidden;
+  write(shown.name, job ? `${robot.name}: ${job.task}` : robot.name);
   write(shown.who, title);
   write(shown.detail, connected ? detail : away(robot));
   shown.link.href = robot.page;
   shown.link.setAttribute("aria-label", `Console of ${robot.name}`);
   shown.image.alt = `What the first camera of ${robot.name} sees`;
   const done = state?.health.env_step ?? 0;
-  shown.bar.hidden = !job.env_steps;
-  shown.bar.max = job.env_steps || 1;
+  shown.bar.hidden = !job?.env_steps;
+  shown.bar.max = job?.env_steps || 1;
   shown.bar.value = done;
   shown.bar.setAttribute("aria-label", `Steps of ${robot.name}`);
   table(shown.facts, state ? rows(robot, done) : []);
@@ -106,25 +125,37 @@ function picture(data) {
   none.hidden = true;
 }
 
+const FEW = 5;
+const names = (some) => (some.length > FEW ? `${some.length} robots` : some.map((robot) => robot.name).join(", "));
+
 function summarize() {
   const away = robots.filter((robot) => !robot.connected);
   const held = robots.filter((robot) => robot.connected && robot.state.holds.length);
   const missing = robots.filter((robot) => robot.stop_wanted);
   document.body.dataset.control = missing.length || held.length ? "held" : away.length ? "nobody" : "policy";
   const parts = [`${robots.length - away.length} of ${robots.length} connected`];
-  if (held.length) parts.push(`held: ${held.map((robot) => robot.name).join(", ")}`);
-  if (away.length) parts.push(`away: ${away.map((robot) => robot.name).join(", ")}`);
+  if (held.length) parts.push(`held: ${names(held)}`);
+  if (away.length) parts.push(`away: ${names(away)}`);
   write($("summary"), parts.join(" · "));
-  write($("missing"), missing.length ? `Not known to be stopped: ${missing.map((robot) => robot.name).join(", ")}. Go there and press its emergency stop. It is stopped from here as soon as it answers.` : "");
+  write($("missing"), missing.length ? `Not known to be stopped: ${names(missing)}. Go there and press its emergency stop. It is stopped from here as soon as it answers.` : "");
   $("missing").hidden = $("give-up").hidden = !missing.length;
 }
 
 // ------------------------------------------------------------------ what it requests
 
-$("stop").addEventListener("click", () => send({ type: "do", what: "stop all" }));
-$("give-up").addEventListener("click", () => send({ type: "do", what: "give up" }));
+function stopAll() {
+  if (open()) return send({ type: "do", what: "stop all" });
+  unsent = "stop all";
+  lost();
+}
+
+$("stop").addEventListener("click", stopAll);
+$("give-up").addEventListener("click", () => {
+  const missing = robots.filter((robot) => robot.stop_wanted).map((robot) => robot.name).join(", ");
+  if (confirm(`Shall ${missing} no longer be stopped when it answers?`)) send({ type: "do", what: "give up" });
+});
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && !$("door").open) send({ type: "do", what: "stop all" });
+  if (event.key === "Escape" && !$("door").open) stopAll();
 });
 
 function askWho(text) {
