@@ -27,7 +27,7 @@ from robot_rl.geometry import Pose, quat_multiply, swing_twist_z, yaw_pose
 from robot_rl.spec import ArraySpec
 from sim.arm import ARM_DOF, DARK, GREY, ORANGE, WHITE, solve_ik, visual
 from sim.mujoco_robot_io import MujocoRobotIO
-from sim.operator import InsertionOperator
+from sim.operator import InsertionOperator, InterventionHabit
 from sim.scene import (
     CAMERAS,
     CONTACT,
@@ -210,7 +210,9 @@ class PlugOperator(GraspOperator):
     """Distance of the shell's end from over the port below which it begins to insert [m]."""
 
     def __init__(self, task: UsbPickInsert) -> None:
-        super().__init__(task.spec, task.grasp_pose)
+        # As long as a grasp takes: a policy that flutters its gripper drops what is handed back to it half-way.
+        habit = InterventionHabit(stall_steps=8, progress=0.004, burst=(24, 90))
+        super().__init__(task.spec, task.grasp_pose, habit)
         self._task = task
         self._insertion = InsertionOperator(task.spec, task.port_for_tcp, PLUG.shell_length)
         self._inserting = False
