@@ -10,7 +10,7 @@ lies up to 8 mm from its nominal place beside the clip, which the policy is not 
 clip that is wrong by up to 4 mm in the plane, 4 mm in height and 4 degrees.
 
 Success: the cable lies behind both jaws over the whole length of the clip, and the jaws have closed, for two steps.
-The counterpart on a robot is the cable routing of SERL (Luo et al. 2024).
+The counterpart on a robot is the cable clipping of HIL-SERL (Luo et al. 2024).
 """
 
 from __future__ import annotations
