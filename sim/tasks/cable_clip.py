@@ -382,6 +382,7 @@ def make(options: WorkcellOptions) -> Workcell:
     """Make the simulated workcell of this task; the entry point `cable_clip`."""
     parameters = CableClipParameters().in_world(options.world)
     spec = new_scene(look_at=(0.5, -0.02, 0.07), distance=0.8)
+    spec.visual.quality.numslices, spec.visual.quality.numstacks = 14, 8  # of round shapes, of which there are many
     add_cable_tool(spec)
     add_clip(spec, parameters.clearance)
     model = spec.compile()
