@@ -33,11 +33,16 @@ from robot_rl.learn.perception import Perception, make_perception
 from robot_rl.run.demonstrate import record_demonstrations
 from robot_rl.run.deployment import workcell_options
 from robot_rl.run.evaluation import evaluate, mean
+from sim.tasks.cable_clip import CLIP as CABLE_CLIP
+from sim.tasks.cable_clip import REACH as CABLE_REACH
 from sim.tasks.usb_pick_insert import half_turn
 
-ESTIMATE, PLUG = "state/hole_estimate", "state/plug_estimate"
-STRAIGHT = "straight to the estimate and down"
-INSERTIONS = ("peg_insert", "peg_hard", "ram_insert", "usb_pick_insert")
+ESTIMATE, PLUG, CLIP = "state/hole_estimate", "state/plug_estimate", "state/clip_estimate"
+STRAIGHT, AROUND = "straight to the estimate and down", "beside the estimate, down, and sideways into it"
+RULES = dict.fromkeys(
+    ("peg_insert", "peg_hard", "ram_insert", "usb_pick_insert"), ("do nothing", "push down", STRAIGHT)
+)
+RULES["cable_clip"] = ("do nothing", "push down", STRAIGHT, AROUND)
 
 
 class Scripted(Policy):
@@ -55,14 +60,43 @@ class Scripted(Policy):
         axes = self._env.spec_task.action_axes
         if self._rule == "push down":
             action[axes.index("z")] = 1.0
-        if self._rule == STRAIGHT:
-            motion, gripper = self._picked() if PLUG in self._env.observation else (self._inserted(), 0.0)
+        if self._rule in (STRAIGHT, AROUND):
+            motion, gripper = self._motion(), 0.0
+            if PLUG in self._env.observation:
+                motion, gripper = self._picked()
             spec = self._env.spec_task
             scale = {axis: spec.action_translation for axis in ("x", "y", "z")} | {"yaw": spec.action_rotation}
             action[: len(axes)] = [motion.get(axis, 0.0) / scale.get(axis, 1.0) for axis in axes]
             if spec.gripper:
                 action[-1] = gripper
         return torch.from_numpy(np.clip(action, -1.0, 1.0))[None]
+
+    def _motion(self) -> dict[str, float]:
+        """Return the motion of the rule with what is held already."""
+        if CLIP not in self._env.observation:
+            return self._inserted()
+        return self._clipped() if self._rule == STRAIGHT else self._clipped_around()
+
+    def _clipped(self) -> dict[str, float]:
+        """Return the motion of a cable pulled taut over the estimated clip, then down."""
+        way = self._to_clip(-CABLE_CLIP.seat, 0.015)
+        there = np.hypot(way["x"], way["y"]) < 0.0015 and abs(way["yaw"]) < 0.03
+        return way | {"z": 1.0} if there else way
+
+    def _clipped_around(self) -> dict[str, float]:
+        """Return the motion of a cable to beside the estimated clip, to the height of its mouth, and into it."""
+        way = self._to_clip(0.012, 0.0)
+        if way["z"] > 0.0015:
+            return way if way["x"] < 0.006 else way | {"z": 0.0}
+        return way | {"x": -1.0}
+
+    def _to_clip(self, x: float, z: float) -> dict[str, float]:
+        """Return the motion in the tcp frame to a place in the frame of the estimated clip, the cable pulled taut."""
+        *here, turn = self._env.observation[CLIP]
+        c, s = np.cos(turn), np.sin(turn)
+        y = CABLE_REACH + 0.002
+        # The tcp points down: its y and z are opposite to those of the clip.
+        return {"x": here[0] + c * x + s * y, "y": here[1] + s * x - c * y, "z": here[2] - z, "yaw": turn}
 
     def _inserted(self) -> dict[str, float]:
         """Return the motion in the tcp frame [m, rad]: over the estimated hole at first, then down."""
@@ -136,8 +170,8 @@ def main() -> None:
         print(json.dumps({"baseline": name, **{key: summary[key] for key in kept}}), flush=True)
         return float(summary["success_rate"])
 
-    if config.task in INSERTIONS and config.observations == "state":
-        for rule in ("do nothing", "push down", STRAIGHT):
+    if config.observations == "state":
+        for rule in RULES.get(config.task, ()):
             report(rule, Scripted(env, rule), arguments.episodes)
     rates = [
         report(

@@ -135,6 +135,7 @@ class GraspOperator(ScriptedOperator):
     Args:
         spec: The task.
         cube: Function that returns the true pose of the cube in the base frame.
+        habit: Conditions of interventions.
     """
 
     hover = 0.05
@@ -146,8 +147,9 @@ class GraspOperator(ScriptedOperator):
     grip_steps = 4
     """Number of steps to wait for the fingers."""
 
-    def __init__(self, spec: TaskSpec, cube: Callable[[], Pose]) -> None:
-        super().__init__(spec, OperatorSkill(speed=(0.5, 0.7)), InterventionHabit(stall_steps=8, progress=0.004))
+    def __init__(self, spec: TaskSpec, cube: Callable[[], Pose], habit: InterventionHabit | None = None) -> None:
+        habit = habit or InterventionHabit(stall_steps=8, progress=0.004)
+        super().__init__(spec, OperatorSkill(speed=(0.5, 0.7)), habit)
         self._cube = cube
 
     @abstractmethod

@@ -27,7 +27,7 @@ from robot_rl.geometry import Pose, quat_multiply, swing_twist_z, yaw_pose
 from robot_rl.spec import ArraySpec
 from sim.arm import ARM_DOF, DARK, GREY, ORANGE, WHITE, solve_ik, visual
 from sim.mujoco_robot_io import MujocoRobotIO
-from sim.operator import InsertionOperator
+from sim.operator import InsertionOperator, InterventionHabit
 from sim.scene import (
     CAMERAS,
     CONTACT,
@@ -65,6 +65,8 @@ TRAY, HUB = (0.5, -0.06), (0.5, 0.06)
 """Nominal places of the well and of the port, x and y in the base frame [m]."""
 GRIP_STIFFNESS = 1800.0
 """Of the fingers [N/m]: they hold the plug with 11 N each, so that it hardly slips when it is pressed into the port."""
+WIDE = 0.02
+"""Distance of the fingers from which on they hold nothing for sure [m]."""
 PLUG_ERROR, PLUG_ERROR_YAW = 0.003, float(np.deg2rad(3.0))
 FALLEN = float(np.deg2rad(45.0))
 START = np.array([0.5, 0.0, 0.13])
@@ -128,9 +130,14 @@ class UsbPickInsert(Insertion):
         self.T_base_plug_estimate = Pose.identity()
 
     def observation_specs(self) -> dict[str, ArraySpec]:
-        """Return the specs of the estimated port, and of the plug's estimated pose at reset, in the tcp frame."""
-        plug = ArraySpec((4,), unit="m, rad", scale=(0.02, 0.02, 0.02, 0.2))
-        return {**super().observation_specs(), "state/plug_estimate": plug}
+        """Return the specs of the estimated port and plug in the tcp frame, and of the grip.
+
+        The port is 0.1 m away at first, not beside the tip, and the grip, the distance of the fingers up to `WIDE`,
+        tells 12 mm from none: scaled as elsewhere, critics did not see whether anything was held.
+        """
+        pose = ArraySpec((4,), unit="m, rad", scale=(0.02, 0.02, 0.02, 0.2))
+        grip = ArraySpec((1,), unit="m", scale=WIDE / 2)
+        return {"state/hole_estimate": pose, "state/plug_estimate": pose, "state/grip": grip}
 
     def placed(self, rng: np.random.Generator) -> np.ndarray:
         """Put the tray somewhere and the plug into it, turned by a quarter at most, as its two sides are alike."""
@@ -145,9 +152,9 @@ class UsbPickInsert(Insertion):
         return np.concatenate((self.q_start, fingers, plug.position, plug.quaternion))
 
     def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
-        """Return port and plug as estimated at reset: position [m] and rotation [rad] in the tcp frame."""
-        plug = seen_from_tcp(state, self.T_base_plug_estimate)
-        return {**super().observe(state, T_base_reset), "state/plug_estimate": plug}
+        """Return port and plug as estimated at reset, in the tcp frame [m, rad], and the grip [m]."""
+        plug, grip = seen_from_tcp(state, self.T_base_plug_estimate), np.array([min(state.gripper_width, WIDE)])
+        return {**super().observe(state, T_base_reset), "state/plug_estimate": plug, "state/grip": grip}
 
     def evaluate(self, state: RobotState) -> Outcome:
         """Evaluate success in the true scene; a plug that has fallen over is a failure."""
@@ -210,7 +217,9 @@ class PlugOperator(GraspOperator):
     """Distance of the shell's end from over the port below which it begins to insert [m]."""
 
     def __init__(self, task: UsbPickInsert) -> None:
-        super().__init__(task.spec, task.grasp_pose)
+        # As long as a grasp takes: a policy that flutters its gripper drops what is handed back to it half-way.
+        habit = InterventionHabit(stall_steps=8, progress=0.004, burst=(24, 90))
+        super().__init__(task.spec, task.grasp_pose, habit)
         self._task = task
         self._insertion = InsertionOperator(task.spec, task.port_for_tcp, PLUG.shell_length)
         self._inserting = False
