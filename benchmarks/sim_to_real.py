@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--task", default="peg_insert")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
-    parser.add_argument("--sim-steps", type=int, default=6000)
+    parser.add_argument("--sim-steps", type=int, default=15000)
     parser.add_argument("--steps", type=int, default=6000)
     parser.add_argument("--every", type=int, default=250)
     parser.add_argument("--episodes", type=int, default=50)

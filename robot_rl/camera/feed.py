@@ -5,6 +5,7 @@ It knows sources, frames and time; it does not know what frames are for, or wher
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -130,9 +131,12 @@ class CameraFeed:
                     self._take(source.read())
             except RobotRLError as error:
                 self._set_fault(str(error))
+            except Exception as error:  # noqa: BLE001  (a driver's own, or of who takes the frames: it is opened again)
+                self._set_fault(f"camera {self._name}: {type(error).__name__}: {error}")
             finally:
                 if source is not None:
-                    source.close()
+                    with contextlib.suppress(Exception):  # of an unplugged camera; it is opened anew
+                        source.close()
             self._ended.wait(self._limits.retry)
 
     def _take(self, frame: Frame) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import re
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -34,6 +37,11 @@ HEARTBEAT_RATE = 10.0
 """[Hz]"""
 TIME_LIMIT = 1.0
 """How long simulated time may stand still before the diagnostics report it [s]."""
+MOST_PROBLEMS = 100
+"""Texts that are counted."""
+WARNING_PERIOD = 1.0
+"""Between two reports of the same [s]."""
+_FIGURE = re.compile(r"\d+(\.\d+)?")
 LIMIT = "limit "
 """Beginning of the names of facts that are limits in force."""
 
@@ -57,6 +65,7 @@ class RobotNode(Node):
         """Names of the frames in headers and transforms."""
         self.add_on_set_parameters_callback(_keep_time)
         self.problems: Counter[str] = Counter()
+        self._warned: dict[str, float] = {}
         """How often what was refused or went wrong; shown in the diagnostics."""
         self._heartbeats = self.publisher(topics.HEARTBEAT, node=self.get_name())
         self._diagnostics = self.publisher(topics.DIAGNOSTICS)
@@ -123,10 +132,13 @@ class RobotNode(Node):
         return None if self._ros_time is None else self._ros_time.fault(limit)
 
     def problem(self, text: str) -> None:
-        """Count something that was refused or went wrong, and report it, at most once a second for each text."""
-        if self.problems[text] == 0 or len(self.problems) < 100:
+        """Count what was refused or went wrong; report each text, whatever its figures, at most once a second."""
+        if text in self.problems or len(self.problems) < MOST_PROBLEMS:
             self.problems[text] += 1
-        self.get_logger().warning(text, throttle_duration_sec=1.0)
+        kind, now = _FIGURE.sub("", text), time.monotonic()
+        if now - self._warned.get(kind, -math.inf) >= WARNING_PERIOD:
+            self._warned[kind] = now
+            self.get_logger().warning(text)
 
     def given_parameters(self) -> dict[str, Any]:
         """Return the parameters that files, arguments or the constructor set, by name, declared or not."""

@@ -59,14 +59,14 @@ def feed(camera):
 
 class Feed:
     def __init__(self, camera):
-        self.frames, self.faults, self.refuse = [], [], False
+        self.frames, self.faults, self.refuse = [], [], None
         limits = FeedLimits(rate=10.0, frozen_after=1.0, silent_after=0.5, retry=0.01)
         self.feed = CameraFeed("wrist", camera.open, self.take, self.faults.append, limits, camera.clock)
         self.feed.start()
 
     def take(self, frame):
         if self.refuse:
-            raise ConfigError("no use for it")
+            raise self.refuse
         self.frames.append(frame)
 
     def sees(self, condition):
@@ -144,9 +144,16 @@ def test_a_driver_that_hangs_is_noticed(camera, feed):
         assert "has given no frame for 1.0 s" in feed.feed.state().fault
 
 
-def test_what_the_reader_cannot_use_is_a_fault_until_it_can(feed):
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        (ConfigError("no use for it"), "no use for it"),
+        (OSError("the disk is full"), "camera wrist: OSError: the disk is full"),
+    ],
+)
+def test_what_the_reader_cannot_use_is_a_fault_until_it_can(feed, raised, said):
     feed.goes_on()
-    feed.refuse = True
-    feed.sees(lambda: feed.faults == ["no use for it"])
-    feed.refuse = False
+    feed.refuse = raised
+    feed.sees(lambda: feed.faults == [said])
+    feed.refuse = None
     feed.goes_on()

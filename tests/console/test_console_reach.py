@@ -82,6 +82,9 @@ def test_a_certificate_is_kept_until_it_no_longer_fits(tmp_path):
     assert "192.0.2.7" in map(str, names.get_values_for_type(x509.IPAddress))
     left = kept.not_valid_after_utc - datetime.datetime.now(datetime.UTC)
     assert datetime.timedelta(days=700) < left < datetime.timedelta(days=825)
+    assert fingerprint(own_certificate(["192.0.2.7"], path.parent)) == fingerprint(again), "hosts may take turns"
+    other = own_certificate(["192.0.2.8"], path.parent)
+    assert fingerprint(own_certificate(["robot.lab"], path.parent)) == fingerprint(other)
     again.write_text("no certificate")
     assert fingerprint(own_certificate(["robot.lab"], path.parent))
 

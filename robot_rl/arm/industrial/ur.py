@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from robot_rl.arm.control_thread import ControlThread
 from robot_rl.arm.driver import MOTION, DriverHost, Receive
 from robot_rl.arm.industrial.robot_address import check_address
 from robot_rl.arm.industrial.ur_checks import UrFacts, check_firmware, check_model, ur_checks
-from robot_rl.arm.industrial.ur_interfaces import Calls, connected, connected_again, ur_libraries
+from robot_rl.arm.industrial.ur_interfaces import CALL_TIME, Calls, connected, connected_again, ur_libraries
 from robot_rl.arm.industrial.ur_status import mode_fault, safety_fault
 from robot_rl.arm.own_checks import OwnCheck, late_cycles
 from robot_rl.arm.set_point.pose_servo import pose_towards
@@ -171,7 +172,7 @@ class UrArm:
         """
         if self._fault is None:
             return
-        with self._lock:
+        with self._alone():
             self._reconnect_state()
             self._await_fresh()
             self._unlock()
@@ -204,9 +205,25 @@ class UrArm:
         self._closed = True
         self._commanding.close()
         self._measuring.close()
-        with self._lock, contextlib.suppress(RuntimeError, ArmStoppedError):  # the cable may be out
+        with contextlib.suppress(RuntimeError, ArmStoppedError), self._alone():  # the cable may be out
             self._calls(self._take_leave, "its end")
         _KEPT.extend((self._control, self._state, self._dashboard))
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep set-points back.
+
+        Raises:
+            ArmStoppedError: if the last one is never answered.
+        """
+        if not self._lock.acquire(timeout=CALL_TIME):
+            raise ArmStoppedError(
+                "the UR controller has not answered a set-point; check its cable, and start this program again"
+            )
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def _take_leave(self) -> None:
         if self._fault is None and self._in_touch():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from types import SimpleNamespace
 from typing import Any
 
@@ -62,8 +62,8 @@ class Calls:
                     answer.set_exception(error)
 
             threading.Thread(target=make, name=f"ur: {what}", daemon=True).start()
-            with contextlib.suppress(TimeoutError):
-                return answer.result(self._seconds)
+            if wait([answer], self._seconds).done:
+                return answer.result()
         raise ArmStoppedError(
             f"the UR controller has not answered within {self._seconds:g} s: {self._what}; check its cable, and start "
             "this program again"

@@ -22,6 +22,8 @@ from robot_rl.console.access.networks import reachable_hosts
 
 VALID_FOR = datetime.timedelta(days=730)
 """Browsers accept certificates of up to 825 days that a person has trusted."""
+MOST_NAMES = 50
+"""Of an older certificate, in a new one."""
 LEFT = datetime.timedelta(days=30)
 """A kept certificate with less time left is replaced."""
 FILE = "console.pem"
@@ -64,7 +66,7 @@ def own_certificate(hosts: Sequence[str], directory: Path) -> Path:
     """Return a PEM file with a key and a certificate for it, which only this user can read.
 
     The file is kept, so that people accept its fingerprint once. It is made anew if it does not name one of the hosts,
-    or is about to expire.
+    or is about to expire; a new one also names what the old one did, so that two hosts do not replace each other's.
 
     Args:
         hosts: Names and numbers by which the console is opened, besides those of this machine itself.
@@ -75,13 +77,14 @@ def own_certificate(hosts: Sequence[str], directory: Path) -> Path:
     """
     path, now = directory / FILE, datetime.datetime.now(datetime.UTC)
     names = sorted({"localhost", "127.0.0.1", "::1", socket.gethostname(), *hosts})
-    alternatives = x509.SubjectAlternativeName([_general_name(name) for name in names])
+    alternatives = [_general_name(name) for name in names]
     if path.is_file():
         try:
             kept = x509.load_pem_x509_certificate(path.read_bytes())
             known = kept.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
             if set(alternatives) <= set(known) and kept.not_valid_after_utc - now > LEFT:
                 return path
+            alternatives += [name for name in known if name not in alternatives][:MOST_NAMES]
         except (ValueError, OSError, x509.ExtensionNotFound):
             pass  # whatever it was, it is replaced
     key = ec.generate_private_key(ec.SECP256R1())
@@ -94,7 +97,7 @@ def own_certificate(hosts: Sequence[str], directory: Path) -> Path:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(days=1))
         .not_valid_after(now + VALID_FOR)
-        .add_extension(alternatives, critical=False)
+        .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )

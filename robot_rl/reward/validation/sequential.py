@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betaincc, betaln  # not scipy.stats, which takes most of a second to import
 
 from robot_rl.reward.validation.gates import ConditionResult, Fitness, GateResult
 
@@ -79,6 +78,8 @@ def log_evidence(trials: Trials, rate: float) -> float:
         trials: The trials so far.
         rate: In (0, 1).
     """
+    from scipy.special import betaln  # here, as it takes long to import, and every training reads this file
+
     faults, total = trials
     mixed = betaln(1 + faults, SPREAD / rate + total - faults) - betaln(1, SPREAD / rate)
     return float(mixed - faults * math.log(rate) - (total - faults) * math.log1p(-rate))
@@ -95,6 +96,8 @@ def log_evidence_above(trials: Trials, rate: float) -> float:
         trials: The trials so far.
         rate: In (0, 1).
     """
+    from scipy.special import betaincc, betaln
+
     faults, total = trials
     shape = 1 + faults, 1 + total - faults
     above = float(betaincc(*shape, rate))
