@@ -29,7 +29,9 @@ def read_yaml(path: Path, what: str) -> Any:
     """
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise ConfigError(f"cannot read {what} {path}: {error.strerror or error}; check the path") from error
+    except UnicodeDecodeError as error:
         raise ConfigError(f"cannot read {what} {path}: {error}") from error
     return parse_yaml(text, f"{what} {path}")
 

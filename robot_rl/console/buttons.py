@@ -158,6 +158,13 @@ class PageActions:
             self._supervision.release(name)
 
 
+def not_released(log: Path) -> str | None:
+    """Return who pressed the emergency stop that is the last in such a record, if nobody has released it since."""
+    stops = ("e-stop", "release e-stop")
+    rows = [row for row in read_log(log) if row.get("what") in stops] if log.is_file() else []
+    return str(rows[-1]["who"]) if rows and rows[-1]["what"] == "e-stop" else None
+
+
 def read_log(path: Path) -> list[dict[str, Any]]:
     """Read the rows of such a record."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -13,6 +13,7 @@ from robot_rl.clock import Clock
 from robot_rl.console import protocol
 from robot_rl.console.access.guard import Access
 from robot_rl.console.access.rate_limit import RateLimit
+from robot_rl.console.admission import DISPLACED, NONSENSE, SEND_SECONDS, TOO_MANY, TOO_SLOW, let_in
 from robot_rl.console.buttons import PageActions
 from robot_rl.console.control_lease import Lease, LeaseError
 from robot_rl.console.recorded_episodes import Archive
@@ -20,15 +21,9 @@ from robot_rl.console.snapshot import ConsoleSnapshot
 from robot_rl.errors import RobotRLError
 from robot_rl.system.atomic_file import to_json
 
-HELLO_SECONDS = 3.0
-SEND_SECONDS = 2.0
-"""Time in which a page has to receive a message; one that is slower is disconnected."""
 STATE_PERIOD, FRAME_PERIOD = 0.1, 0.08
 MAX_BAD = 10
 """Invalid messages after which a page is disconnected."""
-
-# Codes with which a page is disconnected; 4000 to 4999 are free for applications (RFC 6455, 7.4.2).
-BAD_TOKEN, TOO_MANY, NONSENSE, TOO_SLOW, DISPLACED = 4401, 4429, 4400, 4408, 4409
 
 
 class Page:
@@ -106,17 +101,10 @@ class Page:
             self._actions.lost(self.name, why)
 
     async def _let_in(self) -> bool:
-        try:
-            async with asyncio.timeout(HELLO_SECONDS):
-                first = await self._socket.receive()
-            hello = protocol.parse(first.data) if first.type == WSMsgType.TEXT else None
-        except (TimeoutError, protocol.BadMessageError):
-            hello = None
-        if not isinstance(hello, protocol.HelloMessage) or not self._access.knows(hello.token):
-            await asyncio.sleep(0.5)  # guessing shall take time
-            await self._socket.close(code=BAD_TOKEN, message=b"wrong token")
+        name = await let_in(self._socket, self._access)
+        if name is None:
             return False
-        self.name = hello.name
+        self.name = name
         self._admit(self.number)
         await self._send({"type": "welcome", "page": self.number, "job": self._snapshot.job()})
         return True

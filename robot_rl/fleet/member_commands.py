@@ -70,10 +70,11 @@ def _learner(arguments: argparse.Namespace) -> Reply:
     token = fleet_token(address)
     listener = _listen(address) if arguments.socket is None else socket.socket(fileno=arguments.socket)
     resume = _resumes(arguments)
-    command = shlex.join(["robot-rl", "fleet", "learner", "--plan", str(arguments.plan), "--resume", "--out"])
-    answer = serve_fleet(
-        plan, arguments.out, listener, token, resume=resume, command=f"{command} {shlex.quote(str(arguments.out))}"
-    )
+    again = ["learner", "--plan", str(arguments.plan), "--resume", "--out", str(arguments.out)]
+    if arguments.socket is not None:
+        again = ["train", "--resume", "--out", str(arguments.out.parent)]  # who started this one
+    command = shlex.join(["robot-rl", "fleet", *again])
+    answer = serve_fleet(plan, arguments.out, listener, token, resume=resume, command=command)
     shown = {key: answer[key] for key in ("task", "env_steps", "updates", "utd", "robots", "wall_s")}
     return Reply(answer, [*flat_lines(shown), f"evaluate its policy: robot-rl eval {arguments.out}"])
 

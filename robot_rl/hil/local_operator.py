@@ -25,6 +25,9 @@ from robot_rl.run.deployment import Deployment
 from robot_rl.run.directory.metrics import MetricsWriter, read_metrics
 from robot_rl.run.human_labels import HumanLabels
 
+LOST_EPISODES = 5
+"""Simulated episodes in a row that may be lost because this machine stands still."""
+
 
 class LocalOperator:
     """An operator with devices, or the console, at this machine; an `Assistance`.
@@ -143,4 +146,5 @@ def local_deployment(
         env_steps: Online steps of the training.
         place: Where the robot is; None is a simulation with live views.
     """
-    return replace(place or Deployment(viewed_workcell), assistance=LocalOperator(options, run, env_steps))
+    simulated = Deployment(viewed_workcell, repeatable=False, lost_episodes=LOST_EPISODES)
+    return replace(place or simulated, assistance=LocalOperator(options, run, env_steps))

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from robot_rl.console.access.address import Address
+from robot_rl.console.buttons import not_released
 from robot_rl.console.control_lease import HEARTBEAT
 from robot_rl.console.job_state import JobState
 from robot_rl.env.registry import make_workcell
-from robot_rl.env.supervision import ARM, PAUSE, Supervision
+from robot_rl.env.supervision import ARM, E_STOP, PAUSE, Supervision
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import RenderError
 from robot_rl.teleop.device import Device, DeviceError
@@ -122,6 +123,8 @@ def open_operator(
 ) -> Iterator[OperatorSetup]:
     """Open the devices and make the console; `OperatorSetup.serve` opens the console to people.
 
+    An emergency stop that nobody had released when the program ended is on again.
+
     Args:
         cell: The robot and its task.
         options: Devices and console.
@@ -156,6 +159,9 @@ def open_operator(
                 heartbeat=options.heartbeat,
             )
         setup.connect()
+        if options.console is not None and log is not None and (who := not_released(log)) is not None:
+            setup.supervision.hold(E_STOP, f"emergency stop by {who}, before this program was started")
+            setup.supervision.hold(PAUSE, "paused after an emergency stop")
         yield setup
 
 

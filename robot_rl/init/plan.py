@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -118,6 +119,7 @@ def robot_file_text(plan: RobotPlan, name: str) -> str:
 
 def first_day(plan: RobotPlan, name: str) -> list[str]:
     """Return the commands of the first day, in their order, each with what it does."""
+    name = shlex.quote(name)
     if plan.judge == "goal":
         return [
             f"robot-rl doctor {name}  # examine machine and arm; cure its faults",

@@ -15,15 +15,15 @@ from robot_rl.console.access.address import Address, ConsoleError
 from robot_rl.console.access.guard import HEADERS, Access, guard
 from robot_rl.console.access.rate_limit import RateLimit
 from robot_rl.console.access.tls import Certificate, Tls
+from robot_rl.console.admission import SEND_SECONDS, TOO_MANY, TOO_SLOW, let_in
 from robot_rl.console.protocol import (
     MAX_BYTES,
     BadMessageError,
     ButtonMessage,
-    HelloMessage,
     parse,
     picture_message,
 )
-from robot_rl.overview.watched_robot import BAD_TOKEN, WatchedRobot, system_reason
+from robot_rl.overview.watched_robot import WatchedRobot, system_reason
 from robot_rl.system.atomic_file import to_json
 
 STATIC = Path(__file__).parent / "static"
@@ -32,10 +32,6 @@ MOST_ROBOTS = 256
 """A frame names its robot with one byte."""
 STATE_PERIOD = 0.25
 """Between two messages to a page [s]."""
-HELLO_SECONDS, SEND_SECONDS = 3.0, 2.0
-"""Time in which a page has to introduce itself, and to receive a message; one that is slower is disconnected [s]."""
-TOO_MANY, TOO_SLOW = 4429, 4408
-"""Codes with which a page is disconnected, as by a console; see `BAD_TOKEN`."""
 
 
 class Overview:
@@ -114,7 +110,7 @@ class Overview:
     async def _socket(self, request: web.Request) -> web.StreamResponse:
         socket = web.WebSocketResponse(max_msg_size=MAX_BYTES, heartbeat=7.0, timeout=SEND_SECONDS)
         await socket.prepare(request)
-        name = await self._let_in(socket)
+        name = await let_in(socket, self._access)
         if name is None:
             return socket
         sender = asyncio.create_task(self._send(socket))
@@ -124,20 +120,6 @@ class Overview:
             sender.cancel()
             await asyncio.gather(sender, return_exceptions=True)
         return socket
-
-    async def _let_in(self, socket: web.WebSocketResponse) -> str | None:
-        """Return the name of who looks; None if they have not shown the token."""
-        try:
-            async with asyncio.timeout(HELLO_SECONDS):
-                first = await socket.receive()
-            hello = parse(first.data) if first.type == WSMsgType.TEXT else None
-        except (TimeoutError, BadMessageError):
-            hello = None
-        if isinstance(hello, HelloMessage) and self._access.knows(hello.token):
-            return hello.name
-        await asyncio.sleep(0.5)  # guessing shall take time
-        await socket.close(code=BAD_TOKEN, message=b"wrong token")
-        return None
 
     async def _listen(self, socket: web.WebSocketResponse, name: str) -> None:
         limit = RateLimit(self._clock)

@@ -12,6 +12,7 @@ from typing import Any
 
 import aiohttp
 
+from robot_rl.console.admission import BAD_TOKEN
 from robot_rl.overview.console_messages import ShownJob, ShownState
 from robot_rl.overview.robot_address import RobotAddress
 
@@ -27,8 +28,6 @@ PICTURE_PERIOD = 1.0
 """Between two requests for frames [s]."""
 MAX_BYTES = 16 * 2**20
 """Of one message of a console."""
-BAD_TOKEN = 4401
-"""Code with which a console ends the connection of a page that does not know its token."""
 
 
 class WatchedRobot:

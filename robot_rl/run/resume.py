@@ -16,7 +16,7 @@ from robot_rl.config.load import config_to_dict, dump_config
 from robot_rl.config.resuming import resumable_changes
 from robot_rl.data.schema import BASE_ACTION, Episode
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.errors import ArmStoppedError, CheckpointError, InterruptedRunError
+from robot_rl.errors import ArmStoppedError, CheckpointError, CommandLateError, InterruptedRunError
 from robot_rl.learn.checkpoint import load_checkpoint, save_checkpoint
 from robot_rl.learn.perception import Perception
 from robot_rl.run.directory.run_directory import RunDirectory
@@ -159,12 +159,12 @@ def how_to_resume(path: Path, command: str) -> str:
 
 @contextlib.contextmanager
 def explain_resume(path: Path, command: str) -> Iterator[None]:
-    """Add the command that resumes a run to the error of a Ctrl-C, or of an arm that stopped, after which it ends."""
+    """Add the command that resumes a run to the error of a Ctrl-C, of an arm that stopped, or of a machine that did."""
     try:
         yield
     except KeyboardInterrupt as error:
         raise InterruptedRunError(
             f"stopped at once; what was saved before is kept; {how_to_resume(path, command)}"
         ) from error
-    except ArmStoppedError as error:
-        raise ArmStoppedError(f"{error}; what was recorded is kept; {how_to_resume(path, command)}") from error
+    except (ArmStoppedError, CommandLateError) as error:
+        raise type(error)(f"{error}; what was recorded is kept; {how_to_resume(path, command)}") from error

@@ -35,7 +35,7 @@ class Address:
             parts = urlsplit(f"//{text}")
             self.host, port = parts.hostname or "127.0.0.1", parts.port
         except ValueError as error:
-            raise ConfigError(f"{text!r} is no address; expected HOST, :PORT or HOST:PORT") from error
+            raise ConfigError(f"{text!r} is no address; expected HOST, :PORT or HOST:PORT ({error})") from error
         if parts.path or parts.query or parts.fragment or parts.username or not HOST.fullmatch(self.host):
             raise ConfigError(f"{text!r} is no address; expected HOST, :PORT or HOST:PORT")
         self.port = self.default_port if port is None else port

@@ -51,7 +51,7 @@ class Access:
             ours = self.same_origin(origin, host)
         except ConfigError as error:
             return Refusal(400, str(error))
-        return None if ours else Refusal(403, "this console answers its own page only")
+        return None if ours else Refusal(403, "this server answers its own page only")
 
     def same_origin(self, origin: str | None, host: str) -> bool:
         """Return whether a request comes from our own page; one without an origin comes from no browser's page.
