@@ -5,6 +5,7 @@ import { Compass } from "./compass.js";
 import { forceChart, workspaceMap } from "./charts.js";
 import { Measures, trainingCurves } from "./curves.js";
 import { Delay } from "./delay.js";
+import { Door, hello, secret } from "./door.js";
 import { Episodes } from "./episodes.js";
 import { Hands } from "./input.js";
 import { KeyDialog, Keys } from "./keys.js";
@@ -21,10 +22,6 @@ const KEYS = { start: "primary", resume: "primary", finish: "primary", success: 
 const REASONS = ["stuck", "wrong way", "too much force", "unsafe", "to teach"];
 
 let socket, state = null, job = null, forces = [], shownActions = "", shownRemark = 0, ledHere = false, closing = false, newest = null;
-const token = new URLSearchParams(location.hash.slice(1)).get("token") ?? sessionStorage.getItem("token") ?? "";
-if (token) sessionStorage.setItem("token", token);
-history.replaceState(null, "", location.pathname); // the token is no part of what people copy or photograph
-const secret = () => sessionStorage.getItem("token") ?? "";
 const send = (message) => socket?.readyState === WebSocket.OPEN && socket.send(JSON.stringify(message));
 const act = (what) => send({ type: "do", what });
 const measures = new Measures($("measured"), $("measures"));
@@ -45,13 +42,13 @@ const episodes = new Episodes($("episodes"), $("tally"), (id) => replay.open(id)
 function connect() {
   socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`);
   socket.binaryType = "arraybuffer";
-  socket.addEventListener("open", () => send({ type: "hello", name: sessionStorage.getItem("name") || "operator", token: secret() }));
+  socket.addEventListener("open", () => send(hello()));
   socket.addEventListener("message", ({ data }) => (typeof data === "string" ? receive(JSON.parse(data)) : views.show(data, delay.oneWay)));
   socket.addEventListener("close", (event) => {
     state = null;
     render();
     if (event.code === 4409) return displaced(); // coming back by itself, it would displace the next one
-    if (event.code === 4401) return askWho("That token is not the right one.");
+    if (event.code === 4401) return door.ask("That token is not the right one.");
     if (event.reason) toast(`The console sent this page away: ${event.reason}`);
     if (!closing) setTimeout(connect, 1000);
   });
@@ -271,7 +268,7 @@ hands.pad($("pad-z"), null, "z");
 hands.pad($("pad-yaw"), "yaw", null);
 
 addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && !$("door").open) {
+  if (event.key === "Escape" && !door.open) {
     event.preventDefault();
     for (const name of ["help", "replay"]) $(name).close(); // what is read is never in the way of a stop
     if (!event.repeat && !(state && emergency(state))) act("e-stop"); // it never releases
@@ -384,19 +381,5 @@ $("theme").addEventListener("click", () => {
   theme(next);
 });
 
-function askWho(text) {
-  $("door-token-label").hidden = !text;
-  if (text) $("door-text").textContent = text;
-  $("door-name").value = sessionStorage.getItem("name") ?? localStorage.getItem("name") ?? "";
-  $("door").showModal();
-}
-$("door").addEventListener("cancel", (event) => event.preventDefault());
-$("door-form").addEventListener("submit", () => {
-  const name = $("door-name").value.trim() || "operator";
-  sessionStorage.setItem("name", name);
-  localStorage.setItem("name", name);
-  if ($("door-token").value) sessionStorage.setItem("token", $("door-token").value);
-  connect();
-});
-if (sessionStorage.getItem("name")) connect();
-else askWho("");
+const door = new Door(connect);
+door.begin();

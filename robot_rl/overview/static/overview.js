@@ -1,14 +1,12 @@
 // The overview: all robots, and one button that stops them all.
 
+import { Door, hello } from "/console/door.js";
 import { status } from "/console/status.js";
 
 const $ = (id) => document.getElementById(id);
 const cards = new Map(); // by name of the robot
 const SILENCE_MS = 1500; // the overview sends its state four times a second
 let socket, robots = [], heardAt = 0, unsent = "";
-const token = new URLSearchParams(location.hash.slice(1)).get("token") ?? sessionStorage.getItem("token") ?? "";
-if (token) sessionStorage.setItem("token", token);
-history.replaceState(null, "", location.pathname); // the token is no part of what people copy or photograph
 const open = () => socket?.readyState === WebSocket.OPEN && performance.now() - heardAt < SILENCE_MS;
 const send = (message) => socket?.readyState === WebSocket.OPEN && socket.send(JSON.stringify(message));
 
@@ -19,19 +17,19 @@ function connect() {
   socket = mine;
   heardAt = performance.now();
   mine.binaryType = "arraybuffer";
-  mine.addEventListener("open", () => send({ type: "hello", name: sessionStorage.getItem("name") || "operator", token: sessionStorage.getItem("token") ?? "" }));
+  mine.addEventListener("open", () => send(hello()));
   mine.addEventListener("message", ({ data }) => mine === socket && (typeof data === "string" ? receive(JSON.parse(data)) : picture(data)));
   mine.addEventListener("close", (event) => {
     if (mine !== socket) return;
     socket = null;
-    if (event.code === 4401) return askWho("That token is not the right one.");
+    if (event.code === 4401) return door.ask("That token is not the right one.");
     lost();
   });
 }
 
 // A connection may end without a word, e.g. where a network is cut: then nothing comes any more.
 setInterval(() => {
-  if ($("door").open || (socket && performance.now() - heardAt < SILENCE_MS)) return;
+  if (door.open || (socket && performance.now() - heardAt < SILENCE_MS)) return;
   if (socket) lost();
   socket?.close();
   connect();
@@ -155,23 +153,8 @@ $("give-up").addEventListener("click", () => {
   if (confirm(`Shall ${missing} no longer be stopped when it answers?`)) send({ type: "do", what: "give up" });
 });
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && !$("door").open) stopAll();
+  if (event.key === "Escape" && !door.open) stopAll();
 });
 
-function askWho(text) {
-  $("door-token-label").hidden = !text;
-  if (text) $("door-text").textContent = text;
-  $("door-name").value = sessionStorage.getItem("name") ?? localStorage.getItem("name") ?? "";
-  $("door").showModal();
-}
-
-$("door").addEventListener("cancel", (event) => event.preventDefault());
-$("door-form").addEventListener("submit", () => {
-  const name = $("door-name").value.trim() || "operator";
-  sessionStorage.setItem("name", name);
-  localStorage.setItem("name", name);
-  if ($("door-token").value) sessionStorage.setItem("token", $("door-token").value);
-  connect();
-});
-if (sessionStorage.getItem("name")) connect();
-else askWho("");
+const door = new Door(connect);
+door.begin();
