@@ -14,6 +14,7 @@ import pytest
 from robot_rl import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PACKAGE = ElementTree.parse(ROOT / "package.xml").getroot()
 
 
@@ -22,8 +23,7 @@ def test_package_xml_says_the_same_as_the_project():
     assert PACKAGE.findtext("name") == "robot_rl"
     assert PACKAGE.findtext("version") == __version__
     assert PACKAGE.findtext("export/build_type") == "ament_python"
-    description = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["description"]
-    assert PACKAGE.findtext("description") == description
+    assert PACKAGE.findtext("description") == PROJECT["description"]
 
 
 def test_every_ros_package_that_is_imported_is_a_dependency():
@@ -91,4 +91,5 @@ def test_without_the_simulator_the_error_names_the_extra(tmp_path):
     assert robot_rl("train", "--list-settings").returncode == 0
     listed = robot_rl("tasks")
     assert (listed.returncode, listed.stdout.count("any environment of")) == (0, 3)
-    assert listed.stderr.count("pip install 'robot_rl[sim]'") == 9
+    simulated = [place for place in PROJECT["entry-points"]["robot_rl.tasks"].values() if place.startswith("sim.")]
+    assert listed.stderr.count("pip install 'robot_rl[sim]'") == len(simulated) > 0

@@ -23,16 +23,17 @@ class RecordedRun:
     def __init__(self, path: Path, control_period: float, board: JobState) -> None:
         self.path, self._control_period, self._board = path, control_period, board
         self._episodes = self._metrics = 0  # how many are shown
-        self._state: object = None  # of the directory when it was read last
+        self._state = (0, 0)  # when the store was changed, and how long the metrics were, when they were read last
 
     def show_new(self) -> bool:
         """Show what is new; return False while nothing is recorded yet."""
         metrics = self.path / "metrics.jsonl"
         try:
             store = find_store(self.path)
-            state = (store / EPISODES).stat().st_mtime_ns, metrics.is_file()
-            rows = recorded_rows(store, self._control_period, self._episodes) if state != self._state else []
-            records = read_metrics(metrics) if state[1] else []
+            changed, size = (store / EPISODES).stat().st_mtime_ns, metrics.stat().st_size if metrics.is_file() else 0
+            before, state = self._state, (changed, size)
+            rows = recorded_rows(store, self._control_period, self._episodes) if state != before else []
+            records = read_metrics(metrics) if size and size != before[1] else []
         except (DataError, OSError):
             return False
         self._state = state
