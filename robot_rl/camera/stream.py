@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from robot_rl.camera.source import CaptureFormat, Frame
@@ -28,26 +29,6 @@ _MISSING = {
     "GStreamer": "the wheels of PyPI have none: install the OpenCV of your system (apt install python3-opencv) into an "
     "environment that sees it, or name the stream by rtsp:// or http://",
 }
-
-
-def make_rtsp(which: str, wanted: CaptureFormat) -> Callable[[], StreamSource]:
-    """Return what opens `rtsp:WHICH`; see `make_stream`."""
-    return make_stream("rtsp", which, wanted)
-
-
-def make_http(which: str, wanted: CaptureFormat) -> Callable[[], StreamSource]:
-    """Return what opens `http:WHICH`; see `make_stream`."""
-    return make_stream("http", which, wanted)
-
-
-def make_https(which: str, wanted: CaptureFormat) -> Callable[[], StreamSource]:
-    """Return what opens `https:WHICH`; see `make_stream`."""
-    return make_stream("https", which, wanted)
-
-
-def make_gstreamer(which: str, wanted: CaptureFormat) -> Callable[[], StreamSource]:
-    """Return what opens `gstreamer:PIPELINE`; see `make_stream`."""
-    return make_stream("gstreamer", which, wanted)
 
 
 def make_stream(kind: str, which: str, wanted: CaptureFormat) -> Callable[[], StreamSource]:
@@ -73,6 +54,10 @@ def make_stream(kind: str, which: str, wanted: CaptureFormat) -> Callable[[], St
         raise PluginError(f"this OpenCV ({cv2.__version__}) is built without {backend}: {_MISSING[backend]}")
     address = which if kind == "gstreamer" else f"{kind}:{which}"
     return lambda: StreamSource(address, number, wanted)
+
+
+# What entry points name: `rtsp:WHICH` and so on.
+make_rtsp, make_http, make_https, make_gstreamer = (partial(make_stream, kind) for kind in EXAMPLES)
 
 
 class StreamSource:

@@ -73,7 +73,7 @@ def bench_arm(arguments: argparse.Namespace) -> Reply:
         "axes": figures(responses),
         "interpolation": stroke_figures(strokes),
         "best_interpolation": best_interpolation(strokes),
-        "driver_interpolation": own,
+        "own_interpolation": own,
     }
     steps: dict[str, list[tuple[Any, Any, Any]]] = {}
     for number, (axis, rows) in enumerate(traces.items()):
@@ -97,7 +97,7 @@ def bench_arm(arguments: argparse.Namespace) -> Reply:
     best = answer["best_interpolation"]
     lines.append(
         f"best: {best}; another than none has to make {SLOWEST:.0%} of its way with {1e3 * WORTH:g} mm less ripple; "
-        f"the driver has {own}"
+        f"this arm has {own}"
     )
     if best != own:
         lines.append(f"to have it, set `interpolation: {best}` in the section `arm`")

@@ -50,7 +50,7 @@ def open_robot(path: Path, *, sample: float = 0.02) -> Iterator[ArmUnderTrial]:
             has_gripper="gripper" in made[0].measures,
             sample=sample,
             check=check,
-            interpolation=chosen("driver", made[0]),
+            interpolation=chosen(robot.interpolation, made[0]),
             interpolate=io.interpolate,
         )
     finally:

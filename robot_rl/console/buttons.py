@@ -147,8 +147,7 @@ class PageActions:
             file.write(to_json(row) + "\n")
 
     def _emergency_stop(self, name: str) -> None:
-        self._supervision.hold(E_STOP, f"emergency stop by {name}")
-        self._supervision.hold(PAUSE, "paused after an emergency stop")  # so that releasing it moves nothing
+        emergency_stop(self._supervision, f"emergency stop by {name}")
         self._job.remark(f"emergency stop by {name}")
 
     def _resume(self) -> None:
@@ -156,6 +155,12 @@ class PageActions:
             raise StoppedError("the emergency stop is still on; release it first, then resume")
         for name in (PAUSE, LOST, ARM):  # the last is the consent that a stopped arm recovers
             self._supervision.release(name)
+
+
+def emergency_stop(supervision: Supervised, reason: str) -> None:
+    """Hold the arm until a person releases the stop and then resumes."""
+    supervision.hold(E_STOP, reason)
+    supervision.hold(PAUSE, "paused after an emergency stop")  # so that releasing it moves nothing
 
 
 def not_released(log: Path) -> str | None:

@@ -36,16 +36,21 @@ class Served(Protocol):
 WHITE_ON_BLACK, PLAIN = "\x1b[97;40m", "\x1b[0m"
 
 
-def introduce(console: Served, what: str = "operator console") -> None:
+def introduce(console: Served, what: str = "operator console", can: str = "lead the arm") -> None:
     """Print to stderr how the console is opened; warn if others can read along.
 
     It goes past `logging`, because the addresses hold the token.
+
+    Args:
+        console: The console, which is served.
+        what: Its name.
+        can: What who has the token can do, besides seeing the cameras.
     """
     print(introduction(console, what, terminal=sys.stderr.isatty()), file=sys.stderr, flush=True)
     if console.tls is None and not console.address.loopback:
         logger.warning(
             "the console is served without TLS on an address that others can reach: anybody on the network can read "
-            "the token, see the cameras and lead the arm; add --tls (over ROS: the parameter tls)"
+            f"the token, see the cameras and {can}; add --tls (over ROS: the parameter tls)"
         )
 
 

@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import sys
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -54,7 +53,7 @@ def _named(text: str) -> tuple[str, str]:
 
 
 def _console(arguments: argparse.Namespace) -> Reply:
-    from robot_rl.console.introduction import introduction
+    from robot_rl.console.introduction import introduce
     from robot_rl.overview.robot_address import OverviewAddress, RobotAddress
     from robot_rl.overview.server import MOST_ROBOTS, Overview
     from robot_rl.overview.watched_robot import WatchedRobot
@@ -71,16 +70,7 @@ def _console(arguments: argparse.Namespace) -> Reply:
     robots = [WatchedRobot(RobotAddress.parse(name, url, token), logger.info) for name, url in given]
     address = OverviewAddress(arguments.listen)
     overview = Overview(address, robots, token=token, certificate=arguments.tls, log=logger.info)
-    if overview.tls is None and not address.loopback:
-        logger.warning(
-            "the page is served without TLS on an address that others can reach: anybody on the network can read the "
-            "token, see the cameras and stop the robots; add --tls"
-        )
-
-    def introduce() -> None:  # past `logging`, because the addresses hold the token
-        print(introduction(overview, "all robots", terminal=sys.stderr.isatty()), file=sys.stderr, flush=True)
-
-    asyncio.run(_until_stopped(overview.serve(introduce)))
+    asyncio.run(_until_stopped(overview.serve(lambda: introduce(overview, "all robots", "stop the robots"))))
     return Reply({"robots": names}, [])
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from robot_rl.console.access.address import Address
-from robot_rl.console.buttons import not_released
+from robot_rl.console.buttons import emergency_stop, not_released
 from robot_rl.console.control_lease import HEARTBEAT
 from robot_rl.console.job_state import JobState
 from robot_rl.env.registry import make_workcell
-from robot_rl.env.supervision import ARM, E_STOP, PAUSE, Supervision
+from robot_rl.env.supervision import ARM, PAUSE, Supervision
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import RenderError
 from robot_rl.teleop.device import Device, DeviceError
@@ -160,8 +160,7 @@ def open_operator(
             )
         setup.connect()
         if options.console is not None and log is not None and (who := not_released(log)) is not None:
-            setup.supervision.hold(E_STOP, f"emergency stop by {who}, before this program was started")
-            setup.supervision.hold(PAUSE, "paused after an emergency stop")
+            emergency_stop(setup.supervision, f"emergency stop by {who}, before this program was started")
         yield setup
 
 

@@ -30,6 +30,8 @@ STATIC = Path(__file__).parent / "static"
 CONSOLE_STATIC = Path(console.__file__).parent / "static"
 MOST_ROBOTS = 256
 """A frame names its robot with one byte."""
+PING_PERIOD = 7.0
+"""Between two pings of a page [s]."""
 STATE_PERIOD = 0.25
 """Between two messages to a page [s]."""
 
@@ -108,7 +110,7 @@ class Overview:
         return web.FileResponse(STATIC / "index.html", headers=HEADERS)
 
     async def _socket(self, request: web.Request) -> web.StreamResponse:
-        socket = web.WebSocketResponse(max_msg_size=MAX_BYTES, heartbeat=7.0, timeout=SEND_SECONDS)
+        socket = web.WebSocketResponse(max_msg_size=MAX_BYTES, heartbeat=PING_PERIOD, timeout=SEND_SECONDS)
         await socket.prepare(request)
         name = await let_in(socket, self._access)
         if name is None:

@@ -15,6 +15,7 @@ import aiohttp
 from robot_rl.console.admission import BAD_TOKEN
 from robot_rl.overview.console_messages import ShownJob, ShownState
 from robot_rl.overview.robot_address import RobotAddress
+from robot_rl.system.printable import one_line
 
 NAME = "the overview"
 """Of our page at the consoles."""
@@ -49,7 +50,6 @@ class WatchedRobot:
         self._heard = float("-inf")
         self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._why = "not connected yet"
-        self._reported = ""
         self._stop_for = ""  # who wants it stopped, until it is
         self._stopped_for = ""  # who had it stopped, until its console reports that it is released
         self._stop_sent = float("-inf")
@@ -114,8 +114,8 @@ class WatchedRobot:
                             await socket.close()
             except (aiohttp.ClientError, OSError) as error:
                 self._lost(_reason(error))
-            except Exception:  # noqa: BLE001  (what it sent is nothing that we expect)
-                self._lost("what answers there is no console of this version")
+            except Exception as error:  # noqa: BLE001  (whatever it sends, the others are watched on)
+                self._lost(f"what answers there is no console of this version: {one_line(str(error))}")
             await asyncio.sleep(RETRY)
 
     async def _serve(self, socket: aiohttp.ClientWebSocketResponse) -> None:
@@ -151,7 +151,7 @@ class WatchedRobot:
                 self._log(f"{self.address.name}: connected")
             before, self._state = self.stopped, state
             self._heard, self._socket = time.monotonic(), socket
-            self._why = self._reported = ""
+            self._why = ""
             if self.stopped:
                 self._stopped_for = self._stop_for or self._stopped_for
                 if self._stop_for:
@@ -179,10 +179,9 @@ class WatchedRobot:
             self._log(f"{self.address.name}: the stop was not delivered: {error}")
 
     def _lost(self, why: str) -> None:
-        self._why = why
-        if why != self._reported:
+        if why != self._why:
             self._log(f"{self.address.name}: {why}")
-        self._reported = why
+        self._why = why
 
 
 def _reason(error: Exception) -> str:

@@ -23,7 +23,7 @@ class RecordedRun:
     def __init__(self, path: Path, control_period: float, board: JobState) -> None:
         self.path, self._control_period, self._board = path, control_period, board
         self._episodes = self._metrics = 0  # how many are shown
-        self._state = (0, 0)  # when the store was changed, and how long the metrics were, when they were read last
+        self._changed, self._size = 0, 0  # when the store was, and how long the metrics were, when they were read last
 
     def show_new(self) -> bool:
         """Show what is new; return False while nothing is recorded yet."""
@@ -31,12 +31,11 @@ class RecordedRun:
         try:
             store = find_store(self.path)
             changed, size = (store / EPISODES).stat().st_mtime_ns, metrics.stat().st_size if metrics.is_file() else 0
-            before, state = self._state, (changed, size)
-            rows = recorded_rows(store, self._control_period, self._episodes) if state != before else []
-            records = read_metrics(metrics) if size and size != before[1] else []
+            rows = recorded_rows(store, self._control_period, self._episodes) if changed != self._changed else []
+            records = read_metrics(metrics) if size != self._size else []
         except (DataError, OSError):
             return False
-        self._state = state
+        self._changed, self._size = changed, size
         for record in records[self._metrics :]:
             self._board.metric(record["kind"], record["env_step"], record)
         self._metrics = max(len(records), self._metrics)

@@ -10,7 +10,7 @@ References:
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -18,9 +18,9 @@ from robot_rl.clock import NS_PER_S
 from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_multiply, rotvec_from_quat
 
 Interpolation = Literal["none", "linear", "minimum_jerk"]
-InterpolationChoice = Literal["driver", "none", "linear", "minimum_jerk"]
+InterpolationChoice = Literal["driver", Interpolation]
 """The same in a robot file; `driver` is the driver's own, its attribute `interpolation`, or none without one."""
-INTERPOLATIONS: tuple[Interpolation, ...] = ("none", "linear", "minimum_jerk")
+INTERPOLATIONS: tuple[Interpolation, ...] = get_args(Interpolation)
 USUAL, LONGEST = 0.1, 0.25
 """How long the way to a first set-point takes, and the longest to another one [s]; else as long as since the last."""
 

@@ -37,7 +37,7 @@ class ArmUnderTrial:
         has_gripper: Whether it has one, and measures its width.
         sample: Time between two samples [s].
         check: Called before every command; raises what ends a trial, e.g. that a person took back the consent.
-        interpolation: How its driver has set-points get from one command to the next.
+        interpolation: How its set-points get from one command to the next.
         interpolate: Has it done in another way from now on.
     """
 

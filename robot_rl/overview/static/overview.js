@@ -7,7 +7,7 @@ const $ = (id) => document.getElementById(id);
 const cards = new Map(); // by name of the robot
 const SILENCE_MS = 1500; // the overview sends its state four times a second
 let socket, robots = [], heardAt = 0, unsent = "";
-const open = () => socket?.readyState === WebSocket.OPEN && performance.now() - heardAt < SILENCE_MS;
+const heard = () => socket?.readyState === WebSocket.OPEN && performance.now() - heardAt < SILENCE_MS;
 const send = (message) => socket?.readyState === WebSocket.OPEN && socket.send(JSON.stringify(message));
 
 // ------------------------------------------------------------------ connection
@@ -142,7 +142,7 @@ function summarize() {
 // ------------------------------------------------------------------ what it requests
 
 function stopAll() {
-  if (open()) return send({ type: "do", what: "stop all" });
+  if (heard()) return send({ type: "do", what: "stop all" });
   unsent = "stop all";
   lost();
 }
