@@ -31,9 +31,7 @@ def add_console_command(group: Any, make: MakeParser) -> None:
         example="robot-rl fleet console arm1=http://192.168.1.20:8480/#token=... arm2=http://192.168.1.21:8480/#token=...",
         page=PAGE,
     )
-    console.add_argument(
-        "robots", nargs="*", type=_named, metavar="NAME=ADDRESS", help="a robot, and what its console prints"
-    )
+    console.add_argument("robots", nargs="*", metavar="NAME=ADDRESS", help="a robot, and what its console prints")
     console.add_argument("--plan", type=Path, metavar="FILE", help="fleet file with the `console` of each robot")
     console.add_argument(
         "--listen",
@@ -46,9 +44,10 @@ def add_console_command(group: Any, make: MakeParser) -> None:
 
 
 def _named(text: str) -> tuple[str, str]:
+    """Return name and address. Not the parser's to check: it would blame the value of a misspelt flag."""
     name, separator, url = (part.strip() for part in text.partition("="))
     if not name or not separator or "/" in name:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=ADDRESS, such as arm1=http://192.168.1.20:8480/")
+        raise ConfigError(f"{text!r} is not NAME=ADDRESS, such as arm1=http://192.168.1.20:8480/")
     return name, url
 
 
@@ -58,7 +57,7 @@ def _console(arguments: argparse.Namespace) -> Reply:
     from robot_rl.overview.server import MOST_ROBOTS, Overview
     from robot_rl.overview.watched_robot import WatchedRobot
 
-    given = [*_planned(arguments.plan), *arguments.robots]
+    given = [*_planned(arguments.plan), *map(_named, arguments.robots)]
     names = [name for name, _ in given]
     if not given:
         arguments.parser.error("name the robots, as NAME=ADDRESS, or a --plan with the `console` of each")
