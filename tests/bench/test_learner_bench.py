@@ -31,5 +31,7 @@ def test_report_is_complete_and_leaves_the_threads_alone():
         for engine in ("eager", "bfloat16"):
             row = report[case][engine]
             assert row["best_ms"] <= row["median_ms"]
-            assert 0.0 < row["share"] < 1.2, "the bound is measured as well, and other tests run beside it"
+            # the bound is float32's, which bfloat16 may pass, and is timed as well, beside other tests: what this can
+            # see is work of another order than was counted
+            assert 0.0 < row["share"] < 2.0
     assert report["pixels"]["times_faster"] > 10
