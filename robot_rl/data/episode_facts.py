@@ -36,6 +36,7 @@ class FactValues(TypedDict, total=False):
     seed: int
     demonstration: bool
     T_base_reset: list[float]
+    T_base_reset_of_arms: dict[str, list[float]]
     success: bool | None
     failure: str | None
     judge: str
@@ -92,15 +93,24 @@ class EpisodeFacts:
             DataError: if it is not six numbers.
         """
         value = self.metadata.get("T_base_reset")
-        if value is None:
-            return None
-        try:
-            pose = tuple(float(element) for element in value)
-        except (TypeError, ValueError) as error:
-            raise DataError(f"T_base_reset of an episode is {value!r}; expected six numbers") from error
-        if len(pose) != 6:
-            raise DataError(f"T_base_reset of an episode has {len(pose)} numbers; expected six")
-        return pose
+        return None if value is None else _six_numbers("T_base_reset", value)
+
+    @property
+    def T_base_reset_of_arms(self) -> dict[str, tuple[float, ...]]:
+        """The same of each of several arms, in its own base frame, in the order of the arms; empty for one arm.
+
+        Raises:
+            DataError: if it is not six numbers for each of two or more names.
+        """
+        value = self.metadata.get("T_base_reset_of_arms", {})
+        if not isinstance(value, Mapping) or len(value) == 1:
+            raise DataError(f"T_base_reset_of_arms of an episode is {value!r:.100}; expected a pose for each arm")
+        return {str(arm): _six_numbers(f"T_base_reset_of_arms: {arm}", pose) for arm, pose in value.items()}
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """Names of several arms, in the order of the columns of `Episode.arm_sources`; empty for one arm."""
+        return tuple(self.T_base_reset_of_arms)
 
     @property
     def success(self) -> bool | None:
@@ -166,3 +176,13 @@ class EpisodeFacts:
     def _text(self, key: str) -> str | None:
         value = self.metadata.get(key)
         return None if value is None else str(value)
+
+
+def _six_numbers(what: str, value: Any) -> tuple[float, ...]:
+    try:
+        pose = tuple(float(element) for element in value)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{what} of an episode is {value!r}; expected six numbers") from error
+    if len(pose) != 6:
+        raise DataError(f"{what} of an episode has {len(pose)} numbers; expected six")
+    return pose

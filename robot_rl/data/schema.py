@@ -17,9 +17,9 @@ import numpy as np
 from robot_rl.data.episode_facts import EpisodeFacts, FactValues
 from robot_rl.errors import DataError, EpisodeIdError
 
-SCHEMA_VERSION = 2
-"""Version that is written. Version 1 had no `action_base`."""
-READABLE_VERSIONS = (1, SCHEMA_VERSION)
+SCHEMA_VERSION, ARMS_VERSION = 2, 3
+"""Versions that are written, of one arm and of several. Version 1 had no `action_base`; 3 has `arm_sources` besides."""
+READABLE_VERSIONS = (1, SCHEMA_VERSION, ARMS_VERSION)
 STATE_PREFIX, IMAGE_PREFIX = "state/", "images/"
 """Prefixes of the keys of an observation: vectors in SI units, and frames of a camera."""
 
@@ -88,6 +88,8 @@ class Step:
         index: Position in the episode, from 0.
         action_base: What the base policy proposed, shape (n,); None without one. What the policy wanted beyond it, the
             residual, is `action_policy - action_base`.
+        arm_sources: Of several arms, who was in control of each, a `Source`, int8, shape (arms,); None for one arm.
+            `source` is then the operator if they led any arm, else the policy if it led any.
     """
 
     observation: Observation
@@ -103,6 +105,7 @@ class Step:
     episode_id: str
     index: int
     action_base: np.ndarray | None = None
+    arm_sources: np.ndarray | None = None
 
     @property
     def undecided(self) -> bool:
@@ -129,6 +132,8 @@ class Episode:
         metadata: Facts of the whole episode as they are stored, JSON values only; `facts` reads them typed.
         schema_version: Version of this layout.
         action_base: What the base policy proposed after each observation, shape (T + 1, n), float32; None without one.
+        arm_sources: `Source` of each of several arms per step, shape (T, arms), int8, in the order in which
+            `EpisodeFacts.arms` names them; None for one arm.
     """
 
     episode_id: str
@@ -145,6 +150,7 @@ class Episode:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
     action_base: np.ndarray | None = None
+    arm_sources: np.ndarray | None = None
 
     def __len__(self) -> int:
         """Return the number of steps T."""
@@ -189,6 +195,7 @@ class Episode:
             episode_id=self.episode_id,
             index=row,
             action_base=None if self.action_base is None else self.action_base[row],
+            arm_sources=None if self.arm_sources is None else self.arm_sources[row],
         )
 
     def __post_init__(self) -> None:
@@ -198,7 +205,7 @@ class Episode:
             DataError: naming the episode, the column and what is wrong with it.
         """
         if self.schema_version not in READABLE_VERSIONS:
-            readable = " and ".join(map(str, READABLE_VERSIONS))
+            readable = f"{', '.join(map(str, READABLE_VERSIONS[:-1]))} and {READABLE_VERSIONS[-1]}"
             raise DataError(
                 f"episode {self.episode_id}: schema version {self.schema_version}, this program reads {readable}"
             )
@@ -223,6 +230,8 @@ class Episode:
         for name in ("action", "action_policy", "reward"):
             if not np.isfinite(getattr(self, name)).all():
                 raise DataError(f"episode {self.episode_id}: {name} has a NaN or an infinity")
+        if self.arm_sources is not None:
+            self._check_arms(self.arm_sources)
         if self.action_base is None:
             return
         if self.action_base.shape[1:] != self.action.shape[1:] or not np.isfinite(self.action_base).all():
@@ -232,10 +241,22 @@ class Episode:
             )
 
 
+    def _check_arms(self, sources: np.ndarray) -> None:
+        what = f"episode {self.episode_id}: arm_sources"
+        if self.schema_version < ARMS_VERSION:
+            raise DataError(f"{what} in schema version {self.schema_version}; {ARMS_VERSION} is the first that has them")
+        if sources.ndim != 2 or len(sources) != len(self) or sources.shape[1] < 2:
+            raise DataError(f"{what} has shape {sources.shape}, expected ({len(self)}, number of arms, 2 or more)")
+        if not np.isin(sources, list(Source)).all():
+            raise DataError(f"{what} has {sorted(set(sources.flat) - set(Source))}, which are no sources of an action")
+
+
 BASE_COLUMN = "action_base"
 """Column with one row per observation, as `stamp_obs`, in episodes that were played with a base policy."""
 STEP_COLUMNS = ("action", "action_policy", "source", "reward", "terminated", "truncated", "stamp_action")
 """Columns with one row per step, in the order in which they are written."""
+ARMS_COLUMN = "arm_sources"
+"""One more such column, in episodes of several arms."""
 
 
 class EpisodeBuilder:
@@ -277,6 +298,9 @@ class EpisodeBuilder:
         known = [row for row in proposals if row is not None]
         if known and len(known) != len(proposals):
             raise DataError(f"episode {self.episode_id}: the base proposed {len(known)} of {len(proposals)} actions")
+        arms = [step.arm_sources for step in steps if step.arm_sources is not None]
+        if arms and len(arms) != len(steps):
+            raise DataError(f"episode {self.episode_id}: {len(arms)} of {len(steps)} steps are of several arms")
         rows = [*(s.observation for s in steps), final_observation]
         return Episode(
             episode_id=self.episode_id,
@@ -291,5 +315,7 @@ class EpisodeBuilder:
             stamp_action=np.array([s.stamp_action for s in steps], np.int64),
             reward_source=steps[-1].reward_source if steps else "task",  # who judged at the end judged the episode
             metadata=self.metadata,
+            schema_version=ARMS_VERSION if arms else SCHEMA_VERSION,
             action_base=np.stack(known).astype(np.float32) if known else None,
+            arm_sources=np.stack(arms).astype(np.int8) if arms else None,
         )

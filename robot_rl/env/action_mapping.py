@@ -35,6 +35,24 @@ class SafeCommand:
     clipped: np.ndarray
 
 
+def check_action(action: object, spec: TaskSpec) -> np.ndarray:
+    """Return an action of a task as float32, shape (n,).
+
+    Raises:
+        ActionError: if its shape is wrong, it is not finite, or it leaves [-1, 1].
+    """
+    try:
+        array = np.asarray(action, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise ActionError(f"action is not an array of numbers: {error}") from error
+    if array.shape != (spec.action_size,):
+        raise ActionError(f"action has shape {array.shape}, task {spec.name} takes ({spec.action_size},)")
+    if not np.abs(array).max() <= 1.0 + 1e-6:  # a NaN, too, is not
+        wrong = "leaves [-1, 1]" if np.isfinite(array).all() else "has a NaN or an infinity"
+        raise ActionError(f"action {wrong}: {array.tolist()}")
+    return np.minimum(np.maximum(array, -1.0), 1.0)
+
+
 class SafetyFilter:
     """Turn actions into commands within the task's limits.
 
@@ -65,18 +83,7 @@ class SafetyFilter:
         Raises:
             ActionError: if its shape is wrong, it is not finite, or it leaves [-1, 1].
         """
-        try:
-            array = np.asarray(action, dtype=np.float32)
-        except (TypeError, ValueError) as error:
-            raise ActionError(f"action is not an array of numbers: {error}") from error
-        if array.shape != (self._spec.action_size,):
-            raise ActionError(
-                f"action has shape {array.shape}, task {self._spec.name} takes ({self._spec.action_size},)"
-            )
-        if not np.abs(array).max() <= 1.0 + 1e-6:  # a NaN, too, is not
-            wrong = "leaves [-1, 1]" if np.isfinite(array).all() else "has a NaN or an infinity"
-            raise ActionError(f"action {wrong}: {array.tolist()}")
-        return np.minimum(np.maximum(array, -1.0), 1.0)
+        return check_action(action, self._spec)
 
     def apply(self, action: np.ndarray, state: RobotState, T_base_reset: Pose, stamp: int) -> SafeCommand:
         """Return the command for a checked action.
@@ -91,7 +98,7 @@ class SafetyFilter:
         displacement = self._to_displacement @ action[: self._to_displacement.shape[1]]
         position = measured.position + quat_rotate(measured.quaternion, displacement[:3])
         wanted_offset = self._free_position * (position - T_base_reset.position)
-        offset = np.minimum(np.maximum(wanted_offset, self._low), self._high)
+        offset = self._in_box(wanted_offset)
 
         turned = quat_multiply(measured.quaternion, quat_from_rotvec(displacement[3:]))
         relative = rotvec_from_quat(quat_multiply(quat_conjugate(T_base_reset.quaternion), turned))
@@ -106,6 +113,13 @@ class SafetyFilter:
         )
         clipped = np.concatenate((wanted_offset - offset, wanted_rotation - rotation))
         return SafeCommand(Command(stamp, self._ttl, target, self._gripper_target(action)), clipped)
+
+    def confine(self, position: np.ndarray, T_base_reset: Pose) -> np.ndarray:
+        """Return the position in the workspace, locked axes at their reset value, that is nearest to one [m]."""
+        return T_base_reset.position + self._in_box(self._free_position * (position - T_base_reset.position))
+
+    def _in_box(self, offset: np.ndarray) -> np.ndarray:
+        return np.minimum(np.maximum(offset, self._low), self._high)
 
     def _gripper_target(self, action: np.ndarray) -> float | None:
         """-1 closes, +1 opens, 0 leaves it as it is; thresholds at a half."""

@@ -1,7 +1,8 @@
 """The one environment: a gymnasium `Env` over any `Workcell`, simulated or real.
 
 It owns the loop of a control period: check the action, let the operator take over, make the command safe, send it, wait
-for the deadline, read, evaluate, record. It depends on no learner, on no ROS, and on no simulator.
+for the deadline, read, evaluate, record. What it knows of arms, one or several, is `TaskArms`. It depends on no learner,
+on no ROS, and on no simulator.
 """
 
 from __future__ import annotations
@@ -15,27 +16,15 @@ import numpy as np
 
 from robot_rl.clock import NS_PER_S, Clock, Rate
 from robot_rl.data.schema import Observation, Source, Step
-from robot_rl.env.action_mapping import SafetyFilter
 from robot_rl.env.environment import SupportsGivingUp, check_cameras, check_world
-from robot_rl.env.handover import Handover, HandoverLimits
+from robot_rl.env.handover import HandoverLimits
 from robot_rl.env.move_arm import go_to_start
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.step_info import EpisodeStart, StepInfo
 from robot_rl.env.task import Judge, Workcell, WorkcellOptions
+from robot_rl.env.task_arms import Chosen, TaskArms
 from robot_rl.errors import ArmStoppedError, ConfigError, StepOrderError
-from robot_rl.geometry import Pose, quat_conjugate, quat_rotate
 from robot_rl.spec import ArraySpec, to_space, validate_dict
-
-PROPRIOCEPTION = {
-    "state/tcp_pose": ArraySpec((6,), unit="m, rad", scale=(0.02, 0.02, 0.02, 0.02, 0.02, 0.1)),
-    "state/tcp_twist": ArraySpec((6,), unit="m/s, rad/s", scale=(0.1, 0.1, 0.1, 0.5, 0.5, 0.5)),
-    "state/wrench": ArraySpec((6,), unit="N, Nm", scale=(5.0, 5.0, 10.0, 0.1, 0.1, 0.1)),
-}
-"""Observations of an arm: pose of the tcp relative to its pose at reset, twist and wrench in the tcp frame."""
-WRENCH = "state/wrench"
-"""Observed of an arm that measures forces only."""
-GRIPPER = {"state/gripper_width": ArraySpec((1,), unit="m", scale=0.04)}
-
 
 WAIT = NS_PER_S // 200
 """Time between two polls of a robot that is late with its measurements [ns]."""
@@ -80,8 +69,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         self._advising = False  # whether the operator only advises, in this episode
         check_cameras(options.cameras, self.environment_spec)
         check_world(options.world, self.environment_spec)
-        self._safety = SafetyFilter(self.spec_task)
-        self._handover = Handover(self.spec_task, handover) if handover is not None else None
+        self._arms = TaskArms(self.spec_task, handover, measures_wrench=workcell.measures_wrench)
         self._rate = Rate(workcell.clock, self.spec_task.control_period)
         self._cameras, self._estimates = options.cameras, options.estimates
         self._reaction_time = options.reaction_time
@@ -91,8 +79,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
                 f"{self.spec_task.name}, {self.spec_task.control_period:g} s; make it less"
             )
         self.observation_specs: dict[str, ArraySpec] = {
-            **{name: spec for name, spec in PROPRIOCEPTION.items() if name != WRENCH or workcell.measures_wrench},
-            **(GRIPPER if self.spec_task.gripper else {}),
+            **self._arms.observation_specs,
             **(workcell.task.observation_specs() if options.estimates else {}),
             **{
                 f"images/{name}": ArraySpec((*options.image_size, 3), "uint8", low=0, high=255)
@@ -101,7 +88,6 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         }
         self.observation_space = to_space(self.observation_specs)  # type: ignore[assignment]
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (self.spec_task.action_size,), np.float32)
-        self._T_base_reset = self._T_reset_base = Pose.identity()
         self._state: RobotState | None = None
         self._seen: RobotState | None = None  # the newest, also after the end of an episode
         self._demonstrate = False
@@ -151,14 +137,12 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         if self._cell.operator is not None:
             self._cell.operator.reset(seed, demonstrate)
         self._cell.await_frames()
-        self._state = self._seen = self._cell.io.read()
-        self._T_base_reset = self._state.T_base_tcp
-        self._T_reset_base = self._T_base_reset.inverse()
-        if self._handover is not None:
-            self._handover.reset()
+        state = self._cell.io.read()
+        self._arms.begin(state)
         self._rate.restart()
-        self._observation = self._observe(self._state)
-        return EpisodeStart(self._observation, seed, self._state.stamp, self._T_base_reset)
+        self._observation = self._observe(state)
+        self._state = self._seen = state
+        return EpisodeStart(self._observation, seed, state.stamp, self._arms.T_base_reset, arms=self._arms.resets)
 
     def give_up(self) -> None:
         """Wait for no person any more; see `SupportsGivingUp`."""
@@ -182,7 +166,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         """
         if self._state is None:
             raise StepOrderError("the episode has not started or is over; call reset() first")
-        wanted = self._safety.check(action)
+        wanted = self._arms.check(action)
         try:
             return self._advance(wanted, self._state, last, meanwhile)
         except BaseException:  # Ctrl-C and bugs too: whatever it is, the arm does not go on
@@ -195,9 +179,9 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
     ) -> StepInfo:
         if self._reaction_time > 0.0:
             self._rate.sleep_past(self._reaction_time)
-        executed, source = self._choose(wanted, before)
+        chosen = self._choose(wanted, before)
         stamp = self._cell.clock.now()
-        safe = self._safety.apply(executed, before, self._T_base_reset, stamp)
+        safe = self._arms.command(chosen.action, before, stamp)
         self._cell.io.command(safe.command)
         if meanwhile is not None:
             meanwhile()
@@ -214,12 +198,12 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         last = last or outcome.cut is not None or self._index + 1 >= self.spec_task.max_steps
         truncated = not terminated and last
         if outcome.held:  # what was wanted was not, or not all, done
-            executed, source = np.zeros_like(executed), Source.HOLD
+            chosen = self._arms.held()
         step = Step(
             observation=self._observation,
-            action=executed,
+            action=chosen.action,
             action_policy=wanted,
-            source=source,
+            source=chosen.source,
             reward=outcome.reward,
             reward_source=outcome.judge,
             terminated=terminated,
@@ -228,6 +212,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
             stamp_action=stamp,
             episode_id=self._episode_id,
             index=self._index,
+            arm_sources=chosen.arm_sources,
         )
         self._observation = observation
         self._index += 1
@@ -260,39 +245,26 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         io, clock = self._cell.io, self._cell.clock
         state = io.read()
         force = state.peak_force
-        while state.stamp <= before.stamp:
+        while not state.newer_than(before):
             clock.sleep_until(clock.now() + WAIT)
             state = io.read()
             force = max(force, state.peak_force)
         return state if force == state.peak_force else replace(state, peak_force=force)
 
-    def _choose(self, wanted: np.ndarray, state: RobotState) -> tuple[np.ndarray, Source]:
+    def _choose(self, wanted: np.ndarray, state: RobotState) -> Chosen:
         """Return the operator's action where the operator is in control, else the policy's; blended at a change."""
-        operator = self._cell.operator
-        chosen, source = wanted, Source.POLICY
+        operator, taken = self._cell.operator, None
         if operator is not None and (self._demonstrate or (self.interventions and not self._advising)):
-            taken = operator.act(state, self._T_base_reset)
-            if taken is not None:
-                chosen = self._safety.check(taken)
-                source = self._cell.operator_source if chosen.any() else Source.HOLD
-        if self._handover is not None:
-            chosen = self._handover.blend(chosen, led_by_operator=source != Source.POLICY)
-        return chosen, source
+            taken = operator.act(state, self._arms.T_base_reset)
+        return self._arms.choose(wanted, taken, self._cell.operator_source)
 
     def _observe(self, state: RobotState) -> dict[str, np.ndarray]:
         """Proprioception, the task's own entries, and frames; validated."""
-        T_reset_tcp = self._T_reset_base @ state.T_base_tcp
-        to_tcp = quat_conjugate(state.T_base_tcp.quaternion)
-        twist = np.concatenate((quat_rotate(to_tcp, state.twist[:3]), quat_rotate(to_tcp, state.twist[3:])))
         values: dict[str, object] = {
-            "state/tcp_pose": T_reset_tcp.vector(),
-            "state/tcp_twist": twist,
-            **({WRENCH: state.wrench} if self._cell.measures_wrench else {}),
-            **(self._cell.task.observe(state, self._T_base_reset) if self._estimates else {}),
+            **self._arms.observe(state),
+            **(self._cell.task.observe(state, self._arms.T_base_reset) if self._estimates else {}),
             **{f"images/{name}": state.images[name] for name in self._cameras},
         }
-        if self.spec_task.gripper:
-            values["state/gripper_width"] = np.array([state.gripper_width])
         return validate_dict(self.observation_specs, values, "observation")
 
     def stop(self) -> None:
@@ -313,7 +285,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         """Return the operator's action for the newest observation, without carrying it out."""
         if self._cell.operator is None or self._seen is None:
             return None
-        return self._cell.operator.act(self._seen, self._T_base_reset)
+        return self._arms.whole(self._cell.operator.act(self._seen, self._arms.T_base_reset))
 
     @property
     def can_demonstrate(self) -> bool:

@@ -1,12 +1,14 @@
 """The low contract that a robot fulfils: read a stamped state, send a command, stop.
 
+A robot has one arm, or several by name. One arm is the simple case: `arms` of its states and commands is empty.
+
 `sim` implements it over MuJoCo and `ros_nodes` over topics; `tests/contracts/robot_io_contract.py` holds each to it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -34,6 +36,8 @@ class RobotState:
         peak_force: Largest norm of the filtered force since the previous `read` [N]; what force limits are held to. 0
             for an arm that does not measure it.
         images: RGB frames by camera, uint8, shape (height, width, 3).
+        arms: Of a robot with several arms, the state of each by name, in its own base frame. Everything else here is
+            then the first arm's, but for the stamp, the oldest, the force, the largest, and the images, all of them.
     """
 
     stamp: int
@@ -45,45 +49,87 @@ class RobotState:
     gripper_width: float = 0.0
     peak_force: float = 0.0
     images: Mapping[str, np.ndarray] = field(default_factory=dict)
+    arms: Mapping[str, RobotState] = field(default_factory=dict)
+
+    @classmethod
+    def of_arms(cls, arms: Mapping[str, RobotState], images: Mapping[str, np.ndarray]) -> RobotState:
+        """Join the states of several arms, and the frames of all cameras, into that of their cell."""
+        first, states = next(iter(arms.values())), arms.values()
+        return replace(
+            first,
+            stamp=min(state.stamp for state in states),
+            peak_force=max(state.peak_force for state in states),
+            images=images,
+            arms=arms,
+        )
+
+    def newer_than(self, other: RobotState) -> bool:
+        """Return whether all of it was measured after the other one, which is of the same robot."""
+        if not self.arms:
+            return self.stamp > other.stamp
+        return all(state.stamp > other.arms[name].stamp for name, state in self.arms.items())
+
+
+@dataclass(frozen=True, eq=False)
+class SetPoint:
+    """Where a command sends one arm.
+
+    Attributes:
+        T_base_target: Set-point of the Cartesian impedance controller, in the arm's own base frame.
+        gripper_width: Target distance between the fingers [m]; None leaves the gripper as it is.
+    """
+
+    T_base_target: Pose
+    gripper_width: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Command:
-    """A set-point for the arm. One-shot: it expires, and then the arm holds where it is.
+    """A set-point for the arm, or one for each of several. One-shot: it expires, and then every arm holds.
 
     Attributes:
         stamp: When it was made [ns], on the clock of the robot.
         ttl: How long it is good for [s].
         T_base_target: Set-point of the Cartesian impedance controller.
         gripper_width: Target distance between the fingers [m]; None leaves the gripper as it is.
+        arms: For a robot with several arms, the set-point of each by name, applied together or not at all. The two
+            entries above are then the first arm's.
     """
 
     stamp: int
     ttl: float
     T_base_target: Pose
     gripper_width: float | None = None
+    arms: Mapping[str, SetPoint] = field(default_factory=dict)
+
+    @classmethod
+    def of_arms(cls, stamp: int, ttl: float, arms: Mapping[str, SetPoint]) -> Command:
+        """Make the one command of several arms."""
+        first = next(iter(arms.values()))
+        return cls(stamp, ttl, first.T_base_target, first.gripper_width, arms)
 
 
-def check_command(command: Command, now: int) -> int:
+def check_command(command: Command, now: int, arms: Collection[str] = ()) -> int:
     """Check a command, as every robot does before it follows it.
 
     Args:
         command: The command.
         now: Time on the robot's clock [ns].
+        arms: Names of the robot's arms, where it has several.
 
     Returns:
         When the command expires [ns].
 
     Raises:
-        ActionError: if the set-point is not a finite pose with a unit quaternion, the gripper's width is not finite,
-            or `ttl` is not positive and finite.
+        ActionError: if the set-point of an arm is not a finite pose with a unit quaternion, a gripper's width is not
+            finite, `ttl` is not positive and finite, or it is for other arms than the robot has.
         CommandLateError: if the command had expired on arrival.
     """
-    position, quaternion = command.T_base_target.position, command.T_base_target.quaternion
-    if not (np.isfinite(position).all() and abs(float(quaternion @ quaternion) - 1.0) < 1e-3):
-        raise ActionError(f"set-point is no pose: position {position.tolist()}, quaternion {quaternion.tolist()}")
-    if command.gripper_width is not None and not math.isfinite(command.gripper_width):
-        raise ActionError(f"gripper width must be finite, got {command.gripper_width} m")
+    if command.arms.keys() != set(arms):
+        raise ActionError(_other_arms(tuple(command.arms), tuple(arms)))
+    _check_set_point(command.T_base_target, command.gripper_width, "")
+    for name, set_point in command.arms.items():
+        _check_set_point(set_point.T_base_target, set_point.gripper_width, f"arm {name}: ")
     if not (math.isfinite(command.ttl) and command.ttl > 0):
         raise ActionError(f"ttl must be positive and finite, got {command.ttl} s")
     expires = command.stamp + round(command.ttl * NS_PER_S)
@@ -93,6 +139,24 @@ def check_command(command: Command, now: int) -> int:
             "other programs on it, and see `robot-rl doctor`"
         )
     return expires
+
+
+def _check_set_point(target: Pose, gripper_width: float | None, whose: str) -> None:
+    position, quaternion = target.position, target.quaternion
+    if not (np.isfinite(position).all() and abs(float(quaternion @ quaternion) - 1.0) < 1e-3):
+        raise ActionError(
+            f"{whose}set-point is no pose: position {position.tolist()}, quaternion {quaternion.tolist()}"
+        )
+    if gripper_width is not None and not math.isfinite(gripper_width):
+        raise ActionError(f"{whose}gripper width must be finite, got {gripper_width} m")
+
+
+def _other_arms(given: tuple[str, ...], arms: tuple[str, ...]) -> str:
+    """Return what is wrong with a command for the arms `given`, of a robot with these arms."""
+    if not given:
+        return f"one set-point for the arms {', '.join(arms)}: a command names the set-point of each"
+    robot = f"the robot has the arms {', '.join(arms)}" if arms else "the robot has one arm, without a name"
+    return f"the command is for the arms {', '.join(given)}, and {robot}; name each of them once, and no other"
 
 
 def not_before(command: Command, last_stamp: int) -> Command:

@@ -19,13 +19,16 @@ class EpisodeStart:
         observation: The first observation.
         seed: The seed from which everything random in the episode follows.
         stamp_obs: When the observation was measured [ns].
-        T_base_reset: Pose of the tcp at the start, in the base frame; None where there is no arm.
+        T_base_reset: Pose of the tcp at the start, in the base frame; of several arms, the first one's; None where there
+            is no arm.
+        arms: The same of each of several arms, by name.
     """
 
     observation: Observation
     seed: int
     stamp_obs: int
     T_base_reset: Pose | None = None
+    arms: Mapping[str, Pose] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +47,8 @@ class StepInfo:
         force_peak: Largest filtered contact force in the step [N].
         overruns: Control deadlines of the episode that were missed by more than a period.
         metrics: The task's own measures, e.g. the lateral error of a peg.
-        clipped: Distance by which the workspace moved the set-point [m, rad], shape (6,); None where there is no arm.
+        clipped: Distance by which workspace and keep-out moved the set-point [m, rad], shape (6,), side by side for
+            several arms; None where there is no arm.
     """
 
     recorded: Step

@@ -7,8 +7,8 @@ the true scene to judge success; on a robot a classifier or a person judges. Nei
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -21,8 +21,11 @@ from robot_rl.data.schema import Source
 from robot_rl.env.camera_mount import CameraMount
 from robot_rl.env.choice import GRIPPER_CHOICES
 from robot_rl.env.environment import EnvironmentSpec
+from robot_rl.env.keep_out.capsule import Capsule
+from robot_rl.env.keep_out.keep_out import KeepOutLimits
 from robot_rl.env.playback import Playback
 from robot_rl.env.robot_io import RobotIO, RobotState
+from robot_rl.errors import ConfigError
 from robot_rl.geometry import Pose
 from robot_rl.spec import ArraySpec
 
@@ -84,8 +87,40 @@ class StartPose:
 
 
 @dataclass(frozen=True)
+class ArmSpec:
+    """What a task has one of several arms do. The entries that `TaskSpec` has too mean the same there.
+
+    Attributes:
+        workspace: Where the tcp may be sent.
+        base_position: Where the arm's base stands, in a frame that all arms of the cell share [m].
+        base_quaternion: Its attitude there, (w, x, y, z), of unit length.
+        action_axes: Which tcp axes the policy moves.
+        action_translation: Largest displacement per step and axis [m].
+        action_rotation: Largest turn per step and axis [rad].
+        gripper: Whether the policy moves its gripper.
+        gripper_open_width: Distance between the fingers when open [m].
+        capsules: The arm's shape near the tool, in the tcp frame; other arms keep out of it.
+    """
+
+    workspace: Workspace
+    base_position: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    base_quaternion: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
+    action_axes: tuple[str, ...] = ("x", "y", "z", "roll", "pitch", "yaw")
+    action_translation: float = 0.01
+    action_rotation: float = 0.06
+    gripper: bool = False
+    gripper_open_width: float = 0.08
+    capsules: tuple[Capsule, ...] = ()
+
+    @property
+    def T_cell_base(self) -> Pose:
+        """Where the arm's base stands, in the frame of the cell."""
+        return Pose(np.array(self.base_position), np.array(self.base_quaternion))
+
+
+@dataclass(frozen=True)
 class TaskSpec:
-    """The fixed facts of a task.
+    """The fixed facts of a task, of one arm or, made by `of_arms`, of several.
 
     Attributes:
         name: Name in the registry.
@@ -104,6 +139,9 @@ class TaskSpec:
         start: Where the arm is brought before the scene is made ready; None leaves it to the task's reset.
         world: Settings of `WorldConfig` that the scene has; none on a robot.
         reverse: Name of the task that begins where this one ends, and ends where this one begins; empty: none is known.
+        arms: What each of several arms does, by name; empty: there is one. The entries above that `ArmSpec` has too are
+            then the first arm's. An action is the parts of all arms, in this order, and one choice of all grippers.
+        keep_out: How near several arms may come to each other; None: their workspaces do not meet.
     """
 
     name: str
@@ -122,11 +160,29 @@ class TaskSpec:
     start: StartPose | None = None
     world: tuple[str, ...] = ()
     reverse: str = ""
+    arms: Mapping[str, ArmSpec] = field(default_factory=dict, hash=False)
+    keep_out: KeepOutLimits | None = None
+
+    @classmethod
+    def of_arms(cls, arms: Mapping[str, ArmSpec], **facts: Any) -> TaskSpec:
+        """Make the facts of a task of several arms; `facts` are all that are not an arm's."""
+        first = next(iter(arms.values()))
+        return cls(arms=dict(arms), **_own(first), **facts)
+
+    def of_arm(self, name: str) -> TaskSpec:
+        """Return the facts of this task as they are for one of its arms, e.g. for who leads that arm alone."""
+        return replace(self, arms={}, keep_out=None, **_own(self.arms[name]))
+
+    @property
+    def grippers(self) -> int:
+        """Number of grippers that the policy moves."""
+        return sum(arm.gripper for arm in self.arms.values()) if self.arms else int(self.gripper)
 
     @property
     def action_size(self) -> int:
         """Length of the action vector."""
-        return len(self.action_axes) + int(self.gripper)
+        axes = sum(len(arm.action_axes) for arm in self.arms.values()) if self.arms else len(self.action_axes)
+        return axes + bool(self.grippers)
 
     @property
     def environment(self) -> EnvironmentSpec:
@@ -136,11 +192,40 @@ class TaskSpec:
             max_steps=self.max_steps,
             control_period=self.control_period,
             action_size=self.action_size,
-            choices=GRIPPER_CHOICES if self.gripper else 0,
+            choices=GRIPPER_CHOICES**self.grippers if self.grippers else 0,
             return_range=self.return_range,
             instruction=self.instruction,
             cameras=self.cameras,
             world=self.world,
+        )
+
+
+def _own(arm: ArmSpec) -> dict[str, Any]:
+    """Return the facts of an arm that a task of this arm alone has too."""
+    return {
+        "workspace": arm.workspace,
+        "action_axes": arm.action_axes,
+        "action_translation": arm.action_translation,
+        "action_rotation": arm.action_rotation,
+        "gripper": arm.gripper,
+        "gripper_open_width": arm.gripper_open_width,
+    }
+
+
+def check_one_arm(spec: TaskSpec, what: str) -> None:
+    """Check that a task is of one arm, for what serves no more.
+
+    Args:
+        spec: The task.
+        what: What serves one arm only, for the message.
+
+    Raises:
+        ConfigError: naming the arms.
+    """
+    if spec.arms:
+        raise ConfigError(
+            f"{spec.name} has the arms {', '.join(spec.arms)}, and {what} serves one arm; choose a task of one arm "
+            "(`robot-rl tasks`)"
         )
 
 
@@ -261,6 +346,11 @@ class Judge(Protocol):
         ...
 
 
+Taken = np.ndarray | Mapping[str, np.ndarray]
+"""What an operator commands: the whole action, or by name the action of each arm that they lead, in its own space: its
+axes, then its gripper if it has one. The policy keeps the others."""
+
+
 class Operator(Protocol):
     """A person (or a script that acts as one) who can demonstrate and take over."""
 
@@ -268,10 +358,11 @@ class Operator(Protocol):
         """Start an episode; if `demonstrate`, the operator leads it from the first step to the last."""
         ...
 
-    def act(self, state: RobotState, T_base_reset: Pose) -> np.ndarray | None:
+    def act(self, state: RobotState, T_base_reset: Pose) -> Taken | None:
         """Return the operator's action, in the policy's action space; None leaves the policy in control.
 
         All zeros: the operator is in control, but commands nothing; the step is then recorded as a hold, not as theirs.
+        Of several arms, they may lead some: then it returns the actions of those arms.
         """
         ...
 

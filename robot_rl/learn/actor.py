@@ -167,6 +167,8 @@ class Rollout:
         self._builder.note(task=self._env.environment_spec.name, seed=seed, demonstration=demonstrate)
         if start.T_base_reset is not None:  # [m, rad]; the observations are relative to it
             self._builder.note(T_base_reset=start.T_base_reset.vector().tolist())
+        if start.arms:
+            self._builder.note(T_base_reset_of_arms={a: pose.vector().tolist() for a, pose in start.arms.items()})
         self._previous = Source.POLICY
         self._operator_steps, self._takeovers, self._reward, self._force = 0, 0, 0.0, 0.0
         self._pending = None

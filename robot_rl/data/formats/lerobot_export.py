@@ -33,7 +33,7 @@ from robot_rl.data.formats.lerobot_layout import (
 )
 from robot_rl.data.formats.lerobot_stats import Statistics
 from robot_rl.data.formats.mp4 import Mp4Writer
-from robot_rl.data.schema import BASE_COLUMN, IMAGE_PREFIX, Episode
+from robot_rl.data.schema import ARMS_COLUMN, BASE_COLUMN, IMAGE_PREFIX, Episode
 from robot_rl.data.store.info import control_rate
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import DataError, RunDirectoryError
@@ -154,6 +154,8 @@ class _Writer:
             final: dict[str, Any] = {key: column[-1] for key, column in episode.observations.items()}
             if episode.action_base is not None:
                 final[BASE_COLUMN] = episode.action_base
+            if episode.arm_sources is not None:
+                final[ARMS_COLUMN] = episode.arm_sources
             path = self._out / FINAL.format(number)
             path.parent.mkdir(parents=True, exist_ok=True)
             np.savez(path, stamp_obs=episode.stamp_obs[-1:], **final)

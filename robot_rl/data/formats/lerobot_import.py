@@ -23,7 +23,15 @@ from robot_rl.data.formats.lerobot_layout import (
     need_pyarrow,
 )
 from robot_rl.data.formats.lerobot_paths import below, filled
-from robot_rl.data.schema import BASE_COLUMN, FASTEST, Episode, Source
+from robot_rl.data.schema import (
+    ARMS_COLUMN,
+    ARMS_VERSION,
+    BASE_COLUMN,
+    FASTEST,
+    SCHEMA_VERSION,
+    Episode,
+    Source,
+)
 from robot_rl.errors import DataError
 from robot_rl.system.checked_json import parse_json
 
@@ -131,7 +139,7 @@ class LeRobotReader:
         with np.load(below(self.path, FINAL.format(number), EXTRA), allow_pickle=False) as final:
             observations = {key: np.concatenate([value, final[key][None]]) for key, value in rows.items()}
             stamp = final["stamp_obs"]
-            proposals = final.get(BASE_COLUMN)
+            proposals, arm_sources = final.get(BASE_COLUMN), final.get(ARMS_COLUMN)
         return Episode(
             episode_id=facts["episode_id"],
             observations=observations,
@@ -145,7 +153,9 @@ class LeRobotReader:
             stamp_action=features[_OURS + "stamp_action"].ravel(),
             reward_source=facts["reward_source"],
             metadata=facts["metadata"],
+            schema_version=SCHEMA_VERSION if arm_sources is None else ARMS_VERSION,
             action_base=proposals,
+            arm_sources=arm_sources,
         )
 
     def _foreign(

@@ -11,7 +11,8 @@
 
 That format has one observation per step, no episode ids and no metadata per episode. What it cannot hold lies in files
 of ours beside it, which its own loader ignores: `meta/robot_rl.json`, and `robot_rl/episode-000000.npz` with the
-observation that the last step led to and its stamp, and with what a base policy proposed.
+observation that the last step led to and its stamp, with what a base policy proposed, and with who led each of several
+arms.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ NOT_HELD = (
     "episode ids and metadata",
     "who gave the rewards",
     "shapes of more than one dimension, and which columns `observation.state` was made of",
-    "what a base policy proposed",
+    "what a base policy proposed, and who led each of several arms",
 )
 """Facts without a place in a LeRobotDataset; kept in files beside it."""
 

@@ -8,7 +8,7 @@ millisecond. The group's attribute `columns` holds the table and the elements of
 in chunks of ten frames.
 
     steps_float32         action, action_policy, reward
-    steps_int8            source, terminated, truncated
+    steps_int8            source, terminated, truncated, arm_sources, where there were several arms
     steps_int64           stamp_action
     observations_int64    stamp_obs
     observations_float32  action_base, where there was a base policy
@@ -36,7 +36,7 @@ from zarr.buffer.cpu import Buffer as CpuBuffer
 from zarr.codecs import BloscCodec
 from zarr.storage import MemoryStore
 
-from robot_rl.data.schema import BASE_COLUMN, IMAGE_PREFIX, STATE_PREFIX, STEP_COLUMNS, Episode
+from robot_rl.data.schema import ARMS_COLUMN, BASE_COLUMN, IMAGE_PREFIX, STATE_PREFIX, STEP_COLUMNS, Episode
 from robot_rl.data.store.array_layout import GROUP_FILE, check_facts, check_layout
 from robot_rl.errors import DataError
 from robot_rl.system.checked_json import parse_json
@@ -127,6 +127,8 @@ def encode(episode: Episode) -> bytes:
     columns: dict[str, dict[str, Any]] = {}
     images: dict[str, np.ndarray] = {}
     named = [("steps", name, getattr(episode, name)) for name in STEP_COLUMNS]
+    if episode.arm_sources is not None:
+        named.append(("steps", ARMS_COLUMN, episode.arm_sources))
     named.append(("observations", "stamp_obs", episode.stamp_obs))
     if episode.action_base is not None:
         named.append(("observations", BASE_COLUMN, episode.action_base))
@@ -213,7 +215,7 @@ def _decode(store: MemoryStore, attributes: dict[str, Any]) -> Episode:
     values = {name: _part(tables[column["table"]], column) for name, column in columns.items()}
     values.update({name: _read(group, name) for name in attributes["images"]})
     fixed = {*STEP_COLUMNS, "stamp_obs"}
-    proposals = values.pop(BASE_COLUMN, None)
+    proposals, arm_sources = values.pop(BASE_COLUMN, None), values.pop(ARMS_COLUMN, None)
     return Episode(
         episode_id=attributes["episode_id"],
         observations={key: values[key] for key in sorted(values) if key not in fixed},
@@ -221,6 +223,7 @@ def _decode(store: MemoryStore, attributes: dict[str, Any]) -> Episode:
         metadata=attributes["metadata"],
         schema_version=attributes["schema_version"],
         action_base=proposals,
+        arm_sources=arm_sources,
         **{name: values[name] for name in fixed},
     )
 

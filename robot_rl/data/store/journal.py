@@ -26,6 +26,8 @@ from typing import Any
 import numpy as np
 
 from robot_rl.data.schema import (
+    ARMS_COLUMN,
+    ARMS_VERSION,
     BASE_COLUMN,
     IMAGE_PREFIX,
     READABLE_VERSIONS,
@@ -58,7 +60,7 @@ _TYPES = {
     "stamp_obs": np.dtype("<i8"),
 }
 """Types of the columns that every journal has."""
-_RESERVED = (*_TYPES, BASE_COLUMN)
+_RESERVED = (*_TYPES, BASE_COLUMN, ARMS_COLUMN)
 
 
 class JournalWriter:
@@ -97,6 +99,7 @@ class JournalWriter:
         row["source"], row["reward"] = int(step.source), step.reward
         row["terminated"], row["truncated"] = step.terminated, step.truncated
         self._fill_base(step.action_base)
+        self._fill_arms(step.arm_sources)
         self._append(_STEP, self._bytes)
         self._count += 1
 
@@ -135,6 +138,7 @@ class JournalWriter:
                 ("terminated", "?"),
                 ("truncated", "?"),
                 *([] if step.action_base is None else [(BASE_COLUMN, "<f4", step.action_base.shape)]),
+                *([] if step.arm_sources is None else [(ARMS_COLUMN, "i1", step.arm_sources.shape)]),
                 *((key, value.dtype, value.shape) for key, value in sorted(step.observation.items())),
             ]
         )
@@ -142,7 +146,7 @@ class JournalWriter:
         self._row, self._bytes = rows[0:1].reshape(()), rows.view(np.uint8).data
         head = {
             "version": JOURNAL_VERSION,
-            "schema_version": SCHEMA_VERSION,
+            "schema_version": SCHEMA_VERSION if step.arm_sources is None else ARMS_VERSION,
             "episode_id": self._id,
             "metadata": self._metadata,
             "reward_source": step.reward_source,
@@ -179,6 +183,13 @@ class JournalWriter:
             raise DataError(f"episode {self._id}: a base proposed some of the actions up to step {self._count} only")
         if proposal is not None:
             self._row[BASE_COLUMN] = proposal
+
+    def _fill_arms(self, sources: np.ndarray | None) -> None:
+        """Note who led each of several arms, at every step or at none."""
+        if (sources is not None) != (ARMS_COLUMN in (self._row.dtype.names or ())):
+            raise DataError(f"episode {self._id}: some of the steps up to step {self._count} only are of several arms")
+        if sources is not None:
+            self._row[ARMS_COLUMN] = sources
 
     def _append(self, kind: int, *payload: bytes | memoryview) -> None:
         if self._file is None:
@@ -233,7 +244,9 @@ class Journal:
             stamp_obs=rows["stamp_obs"].copy(),
             reward_source=self.reward_source,
             metadata=self.metadata,
+            schema_version=ARMS_VERSION if ARMS_COLUMN in fields else SCHEMA_VERSION,
             action_base=rows[BASE_COLUMN].copy() if BASE_COLUMN in fields else None,
+            arm_sources=rows[ARMS_COLUMN][:steps].copy() if ARMS_COLUMN in fields else None,
             **columns,
         )
 
@@ -265,7 +278,7 @@ def _read_records(path: Path, content: memoryview, head: Mapping[str, Any], posi
     """
     versions = head.get("version"), head.get("schema_version")
     if versions[0] != JOURNAL_VERSION or versions[1] not in READABLE_VERSIONS:
-        readable = " and ".join(map(str, READABLE_VERSIONS))
+        readable = f"{', '.join(map(str, READABLE_VERSIONS[:-1]))} and {READABLE_VERSIONS[-1]}"
         raise DataError(
             f"{path}: journal version {versions[0]} of schema {versions[1]}, this program reads "
             f"{JOURNAL_VERSION} of schema {readable}; open the store once with the version that wrote it"
@@ -309,6 +322,8 @@ def _layout(entries: Sequence[tuple[str, str, Sequence[int]]]) -> np.dtype[np.vo
     names = layout.names or ()
     if BASE_COLUMN in names and layout[BASE_COLUMN] != layout["action"]:
         raise ValueError(f"column {BASE_COLUMN} is {layout[BASE_COLUMN]}, an action is {layout['action']}")
+    if ARMS_COLUMN in names and (layout[ARMS_COLUMN].base != np.int8 or len(layout[ARMS_COLUMN].shape) != 1):
+        raise ValueError(f"column {ARMS_COLUMN} is {layout[ARMS_COLUMN]}, not an int8 for each arm")
     for name in layout.names or ():
         known = name in _RESERVED or name.startswith((STATE_PREFIX, IMAGE_PREFIX))
         if not known or layout[name].base.name not in NUMBERS:

@@ -243,6 +243,11 @@ def check_episode(episode: Episode) -> Iterator[tuple[str, str]]:
         yield "reward", f"up to {largest:.6g}, must be within {LARGEST_REWARD:g}"
     if unknown := sorted(set(episode.source.tolist()) - set(Source)):
         yield "source", f"values {unknown}, valid: {[int(source) for source in Source]}"
+    if episode.arm_sources is not None:
+        if episode.arm_sources.dtype != np.int8:
+            yield "arm_sources", f"is {episode.arm_sources.dtype}, must be int8"
+        if len(names := episode.facts.arms) != (arms := episode.arm_sources.shape[1]):
+            yield "arm_sources", f"is of {arms} arms, and the facts name {', '.join(names) or 'none'}"
     for name in ("stamp_obs", "stamp_action"):
         if len(late := np.flatnonzero(np.diff(getattr(episode, name)) <= 0)):
             yield name, f"does not increase at row {late[0] + 1}"

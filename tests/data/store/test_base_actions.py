@@ -34,8 +34,8 @@ def test_one_without_a_base_and_one_of_the_first_schema_are_read():
         back = decode(encode(replace(valid(1, 4), schema_version=version)))
         assert (back.action_base, back.schema_version) == (None, version)
         assert BASE_ACTION not in back.seen(0)
-    with pytest.raises(DataError, match="schema version 3, this program reads 1 and 2"):
-        replace(valid(1, 4), schema_version=3)
+    with pytest.raises(DataError, match="schema version 4, this program reads 1, 2 and 3"):
+        replace(valid(1, 4), schema_version=4)
 
 
 def with_base(played):

@@ -16,7 +16,8 @@ from waiting import PATIENCE, eventually
 from robot_rl.cell.goal import Goal, GoalConfig
 from robot_rl.cell.task_file import load_task
 from robot_rl.data.schema import Source
-from robot_rl.env.robot_env import PROPRIOCEPTION, WRENCH, RobotEnv
+from robot_rl.env.robot_env import RobotEnv
+from robot_rl.env.task_arms import PROPRIOCEPTION, WRENCH
 from robot_rl.errors import ConfigError, GraphError, RobotLostError
 from robot_rl.geometry import quat_rotate
 from ros_nodes.interface import topics

@@ -1,0 +1,1 @@
+"""What keeps the arms of one cell apart."""
