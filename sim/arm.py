@@ -16,6 +16,47 @@ HALF_PI = np.pi / 2
 
 
 @dataclass(frozen=True)
+class ArmPlace:
+    """Where an arm is among the joints and motors of a model.
+
+    Attributes:
+        prefix: How the names of its parts begin.
+        joints: Numbers of its joints.
+        qpos: Its joint positions in `qpos`.
+        dof: Its joint velocities in `qvel`.
+        motors: Its motors in `ctrl`.
+        fingers: The motors of its fingers; empty without.
+        finger_joints: Their positions in `qpos`; empty without.
+    """
+
+    prefix: str
+    joints: slice
+    qpos: slice
+    dof: slice
+    motors: slice
+    fingers: slice
+    finger_joints: slice
+
+    @classmethod
+    def of(cls, model: mujoco.MjModel, name: str = "") -> ArmPlace:
+        """Return the place of the arm of that name; empty where the model has one."""
+        prefix = f"{name}_" if name else ""
+        joint, motor = model.joint(f"{prefix}joint1"), model.actuator(f"{prefix}motor1").id
+        qpos, dof = int(joint.qposadr[0]), int(joint.dofadr[0])
+        finger = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, f"{prefix}left_finger")
+        fingers = 2 if finger >= 0 else 0
+        return cls(
+            prefix,
+            slice(joint.id, joint.id + ARM_DOF),
+            slice(qpos, qpos + ARM_DOF),
+            slice(dof, dof + ARM_DOF),
+            slice(motor, motor + ARM_DOF),
+            slice(motor + ARM_DOF, motor + ARM_DOF + fingers),
+            slice(qpos + ARM_DOF, qpos + ARM_DOF + fingers),
+        )
+
+
+@dataclass(frozen=True)
 class Link:
     """A joint and the link that it moves.
 

@@ -20,7 +20,7 @@ from scipy.linalg.lapack import dposv
 
 from robot_rl.errors import DivergedError
 from robot_rl.geometry import Pose, quat_conjugate, quat_multiply
-from sim.arm import ARM_DOF, HOME
+from sim.arm import ARM_DOF, HOME, ArmPlace
 
 EYE = np.eye(ARM_DOF)
 
@@ -52,15 +52,25 @@ class ImpedanceController:
     """Controller that turns a Cartesian set-point into joint torques.
 
     Args:
-        model: Model whose first joints are the arm's.
+        model: Model with the arm.
         data: State of the model; the controller reads positions and velocities, and writes the arm's `ctrl`.
         gains: Stiffness and clipping.
+        place: Where the arm is in the model; None: its only one.
         refresh: Number of steps between updates of damping and nullspace projector.
     """
 
-    def __init__(self, model: mujoco.MjModel, data: mujoco.MjData, gains: ImpedanceGains, refresh: int = 10) -> None:
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        data: mujoco.MjData,
+        gains: ImpedanceGains,
+        place: ArmPlace | None = None,
+        refresh: int = 10,
+    ) -> None:
         self._model, self._data, self._refresh = model, data, refresh
-        site = model.site("tcp")
+        place = place or ArmPlace.of(model)
+        self._dof = dof = place.dof
+        site = model.site(f"{place.prefix}tcp")
         self._site = site.id
         self.set_gains(gains)
         self._waiting: list[tuple[int, Pose]] = []  # delayed set-points, with the remaining steps
@@ -70,10 +80,10 @@ class ImpedanceController:
         self._torque, self._minv_jt = np.zeros(model.nv), np.zeros((6, model.nv))
         # Views are made once: at this rate, slicing costs as much as computing.
         self._J, self._J_position, self._J_rotation = self._law[:6], self._law[:3], self._law[3:6]
-        self._joint_damping, self._posture = self._law[6:-1, :ARM_DOF], self._law[-1, :ARM_DOF]
+        self._joint_damping, self._posture = self._law[6:-1, dof], self._law[-1, dof]
         self._spring, self._velocity_input = self._inputs[:6], self._inputs[6:-1]
-        self._arm_torque, self._ctrl = self._torque[:ARM_DOF], data.ctrl[:ARM_DOF]
-        self._q, self._velocity, self._bias = data.qpos[:ARM_DOF], data.qvel[:ARM_DOF], data.qfrc_bias[:ARM_DOF]
+        self._arm_torque, self._ctrl = self._torque[dof], data.ctrl[place.motors]
+        self._q, self._velocity, self._bias = data.qpos[place.qpos], data.qvel[dof], data.qfrc_bias[dof]
         self._tcp_position, self._tcp_matrix = data.site_xpos[self._site], data.site_xmat[self._site]
         # The rotation error is that of the tool's body, whose quaternion MuJoCo keeps, not of the tcp site.
         self._tool_quaternion, self._q_tcp_tool = data.xquat[site.bodyid[0]], quat_conjugate(site.quat)
@@ -168,8 +178,8 @@ class ImpedanceController:
         mujoco.mj_solveM(self._model, self._data, minv_jt, J)
         inverse_inertia = J.dot(minv_jt.T)  # (6, 6), Lambda^-1
         damping = 2.0 * np.sqrt(self._stiffness / inverse_inertia.diagonal())
-        J = J[:, :ARM_DOF]
-        _, jbar_t, singular = dposv(inverse_inertia, minv_jt[:, :ARM_DOF])  # Lambda J M^-1, so that N = I - jbar J
+        J = J[:, self._dof]
+        _, jbar_t, singular = dposv(inverse_inertia, minv_jt[:, self._dof])  # Lambda J M^-1, so that N = I - jbar J
         if singular:
             raise DivergedError("the arm is in a singular pose, where its inertia at the tcp is not defined")
         d = self._posture_damping

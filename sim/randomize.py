@@ -6,13 +6,14 @@ episode. `VisualRandomizer` does not change the physics, and `DynamicsRandomizer
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 import mujoco
 import numpy as np
 
 from robot_rl.config.randomization import DynamicsConfig, LooksConfig, WorldConfig
-from sim.arm import ARM_DOF
+from sim.arm import ARM_DOF, ArmPlace
 from sim.controller import ImpedanceGains
 
 
@@ -74,19 +75,24 @@ class DynamicsRandomizer:
     """Randomizer of the dynamics of a model and of its gains.
 
     Args:
-        model: Model whose friction, damping and masses are changed; its first joints are the arm's.
+        model: Model whose friction, damping and masses are changed; it has the arms.
         gains: Gains without randomization.
         amount: Half-widths of the draws.
+        places: Where the arms are in the model; none: its only one.
     """
 
-    def __init__(self, model: mujoco.MjModel, gains: ImpedanceGains, amount: DynamicsConfig) -> None:
+    def __init__(
+        self, model: mujoco.MjModel, gains: ImpedanceGains, amount: DynamicsConfig, places: Sequence[ArmPlace] = ()
+    ) -> None:
         self._model, self._gains, self._amount = model, gains, amount
+        self._places = places or [ArmPlace.of(model)]
         self._scratch = mujoco.MjData(model)
         self._joint_friction, self._joint_damping = model.dof_frictionloss.copy(), model.dof_damping.copy()
         self._contact_friction = model.geom_friction.copy()
         self._mass, self._inertia = model.body_mass.copy(), model.body_inertia.copy()
         self._movable = np.ones(model.nbody, bool)  # bodies that are no links of the arm
-        self._movable[model.jnt_bodyid[:ARM_DOF]] = False
+        for place in self._places:
+            self._movable[model.jnt_bodyid[place.joints]] = False
 
     @property
     def draws_nothing(self) -> bool:
@@ -100,9 +106,9 @@ class DynamicsRandomizer:
         def about_one(width: float, count: int) -> np.ndarray:
             return 1.0 + rng.uniform(-width, width, count)
 
-        arm = slice(0, ARM_DOF)
-        model.dof_frictionloss[arm] = self._joint_friction[arm] + rng.uniform(0.0, amount.joint_friction, ARM_DOF)
-        model.dof_damping[arm] = self._joint_damping[arm] * about_one(amount.joint_damping, ARM_DOF)
+        for arm in (place.dof for place in self._places):
+            model.dof_frictionloss[arm] = self._joint_friction[arm] + rng.uniform(0.0, amount.joint_friction, ARM_DOF)
+            model.dof_damping[arm] = self._joint_damping[arm] * about_one(amount.joint_damping, ARM_DOF)
         model.geom_friction[:, 0] = self._contact_friction[:, 0] * about_one(amount.contact_friction, 1)
         scale = np.where(self._movable, about_one(amount.mass, model.nbody), 1.0)
         translation, rotation = about_one(amount.stiffness, 2).tolist()

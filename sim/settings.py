@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import mujoco
 
 from robot_rl.config.components import SimulationConfig
-from sim.arm import ARM_DOF
+from sim.arm import ARM_DOF, ArmPlace
 from sim.controller import ImpedanceGains
 
 LARGE, SMALL = slice(0, 4), slice(4, ARM_DOF)
@@ -28,8 +29,17 @@ def settings_of(model: mujoco.MjModel, gains: ImpedanceGains) -> SimulationConfi
     )
 
 
-def apply_settings(settings: SimulationConfig, model: mujoco.MjModel, gains: ImpedanceGains) -> ImpedanceGains:
-    """Apply the settings that are not None to the model's joints, and return gains with those that apply to them."""
+def apply_settings(
+    settings: SimulationConfig, model: mujoco.MjModel, gains: ImpedanceGains, places: Sequence[ArmPlace] = ()
+) -> ImpedanceGains:
+    """Apply the settings that are not None to the model's joints, and return gains with those that apply to them.
+
+    Args:
+        settings: The settings.
+        model: Model with the arms.
+        gains: Gains of their controllers.
+        places: Where the arms are in the model; none: its only one.
+    """
     for values, joints, value in (
         (model.dof_frictionloss, LARGE, settings.large_joint_friction),
         (model.dof_frictionloss, SMALL, settings.small_joint_friction),
@@ -37,7 +47,8 @@ def apply_settings(settings: SimulationConfig, model: mujoco.MjModel, gains: Imp
         (model.dof_damping, SMALL, settings.small_joint_damping),
     ):
         if value is not None:
-            values[joints] = value
+            for place in places or [ArmPlace.of(model)]:
+                values[place.dof][joints] = value
     chosen = {
         "translation": settings.translation_stiffness,
         "rotation": settings.rotation_stiffness,

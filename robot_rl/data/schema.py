@@ -240,11 +240,12 @@ class Episode:
                 f"{self.action.shape}, or not finite"
             )
 
-
     def _check_arms(self, sources: np.ndarray) -> None:
         what = f"episode {self.episode_id}: arm_sources"
         if self.schema_version < ARMS_VERSION:
-            raise DataError(f"{what} in schema version {self.schema_version}; {ARMS_VERSION} is the first that has them")
+            raise DataError(
+                f"{what} in schema version {self.schema_version}; {ARMS_VERSION} is the first that has them"
+            )
         if sources.ndim != 2 or len(sources) != len(self) or sources.shape[1] < 2:
             raise DataError(f"{what} has shape {sources.shape}, expected ({len(self)}, number of arms, 2 or more)")
         if not np.isin(sources, list(Source)).all():

@@ -162,7 +162,9 @@ class TaskArms:
             ConfigError: if the robot has other arms than the task, or workspaces meet and nothing keeps the arms apart.
         """
         if state.arms.keys() != self._spec.arms.keys():
-            raise ConfigError(f"{self._spec.name} is for {_names(self._spec.arms)}, and the robot has {_names(state.arms)}")
+            raise ConfigError(
+                f"{self._spec.name} is for {_names(self._spec.arms)}, and the robot has {_names(state.arms)}"
+            )
         for arm in self._arms:
             arm.begin(state)
         if self._keep_out is None:
@@ -271,7 +273,9 @@ class TaskArms:
             parts = self._split(self.check(taken))
             return {arm.name: part for arm, part in zip(self._arms, parts, strict=True)}
         if unknown := sorted(taken.keys() - {arm.name for arm in self._arms}):
-            raise ActionError(f"the operator leads {', '.join(unknown)}, and {self._spec.name} is for {_names(self._spec.arms)}")
+            raise ActionError(
+                f"the operator leads {', '.join(unknown)}, and {self._spec.name} is for {_names(self._spec.arms)}"
+            )
         return taken
 
     def _split(self, action: np.ndarray) -> list[np.ndarray]:
