@@ -81,6 +81,8 @@ class ScriptedOperator(ABC):
 
     told: Told = "scene"
     """What it knows of where things are."""
+    hand = 0
+    """Which hand of a person it is, where several arms are led; each errs in its own way."""
 
     def __init__(
         self, spec: TaskSpec, skill: OperatorSkill | None = None, habit: InterventionHabit | None = None
@@ -119,17 +121,22 @@ class ScriptedOperator(ABC):
     def begin(self) -> None:
         """Discard plans at the start of an episode or of an intervention."""
 
+    def waits(self, state: RobotState) -> bool:
+        """Return whether it is not this arm's turn, so that no progress of it is no concern."""
+        del state
+        return False
+
     # Operator.
 
     def reset(self, seed: int, demonstrate: bool) -> None:
         """Start an episode."""
-        self._rng = np.random.default_rng([seed, 2])
+        self._rng = np.random.default_rng([seed, 2, self.hand])
         self._demonstrate = demonstrate
         self._speed = self._rng.uniform(*self.skill.speed)
         self._pause = 0
         self._burst, self._rest, self._reaction = 0, 0, 0
         self._profile = OperatorProfile() if demonstrate else self._intervention.drawn(seed)
-        self._profile_rng = np.random.default_rng([seed, 11])  # of what the profile adds
+        self._profile_rng = np.random.default_rng([seed, 11, self.hand])  # of what the profile adds
         self._absent = self._profile_rng.uniform() >= self._profile.attention
         self._astray: np.ndarray | None = None
         self._best, self._stalled = np.inf, 0
@@ -161,6 +168,9 @@ class ScriptedOperator(ABC):
         """Start a burst, with some chance, if progress stalls or the force is large."""
         habit, rng, profile = self.habit, self._rng, self._profile
         stall_steps = max(1, round(habit.stall_steps * profile.patience))
+        if self.waits(state):
+            self._best, self._stalled = np.inf, 0
+            return False
         distance = self.distance(state)
         if distance < self._best - habit.progress:
             self._best, self._stalled = distance, 0

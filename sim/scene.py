@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import mujoco
 import numpy as np
 
+from robot_rl.geometry import Pose
 from sim.arm import DARK, GREEN, GREY, ORANGE, WHITE, add_arm, visual
 
 PHYSICS_PERIOD = 0.002
@@ -254,3 +256,18 @@ def add_gripper_tool(spec: mujoco.MjSpec, stiffness: float = 800.0) -> None:
         motor.forcerange, motor.forcelimited = (-30.0, 30.0), True
         motor.ctrlrange, motor.ctrllimited = (0.0, FINGER_RANGE), True
     add_wrist_camera(hand, HAND_TCP, (0.08, 0.0, 0.045), fovy=68)
+
+
+def add_gripper_arms(spec: mujoco.MjSpec, places: Mapping[str, Pose]) -> None:
+    """Add several arms with the gripper, before anything that moves; the names of their parts begin with the arm's.
+
+    Args:
+        spec: Scene.
+        places: Where the base of each arm stands, by its name.
+    """
+    for name, place in places.items():
+        arm = mujoco.MjSpec()
+        arm.compiler.degree = False
+        add_gripper_tool(arm)
+        frame = spec.worldbody.add_frame(pos=place.position, quat=place.quaternion)
+        spec.attach(arm, prefix=f"{name}_", frame=frame)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Protocol
 
+from robot_rl.config.operator_profile import InterventionConfig
 from robot_rl.data.schema import Source
-from robot_rl.env.task import Task, Workcell, WorkcellOptions
+from robot_rl.env.task import Operator, Task, Workcell, WorkcellOptions
 from sim.mujoco_robot_io import MujocoRobotIO
-from sim.operator import ScriptedOperator
 from sim.playback import MujocoPlayback
 from sim.real_time import RealTimeRobotIO
 from sim.render import MujocoCameras, SceneView, camera_mounts
@@ -17,7 +18,15 @@ ARM_WORLD = ("wrench_bias", "command_delay", "brightness", "camera_position", "c
 """Settings of `WorldConfig` that every scene of the simulated arm has."""
 
 
-def simulated_workcell(io: MujocoRobotIO, task: Task, operator: ScriptedOperator, options: WorkcellOptions) -> Workcell:
+class Intervening(Operator, Protocol):
+    """A scripted operator of one arm or several."""
+
+    def use(self, intervention: InterventionConfig) -> None:
+        """Intervene as these profiles say, from the next reset on; demonstrations stay the same."""
+        ...
+
+
+def simulated_workcell(io: MujocoRobotIO, task: Task, operator: Intervening, options: WorkcellOptions) -> Workcell:
     """Make the workcell, with cameras if the options name any.
 
     Raises:
@@ -38,8 +47,9 @@ def simulated_workcell(io: MujocoRobotIO, task: Task, operator: ScriptedOperator
     if options.realtime:
         task.reset(seed=0)  # its time starts now, and a new simulation is not at the start pose
         arm = RealTimeRobotIO(io)
-    playback = MujocoPlayback(io.model, io.gains)
-    mounts = camera_mounts(io.model, options.cameras)
+    one = len(io.arms) == 1  # playback and mounts are in the base frame of one
+    playback = MujocoPlayback(io.model, io.gains) if one else None
+    mounts = camera_mounts(io.model, options.cameras) if one else {}
     return Workcell(
         arm,
         arm,

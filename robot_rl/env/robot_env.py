@@ -1,8 +1,8 @@
 """The one environment: a gymnasium `Env` over any `Workcell`, simulated or real.
 
 It owns the loop of a control period: check the action, let the operator take over, make the command safe, send it, wait
-for the deadline, read, evaluate, record. What it knows of arms, one or several, is `TaskArms`. It depends on no learner,
-on no ROS, and on no simulator.
+for the deadline, read, evaluate, record. What it knows of arms, one or several, is `TaskArms`. It depends on no
+learner, on no ROS, and on no simulator.
 """
 
 from __future__ import annotations

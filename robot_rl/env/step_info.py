@@ -19,8 +19,8 @@ class EpisodeStart:
         observation: The first observation.
         seed: The seed from which everything random in the episode follows.
         stamp_obs: When the observation was measured [ns].
-        T_base_reset: Pose of the tcp at the start, in the base frame; of several arms, the first one's; None where there
-            is no arm.
+        T_base_reset: Pose of the tcp at the start, in the base frame; of several arms, the first one's; None where
+            there is no arm.
         arms: The same of each of several arms, by name.
     """
 

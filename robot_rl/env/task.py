@@ -25,7 +25,6 @@ from robot_rl.env.keep_out.capsule import Capsule
 from robot_rl.env.keep_out.keep_out import KeepOutLimits
 from robot_rl.env.playback import Playback
 from robot_rl.env.robot_io import RobotIO, RobotState
-from robot_rl.errors import ConfigError
 from robot_rl.geometry import Pose
 from robot_rl.spec import ArraySpec
 
@@ -210,23 +209,6 @@ def _own(arm: ArmSpec) -> dict[str, Any]:
         "gripper": arm.gripper,
         "gripper_open_width": arm.gripper_open_width,
     }
-
-
-def check_one_arm(spec: TaskSpec, what: str) -> None:
-    """Check that a task is of one arm, for what serves no more.
-
-    Args:
-        spec: The task.
-        what: What serves one arm only, for the message.
-
-    Raises:
-        ConfigError: naming the arms.
-    """
-    if spec.arms:
-        raise ConfigError(
-            f"{spec.name} has the arms {', '.join(spec.arms)}, and {what} serves one arm; choose a task of one arm "
-            "(`robot-rl tasks`)"
-        )
 
 
 @dataclass(frozen=True)

@@ -303,8 +303,8 @@ class TaskArms:
             shared = np.minimum(high_a, high_b) - np.maximum(low_a, low_b)
             if (shared > 0.0).all():
                 raise ConfigError(
-                    f"{self._spec.name}: the workspaces of {a} and {b} cross by {1e3 * shared.min():.0f} mm, and nothing "
-                    "keeps the arms apart; give the task a keep_out, or make the workspaces smaller"
+                    f"{self._spec.name}: the workspaces of {a} and {b} cross by {1e3 * shared.min():.0f} mm, and "
+                    "nothing keeps the arms apart; give the task a keep_out, or make the workspaces smaller"
                 )
 
     def _box(self, arm: TaskArm) -> tuple[np.ndarray, np.ndarray]:
@@ -317,3 +317,20 @@ class TaskArms:
 
 def _names(arms: Mapping[str, object]) -> str:
     return f"the arms {', '.join(arms)}" if arms else "one arm without a name"
+
+
+def check_one_arm(spec: TaskSpec, what: str) -> None:
+    """Check that a task is of one arm, for what serves no more.
+
+    Args:
+        spec: The task.
+        what: What serves one arm only, for the message.
+
+    Raises:
+        ConfigError: naming the arms.
+    """
+    if spec.arms:
+        raise ConfigError(
+            f"{spec.name} has the arms {', '.join(spec.arms)}, and {what} serves one arm; choose a task of one arm "
+            "(`robot-rl tasks`)"
+        )

@@ -16,6 +16,7 @@ from robot_rl.console.job_state import JobState
 from robot_rl.env.registry import make_workcell
 from robot_rl.env.supervision import ARM, PAUSE, Supervision
 from robot_rl.env.task import Workcell, WorkcellOptions
+from robot_rl.env.task_arms import check_one_arm
 from robot_rl.errors import RenderError
 from robot_rl.teleop.device import Device, DeviceError
 from robot_rl.teleop.device_operator import DeviceOperator
@@ -72,6 +73,7 @@ class OperatorSetup:
         self.on_label: Callable[[str, bool], None] = lambda episode_id, success: None
         self._options = options
         self._spec = cell.task.spec
+        check_one_arm(self._spec, "a device, or the console,")
         self._devices = devices
         self.console: Console | None = None
 

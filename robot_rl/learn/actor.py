@@ -205,7 +205,8 @@ class Rollout:
         step, observation = info.recorded, info.observation
         if self._base is not None:
             if held and step.source == Source.POLICY:
-                step = replace(step, source=Source.HOLD)
+                held_arms = None if step.arm_sources is None else np.full_like(step.arm_sources, Source.HOLD)
+                step = replace(step, source=Source.HOLD, arm_sources=held_arms)
             step = replace(step, action_base=proposal)
             led, stamp = step.source in OPERATOR_SOURCES, info.stamp_obs
             following = info.observation

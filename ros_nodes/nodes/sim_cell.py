@@ -10,6 +10,7 @@ from robot_rl.config.components import SimulationConfig
 from robot_rl.config.nodes import SimNodeConfig
 from robot_rl.env.registry import make_workcell
 from robot_rl.env.task import Workcell, WorkcellOptions
+from robot_rl.env.task_arms import check_one_arm
 from robot_rl.errors import ConfigError, PluginError
 from robot_rl.run.directory.calibrations import CalibrationRecord, read_record
 from ros_nodes.node.parameters import named_values
@@ -61,6 +62,7 @@ def make_mirror(config: SimNodeConfig) -> Mirror:
         lens.require(size=size[::-1])
     options = WorkcellOptions(config.cameras, size, realtime=not config.lockstep, simulation=simulation)
     cell = make_workcell(config.task, options) if truth is None else _with_board(config.board, truth, options)
+    check_one_arm(cell.task.spec, "the simulated arm behind topics")
     records = {name: read_record(f"{name}={file}") for name, file in files.items()}
     return Mirror(cell, size, simulation, records, lenses, arm_urdf())
 

@@ -313,7 +313,8 @@ class SimNode(RobotNode):
     def _decide(self) -> None:
         """Has the operator look and act, once a step."""
         if self._operator is not None and self._operator_began:
-            self._action = self._operator.act(self._newest, self._T_base_reset)
+            taken = self._operator.act(self._newest, self._T_base_reset)
+            self._action = taken if isinstance(taken, np.ndarray) else None
         self._publish_action()
 
     def _publish_action(self) -> None:

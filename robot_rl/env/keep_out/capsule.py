@@ -64,7 +64,7 @@ def closest_points(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def capsule_distance(a: Capsule, T_a: Pose, b: Capsule, T_b: Pose) -> float:
-    """Return the distance of the surfaces of two capsules, whose frames are at `T_a` and `T_b` [m]; < 0: they overlap."""
+    """Return the distance of two capsules with their frames at `T_a` and `T_b` [m]; below 0 they overlap."""
     on_a, on_b = closest_points(a.at(T_a), b.at(T_b))
     return math.dist(on_a.tolist(), on_b.tolist()) - a.radius - b.radius
 

@@ -1,4 +1,4 @@
-"""The arms of one cell never come closer to each other than a keep-out: their set-points are moved back where they would.
+"""The arms of one cell never come closer than a keep-out: their set-points are moved back where they would.
 
 Where two capsules are now, a plane between them keeps half of the gap for each. Both are convex, so as long as each
 stays on its side, they cannot meet, whatever the other arm does meanwhile, and however late. So each set-point is held
@@ -35,8 +35,8 @@ class KeepOutLimits:
         distance: Smallest distance between a capsule of one arm and one of another [m].
         tool_distance: Smallest and largest distance between the tcps of two arms [m].
         braking: Time in which a moving arm comes to rest [s]; times its speed, it is the way that it needs for that.
-        horizon: Distance between two capsules from which on they do not count in this step [m]; at least the way of both
-            arms in a step.
+        horizon: Distance between two capsules from which on they do not count in this step [m]; at least the way of
+            both arms in a step.
     """
 
     distance: float = 0.02

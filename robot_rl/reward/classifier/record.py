@@ -22,7 +22,8 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.registry import make_workcell
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.robot_io import RobotState
-from robot_rl.env.task import Operator, Outcome, TaskSpec, WorkcellOptions
+from robot_rl.env.task import Operator, Outcome, Taken, TaskSpec, WorkcellOptions
+from robot_rl.env.task_arms import check_one_arm
 from robot_rl.errors import ConfigError, DataError
 from robot_rl.geometry import Pose
 from robot_rl.learn.actor import EpisodeResult, Rollout, StoreRecorder
@@ -62,6 +63,7 @@ class StrayingOperator:
     """
 
     def __init__(self, operator: Operator, spec: TaskSpec, habit: StrayHabit | None = None) -> None:
+        check_one_arm(spec, "an operator who strays, for a classifier,")
         self._operator, self._spec, self._habit = operator, spec, habit or StrayHabit()
         self.done = False
         """Whether the task is done at the moment; set by `EveryStepReward`."""
@@ -75,7 +77,7 @@ class StrayingOperator:
         self._steps = self._moving = self._resting = 0
         self.done = False
 
-    def act(self, state: RobotState, T_base_reset: Pose) -> np.ndarray | None:
+    def act(self, state: RobotState, T_base_reset: Pose) -> Taken | None:
         """Return the action of this step."""
         wanted = self._operator.act(state, T_base_reset)  # called in any case, so that it goes on from where it is
         habit, rng = self._habit, self._rng
