@@ -48,9 +48,9 @@ BASES = {
     RIGHT: Pose(np.array([0.5, -0.65, 0.0]), np.array([np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5)])),
 }
 """Where the arms stand: they face each other along y, 1.3 m apart."""
-STARTS = {LEFT: np.array([0.5, 0.17, 0.09]), RIGHT: np.array([0.5, -0.16, 0.15])}
+STARTS = {LEFT: np.array([0.5, 0.18, 0.09]), RIGHT: np.array([0.5, -0.16, 0.15])}
 """Positions of the tcps at the start, in the frame of the scene [m]."""
-BAR = np.array([0.015, 0.10, 0.015])
+BAR = np.array([0.015, 0.11, 0.015])
 """Half the sides of the bar [m]; its long axis is y."""
 BAR_START = np.array([0.5, 0.10])
 BAR_RANGE, BAR_YAW_RANGE = 0.025, float(np.deg2rad(15.0))

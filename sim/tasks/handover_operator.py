@@ -20,7 +20,7 @@ from sim.scene import DOWNWARD
 GIVER, TAKER = "left", "right"
 MEETING = np.array([0.5, 0.0, 0.10])
 """Where the giver brings the middle of the bar [m]."""
-GRASP = 0.07
+GRASP = 0.08
 """From the middle of the bar to where each arm takes it, along its long axis [m]."""
 
 

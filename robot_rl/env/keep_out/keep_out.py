@@ -19,10 +19,12 @@ from typing import NamedTuple
 import numpy as np
 
 from robot_rl.env.keep_out.capsule import Capsule, capsule_distance, closest_points
-from robot_rl.geometry import Pose, quat_conjugate, quat_rotate
+from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_multiply, quat_rotate, rotvec_from_quat
 
 _ROUNDS = 12
 """Projections onto planes and box, until all hold."""
+_TURNS = (1.0, 0.5, 0.25)
+"""Shares of the wanted turn that are tried before the arm does not turn."""
 _CLOSE_ENOUGH = 1e-5
 """Distance by which a set-point may miss a plane [m]."""
 
@@ -34,14 +36,15 @@ class KeepOutLimits:
     Attributes:
         distance: Smallest distance between a capsule of one arm and one of another [m].
         tool_distance: Smallest and largest distance between the tcps of two arms [m].
-        braking: Time in which a moving arm comes to rest [s]; times its speed, it is the way that it needs for that.
+        braking: Time in which a moving arm comes to rest, a control period included [s]; times its speed, it is the way
+            that it needs for that.
         horizon: Distance between two capsules from which on they do not count in this step [m]; at least the way of
             both arms in a step.
     """
 
     distance: float = 0.02
     tool_distance: tuple[float, float] = (0.0, math.inf)
-    braking: float = 0.04
+    braking: float = 0.15
     horizon: float = 0.2
 
 
@@ -182,9 +185,11 @@ class KeepOut:
             length = float(np.linalg.norm(way)) or 1.0
         normal = way / length
         middle = 0.5 * float(normal @ (on_a + on_b)) + 0.5 * (radii[1] - radii[0])
+        # Closer than that, pushed there or turned by an object: back further than to the border, as arms lag.
+        lost = max(0.0, distance - (length - sum(radii)))
         for name, capsule, sign in zip(pair, capsules, (1.0, -1.0), strict=True):
             brake = self._limits.braking * max(0.0, -sign * float(normal @ velocities[name]))
-            least = sign * middle + capsule.radius + 0.5 * distance + brake
+            least = sign * middle + capsule.radius + 0.5 * distance + lost + brake
             planes[name].append(_Plane(sign * normal, least, capsule))
 
     def _drawn_together(self, motions: Mapping[str, ArmMotion]) -> dict[str, np.ndarray]:
@@ -211,11 +216,28 @@ class KeepOut:
             return Pose(wanted, motion.T_base_target.quaternion)
         T_cell_base = self._arms[name].T_cell_base
         to_base = quat_conjugate(T_cell_base.quaternion)
-        turned = T_cell_base @ Pose(np.zeros(3), motion.T_base_target.quaternion)
-        rows = []  # in the base frame: normal @ position >= least
-        for plane in planes:
-            ends = plane.capsule.at(turned)
-            rows.append((quat_rotate(to_base, plane.normal), plane.least - float((ends @ plane.normal).min())))
+        here, turn = (
+            motion.T_base_tcp,
+            quat_multiply(quat_conjugate(motion.T_base_tcp.quaternion), motion.T_base_target.quaternion),
+        )
+        before = _reaches(planes, T_cell_base @ Pose(np.zeros(3), here.quaternion))
+        now = [float(plane.normal @ quat_rotate(T_cell_base.quaternion, here.position)) for plane in planes]
+        # How far it has turned when it gets there is not known: it has to be beyond as it is turned now, too. It only
+        # turns as far as it could where it is.
+        for share in _TURNS:
+            attitude = quat_multiply(here.quaternion, quat_from_rotvec(share * rotvec_from_quat(turn)))
+            after = _reaches(planes, T_cell_base @ Pose(np.zeros(3), attitude))
+            if all(
+                at + a >= min(plane.least, at + b) - _CLOSE_ENOUGH
+                for plane, at, a, b in zip(planes, now, after, before, strict=True)
+            ):
+                break
+        else:
+            attitude, after = here.quaternion, before
+        rows = [  # in the base frame: normal @ position >= least
+            (quat_rotate(to_base, plane.normal), plane.least - min(a, b))
+            for plane, a, b in zip(planes, after, before, strict=True)
+        ]
         position = wanted
         for _ in range(_ROUNDS):
             moved = False
@@ -224,6 +246,11 @@ class KeepOut:
                 if short > _CLOSE_ENOUGH:
                     position, moved = position + short * normal, True
             if not moved:
-                return Pose(position, motion.T_base_target.quaternion)
+                return Pose(position, attitude)
             position = motion.confine(position)
         return None
+
+
+def _reaches(planes: list[_Plane], turned: Pose) -> list[float]:
+    """Return how far towards each plane a capsule reaches from the tcp, with the tcp's frame at `turned`."""
+    return [float((plane.capsule.at(turned) @ plane.normal).min()) for plane in planes]
