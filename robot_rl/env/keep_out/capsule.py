@@ -1,13 +1,11 @@
-"""Capsules, and the exact distance between two of them: that of their axes, which are segments, less both radii."""
+"""Capsules, and where two of them are nearest: their axes are segments, and their distance is that less both radii."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-
-from robot_rl.geometry import Pose, quat_rotate
 
 _Point = tuple[float, float, float]
 _SHORT = 1e-12
@@ -28,46 +26,33 @@ class Capsule:
     end: _Point
     radius: float
 
-    def at(self, pose: Pose) -> np.ndarray:
-        """Return both ends of the segment where the frame is at `pose`, shape (2, 3)."""
-        ends = (quat_rotate(pose.quaternion, np.array(point)) for point in (self.start, self.end))
-        return np.array([pose.position + end for end in ends])
+
+def axes_of(capsules: Sequence[Capsule]) -> np.ndarray:
+    """Return both ends of the axis of each capsule [m], shape (N, 2, 3)."""
+    return np.array([(capsule.start, capsule.end) for capsule in capsules]).reshape(-1, 2, 3)
 
 
 def closest_points(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the point of each of two segments that is nearest to the other segment, shape (3,) each.
+    """Return the point of each of two segments that is nearest to the other one, for N pairs, shape (N, 3) each.
 
     The squared distance is a convex quadratic in the two positions along the segments; the minimum over the line of
     one segment is clamped to the segment, the other follows, and is clamped in turn (Ericson, Real-Time Collision
     Detection, 2005, 5.1.9).
 
     Args:
-        a: The ends of one segment, shape (2, 3).
-        b: The ends of the other, shape (2, 3).
+        a: The ends of the first segments, shape (N, 2, 3).
+        b: The ends of the second ones, shape (N, 2, 3).
     """
-    way_a, way_b, between = a[1] - a[0], b[1] - b[0], a[0] - b[0]
-    aa, bb, ab = float(way_a @ way_a), float(way_b @ way_b), float(way_a @ way_b)
-    at_a, at_b = float(way_a @ between), float(way_b @ between)
-    if aa <= _SHORT and bb <= _SHORT:
-        return a[0], b[0]
-    if aa <= _SHORT:
-        return a[0], b[0] + _share(at_b / bb) * way_b
-    if bb <= _SHORT:
-        return a[0] + _share(-at_a / aa) * way_a, b[0]
-    parallel = aa * bb - ab * ab
-    s = _share((ab * at_b - at_a * bb) / parallel) if parallel > _SHORT * aa * bb else 0.0
-    t = (ab * s + at_b) / bb
-    if not 0.0 <= t <= 1.0:
-        t = _share(t)
-        s = _share((ab * t - at_a) / aa)
-    return a[0] + s * way_a, b[0] + t * way_b
-
-
-def capsule_distance(a: Capsule, T_a: Pose, b: Capsule, T_b: Pose) -> float:
-    """Return the distance of two capsules with their frames at `T_a` and `T_b` [m]; below 0 they overlap."""
-    on_a, on_b = closest_points(a.at(T_a), b.at(T_b))
-    return math.dist(on_a.tolist(), on_b.tolist()) - a.radius - b.radius
-
-
-def _share(value: float) -> float:
-    return min(max(value, 0.0), 1.0)
+    start_a, start_b = a[:, 0], b[:, 0]
+    way_a, way_b, between = a[:, 1] - start_a, b[:, 1] - start_b, start_a - start_b
+    aa, bb, ab = (way_a * way_a).sum(1), (way_b * way_b).sum(1), (way_a * way_b).sum(1)
+    at_a, at_b = (way_a * between).sum(1), (way_b * between).sum(1)
+    square = aa * bb - ab * ab  # 0 where they are parallel, or one is a point
+    oblique = square > _SHORT * aa * bb
+    s = np.clip(np.where(oblique, ab * at_b - at_a * bb, 0.0) / np.where(oblique, square, 1.0), 0.0, 1.0)
+    long_a, long_b = aa > _SHORT, bb > _SHORT
+    t = np.where(long_b, ab * s + at_b, 0.0) / np.where(long_b, bb, 1.0)
+    clamped = np.clip(t, 0.0, 1.0)
+    again = np.clip(np.where(long_a, ab * clamped - at_a, 0.0) / np.where(long_a, aa, 1.0), 0.0, 1.0)
+    s = np.where((t != clamped) | ~long_b, again, s)
+    return start_a + s[:, None] * way_a, start_b + clamped[:, None] * way_b

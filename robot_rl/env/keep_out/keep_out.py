@@ -18,13 +18,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robot_rl.env.keep_out.capsule import Capsule, capsule_distance, closest_points
-from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_multiply, quat_rotate, rotvec_from_quat
+from robot_rl.env.keep_out.capsule import Capsule, axes_of, closest_points
+from robot_rl.geometry import (
+    Pose,
+    quat_conjugate,
+    quat_from_rotvec,
+    quat_multiply,
+    quat_rotate,
+    quat_to_matrix,
+    rotvec_from_quat,
+)
 
-_ROUNDS = 12
+_ROUNDS = 60
 """Projections onto planes and box, until all hold."""
-_TURNS = (1.0, 0.5, 0.25)
-"""Shares of the wanted turn that are tried before the arm does not turn."""
+_TURNS = (1.0, 0.5, 0.25, 0.0)
+"""Shares of the wanted turn that are tried."""
 _CLOSE_ENOUGH = 1e-5
 """Distance by which a set-point may miss a plane [m]."""
 
@@ -38,6 +46,8 @@ class KeepOutLimits:
         tool_distance: Smallest and largest distance between the tcps of two arms [m].
         braking: Time in which a moving arm comes to rest, a control period included [s]; times its speed, it is the way
             that it needs for that.
+        slack: By how much arms miss their set-points on the way, e.g. pushed by an object [m]; set-points keep that much
+            more distance.
         horizon: Distance between two capsules from which on they do not count in this step [m]; at least the way of
             both arms in a step.
     """
@@ -45,6 +55,7 @@ class KeepOutLimits:
     distance: float = 0.02
     tool_distance: tuple[float, float] = (0.0, math.inf)
     braking: float = 0.15
+    slack: float = 0.003
     horizon: float = 0.2
 
 
@@ -78,12 +89,21 @@ class ArmMotion:
     confine: Callable[[np.ndarray], np.ndarray]
 
 
-class _Plane(NamedTuple):
-    """The ends of a capsule have to satisfy `normal @ end >= least`."""
+class _Planes(NamedTuple):
+    """The ends of N axes have to satisfy `normal @ end >= least`; in the frame of the cell."""
 
-    normal: np.ndarray
-    least: float
-    capsule: Capsule
+    normals: np.ndarray
+    """Shape (N, 3)."""
+    least: np.ndarray
+    """[m], shape (N,)."""
+    axes: np.ndarray
+    """In the tcp frame [m], shape (N, 2, 3)."""
+
+    def reach(self, attitude: np.ndarray) -> np.ndarray:
+        """Return the lowest of `normal @ end`, seen from the tcp, which is turned by a quaternion; shape (N,) [m]."""
+        ends = self.axes @ quat_to_matrix(attitude).T
+        lowest: np.ndarray = (ends @ self.normals[:, :, None])[..., 0].min(axis=1)
+        return lowest
 
 
 class KeepOut:
@@ -95,30 +115,37 @@ class KeepOut:
     """
 
     def __init__(self, limits: KeepOutLimits, arms: Mapping[str, ArmShape]) -> None:
-        self._limits, self._arms = limits, dict(arms)
-        self._pairs = list(itertools.combinations(self._arms, 2))
+        self._limits = limits
+        self._bases = {name: arm.T_cell_base for name, arm in arms.items()}
+        tcp = Capsule((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), 0.0)  # what is kept apart last is the tools themselves
+        self._axes = {name: axes_of([*arm.capsules, tcp]) for name, arm in arms.items()}
+        radii = {name: np.array([c.radius for c in (*arm.capsules, tcp)]) for name, arm in arms.items()}
         reach = {
             name: max((math.hypot(*end) + c.radius for c in arm.capsules for end in (c.start, c.end)), default=0.0)
-            for name, arm in self._arms.items()
+            for name, arm in arms.items()
         }
+        self._pairs = list(itertools.combinations(arms, 2))
         self._far = {pair: sum(reach[name] for name in pair) + limits.horizon for pair in self._pairs}
+        self._kept = {}  # for each pair: numbers of the capsules, their radii, and the distance that they keep
+        for a, b in self._pairs:
+            last_a, last_b = len(radii[a]) - 1, len(radii[b]) - 1
+            both = [*itertools.product(range(last_a), range(last_b)), (last_a, last_b)]
+            one, other = np.array(both, int).T
+            distance = np.array([limits.distance] * (len(both) - 1) + [limits.tool_distance[0]])
+            self._kept[a, b] = one, other, radii[a][one], radii[b][other], distance
 
     def distance(self, poses: Mapping[str, Pose]) -> float:
-        """Return the smallest distance between two arms [m]; infinite with one.
+        """Return the smallest distance between capsules of two arms [m]; infinite with one; below 0 they overlap.
 
         Args:
             poses: T_base_tcp of each arm.
         """
-        placed = {name: self._arms[name].T_cell_base @ pose for name, pose in poses.items()}
-        return min(
-            (
-                capsule_distance(ours, placed[a], theirs, placed[b])
-                for a, b in self._pairs
-                for ours in self._arms[a].capsules
-                for theirs in self._arms[b].capsules
-            ),
-            default=math.inf,
-        )
+        placed = {name: self._bases[name] @ pose for name, pose in poses.items()}
+        smallest = math.inf
+        for pair in self._pairs:
+            gaps = self._nearest(pair, placed)[2][:-1]
+            smallest = min(smallest, float(gaps.min(initial=math.inf)))
+        return smallest
 
     def limit(self, motions: Mapping[str, ArmMotion]) -> dict[str, Pose]:
         """Return the set-point of each arm, moved back where it has to be.
@@ -128,14 +155,12 @@ class KeepOut:
         Args:
             motions: Where each arm is, and where it is wanted.
         """
-        tools = {name: self._arms[name].T_cell_base @ motion.T_base_tcp for name, motion in motions.items()}
+        tools = {name: self._bases[name] @ motion.T_base_tcp for name, motion in motions.items()}
         planes = self._planes(motions, tools)
-        if not any(planes.values()) and self._limits.tool_distance[1] == math.inf:
-            return {name: motion.T_base_target for name, motion in motions.items()}
         wanted = self._drawn_together(motions)
         targets: dict[str, Pose] = {}
         for name, motion in motions.items():
-            target = self._beyond(planes[name], name, motion, wanted[name])
+            target = self._beyond(planes[name], self._bases[name], motion, wanted[name])
             if target is None:
                 return {
                     other: Pose(held.confine(held.T_base_tcp.position), held.T_base_tcp.quaternion)
@@ -144,53 +169,43 @@ class KeepOut:
             targets[name] = target
         return targets
 
-    def _planes(self, motions: Mapping[str, ArmMotion], tools: Mapping[str, Pose]) -> dict[str, list[_Plane]]:
-        """Return the planes that hold for each arm in this step, in the frame of the cell."""
-        planes: dict[str, list[_Plane]] = {name: [] for name in motions}
-        velocities = {
-            name: quat_rotate(self._arms[name].T_cell_base.quaternion, motion.velocity)
-            for name, motion in motions.items()
-        }
-        point, nearest = Capsule((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), 0.0), self._limits.tool_distance[0]
+    def _nearest(
+        self, pair: tuple[str, str], placed: Mapping[str, Pose]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return the nearest points of the axes that two arms keep apart, (N, 3) each, their gaps, and their ways."""
+        one, other, radii_a, radii_b, _ = self._kept[pair]
+        axes = []
+        for name, numbers in zip(pair, (one, other), strict=True):
+            ends = placed[name].position + self._axes[name] @ placed[name].matrix.T
+            axes.append(ends[numbers])
+        on_a, on_b = closest_points(*axes)
+        way = on_a - on_b
+        return on_a, on_b, np.sqrt((way * way).sum(1)) - radii_a - radii_b, way
+
+    def _planes(self, motions: Mapping[str, ArmMotion], tools: Mapping[str, Pose]) -> dict[str, list[_Planes]]:
+        """Return the planes that hold for each arm in this step."""
+        planes: dict[str, list[_Planes]] = {name: [] for name in motions}
         for pair in self._pairs:
             a, b = pair
-            if math.dist(tools[a].position.tolist(), tools[b].position.tolist()) > self._far[pair]:
+            apart = tools[a].position - tools[b].position
+            if math.hypot(*apart.tolist()) > self._far[pair]:
                 continue
-            both = itertools.product(self._arms[a].capsules, self._arms[b].capsules)
-            kept = [(ours, theirs, self._limits.distance) for ours, theirs in both]
-            if nearest > 0.0:
-                kept.append((point, point, nearest))
-            for ours, theirs, distance in kept:
-                self._split(pair, (ours, theirs), distance, tools, velocities, planes)
+            one, other, radii_a, radii_b, distance = self._kept[pair]
+            on_a, on_b, gaps, way = self._nearest(pair, tools)
+            near = gaps <= self._limits.horizon
+            length = (gaps + radii_a + radii_b)[:, None]
+            met = length < 1e-9  # the axes meet: apart along the line between the tools
+            normals = np.where(met, apart / (np.linalg.norm(apart) or 1.0), way / np.where(met, 1.0, length))
+            middle = 0.5 * ((normals * (on_a + on_b)).sum(1) + radii_b - radii_a)
+            # Closer than that, pushed there or turned by an object: back further than to the border, as arms lag.
+            kept = 0.5 * (distance + self._limits.slack) + np.maximum(0.0, distance - gaps)
+            for name, numbers, radii, sign in ((a, one, radii_a, 1.0), (b, other, radii_b, -1.0)):
+                velocity = quat_rotate(self._bases[name].quaternion, motions[name].velocity)
+                towards = sign * normals
+                brake = self._limits.braking * np.maximum(0.0, -(towards @ velocity))
+                least = sign * middle + radii + kept + brake
+                planes[name].append(_Planes(towards[near], least[near], self._axes[name][numbers][near]))
         return planes
-
-    def _split(
-        self,
-        pair: tuple[str, str],
-        capsules: tuple[Capsule, Capsule],
-        distance: float,
-        tools: Mapping[str, Pose],
-        velocities: Mapping[str, np.ndarray],
-        planes: dict[str, list[_Plane]],
-    ) -> None:
-        """Add the planes of both arms between two capsules that are near."""
-        on_a, on_b = closest_points(*(c.at(tools[name]) for c, name in zip(capsules, pair, strict=True)))
-        way = on_a - on_b
-        length = float(np.linalg.norm(way))
-        radii = capsules[0].radius, capsules[1].radius
-        if length - sum(radii) > self._limits.horizon:
-            return
-        if length < 1e-9:  # the axes meet: apart along the line between the tools
-            way = tools[pair[0]].position - tools[pair[1]].position
-            length = float(np.linalg.norm(way)) or 1.0
-        normal = way / length
-        middle = 0.5 * float(normal @ (on_a + on_b)) + 0.5 * (radii[1] - radii[0])
-        # Closer than that, pushed there or turned by an object: back further than to the border, as arms lag.
-        lost = max(0.0, distance - (length - sum(radii)))
-        for name, capsule, sign in zip(pair, capsules, (1.0, -1.0), strict=True):
-            brake = self._limits.braking * max(0.0, -sign * float(normal @ velocities[name]))
-            least = sign * middle + capsule.radius + 0.5 * distance + lost + brake
-            planes[name].append(_Plane(sign * normal, least, capsule))
 
     def _drawn_together(self, motions: Mapping[str, ArmMotion]) -> dict[str, np.ndarray]:
         """Return the wanted positions, those of tools that would be too far apart moved towards each other."""
@@ -199,58 +214,47 @@ class KeepOut:
         if largest == math.inf:
             return wanted
         for pair in self._pairs:
-            placed = [self._arms[name].T_cell_base @ motions[name].T_base_target for name in pair]
+            placed = [self._bases[name] @ motions[name].T_base_target for name in pair]
             way = placed[0].position - placed[1].position
             excess = float(np.linalg.norm(way)) - largest
             if excess <= 0.0:
                 continue
             step = 0.5 * excess * way / np.linalg.norm(way)
             for name, sign in zip(pair, (-1.0, 1.0), strict=True):
-                turn = quat_conjugate(self._arms[name].T_cell_base.quaternion)
+                turn = quat_conjugate(self._bases[name].quaternion)
                 wanted[name] = motions[name].confine(wanted[name] + sign * quat_rotate(turn, step))
         return wanted
 
-    def _beyond(self, planes: list[_Plane], name: str, motion: ArmMotion, wanted: np.ndarray) -> Pose | None:
+    def _beyond(self, found: list[_Planes], base: Pose, motion: ArmMotion, wanted: np.ndarray) -> Pose | None:
         """Return a set-point beyond all planes and in the workspace, near the wanted one; None where none was found."""
-        if not planes:
-            return Pose(wanted, motion.T_base_target.quaternion)
-        T_cell_base = self._arms[name].T_cell_base
-        to_base = quat_conjugate(T_cell_base.quaternion)
-        here, turn = (
-            motion.T_base_tcp,
-            quat_multiply(quat_conjugate(motion.T_base_tcp.quaternion), motion.T_base_target.quaternion),
-        )
-        before = _reaches(planes, T_cell_base @ Pose(np.zeros(3), here.quaternion))
-        now = [float(plane.normal @ quat_rotate(T_cell_base.quaternion, here.position)) for plane in planes]
-        # How far it has turned when it gets there is not known: it has to be beyond as it is turned now, too. It only
-        # turns as far as it could where it is.
+        target, here = motion.T_base_target, motion.T_base_tcp
+        if not found:
+            return Pose(wanted, target.quaternion)
+        planes = _Planes(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+        normals = planes.normals @ base.matrix  # in the base frame
+        least = planes.least - planes.normals @ base.position
+        before = planes.reach(quat_multiply(base.quaternion, here.quaternion))
+        # It only turns as far as it could where it is. How far it has turned when it gets there is not known, so it has
+        # to be beyond the planes as it is turned now, too.
+        now = np.minimum(least, normals @ here.position + before) - normals @ here.position - _CLOSE_ENOUGH
+        attitude, after = target.quaternion, before
+        turn = rotvec_from_quat(quat_multiply(quat_conjugate(here.quaternion), target.quaternion))
         for share in _TURNS:
-            attitude = quat_multiply(here.quaternion, quat_from_rotvec(share * rotvec_from_quat(turn)))
-            after = _reaches(planes, T_cell_base @ Pose(np.zeros(3), attitude))
-            if all(
-                at + a >= min(plane.least, at + b) - _CLOSE_ENOUGH
-                for plane, at, a, b in zip(planes, now, after, before, strict=True)
-            ):
+            if share < 1.0:
+                attitude = quat_multiply(here.quaternion, quat_from_rotvec(share * turn))
+            after = planes.reach(quat_multiply(base.quaternion, attitude))
+            if (after >= now).all():
                 break
-        else:
-            attitude, after = here.quaternion, before
-        rows = [  # in the base frame: normal @ position >= least
-            (quat_rotate(to_base, plane.normal), plane.least - min(a, b))
-            for plane, a, b in zip(planes, after, before, strict=True)
-        ]
+        least = least - np.minimum(before, after)
         position = wanted
         for _ in range(_ROUNDS):
-            moved = False
-            for normal, least in rows:
-                short = least - float(normal @ position)
-                if short > _CLOSE_ENOUGH:
-                    position, moved = position + short * normal, True
-            if not moved:
+            short = least - normals @ position
+            most = int(short.argmax()) if len(short) else -1
+            if most >= 0 and short[most] > _CLOSE_ENOUGH:
+                position = position + short[most] * normals[most]
+                continue
+            confined = motion.confine(position)
+            if np.abs(confined - position).max() <= _CLOSE_ENOUGH:
                 return Pose(position, attitude)
-            position = motion.confine(position)
+            position = confined
         return None
-
-
-def _reaches(planes: list[_Plane], turned: Pose) -> list[float]:
-    """Return how far towards each plane a capsule reaches from the tcp, with the tcp's frame at `turned`."""
-    return [float((plane.capsule.at(turned) @ plane.normal).min()) for plane in planes]
