@@ -196,15 +196,16 @@ class TaskArms:
             ActionError: if the operator's is no action, or is of an arm that is not there.
         """
         theirs = self._by_arm(taken)
+        mine = self._split(wanted)
         made = [
-            arm.choose(mine, theirs.get(arm.name), operator)
-            for arm, mine in zip(self._arms, self._split(wanted), strict=True)
+            arm.choose(part, theirs.get(arm.name), operator) for arm, part in zip(self._arms, mine, strict=True)
         ]
+        as_wanted = all(np.array_equal(action, part) for (action, _), part in zip(made, mine, strict=True))
         sources = [source for _, source in made]
         led = next((s for s in sources if s in OPERATOR_SOURCES), None)
         source = led or (Source.POLICY if Source.POLICY in sources else Source.HOLD)
         several = np.array(sources, np.int8) if self._spec.arms else None
-        return Chosen(self._join([action for action, _ in made]), source, several)
+        return Chosen(wanted if as_wanted else self._join([action for action, _ in made]), source, several)
 
     def held(self) -> Chosen:
         """Return a step in which all arms were held, whatever was wanted."""

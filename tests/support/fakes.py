@@ -1,4 +1,4 @@
-"""A workcell without physics: a point that moves at constant speed, on a clock that moves when slept on.
+"""Workcells without physics: a point, or two, that move at constant speed, on a clock that moves when slept on.
 
 It keeps the same contracts as the simulated and the real one, so what is tested on it holds for `RobotEnv` itself.
 """
@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from robot_rl.arm.joined_robot_io import JoinedRobotIO
 from robot_rl.clock import NS_PER_S, FakeClock
 from robot_rl.data.schema import Source
 from robot_rl.env.robot_io import Command, RobotState, check_command
-from robot_rl.env.task import Outcome, TaskSpec, Workcell, Workspace
+from robot_rl.env.task import ArmSpec, Outcome, TaskSpec, Workcell, Workspace
 from robot_rl.errors import StaleStateError
 from robot_rl.geometry import Pose
 from robot_rl.spec import ArraySpec
@@ -161,3 +162,60 @@ def fake_workcell(spec: TaskSpec = SPEC) -> Workcell:
         operator_source=Source.HUMAN,
         close=lambda: None,
     )
+
+
+ARMS_SPEC = TaskSpec.of_arms(
+    {
+        name: ArmSpec(SPEC.workspace, base_position=(0.0, y, 0.0), action_axes=axes, gripper=True)
+        for name, y, axes in (("left", 0.5, ("x", "y", "z")), ("right", -0.5, ("x", "y")))
+    },
+    name="fake_arms",
+    instruction="move both points up to their goals",
+    max_steps=30,
+    control_period=0.1,
+)
+
+
+class FakeArmsTask:
+    """Success is that both points have come 3 cm along x."""
+
+    def __init__(self, robots: dict[str, FakeRobot], spec: TaskSpec):
+        self.spec, self._robots = spec, robots
+
+    def observation_specs(self):
+        return {}
+
+    def reset(self, seed):
+        for number, robot in enumerate(self._robots.values()):
+            robot.place(np.zeros(3), seed + number)
+
+    def observe(self, state, T_base_reset):
+        return {}
+
+    def evaluate(self, state):
+        success = all(robot.position()[0] > 0.03 for robot in self._robots.values())
+        return Outcome(success, float(success))
+
+
+class FakeHands:
+    """Leads the arms that a test names."""
+
+    def __init__(self):
+        self.led = {}
+
+    def reset(self, seed, demonstrate):
+        if demonstrate:
+            self.led = {"left": np.array([1.0, 0.0, 0.0, 1.0]), "right": np.array([1.0, 0.0, 0.0])}
+
+    def act(self, state, T_base_reset):
+        return self.led or None
+
+
+def fake_arms(spec: TaskSpec = ARMS_SPEC, clock: FakeClock | None = None) -> tuple[Workcell, dict[str, FakeRobot]]:
+    """A cell with two arms, and each of them."""
+    clock, robots = clock or FakeClock(start=NS_PER_S), {name: FakeRobot() for name in ("left", "right")}
+    for robot in robots.values():
+        robot.clock = clock
+    joined = JoinedRobotIO(robots, clock)
+    cell = Workcell(joined, clock, FakeArmsTask(robots, spec), FakeHands(), Source.HUMAN, lambda: None)
+    return cell, robots

@@ -1,0 +1,82 @@
+"""Several arms, each a robot of its own, as one: one state, one command, one decision whether they move.
+
+If one of them must hold, all hold: one whose state is stale, that refuses a command, or cannot be reached, stops all.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+from robot_rl.clock import NS_PER_S, Clock
+from robot_rl.env.robot_io import Command, RobotIO, RobotState, check_command
+from robot_rl.errors import StaleStateError
+
+
+class JoinedRobotIO:
+    """A `RobotIO` over those of several arms.
+
+    Frames of the camera `wrist` of the arm `left` are those of `left_wrist`.
+
+    Args:
+        arms: Each arm, by name.
+        clock: The clock of all of them.
+        max_skew: Largest difference between the stamps of two arms' states [s].
+
+    Attributes:
+        skew: The largest difference that was measured [s].
+    """
+
+    def __init__(self, arms: Mapping[str, RobotIO], clock: Clock, max_skew: float = 0.05) -> None:
+        self._arms, self._clock, self._max_skew = dict(arms), clock, max_skew
+        self._lock = threading.Lock()  # so that no stop comes between the set-points of a command
+        self.skew = 0.0
+
+    def read(self) -> RobotState:
+        """Return the newest states of all arms.
+
+        Raises:
+            StaleStateError: if one is too old, or too far from another in time; all arms have been stopped.
+        """
+        try:
+            states = {name: io.read() for name, io in self._arms.items()}
+            stamps = {name: state.stamp for name, state in states.items()}
+            late = min(stamps, key=lambda name: stamps[name])
+            skew = (max(stamps.values()) - stamps[late]) / NS_PER_S
+            if skew > self._max_skew:
+                raise StaleStateError(skew, self._max_skew, what=f"state of the arm {late}, from the other arms on,")
+        except BaseException:
+            self.stop()
+            raise
+        self.skew = max(self.skew, skew)
+        frames = {f"{name}_{camera}": frame for name, state in states.items() for camera, frame in state.images.items()}
+        return RobotState.of_arms(states, frames)
+
+    def command(self, command: Command) -> None:
+        """Send each arm its set-point.
+
+        Raises:
+            ActionError: as `check_command`, before any arm is sent something.
+            RobotRLError: what an arm raises that refuses its set-point; all arms have been stopped.
+        """
+        check_command(command, self._clock.now(), self._arms)
+        try:
+            with self._lock:
+                for name, point in command.arms.items():
+                    one = Command(command.stamp, command.ttl, point.T_base_target, point.gripper_width)
+                    self._arms[name].command(one)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Hold all arms; one that cannot be reached does not keep the others from it."""
+        with self._lock:
+            self._stop(list(self._arms.values()))
+
+    def _stop(self, arms: list[RobotIO]) -> None:
+        try:
+            arms[0].stop()
+        finally:
+            if len(arms) > 1:
+                self._stop(arms[1:])

@@ -1,0 +1,153 @@
+"""Several arms behind one interface: what one of them cannot do, none does."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fakes import fake_arms
+from robot_io_contract import RobotIOContract, RobotUnderTest
+
+from robot_rl.arm.joined_robot_io import JoinedRobotIO
+from robot_rl.clock import NS_PER_S, FakeClock
+from robot_rl.env.robot_env import RobotEnv
+from robot_rl.env.robot_io import Command, SetPoint
+from robot_rl.errors import ActionError, CommandRefusedError, RobotLostError, StaleStateError
+from robot_rl.geometry import Pose
+
+STILL = np.zeros(6, np.float32)
+BOTH = np.array([1.0, 0.0, 0.0, 1.0, 0.0, 0.0], np.float32)
+
+
+class OneOfArms:
+    """One arm of a cell as a robot, while the others are sent where they are."""
+
+    def __init__(self, io, name):
+        self._io, self._name = io, name
+
+    def read(self):
+        return self._io.read().arms[self._name]
+
+    def command(self, command):
+        points = {name: SetPoint(state.T_base_tcp) for name, state in self._io.read().arms.items()}
+        points[self._name] = SetPoint(command.T_base_target, command.gripper_width)
+        self._io.command(Command.of_arms(command.stamp, command.ttl, points))
+
+    def stop(self):
+        self._io.stop()
+
+
+class SteadyClock(FakeClock):
+    """Goes on in small steps, between which another thread has its turn."""
+
+    def sleep_until(self, stamp):
+        while self.now() < stamp:
+            super().sleep_until(min(self.now() + NS_PER_S // 50, stamp))
+            time.sleep(1e-5)
+
+
+class TestJoined(RobotIOContract):
+    @pytest.fixture(params=["left", "right"])
+    def robot(self, request):
+        cell, robots = fake_arms(clock=SteadyClock(start=NS_PER_S))
+        arm = robots[request.param]
+        return RobotUnderTest(OneOfArms(cell.io, request.param), cell.clock, arm.freeze, max_age=arm.max_age, joints=3)
+
+
+@pytest.fixture
+def moving():
+    """A cell whose arms are both on their way, and each arm."""
+    cell, robots = fake_arms()
+    env = RobotEnv(cell)
+    env.start(0, "e")
+    env.advance(BOTH)
+    return env, cell, robots
+
+
+def stand_within(cell, robots, seconds):
+    """Whether both arms have come to rest that much later, and stay there."""
+    cell.clock.sleep_until(cell.clock.now() + round(seconds * NS_PER_S))
+    places = [robot.position() for robot in robots.values()]
+    cell.clock.sleep_until(cell.clock.now() + NS_PER_S)
+    return all(np.array_equal(robot.position(), place) for robot, place in zip(robots.values(), places, strict=True))
+
+
+@pytest.mark.parametrize("arm", ["left", "right"])
+def test_one_stale_arm_stops_both(moving, arm):
+    env, cell, robots = moving
+    began, stops = cell.clock.now(), [robot.stops for robot in robots.values()]
+    robots[arm].freeze()
+    with pytest.raises(StaleStateError):
+        env.advance(BOTH)
+    assert (cell.clock.now() - began) / NS_PER_S <= 0.3
+    assert all(robot.stops > before for robot, before in zip(robots.values(), stops, strict=True))
+    assert stand_within(cell, robots, 0.0)
+
+
+@pytest.mark.parametrize("arm", ["left", "right"])
+def test_one_arm_that_refuses_or_is_lost_stops_both_before_either_goes_on(moving, arm):
+    env, cell, robots = moving
+    for error in (CommandRefusedError("too fast"), RobotLostError("the cable is out")):
+
+        def refuse(command, error=error):
+            raise error
+
+        own, robots[arm].command = robots[arm].command, refuse
+        with pytest.raises(type(error)):
+            env.advance(BOTH)
+        assert stand_within(cell, robots, 0.0)
+        robots[arm].command = own
+        env.start(1, "f")
+
+
+def test_one_stop_that_fails_stops_the_other_arm(moving):
+    _, cell, robots = moving
+
+    def lost():
+        raise RobotLostError("gone")
+
+    robots["left"].stop = lost
+    with pytest.raises(RobotLostError):
+        cell.io.stop()
+    assert robots["right"].stops == 1
+
+
+def test_commands_that_end_end_together(moving):
+    _, cell, robots = moving
+    assert stand_within(cell, robots, 0.3), "three periods without a new command"
+
+
+def test_states_that_are_too_far_apart_in_time_are_refused_and_the_skew_is_known():
+    cell, robots = fake_arms()
+    cell.io.read()
+    assert cell.io.skew == 0.0
+    robots["right"].freeze()
+    cell.clock.sleep_until(cell.clock.now() + NS_PER_S // 50)
+    cell.io.read()
+    assert cell.io.skew == pytest.approx(0.02)
+    cell.clock.sleep_until(cell.clock.now() + NS_PER_S // 20)
+    with pytest.raises(StaleStateError, match=r"state of the arm right, from the other arms on, is 0\.070 s old"):
+        cell.io.read()
+
+
+def test_one_bad_set_point_is_sent_to_nobody():
+    cell, robots = fake_arms()
+    here = cell.io.read().arms["left"].T_base_tcp
+    nowhere = SetPoint(Pose(np.array([np.nan, 0.0, 0.0]), here.quaternion))
+    with pytest.raises(ActionError, match="arm right: set-point is no pose"):
+        cell.io.command(Command.of_arms(cell.clock.now(), 1.0, {"left": SetPoint(here), "right": nowhere}))
+    with pytest.raises(ActionError, match="one set-point for the arms left, right"):
+        cell.io.command(Command(cell.clock.now(), 1.0, here))
+    assert not any(robot.commands or robot.stops for robot in robots.values())
+
+
+def test_frames_of_the_arms_are_named_by_their_arms():
+    cell, robots = fake_arms()
+    frame = np.zeros((2, 2, 3), np.uint8)
+
+    class Sees:
+        def __init__(self, robot):
+            self.read = lambda: replace(robot.read(), images={"wrist": frame})
+
+    joined = JoinedRobotIO({name: Sees(robot) for name, robot in robots.items()}, cell.clock)
+    assert set(joined.read().images) == {"left_wrist", "right_wrist"}
