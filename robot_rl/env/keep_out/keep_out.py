@@ -255,6 +255,6 @@ class KeepOut:
                 continue
             confined = motion.confine(position)
             if np.abs(confined - position).max() <= _CLOSE_ENOUGH:
-                return Pose(position, attitude)
+                return Pose(confined, attitude)
             position = confined
         return None
