@@ -23,6 +23,7 @@ from torch import Tensor
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import load_config
 from robot_rl.data.store.store import EpisodeStore
+from robot_rl.env.choice import join_grippers
 from robot_rl.env.registry import make_workcell
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.learn.actor import Rollout
@@ -35,14 +36,17 @@ from robot_rl.run.deployment import workcell_options
 from robot_rl.run.evaluation import evaluate, mean
 from sim.tasks.cable_clip import CLIP as CABLE_CLIP
 from sim.tasks.cable_clip import REACH as CABLE_REACH
+from sim.tasks.handover_operator import GRASP
 from sim.tasks.usb_pick_insert import half_turn
 
 ESTIMATE, PLUG, CLIP = "state/hole_estimate", "state/plug_estimate", "state/clip_estimate"
+BAR, PLACE = "state/bar_estimate", "state/place"
 STRAIGHT, AROUND = "straight to the estimate and down", "beside the estimate, down, and sideways into it"
 RULES = dict.fromkeys(
     ("peg_insert", "peg_hard", "ram_insert", "usb_pick_insert"), ("do nothing", "push down", STRAIGHT)
 )
 RULES["cable_clip"] = ("do nothing", "push down", STRAIGHT, AROUND)
+RULES["handover"] = ("do nothing", "push down", STRAIGHT)
 
 
 class Scripted(Policy):
@@ -60,7 +64,9 @@ class Scripted(Policy):
         axes = self._env.spec_task.action_axes
         if self._rule == "push down":
             action[axes.index("z")] = 1.0
-        if self._rule in (STRAIGHT, AROUND):
+        if self._rule == STRAIGHT and BAR in self._env.observation:
+            action[:] = self._handed()
+        elif self._rule in (STRAIGHT, AROUND):
             motion, gripper = self._motion(), 0.0
             if PLUG in self._env.observation:
                 motion, gripper = self._picked()
@@ -103,6 +109,19 @@ class Scripted(Policy):
         x, y, z, turn = self._env.observation[ESTIMATE]
         there = np.hypot(x, y) < 0.0007 and abs(turn) < 0.012
         return {"x": x, "y": y, "z": 1.0 if there else z - 0.006, "yaw": turn}
+
+    def _handed(self) -> np.ndarray:
+        """Return the action of two arms: the left one to its end of the bar and up with it, the right one to the place."""
+        x, y, z, turn = self._env.observation[BAR]
+        end = np.array([x - GRASP * np.cos(turn), y - GRASP * np.sin(turn), z])
+        gripped = float(self._env.observation["state/left/gripper_width"][0]) < 0.05
+        close = gripped or float(np.linalg.norm(end)) < 0.008
+        way = np.array([0.02, 0.0, -0.02]) if gripped else end
+        there = self._env.observation[PLACE]
+        right = -1.0 if float(np.linalg.norm(there)) < 0.02 else 1.0
+        scale, turned = 0.02, 0.0 if gripped else turn / 0.06
+        axes = [*(way / scale), turned, *(there / scale), 0.0, join_grippers([-1.0 if close else 1.0, right])]
+        return np.array(axes, np.float32)
 
     def _picked(self) -> tuple[dict[str, float], float]:
         """Return the motion that grasps the plug, lifts it and inserts it where the estimates are, and the gripper."""

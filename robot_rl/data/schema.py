@@ -249,7 +249,9 @@ class Episode:
         if sources.ndim != 2 or len(sources) != len(self) or sources.shape[1] < 2:
             raise DataError(f"{what} has shape {sources.shape}, expected ({len(self)}, number of arms, 2 or more)")
         if not np.isin(sources, list(Source)).all():
-            raise DataError(f"{what} has {sorted(set(sources.ravel().tolist()) - set(Source))}, which are no sources of an action")
+            raise DataError(
+                f"{what} has {sorted(set(sources.ravel().tolist()) - set(Source))}, which are no sources of an action"
+            )
 
 
 BASE_COLUMN = "action_base"

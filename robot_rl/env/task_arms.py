@@ -197,9 +197,7 @@ class TaskArms:
         """
         theirs = self._by_arm(taken)
         mine = self._split(wanted)
-        made = [
-            arm.choose(part, theirs.get(arm.name), operator) for arm, part in zip(self._arms, mine, strict=True)
-        ]
+        made = [arm.choose(part, theirs.get(arm.name), operator) for arm, part in zip(self._arms, mine, strict=True)]
         as_wanted = all(np.array_equal(action, part) for (action, _), part in zip(made, mine, strict=True))
         sources = [source for _, source in made]
         led = next((s for s in sources if s in OPERATOR_SOURCES), None)
@@ -325,13 +323,13 @@ def check_one_arm(spec: TaskSpec, what: str) -> None:
 
     Args:
         spec: The task.
-        what: What serves one arm only, for the message.
+        what: What leads one arm only, for the message.
 
     Raises:
         ConfigError: naming the arms.
     """
     if spec.arms:
         raise ConfigError(
-            f"{spec.name} has the arms {', '.join(spec.arms)}, and {what} serves one arm; choose a task of one arm "
+            f"{spec.name} has the arms {', '.join(spec.arms)}, and {what} leads one arm; choose a task of one arm "
             "(`robot-rl tasks`)"
         )

@@ -73,7 +73,7 @@ class OperatorSetup:
         self.on_label: Callable[[str, bool], None] = lambda episode_id, success: None
         self._options = options
         self._spec = cell.task.spec
-        check_one_arm(self._spec, "a device, or the console,")
+        check_one_arm(self._spec, "a device or the console")
         self._devices = devices
         self.console: Console | None = None
 

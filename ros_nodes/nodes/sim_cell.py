@@ -62,7 +62,7 @@ def make_mirror(config: SimNodeConfig) -> Mirror:
         lens.require(size=size[::-1])
     options = WorkcellOptions(config.cameras, size, realtime=not config.lockstep, simulation=simulation)
     cell = make_workcell(config.task, options) if truth is None else _with_board(config.board, truth, options)
-    check_one_arm(cell.task.spec, "the simulated arm behind topics")
+    check_one_arm(cell.task.spec, "a robot behind topics")
     records = {name: read_record(f"{name}={file}") for name, file in files.items()}
     return Mirror(cell, size, simulation, records, lenses, arm_urdf())
 

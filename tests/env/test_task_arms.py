@@ -39,7 +39,7 @@ def test_the_facts_of_a_cell_are_those_of_its_arms():
     assert ARMS_SPEC.of_arm("right").action_axes == ("x", "y")
     assert ARMS_SPEC.of_arm("right").environment.choices == 3
     assert (SPEC.environment.choices, SPEC.grippers, dict(SPEC.arms)) == (0, 0, {})
-    with pytest.raises(ConfigError, match="fake_arms has the arms left, right, and a mouse serves one arm"):
+    with pytest.raises(ConfigError, match="fake_arms has the arms left, right, and a mouse leads one arm"):
         check_one_arm(ARMS_SPEC, "a mouse")
     check_one_arm(SPEC, "a mouse")
 

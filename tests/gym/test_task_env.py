@@ -14,7 +14,7 @@ from robot_rl.env.registry import make_workcell, task_names
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.errors import ConfigError, UnknownNameError
 
-OURS = ("cube_lift", "peg_hard", "peg_insert", "reach", "relocate", "relocate_back", "relocate_forward")
+OURS = ("cube_lift", "handover", "peg_hard", "peg_insert", "reach", "relocate", "relocate_back", "relocate_forward")
 
 
 @pytest.fixture

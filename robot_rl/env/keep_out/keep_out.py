@@ -46,8 +46,8 @@ class KeepOutLimits:
         tool_distance: Smallest and largest distance between the tcps of two arms [m].
         braking: Time in which a moving arm comes to rest, a control period included [s]; times its speed, it is the way
             that it needs for that.
-        slack: By how much arms miss their set-points on the way, e.g. pushed by an object [m]; set-points keep that much
-            more distance.
+        slack: By how much arms miss their set-points on the way, e.g. pushed by an object [m]; set-points keep that
+            much more distance.
         horizon: Distance between two capsules from which on they do not count in this step [m]; at least the way of
             both arms in a step.
     """

@@ -63,7 +63,7 @@ class StrayingOperator:
     """
 
     def __init__(self, operator: Operator, spec: TaskSpec, habit: StrayHabit | None = None) -> None:
-        check_one_arm(spec, "an operator who strays, for a classifier,")
+        check_one_arm(spec, "the operator who records frames for a classifier")
         self._operator, self._spec, self._habit = operator, spec, habit or StrayHabit()
         self.done = False
         """Whether the task is done at the moment; set by `EveryStepReward`."""

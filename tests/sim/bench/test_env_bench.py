@@ -12,6 +12,7 @@ def test_the_environment_benchmark_reports_ratios_that_make_sense():
     assert 1.0 < report["env_ratio"] < 10.0  # the environment does more than the physics; the goal is 3
     low, high = sorted((report["env_ratio_free"], report["env_ratio_contact"]))
     assert low <= report["env_ratio"] <= high
+    assert 1.0 < report["two_arms_ratio"] < 5.0  # the goal is 2.2
     milliseconds = 1e3 / report["env_steps_per_s"]
     assert milliseconds / report["physics_ms_per_env_step"] == pytest.approx(report["env_ratio"])
     if report["image_ratio"] is None:
