@@ -111,7 +111,7 @@ class Scripted(Policy):
         return {"x": x, "y": y, "z": 1.0 if there else z - 0.006, "yaw": turn}
 
     def _handed(self) -> np.ndarray:
-        """Return the action of two arms: the left one to its end of the bar and up with it, the right one to the place."""
+        """Return the action of two arms: the left one to its end of the bar and up, the right one to the place."""
         x, y, z, turn = self._env.observation[BAR]
         end = np.array([x - GRASP * np.cos(turn), y - GRASP * np.sin(turn), z])
         gripped = float(self._env.observation["state/left/gripper_width"][0]) < 0.05
