@@ -18,11 +18,11 @@ from robot_rl.data.schema import Source
 from robot_rl.env.camera_mount import CameraMount
 from robot_rl.errors import GraphError
 from robot_rl.geometry import Pose
-from ros_nodes.bridge.ros_operator import FACT, to_make_ready
 from ros_nodes.bridge.wait import Arrivals
 from ros_nodes.interface import convert, topics
 from ros_nodes.interface.described_arm import DescribedArm
 from ros_nodes.interface.task_messages import Advanced, CameraCalibration, Estimates, TaskHead, from_text
+from ros_nodes.node.operator_ready import FACT, to_make_ready
 from ros_nodes.node.robot_node_base import RobotNode, is_neighbour
 
 IDLE = 1.0
