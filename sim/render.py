@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 
 from robot_rl.config.randomization import LooksConfig, WorldConfig
-from robot_rl.env.camera_mount import CameraMount
+from robot_rl.env.cell_geometry.camera_mount import CameraMount
 from robot_rl.errors import RenderError, UnknownNameError
 from robot_rl.geometry import Pose, quat_from_matrix
 from sim import GL_FAILURE, GL_PLATFORM

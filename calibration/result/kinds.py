@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 from calibration.result.camera import CameraIntrinsics
 from calibration.result.covariance import Matrix, check_size
 from robot_rl.config.components import SimulationConfig
-from robot_rl.env.camera_mount import CameraMount
+from robot_rl.env.cell_geometry.camera_mount import CameraMount
 from robot_rl.errors import CalibrationError
 from robot_rl.geometry import Pose
 

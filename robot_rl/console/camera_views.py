@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from robot_rl.console.protocol import BadMessageError
-from robot_rl.env.camera_mount import CameraMount
+from robot_rl.env.cell_geometry.camera_mount import CameraMount
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.supervision import Supervised
 from robot_rl.geometry import quat_to_matrix

@@ -18,13 +18,13 @@ from robot_rl.config.environment import EnvironmentConfig
 from robot_rl.config.operator_profile import InterventionConfig
 from robot_rl.config.randomization import RandomizationConfig, WorldConfig
 from robot_rl.data.schema import Source
-from robot_rl.env.camera_mount import CameraMount
+from robot_rl.env.cell_geometry.camera_mount import CameraMount
+from robot_rl.env.cell_geometry.capsule import Capsule, KeepOutLimits
 from robot_rl.env.choice import GRIPPER_CHOICES
 from robot_rl.env.environment import EnvironmentSpec
-from robot_rl.env.keep_out.capsule import Capsule
-from robot_rl.env.keep_out.keep_out import KeepOutLimits
 from robot_rl.env.playback import Playback
-from robot_rl.env.robot_io import RobotIO, RobotState
+from robot_rl.env.robot_io import Links, RobotIO, RobotState
+from robot_rl.errors import ConfigError
 from robot_rl.geometry import Pose
 from robot_rl.spec import ArraySpec
 
@@ -209,6 +209,23 @@ def _own(arm: ArmSpec) -> dict[str, Any]:
         "gripper": arm.gripper,
         "gripper_open_width": arm.gripper_open_width,
     }
+
+
+def check_one_arm(spec: TaskSpec, what: str) -> None:
+    """Check that a task is of one arm, for what serves no more.
+
+    Args:
+        spec: The task.
+        what: What leads one arm only, for the message.
+
+    Raises:
+        ConfigError: naming the arms.
+    """
+    if spec.arms:
+        raise ConfigError(
+            f"{spec.name} has the arms {', '.join(spec.arms)}, and {what} leads one arm; choose a task of one arm "
+            "(`robot-rl tasks`)"
+        )
 
 
 @dataclass(frozen=True)
@@ -402,6 +419,7 @@ class Workcell:
         view: Returns a picture of the scene as it is now, from the camera of that name and of that height and width
             [px]: (height, width, 3), uint8. Opens a renderer when it is called first. None on a robot.
         scene: The state of a simulated scene; None on a robot, whose scene stays as it is.
+        links: Where the arm's links are, for people; None where its kinematics are not known.
     """
 
     io: RobotIO
@@ -419,3 +437,4 @@ class Workcell:
     stops: ArmStops | None = None
     person_resets: bool = False
     scene: Scene | None = None
+    links: Links | None = None

@@ -15,9 +15,9 @@ import numpy as np
 
 from robot_rl.data.schema import OPERATOR_SOURCES, Source
 from robot_rl.env.action_mapping import SafeCommand, SafetyFilter, check_action
+from robot_rl.env.cell_geometry.keep_out import ArmMotion, ArmShape, KeepOut
 from robot_rl.env.choice import join_grippers, split_grippers
 from robot_rl.env.handover import Handover, HandoverLimits
-from robot_rl.env.keep_out.keep_out import ArmMotion, ArmShape, KeepOut
 from robot_rl.env.robot_io import Command, RobotState, SetPoint
 from robot_rl.env.task import Taken, TaskSpec
 from robot_rl.errors import ActionError, ConfigError
@@ -316,20 +316,3 @@ class TaskArms:
 
 def _names(arms: Mapping[str, object]) -> str:
     return f"the arms {', '.join(arms)}" if arms else "one arm without a name"
-
-
-def check_one_arm(spec: TaskSpec, what: str) -> None:
-    """Check that a task is of one arm, for what serves no more.
-
-    Args:
-        spec: The task.
-        what: What leads one arm only, for the message.
-
-    Raises:
-        ConfigError: naming the arms.
-    """
-    if spec.arms:
-        raise ConfigError(
-            f"{spec.name} has the arms {', '.join(spec.arms)}, and {what} leads one arm; choose a task of one arm "
-            "(`robot-rl tasks`)"
-        )

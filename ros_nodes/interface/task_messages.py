@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass
 from std_msgs.msg import String
 
 from robot_rl.config.components import SimulationConfig
-from robot_rl.env.camera_mount import CameraMount
+from robot_rl.env.cell_geometry.camera_mount import CameraMount
 from robot_rl.env.task import TaskSpec
 from robot_rl.errors import LinkError
 from robot_rl.run.directory.calibrations import CalibrationRecord

@@ -9,7 +9,7 @@ from geometry_msgs.msg import TransformStamped
 from rclpy.node import Node
 
 from robot_rl.clock import Clock
-from robot_rl.env.camera_mount import CameraMount
+from robot_rl.env.cell_geometry.camera_mount import CameraMount
 from robot_rl.geometry import Pose
 from ros_nodes.interface import convert, qos, topics
 from ros_nodes.interface.frames import BASE, TCP, FrameNames

@@ -9,8 +9,7 @@ from calibration.result import CameraIntrinsics, SimulatedArm, load_intrinsics, 
 from robot_rl.config.components import SimulationConfig
 from robot_rl.config.nodes import SimNodeConfig
 from robot_rl.env.registry import make_workcell
-from robot_rl.env.task import Workcell, WorkcellOptions
-from robot_rl.env.task_arms import check_one_arm
+from robot_rl.env.task import Workcell, WorkcellOptions, check_one_arm
 from robot_rl.errors import ConfigError, PluginError
 from robot_rl.run.directory.calibrations import CalibrationRecord, read_record
 from ros_nodes.node.parameters import named_values

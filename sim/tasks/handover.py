@@ -17,8 +17,7 @@ import mujoco
 import numpy as np
 
 from robot_rl.data.sparse_reward import success_reward
-from robot_rl.env.keep_out.capsule import Capsule
-from robot_rl.env.keep_out.keep_out import KeepOutLimits
+from robot_rl.env.cell_geometry.capsule import Capsule, KeepOutLimits
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import ArmSpec, Outcome, TaskSpec, Workcell, WorkcellOptions, Workspace
 from robot_rl.geometry import Pose, quat_conjugate, quat_rotate, yaw_pose

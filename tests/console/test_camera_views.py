@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pages import Rig, page, run
 
 from robot_rl.console.camera_views import along_base, picture_view
-from robot_rl.env.camera_mount import CameraMount
+from robot_rl.env.cell_geometry.camera_mount import CameraMount
 from robot_rl.geometry import Pose, quat_from_matrix, quat_from_rotvec, quat_to_matrix
 
 AHEAD, LEFT, UP = np.eye(3).tolist()

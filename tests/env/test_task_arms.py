@@ -7,12 +7,12 @@ import pytest
 from fakes import ARMS_SPEC, SPEC, fake_arms, fake_workcell
 
 from robot_rl.data.schema import Source
+from robot_rl.env.cell_geometry.capsule import KeepOutLimits
 from robot_rl.env.choice import join_grippers, split_grippers
 from robot_rl.env.handover import HandoverLimits
-from robot_rl.env.keep_out.keep_out import KeepOutLimits
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.robot_io import Command, SetPoint, check_command
-from robot_rl.env.task_arms import check_one_arm
+from robot_rl.env.task import check_one_arm
 from robot_rl.errors import ActionError, ConfigError
 from robot_rl.geometry import Pose
 

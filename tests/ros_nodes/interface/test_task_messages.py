@@ -5,7 +5,7 @@ import pytest
 from fakes import SPEC
 
 from robot_rl.config.components import SimulationConfig
-from robot_rl.env.camera_mount import CameraMount
+from robot_rl.env.cell_geometry.camera_mount import CameraMount
 from robot_rl.errors import LinkError
 from robot_rl.run.directory.calibrations import CalibrationRecord
 from robot_rl.spec import ArraySpec

@@ -10,7 +10,7 @@ from ros_nodes_graph import Graph
 from waiting import eventually
 
 from calibration.result import CameraIntrinsics, HandEye, Quality, save_result, write_camera_info
-from robot_rl.env.camera_mount import CameraMount
+from robot_rl.env.cell_geometry.camera_mount import CameraMount
 from robot_rl.errors import CalibrationError, ConfigError, UnknownNameError
 from ros_nodes.interface import convert, topics
 from ros_nodes.interface.task_messages import CameraCalibration, from_text

@@ -1,7 +1,11 @@
-"""Capsules, and where two of them are nearest: their axes are segments, and their distance is that less both radii."""
+"""Capsules, where two of them are nearest, and how near they may come.
+
+Their axes are segments, and the distance of two capsules is that of their axes less both radii.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,6 +29,28 @@ class Capsule:
     start: _Point
     end: _Point
     radius: float
+
+
+@dataclass(frozen=True)
+class KeepOutLimits:
+    """How near and how far from each other the tools of two arms may be.
+
+    Attributes:
+        distance: Smallest distance between a capsule of one arm and one of another [m].
+        tool_distance: Smallest and largest distance between the tcps of two arms [m].
+        braking: Time in which a moving arm comes to rest, a control period included [s]; times its speed, it is the way
+            that it needs for that.
+        slack: By how much arms miss their set-points on the way, e.g. pushed by an object [m]; set-points keep that
+            much more distance.
+        horizon: Distance between two capsules from which on they do not count in this step [m]; at least the way of
+            both arms in a step.
+    """
+
+    distance: float = 0.02
+    tool_distance: tuple[float, float] = (0.0, math.inf)
+    braking: float = 0.15
+    slack: float = 0.003
+    horizon: float = 0.2
 
 
 def axes_of(capsules: Sequence[Capsule]) -> np.ndarray:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robot_rl.env.keep_out.capsule import Capsule, axes_of, closest_points
+from robot_rl.env.cell_geometry.capsule import Capsule, KeepOutLimits, axes_of, closest_points
 from robot_rl.geometry import (
     Pose,
     quat_conjugate,
@@ -35,28 +35,6 @@ _TURNS = (1.0, 0.5, 0.25, 0.0)
 """Shares of the wanted turn that are tried."""
 _CLOSE_ENOUGH = 1e-5
 """Distance by which a set-point may miss a plane [m]."""
-
-
-@dataclass(frozen=True)
-class KeepOutLimits:
-    """How near and how far from each other the tools of two arms may be.
-
-    Attributes:
-        distance: Smallest distance between a capsule of one arm and one of another [m].
-        tool_distance: Smallest and largest distance between the tcps of two arms [m].
-        braking: Time in which a moving arm comes to rest, a control period included [s]; times its speed, it is the way
-            that it needs for that.
-        slack: By how much arms miss their set-points on the way, e.g. pushed by an object [m]; set-points keep that
-            much more distance.
-        horizon: Distance between two capsules from which on they do not count in this step [m]; at least the way of
-            both arms in a step.
-    """
-
-    distance: float = 0.02
-    tool_distance: tuple[float, float] = (0.0, math.inf)
-    braking: float = 0.15
-    slack: float = 0.003
-    horizon: float = 0.2
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from robot_rl.env.keep_out.capsule import Capsule, axes_of, closest_points
+from robot_rl.env.cell_geometry.capsule import Capsule, axes_of, closest_points
 
 POINTS = arrays(float, (2, 2, 3), elements=st.floats(-1.0, 1.0, width=16))
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from robot_rl.env.keep_out.capsule import Capsule
-from robot_rl.env.keep_out.keep_out import ArmMotion, ArmShape, KeepOut, KeepOutLimits
+from robot_rl.env.cell_geometry.capsule import Capsule, KeepOutLimits
+from robot_rl.env.cell_geometry.keep_out import ArmMotion, ArmShape, KeepOut
 from robot_rl.geometry import Pose, quat_from_rotvec, yaw_pose
 
 LIMITS = KeepOutLimits(distance=0.02, slack=0.0, horizon=0.6)

@@ -9,8 +9,8 @@ from robot_io_contract import RobotIOContract, RobotUnderTest
 
 from robot_rl.clock import NS_PER_S
 from robot_rl.data.schema import Source
+from robot_rl.env.cell_geometry.keep_out import ArmShape, KeepOut
 from robot_rl.env.choice import join_grippers
-from robot_rl.env.keep_out.keep_out import ArmShape, KeepOut
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.robot_io import Command, SetPoint
 from robot_rl.env.task import WorkcellOptions

@@ -1,1 +1,0 @@
-"""What keeps the arms of one cell apart."""
