@@ -44,6 +44,7 @@ def test_without_metadata_nothing_is_known():
 
 def test_each_key_has_a_property_that_returns_it_but_for_those_of_copies():
     values: dict[str, Any] = {"copied_from": {"store": "s", "episode_id": "e", "fingerprint": "f", "rewards": None}}
+    values |= {"T_base_reset_of_arms": {"left": (0.0,) * 6, "right": (1.0,) * 6}}
     values |= {"T_base_reset": (0.0,) * 6, "seed": 3, "task": "t", "outcome": "near miss"}
     for key, kind in get_type_hints(FactValues).items():
         if key in ("recorded_as", "renamed_from"):

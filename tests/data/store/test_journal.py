@@ -92,7 +92,7 @@ def test_a_journal_of_another_version_is_refused_and_left_alone(store):
     path.write_bytes(content[: start - 9] + frame + head + content[start + length :])
     store.close()
     with pytest.raises(
-        DataError, match=r"000000\.journal: journal version 7 of schema 2, this program reads 1 of schema 1 and 2"
+        DataError, match=r"000000\.journal: journal version 7 of schema 2, this program reads 1 of schema 1, 2 and 3"
     ):
         EpisodeStore.open(store.path, write=True)
     assert path.is_file()
