@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from robot_rl.arm.control_thread import own_priority
-from robot_rl.arm.lerobot.server import ServedRobot, serial_ports
+from robot_rl.arm.lerobot.server import ServedRobot, motor_buses
 
 pytestmark = pytest.mark.wall_clock
 
@@ -68,8 +68,8 @@ def test_an_answer_that_came_too_late_is_not_taken_for_the_next_one():
     assert found["began"] <= found["ended"]
 
 
-def test_the_ports_of_arms_that_a_robot_is_made_of_are_found():
+def test_the_buses_of_arms_that_a_robot_is_made_of_are_found():
     motors = [Motors(), Motors()]
     both = SimpleNamespace(left_arm=Arm(motors[0]), right_arm=Arm(motors[1]), cameras={}, name="both")
-    assert list(serial_ports(both)) == [one.serial for one in motors]
-    assert list(serial_ports(SimpleNamespace(bus=None, other=3))) == []
+    assert [bus.port_handler.ser for bus in motor_buses(both)] == [one.serial for one in motors]
+    assert list(motor_buses(SimpleNamespace(bus=None, other=3))) == []

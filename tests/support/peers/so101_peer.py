@@ -5,6 +5,7 @@
 Masses are those of the published design's URDF, joint friction, damping and stiffness those of its MJCF.
 """
 
+import json
 import sys
 
 import mujoco
@@ -27,6 +28,19 @@ START = np.array([0.0, -0.6, 0.9, 0.9, 0.0])
 LOWS, HIGHS = (700, 800, 900, 1000, 0, 2000), (3400, 3300, 3200, 3100, 4095, 3500)
 """Calibrated ranges [counts]; as on a real arm, those of the joints are not centred on half a turn."""
 STEP = 0.002
+OFFSET = 17
+"""Homing offset of every servo [counts]."""
+MOTORS = ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll", "gripper")
+
+
+def write_calibration(file):
+    """Write what LeRobot has in its file of a calibration, as it is in the servos."""
+    rows = enumerate(zip(MOTORS, LOWS, HIGHS, strict=True), start=1)
+    facts = {
+        name: {"id": ident, "drive_mode": 0, "homing_offset": OFFSET, "range_min": low, "range_max": high}
+        for ident, (name, low, high) in rows
+    }
+    file.write_text(json.dumps(facts), encoding="utf-8")
 
 
 class So101Body:
@@ -82,7 +96,7 @@ def main():
     family, link = sys.argv[1:3]
     peer = ServoPeer(family, link, So101Body(float(sys.argv[3]) if len(sys.argv) > 3 else 0.0))
     for servo, low, high in zip(peer.servos.values(), LOWS, HIGHS, strict=True):
-        peer.protocol.calibrate(servo.memory, 17, low, high)
+        peer.protocol.calibrate(servo.memory, OFFSET, low, high)
     peer.start()
     print("ready", flush=True)
     for line in sys.stdin:
