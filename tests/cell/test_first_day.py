@@ -97,7 +97,8 @@ def test_the_six_commands_lead_from_nothing_to_an_evaluated_policy(arm, preloade
         tree["cell"]["max_age"] = tree["limits"]["max_age"] = OLD
         tree["task"]["max_steps"] = LONGEST
         file.write_text(yaml.safe_dump(tree), encoding="utf-8")
-        for command in commands[1:]:
+        # How a policy is evaluated does not depend on the arm, and `train` has done it already.
+        for command in commands[1:] if arm == "so101" else commands[1:-1]:
             trial = [TRIAL[arm]] if command[1] == "commission" else []
             said = run(preloaded.robot_rl, command, *SHORT[command[1]], *trial)
             assert command[1] != "doctor" or SAYS[arm] in said, said
