@@ -12,7 +12,11 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
+from robot_rl.arm.kinematics.chain import Chain, Joint, quat_from_rpy
+from robot_rl.geometry import Pose
+
 HALF_PI = np.pi / 2
+Z = np.array([0.0, 0.0, 1.0])
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,8 @@ FR3 = (
 
 FLANGE_OFFSET = 0.107
 """From the last joint to the flange along z [m]."""
+FLANGE_TURN = -np.pi / 4
+"""Of the flange about that z [rad]."""
 HOME = np.array([0.0, -np.pi / 4, 0.0, -3 * np.pi / 4, 0.0, np.pi / 2, np.pi / 4])
 """Franka's ready pose [rad]; the nullspace pulls towards it."""
 TORQUE_LIMITS = np.array([link.torque for link in FR3])
@@ -113,12 +119,21 @@ def add_arm(spec: mujoco.MjSpec) -> mujoco.MjsBody:
             visual(body, mujoco.mjtGeom.mjGEOM_CAPSULE, rgba, fromto=(*start, *end), size=(radius, 0, 0))
         motor = spec.add_actuator(name=f"motor{number}", target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
         motor.ctrlrange, motor.ctrllimited = (-link.torque, link.torque), True
-    angle = -np.pi / 8  # half of -45 degrees
-    flange = body.add_body(name="flange", pos=(0, 0, FLANGE_OFFSET), quat=(np.cos(angle), 0, 0, np.sin(angle)))
+    half = FLANGE_TURN / 2
+    flange = body.add_body(name="flange", pos=(0, 0, FLANGE_OFFSET), quat=(np.cos(half), 0, 0, np.sin(half)))
     flange.add_site(name="wrist_ft", size=(0.005, 0.005, 0.005), group=4)
     for name, kind in (("force", mujoco.mjtSensor.mjSENS_FORCE), ("torque", mujoco.mjtSensor.mjSENS_TORQUE)):
         spec.add_sensor(name=f"wrist_{name}", type=kind, objtype=mujoco.mjtObj.mjOBJ_SITE, objname="wrist_ft")
     return flange
+
+
+def arm_chain() -> Chain:
+    """Return the kinematics of the arm, from its base to the flange."""
+    joints = [
+        Joint(f"joint{number}", Pose(np.array(link.position), quat_from_rpy(link.roll, 0, 0)), Z, *link.limits)
+        for number, link in enumerate(FR3, start=1)
+    ]
+    return Chain(joints, Pose(np.array([0, 0, FLANGE_OFFSET]), quat_from_rpy(0, 0, FLANGE_TURN)))
 
 
 def _roll(angle: float) -> tuple[float, float, float, float]:
