@@ -9,7 +9,10 @@ Requests and answers are JSON, one a line: a request is `{"call": NAME, ...}`, a
     start                                           measurements are kept from now on
     exchange {"target": POSE or null, "hold": BOOL, "width": METRES or null}
                                                     obeys; answers what was measured since, faults, and problems
-    recover, own_checks, close                      as the driver's own
+    recover                                         begins; measurements go on meanwhile
+    recovered                                       whether it has ended, and its error
+    own_checks, close                               as the driver's own
+    is_stuck                                        whether its library does not come back from a call
 
 The driver is closed when the requests end.
 """
@@ -25,6 +28,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
@@ -57,6 +61,7 @@ class DriverServer:
         self._lock = threading.Lock()
         self._measured: list[tuple[str, int, Any]] = []
         self._problems: list[str] = []
+        self._recovery: Future[None] = Future()
 
     def problem(self, text: str) -> None:
         """Keep it for the other process, as a `DriverHost`."""
@@ -90,8 +95,28 @@ class DriverServer:
         return {"measured": parts, "faults": list(self._made.faults()), "problems": problems}
 
     def recover(self) -> None:
-        """End its faults."""
-        self._made.recover()
+        """Begin to end its faults."""
+        recovery: Future[None] = Future()
+        self._recovery = recovery
+
+        def recover() -> None:
+            try:
+                recovery.set_result(self._made.recover())
+            except Exception as error:  # noqa: BLE001  (`recovered` raises it)
+                recovery.set_exception(error)
+
+        threading.Thread(target=recover, name="recovery", daemon=True).start()
+
+    def recovered(self) -> bool:
+        """Return whether that has ended; raise what it has raised."""
+        if not self._recovery.done():
+            return False
+        self._recovery.result()
+        return True
+
+    def is_stuck(self) -> bool:
+        """Return whether only another process helps: the driver's attribute of that name."""
+        return bool(getattr(self._made, "is_stuck", False))
 
     def own_checks(self) -> list[dict[str, Any]]:
         """Return what it finds out about its arm."""
@@ -130,7 +155,7 @@ def main() -> None:
     channel = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints is no answer
     server = DriverServer()
-    names = ("make", "start", "exchange", "recover", "own_checks", "close")
+    names = ("make", "start", "exchange", "recover", "recovered", "is_stuck", "own_checks", "close")
     calls: dict[str, Callable[..., Any]] = {name: getattr(server, name) for name in names}
     code = 1
     try:

@@ -25,7 +25,9 @@ from robot_rl.system.line_process import LineProcess, NoAnswerError
 ANSWER_LIMIT = 5.0
 """Longest time for an answer while the arm is driven [s]: then the process counts as hung, and is ended."""
 LONG_LIMIT = 60.0
-"""The same where the driver connects, recovers or ends [s]."""
+"""The same where the driver connects or ends [s]."""
+LOOK = 0.005
+"""Between two looks at whether something has ended [s]."""
 
 
 class IsolatedArm:
@@ -56,6 +58,7 @@ class IsolatedArm:
         self._width: float | None = None
         self._holds = False
         self._receive: Receive | None = None
+        self._handed_on = 0  # how often something was
         self._make()
         self._thread = ControlThread("isolated arm", config.rate, self._exchange, host.problem)
 
@@ -93,13 +96,18 @@ class IsolatedArm:
             ArmStoppedError: if a fault stays.
         """
         with self._asking:
-            if self._process is None:
+            if is_new := self._process is None:
                 self._make()
                 if self._receive is not None:
                     self._call("start", LONG_LIMIT)
+                self._is_free()
             else:
-                self._call("recover", LONG_LIMIT)
-            self._target, self._holds, self._lost, self._faults = None, False, None, []
+                self._call("recover", ANSWER_LIMIT)
+        while not is_new and not self._recovered():  # meanwhile measurements go on
+            time.sleep(LOOK)
+        before, end = self._handed_on, time.monotonic() + ANSWER_LIMIT
+        while self._thread.alive and self._handed_on == before and time.monotonic() < end:
+            time.sleep(LOOK)  # who may go on wants to know where the arm is
 
     def own_checks(self) -> list[OwnCheck]:
         """Return what the driver finds out about its arm, as a `ChecksItself`."""
@@ -117,6 +125,25 @@ class IsolatedArm:
             if self._process is not None:
                 self._process.end()
             self._process = None
+
+    def _recovered(self) -> bool:
+        """Return whether the driver has recovered; one that is stuck is ended, and the next consent starts another."""
+        with self._asking:
+            try:
+                has_ended: bool = self._call("recovered", ANSWER_LIMIT)
+            except RobotRLError as error:
+                if self._process is not None and self._call("is_stuck", ANSWER_LIMIT):
+                    self._process.end(0.0)
+                    self._process, self._lost = None, str(error)
+                raise
+            if has_ended:
+                self._is_free()
+        return has_ended
+
+    def _is_free(self) -> None:
+        """Forget what was wanted, and what was wrong."""
+        self._target, self._width, self._holds = None, None, False
+        self._lost, self._faults = None, []
 
     def _make(self) -> None:
         self._process = LineProcess([sys.executable, "-P", "-m", "robot_rl.arm.isolated.driver_server"])
@@ -158,6 +185,7 @@ class IsolatedArm:
         if (receive := self._receive) is not None:
             for part, stamp, value in found["measured"]:
                 receive(part, stamp, _as_value(part, value))
+            self._handed_on += bool(found["measured"])
 
     def _call(self, name: str, limit: float, **arguments: Any) -> Any:
         if self._process is None:

@@ -76,6 +76,36 @@ def test_a_fault_of_the_driver_is_named_and_ends_with_consent(opened):
     assert len(seen.threads) == 1
 
 
+STUCK = """
+import os
+from robot_rl.arm.standin.standin_arm import StandinArm
+from robot_rl.errors import ArmStoppedError
+
+class Stuck(StandinArm):
+    @property
+    def is_stuck(self):
+        return True
+
+    def recover(self):
+        raise ArmStoppedError("the controller has not answered within 10 s; then consent again")
+"""
+
+
+def test_a_library_that_does_not_come_back_is_left_with_its_process(tmp_path, monkeypatch):
+    (tmp_path / "stuck_arm.py").write_text(STUCK, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(IsolatedStandin, "driver", "stuck_arm:Stuck")
+    driver, seen = IsolatedStandin(StandinConfig(faults=("reflex@0.2",)), Host()), Recorder()
+    driver.start(seen)
+    assert seen.wait(driver.faults)
+    with pytest.raises(ArmStoppedError, match="not answered within 10 s"):
+        driver.recover()
+    assert not children() and "not answered within 10 s" in driver.faults()[0]
+    driver.recover()
+    assert children() and not driver.faults()
+    driver.close()
+
+
 def test_stamps_are_those_of_the_clock_of_this_process(opened):
     _, seen = opened
     behind = time.time_ns() - seen.parts["pose"][-1][0]
