@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 
+from robot_rl.arm.kinematics.fr3 import fr3_chain
 from robot_rl.data.schema import Source
 from robot_rl.env.task import Task, Workcell, WorkcellOptions
-from sim.arm import arm_chain
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.operator import ScriptedOperator
 from sim.playback import MujocoPlayback
@@ -52,5 +52,5 @@ def simulated_workcell(io: MujocoRobotIO, task: Task, operator: ScriptedOperator
         mounts=mounts,
         view=view.picture,
         scene=MujocoScene(io),
-        links=arm_chain().points,
+        links=fr3_chain().points,
     )

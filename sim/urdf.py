@@ -12,7 +12,8 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 
-from sim.arm import ARM_DOF, DARK, FLANGE_OFFSET, FLANGE_TURN, FR3, VISUAL_SHAPES
+from robot_rl.arm.kinematics.fr3 import FLANGE_OFFSET, FLANGE_TURN
+from sim.arm import ARM_DOF, DARK, FR3, VISUAL_SHAPES
 
 NAME = "fr3"
 
