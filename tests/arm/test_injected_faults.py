@@ -18,7 +18,7 @@ from franka_peer import FrankaPeer
 from in_process_arm import WIDE_CAP, WIDE_LIMITS
 from peer_process import PeerProcess
 from scripted_arm import eventually
-from so101_urdf import urdf_of_so101
+from so101_peer import urdf_of_so101
 from ur_peer import UrPeer
 
 from robot_rl.arm.arm_robot_io import ArmRobotIO

@@ -6,6 +6,7 @@ cuts on a busy machine (docs/benchmarks.md). No lock of ours is around the libra
 """
 
 from robot_rl.arm.industrial.ur import UrArm, UrConfig
+from robot_rl.arm.isolated.driver_server import serve
 from robot_rl.arm.isolated.isolated_arm import IsolatedArm
 
 
@@ -14,4 +15,8 @@ class IsolatedUr(IsolatedArm):
 
     Config = UrConfig
     measures = UrArm.measures
-    driver = "robot_rl.arm.industrial.ur:UrArm"
+    program = ("-m", "robot_rl.arm.industrial.isolated_ur")
+
+
+if __name__ == "__main__":
+    serve(UrArm)

@@ -1,9 +1,9 @@
-"""The program that runs one driver for `IsolatedArm`: `python -m robot_rl.arm.isolated.driver_server`.
+"""The program that runs one driver for `IsolatedArm`: a module that calls `serve` with the class of the driver.
 
 Requests and answers are JSON, one a line: a request is `{"call": NAME, ...}`, an answer `{"value": ...}`, or
 `{"error": TEXT, "kind": NAME}` with the class of the error if it is one of ours.
 
-    make     {"driver": "MODULE:CLASS", "settings": {...}, "max_age": SECONDS, "epoch": NANOSECONDS}
+    make     {"settings": {...}, "max_age": SECONDS, "epoch": NANOSECONDS}
                                                     makes the driver; the time of stamps is that of the monotonic clock,
                                                     which all processes of a machine share, plus `epoch`
     start                                           measurements are kept from now on
@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib
 import json
 import os
 import sys
@@ -34,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from robot_rl.arm.control_thread import take_priority
-from robot_rl.arm.driver import ArmDriver
+from robot_rl.arm.driver import ArmDriver, DriverClass
 from robot_rl.arm.own_checks import ChecksItself
 from robot_rl.clock import WallClock
 from robot_rl.config.load import component_from_dict
@@ -55,7 +54,8 @@ class SharedClock(WallClock):
 class DriverServer:
     """A driver, its host, and what is asked of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: DriverClass) -> None:
+        self._kind = kind
         self.wall, self.max_age = SharedClock(0), 0.0
         self._driver: ArmDriver | None = None
         self._lock = threading.Lock()
@@ -68,12 +68,11 @@ class DriverServer:
         with self._lock:
             self._problems.append(text)
 
-    def make(self, driver: str, settings: dict[str, Any], max_age: float, epoch: int) -> None:
+    def make(self, settings: dict[str, Any], max_age: float, epoch: int) -> None:
         """Make the driver."""
         self.wall, self.max_age = SharedClock(epoch), max_age
-        module, _, name = driver.partition(":")
-        kind = getattr(importlib.import_module(module), name)
-        self._driver = kind(component_from_dict(kind.Config, settings, "settings of the arm"), self)
+        config = component_from_dict(self._kind.Config, settings, "settings of the arm")
+        self._driver = self._kind(config, self)
 
     def start(self) -> None:
         """Start it; what answers requests gets the priority of threads that control."""
@@ -150,11 +149,11 @@ def as_numbers(value: Any) -> Any:
     return float(value)
 
 
-def main() -> None:
-    """Serve one driver on standard input and output."""
+def serve(kind: DriverClass) -> None:
+    """Serve one driver on standard input and output, and end the process."""
     channel = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints is no answer
-    server = DriverServer()
+    server = DriverServer(kind)
     names = ("make", "start", "exchange", "recover", "recovered", "is_stuck", "own_checks", "close")
     calls: dict[str, Callable[..., Any]] = {name: getattr(server, name) for name in names}
     code = 1
@@ -174,7 +173,3 @@ def main() -> None:
         with contextlib.suppress(RobotRLError):
             server.close()
         os._exit(code)  # destructors of vendors wait, and some crash
-
-
-if __name__ == "__main__":
-    main()

@@ -45,8 +45,8 @@ class IsolatedArm:
         RobotRLError: what the driver itself raises.
     """
 
-    driver: ClassVar[str] = ""
-    """The class that runs in the other process, `MODULE:CLASS`."""
+    program: ClassVar[tuple[str, ...]] = ()
+    """Arguments for Python that run the driver: they name a program that calls `serve`."""
 
     def __init__(self, config: Any, host: DriverHost) -> None:
         self._config, self._host = config, host
@@ -146,12 +146,11 @@ class IsolatedArm:
         self._lost, self._faults = None, []
 
     def _make(self) -> None:
-        self._process = LineProcess([sys.executable, "-P", "-m", "robot_rl.arm.isolated.driver_server"])
+        self._process = LineProcess([sys.executable, "-P", *self.program])
         try:
             self._call(
                 "make",
                 LONG_LIMIT,
-                driver=self.driver,
                 settings=asdict(self._config),
                 max_age=self._host.max_age,
                 epoch=self._host.wall.now() - time.monotonic_ns(),

@@ -70,11 +70,15 @@ NO_TORQUE = (
 
 
 class ServedRobot:
-    """A robot of LeRobot and what is asked of it."""
+    """A robot of LeRobot and what is asked of it.
 
-    def __init__(self) -> None:
-        self._robot: Any = None
-        self._make: Callable[[], Any] = lambda: None
+    Args:
+        make: Makes the robot, if it is not to be one of LeRobot's types.
+    """
+
+    def __init__(self, make: Callable[[], Any] = lambda: None) -> None:
+        self._make = make
+        self._robot: Any = make()
         self._buses: list[Any] = []  # of its motors
         self._missed_since = math.inf  # by the monotonic clock [s]
 

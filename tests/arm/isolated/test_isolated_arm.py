@@ -23,7 +23,7 @@ class IsolatedStandin(IsolatedArm):
 
     Config = StandinConfig
     measures = MEASURABLE
-    driver = "robot_rl.arm.standin.standin_arm:StandinArm"
+    program = (str(Path(__file__).with_name("standin_program.py")),)
 
 
 @pytest.mark.slow
@@ -37,7 +37,7 @@ def children():
     """Processes that this one started and that serve a driver."""
     tasks = Path(f"/proc/{os.getpid()}/task").glob("*/children")
     numbers = [int(number) for task in tasks for number in task.read_text().split()]
-    return [one for one in numbers if b"driver_server" in Path(f"/proc/{one}/cmdline").read_bytes()]
+    return [one for one in numbers if b".py" in Path(f"/proc/{one}/cmdline").read_bytes()]
 
 
 @pytest.fixture
@@ -77,6 +77,7 @@ def test_a_fault_of_the_driver_is_named_and_ends_with_consent(opened):
 
 
 STUCK = """
+from robot_rl.arm.isolated.driver_server import serve
 import os
 from robot_rl.arm.standin.standin_arm import StandinArm
 from robot_rl.errors import ArmStoppedError
@@ -88,13 +89,14 @@ class Stuck(StandinArm):
 
     def recover(self):
         raise ArmStoppedError("the controller has not answered within 10 s; then consent again")
+
+serve(Stuck)
 """
 
 
 def test_a_library_that_does_not_come_back_is_left_with_its_process(tmp_path, monkeypatch):
     (tmp_path / "stuck_arm.py").write_text(STUCK, encoding="utf-8")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(IsolatedStandin, "driver", "stuck_arm:Stuck")
+    monkeypatch.setattr(IsolatedStandin, "program", (str(tmp_path / "stuck_arm.py"),))
     driver, seen = IsolatedStandin(StandinConfig(faults=("reflex@0.2",)), Host()), Recorder()
     driver.start(seen)
     assert seen.wait(driver.faults)

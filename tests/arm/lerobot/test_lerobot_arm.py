@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from arm_driver_contract import ArmDriverContract, ArmUnderTest, Host, Recorder
 from peer_process import PeerProcess
-from so101_urdf import urdf_of_so101
+from so101_peer import urdf_of_so101
 
 from robot_rl.arm.driver import find_driver
 from robot_rl.arm.lerobot.lerobot_arm import LeRobotArm, LeRobotArmConfig

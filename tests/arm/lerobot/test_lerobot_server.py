@@ -56,8 +56,7 @@ class Arm:
 
 def test_an_answer_that_came_too_late_is_not_taken_for_the_next_one():
     motors = Motors()
-    served = ServedRobot()
-    served._robot = Arm(motors)
+    served = ServedRobot(lambda: Arm(motors))
     with own_priority():
         served.connect()
     assert served.observe()["positions"] == {"joint": 1.0}
@@ -129,14 +128,14 @@ class MadeArm:
 
 @pytest.fixture
 def served():
-    made, served = [], ServedRobot()
+    made = []
 
     def make():
         made.append(MadeArm())
         return made[-1]
 
-    served._make, served.arms = make, made
-    served._robot = make()
+    served = ServedRobot(make)
+    served.arms = made
     with own_priority():
         served.connect()
         yield served

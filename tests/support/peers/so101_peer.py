@@ -13,7 +13,7 @@ import numpy as np
 from chain_model import chain_spec
 from servo_peer import TURN, ServoPeer
 
-from robot_rl.arm.kinematics.so101 import so101_chain
+from robot_rl.arm.kinematics import so101
 
 MASSES = (0.100, 0.103, 0.104, 0.079, 0.099)  # the last with the jaw [kg]
 CENTRES = (
@@ -43,11 +43,28 @@ def write_calibration(file):
     file.write_text(json.dumps(facts), encoding="utf-8")
 
 
+def urdf_of_so101():
+    """The chain of the SO-101 as a URDF file."""
+    lines = ['<robot name="r"><link name="l0"/>']
+    for i, (name, xyz, rpy, (low, high)) in enumerate(so101.JOINTS, start=1):
+        place = f'xyz="{" ".join(map(str, xyz))}" rpy="{" ".join(map(str, rpy))}"'
+        lines.append(
+            f'<link name="l{i}"/><joint name="{name}" type="revolute"><parent link="l{i - 1}"/><child link="l{i}"/>'
+            f'<origin {place}/><axis xyz="0 0 1"/><limit lower="{low}" upper="{high}"/></joint>'
+        )
+    xyz, rpy = (" ".join(map(str, three)) for three in so101.TOOL)
+    lines.append(
+        f'<link name="tip"/><joint name="tool" type="fixed"><parent link="l5"/><child link="tip"/>'
+        f'<origin xyz="{xyz}" rpy="{rpy}"/></joint></robot>'
+    )
+    return "".join(lines)
+
+
 class So101Body:
     """Positions are in counts; the gripper moves without load."""
 
     def __init__(self, payload=0.0):
-        spec = chain_spec(so101_chain())
+        spec = chain_spec(so101.so101_chain())
         for joint, mass, centre in zip(spec.joints, MASSES, CENTRES, strict=True):
             joint.damping, joint.frictionloss, joint.armature = (0.6, 0, 0), 0.052, 0.028
             body = spec.body(joint.name)
