@@ -100,7 +100,8 @@ class DriverServer:
 
         def recover() -> None:
             try:
-                recovery.set_result(self._made.recover())
+                self._made.recover()
+                recovery.set_result(None)
             except Exception as error:  # noqa: BLE001  (`recovered` raises it)
                 recovery.set_exception(error)
 
