@@ -83,6 +83,7 @@ export class Scene {
 
   draw() {
     if (!this.arm) return;
+    this.canvas.dataset.height = this.canvas.parentElement.clientHeight;
     const { arm, job } = this, [context, width, height] = ready(this.canvas);
     this.whole.textContent = this.all ? "Around the tool" : "Whole arm";
     const corners = [...Array(8).keys()].map((corner) => add(arm.start, [0, 1, 2].map((axis) => job.workspace[(corner >> axis) & 1][axis])));
