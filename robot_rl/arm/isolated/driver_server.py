@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from robot_rl.arm.control_thread import take_priority
+from robot_rl.arm.control_thread import starting_beside, take_priority
 from robot_rl.arm.driver import ArmDriver, DriverClass
 from robot_rl.arm.own_checks import ChecksItself
 from robot_rl.clock import WallClock
@@ -72,7 +72,8 @@ class DriverServer:
         """Make the driver."""
         self.wall, self.max_age = SharedClock(epoch), max_age
         config = component_from_dict(self._kind.Config, settings, "settings of the arm")
-        self._driver = self._kind(config, self)
+        with starting_beside():  # the vendor's threads
+            self._driver = self._kind(config, self)
 
     def start(self) -> None:
         """Start it; what answers requests gets the priority of threads that control."""
