@@ -5,9 +5,11 @@ sending a set-point. Where a cut meets such a call, both free the same memory, a
 cuts on a busy machine (docs/benchmarks.md). No lock of ours is around the library's own thread.
 """
 
+from robot_rl.arm.driver import DriverHost
 from robot_rl.arm.industrial.ur import UrArm, UrConfig
 from robot_rl.arm.isolated.driver_server import serve
 from robot_rl.arm.isolated.isolated_arm import IsolatedArm
+from robot_rl.arm.kinematics.universal_robots import ur_chain
 
 
 class IsolatedUr(IsolatedArm):
@@ -16,6 +18,11 @@ class IsolatedUr(IsolatedArm):
     Config = UrConfig
     measures = UrArm.measures
     program = ("-m", "robot_rl.arm.industrial.isolated_ur")
+
+    def __init__(self, config: UrConfig, host: DriverHost) -> None:
+        super().__init__(config, host)
+        self.links = ur_chain(config.model).points if config.model else None
+        """Where the links of that model are; None where the robot file names none."""
 
 
 if __name__ == "__main__":
