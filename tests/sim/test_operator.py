@@ -15,24 +15,32 @@ from sim.tasks import peg_insert
 FLAWLESS = OperatorSkill(0.0, 0.0, 0.0, (1.0, 1.0), 0.0, 0.0, 0)
 
 
-def runs(steps):
-    """Lengths of the stretches led by the policy and by the operator, in order: (by operator, length)."""
-    return [(led, len(list(group))) for led, group in itertools.groupby(step.source != Source.POLICY for step in steps)]
+def runs(steps, arm=None):
+    """Lengths of the stretches led by the policy and by the operator, in order: (by operator, length).
+
+    Of several arms, those of one, by its number.
+    """
+    sources = [step.source if arm is None else step.arm_sources[arm] for step in steps]
+    return [(led, len(list(group))) for led, group in itertools.groupby(source != Source.POLICY for source in sources)]
 
 
 @pytest.mark.parametrize("task", task_names())
 def test_helps_a_policy_that_does_nothing_in_bursts_and_hands_back(task):
     env, cell = stage(task, interventions=True)
-    habit = cell.operator.habit
-    stretches = []
+    hands = [*getattr(cell.operator, "hands", {"": cell.operator}).values()]
+    bursts, rests, helped = [], [], 0
     for seed in range(6):
-        played = runs(play(env, seed).steps)
-        assert not played[0][0], "it gives the policy a chance first"
-        assert played[0][1] >= habit.stall_steps
-        stretches.append(played)
-    bursts = [length for played in stretches for led, length in played[:-1] if led]  # the last may be cut by the end
-    rests = [length for played in stretches for led, length in played[1:-1] if not led]
-    assert sum(any(led for led, _ in played) for played in stretches) >= 5
+        steps, led = play(env, seed).steps, False
+        for number, hand in enumerate(hands):
+            played = runs(steps, number if len(hands) > 1 else None)
+            assert not played[0][0], "it gives the policy a chance first"
+            assert played[0][1] >= hand.habit.stall_steps
+            led |= any(leads for leads, _ in played)
+            bursts += [length for leads, length in played[:-1] if leads]  # the last may be cut by the end
+            rests += [length for leads, length in played[1:-1] if not leads]
+        helped += led
+    habit = hands[0].habit
+    assert helped >= 5
     assert all(habit.burst[0] <= length <= habit.burst[1] for length in bursts)
     assert all(length >= habit.rest for length in rests)
 
