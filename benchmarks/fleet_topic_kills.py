@@ -2,15 +2,16 @@
 
     python benchmarks/fleet_topic_kills.py --out /tmp/kills --processes 2 --topics 2 --kills 100 --every 7
 
-Robots `p1`... are processes, robots `t1`... bring-ups of ROS nodes, each in a domain of its own. A kill (SIGKILL) hits the
-learner, a robot's process, the actor of a bring-up, another of its nodes, its supervisor, or all of it at once, as where a
-machine loses its power. Whatever does not start itself again is started again here, as a service manager does. At the end
-the actions in the learner's checkpoint are compared with those in the stores of the robots, row by row.
+Robots `p1`... are processes, robots `t1`... bring-ups of ROS nodes, each in a domain of its own. A kill (SIGKILL) hits
+the learner, a robot's process, the actor of a bring-up, another of its nodes, its supervisor, or all of it at once, as
+where a machine loses its power. Whatever does not start itself again is started again here, as a service manager does.
+At the end the actions in the learner's checkpoint are compared with those in the stores of the robots, row by row.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import random
 import signal
@@ -62,7 +63,7 @@ class Member:
             self.process = self._start()
 
     def nodes(self) -> dict[int, str]:
-        """Running children by process id, with the name of the node that each of them is."""
+        """Return running children by process id, with the name of the node that each of them is."""
         found = {}
         for pid in _children(self.process.pid):
             words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
@@ -104,10 +105,8 @@ def kill_one(members: dict[str, Member], draw: random.Random) -> str:
             return ""
         victims = [draw.choice(fitting)]
     for pid in victims:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
     return kind
 
 
@@ -178,7 +177,7 @@ def main() -> int:
             wrong.append(name)
     errors = {name: one.errors for name, one in members.items() if one.errors}
     print(
-        f"killed {dict(killed)}, rows at the learner {dict(rows)}, {waiting} more in stores, ends by an error {errors}, "
+        f"killed {dict(killed)}, rows at the learner {dict(rows)}, {waiting} more in stores, errors {errors}, "
         f"load {os.getloadavg()[0]:.1f}: {wrong or 'none lost, doubled or out of order'}"
     )
     return int(bool(wrong))

@@ -32,7 +32,7 @@ from robot_rl.config.field_types import (
 )
 from robot_rl.config.operator_profile import InterventionConfig
 from robot_rl.config.randomization import RandomizationConfig, WorldConfig
-from robot_rl.config.schedule import Count, Rate, Scheduled
+from robot_rl.config.schedule import Count, Rate, Scheduled, held_at
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -363,6 +363,9 @@ class TrainConfig:
     the last few updates did; 0: the newest. The policy that explores is always the newest."""
     processes: Annotated[Literal[1, 2], RESUMABLE, WithPixels(2)] = 1
     """1: actor and learner take turns, deterministic. 2: they run side by side."""
+    learners: Annotated[Positive, RESUMABLE] = 1
+    """Processes that learn as one, each with a GPU of its own where `device=cuda`: each holds a part of the episodes,
+    and computes with its part of every minibatch of `replay.batch_size` rows. More than one need `processes=2`."""
     realtime: Annotated[bool, RESUMABLE] = False
     """Keep a simulation's pace equal to the wall clock's, as on a robot; needs `processes=2`."""
     reaction_time: Annotated[float, Field(ge=0), RESUMABLE] = 0.05
@@ -399,6 +402,10 @@ class TrainConfig:
     def pretraining_updates(self) -> int:
         """Updates on the demonstrations alone, before the first online step."""
         return self.offline.steps
+
+    def updates_at(self, env_steps: int) -> int:
+        """Return how many updates the env step after so many is worth."""
+        return held_at(self.update_to_data, env_steps)
 
     @model_validator(mode="before")
     @classmethod

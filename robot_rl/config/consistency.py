@@ -16,6 +16,8 @@ def check_consistent(config: TrainConfig) -> None:
     """
     if config.realtime and config.processes == 1:
         raise ConfigError("realtime=true with processes=1: learning would hold up control; set processes=2")
+    if config.learners > 1:
+        _check_learners(config)
     if FAMILY_MARK not in config.task and config.environment != EnvironmentConfig():
         raise ConfigError(
             f"settings of the section `environment` with task={config.task}: they are for environments of others, e.g. "
@@ -31,6 +33,22 @@ def check_consistent(config: TrainConfig) -> None:
         _check_hindsight(config)
     if config.env_steps == 0 and config.offline.steps == 0:
         raise ConfigError("env_steps=0 and offline.steps=0: nothing would be learned; set one of them")
+
+
+def _check_learners(config: TrainConfig) -> None:
+    several = f"learners={config.learners}"
+    if config.processes == 1:
+        raise ConfigError(f"{several} with processes=1: they are processes beside the actor; set processes=2")
+    if config.replay.batch_size % config.learners:
+        raise ConfigError(
+            f"{several} with replay.batch_size={config.replay.batch_size}: it cannot be divided evenly; set a multiple"
+        )
+    if 0 < config.demonstrations < config.learners:
+        raise ConfigError(f"{several} with demonstrations={config.demonstrations}: set as many as learners, or none")
+    if config.engine.compile:
+        raise ConfigError(f"{several} with engine.compile=true: compiled steps are not for several learners yet")
+    if config.replay.hindsight_goals:
+        raise ConfigError(f"{several} with replay.hindsight_goals: not for several learners yet; set it to 0")
 
 
 def _check_base(config: TrainConfig) -> None:

@@ -104,6 +104,8 @@ class FleetServer:
             raise
         finally:
             intake.close()
+            if self.learner is not None:
+                self.learner.learner.close()
             standing.write(self.learner, [], self.wall_time, now=True)
 
     # Who may join.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from robot_rl.learn.parallel.ranks import ALONE, Ranks
+
 CLAMP_SLACK = 0.05
 """Share of the range of returns by which an honest critic's target may leave it, as a critic is never exact."""
 
@@ -110,15 +112,17 @@ def critic_figures(
     return figures
 
 
-def goal_loss(seen: Tensor, way: Tensor) -> Tensor:
+def goal_loss(seen: Tensor, way: Tensor, ranks: Ranks = ALONE) -> Tensor:
     """Return the mean squared error, in each element, of the way to the goal where it is known.
 
     Args:
         seen: The way as the head estimates it, shape (B, pose).
         way: The true way; NaN where the episode did not succeed, shape (B, pose).
+        ranks: The processes of whose rows it is the mean.
     """
     known = way.isfinite()
-    return torch.where(known, seen - way, 0.0).square().sum() / known.sum().clamp_min(1)
+    (count,) = ranks.average([known.sum().float()])
+    return torch.where(known, seen - way, 0.0).square().sum() / count.clamp_min(1 / ranks.size)
 
 
 def actor_loss(values: Tensor, log_prob: Tensor, temperature: Tensor) -> Tensor:
@@ -167,7 +171,7 @@ def expectile_loss(advantage: Tensor, expectile: float) -> Tensor:
     return (weight * advantage.square()).mean()
 
 
-def imitation_weight(advantage: Tensor, inverse_temperature: float, limit: float) -> Tensor:
+def imitation_weight(advantage: Tensor, inverse_temperature: float, limit: float, ranks: Ranks = ALONE) -> Tensor:
     """Return min(exp(beta A / sigma_A), limit), the weight of an action in the policy's loss (Kostrikov 2021, eq. 7).
 
     The advantage is divided by its standard deviation in the batch, which the paper does not do: so one beta serves
@@ -177,6 +181,7 @@ def imitation_weight(advantage: Tensor, inverse_temperature: float, limit: float
         advantage: A, shape (B,).
         inverse_temperature: beta.
         limit: Largest weight.
+        ranks: The processes whose rows are the batch.
     """
-    scale = advantage.std(unbiased=False).clamp(min=1e-8)
+    scale = ranks.deviation(advantage).clamp(min=1e-8)
     return (inverse_temperature * advantage / scale).exp().clamp(max=limit)

@@ -44,7 +44,7 @@ class SAC(ActorCritic, Algorithm):
         ConfigError: if the settings contradict each other, or there is no continuous action.
     """
 
-    capturable = True
+    capturable = divisible = True
 
     def __init__(
         self,
@@ -81,9 +81,9 @@ class SAC(ActorCritic, Algorithm):
         if config.temperature is not None:
             self._temperature = self.scheduled.follow("temperature", config.temperature)
         self._optimizers = {
-            "actor": Adam(policy.actor.parameters(), rate),
-            "critic": Adam(valued, rate),
-            "temperature": Adam([self.log_temperature], rate),
+            "actor": Adam(policy.actor.parameters(), rate, policy.ranks),
+            "critic": Adam(valued, rate, policy.ranks),
+            "temperature": Adam([self.log_temperature], rate, policy.ranks),
         }
         self._run_look_ahead, self._run_critic_step = self._look_ahead, self._critic_step
         self._run_actor_step = self._actor_step
@@ -144,7 +144,8 @@ class SAC(ActorCritic, Algorithm):
         # The actor rests meanwhile, and its targets may see with the head as it was before.
         next_state, shape = batch.next_observation.flatten(0, 1), batch.reward.shape
         next_images = batch.next_images.flatten(0, 1) if batch.next_images is not None else None
-        seen, chosen = self._run_look_ahead(next_state, next_images, self.policy.draw_noise(next_state))
+        noise = self.policy.draw_noise(*shape).flatten(0, 1)
+        seen, chosen = self._run_look_ahead(next_state, next_images, noise)
         next_latent, next_action = seen.view(*shape, -1), chosen.view(*shape, -1)
 
         for n in range(len(batch.reward)):
@@ -155,7 +156,7 @@ class SAC(ActorCritic, Algorithm):
 
     def update_actor(self, state: Tensor, images: Tensor | None = None) -> dict[str, Tensor]:
         """Make one update of actor and temperature on states (B, state) and images (B, *view_shape)."""
-        return self._run_actor_step(state, images, self.policy.draw_noise(state))
+        return self._run_actor_step(state, images, self.policy.draw_noise(len(state)))
 
     @torch.no_grad()
     def _look_ahead(self, state: Tensor, images: Tensor | None, noise: Tensor) -> tuple[Tensor, Tensor]:
@@ -207,7 +208,7 @@ class SAC(ActorCritic, Algorithm):
         loss, values = self.critic_outputs.loss(outputs, target), self.critic_outputs.value(outputs.detach())
         figures = {"critic_loss": loss.detach(), **losses.critic_figures(values, target, free, self._clamp)}
         if batch.to_goal is not None:  # L += w mean_b |g(s) - (x_T - x_t)|^2 over episodes that succeeded
-            goal_loss = losses.goal_loss(self.policy.head.to_goal(latent).float(), batch.to_goal)
+            goal_loss = losses.goal_loss(self.policy.head.to_goal(latent).float(), batch.to_goal, self.policy.ranks)
             loss = loss + self.config.goal_weight * goal_loss
             figures["goal_loss"] = goal_loss.detach()
         gripper = self.policy.gripper
