@@ -157,6 +157,11 @@ class ReplayConfig(Section):
     hindsight_goals: Annotated[NonNegative, FORKABLE] = 0
     """In environments with goals: how often each online step is learned from again with a goal that its episode
     achieved later (hindsight experience replay, Andrychowicz 2017, who took 4); needs `sac.n_step=1`. 0: never."""
+    simulated: Literal["mixed", "dynamics_gap"] = "mixed"
+    """How steps of another run count that `--init replay` took over, usually from simulation. `mixed`: as those of this
+    run. `dynamics_gap`: each the less, the less likely its outcome is on this robot (H2O, Niu 2022); needs `sac`."""
+    simulated_penalty: NonNegativeReal = 0.01
+    """With `dynamics_gap`: how strongly values are held down where the gap is large, in shares of the range of returns."""
     history: Annotated[tuple[NonNegative, ...], WithGuest((0,))] = (0, 1)
     """Ages [steps] of the observations stacked for the networks; before the first one, the first is repeated."""
 

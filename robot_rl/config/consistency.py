@@ -31,6 +31,8 @@ def check_consistent(config: TrainConfig) -> None:
         raise ConfigError("warmup=base with base.kind=none: there is no base to act; set base.kind, or another warmup")
     if config.replay.hindsight_goals:
         _check_hindsight(config)
+    if config.replay.simulated == "dynamics_gap":
+        _check_gap(config)
     if config.env_steps == 0 and config.offline.steps == 0:
         raise ConfigError("env_steps=0 and offline.steps=0: nothing would be learned; set one of them")
 
@@ -49,6 +51,18 @@ def _check_learners(config: TrainConfig) -> None:
         raise ConfigError(f"{several} with engine.compile=true: compiled steps are not for several learners yet")
     if config.replay.hindsight_goals:
         raise ConfigError(f"{several} with replay.hindsight_goals: not for several learners yet; set it to 0")
+
+
+def _check_gap(config: TrainConfig) -> None:
+    gap = "replay.simulated=dynamics_gap"
+    if config.algorithm.name != "sac":
+        raise ConfigError(f"{gap} with algorithm.name={config.algorithm.name}: only sac weighs simulated steps")
+    if config.learners > 1:
+        raise ConfigError(f"{gap} with learners={config.learners}: not for several learners yet; set learners=1")
+    if config.replay.hindsight_goals:
+        raise ConfigError(f"{gap} with replay.hindsight_goals={config.replay.hindsight_goals}: set it to 0")
+    if config.engine.compile:
+        raise ConfigError(f"{gap} with engine.compile=true: its steps draw noise, and cannot be compiled yet")
 
 
 def _check_base(config: TrainConfig) -> None:

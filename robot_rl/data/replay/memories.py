@@ -52,7 +52,9 @@ class Memories:
         rows = max(2, config.demonstrations * (max_steps + 1))
         self.moments = RowMoments(percepts.state_size) if percepts.unscaled else None
         ring = ReplayBuffer if size == 1 else partial(DealtRing, rank=rank, size=size)
-        make = partial(ring, shaped=percepts.potential > 0, rewards=return_range, moments=self.moments)
+        origins = config.replay.simulated == "dynamics_gap"
+        shaped = percepts.potential > 0
+        make = partial(ring, shaped=shaped, rewards=return_range, moments=self.moments, origins=origins)
         self.demos = make(rows, *sizes, forgets=False)
         capacity = config.replay.capacity
         self.online: OnlineMemory = (

@@ -56,16 +56,17 @@ def values_of(values: Tensor, choice: Tensor) -> Tensor:
     return values.gather(-1, choice.expand(len(values), -1).unsqueeze(-1)).squeeze(-1)
 
 
-def critic_loss(values: Tensor, target: Tensor) -> Tensor:
-    """Return sum_i mean_b (Q_i(s, a) - y)^2.
+def critic_loss(values: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Return sum_i mean_b w (Q_i(s, a) - y)^2.
 
     The sum over members gives each the gradient that it would have alone.
 
     Args:
         values: Q of all critics, shape (E, B).
         target: y, shape (B,).
+        weight: w, shape (B,); None: 1.
     """
-    return (values - target).square().mean(-1).sum()
+    return _weighted((values - target).square(), weight).mean(-1).sum()
 
 
 def base_choice_loss(values: Tensor, base: Tensor, made: Tensor) -> Tensor:
@@ -153,6 +154,21 @@ def correction_penalty(correction: Tensor, weight: float | Tensor) -> Tensor:
 def temperature_loss(log_temperature: Tensor, entropy: Tensor, target_entropy: float | Tensor) -> Tensor:
     """Return alpha (H - H_target); its descent raises alpha while the entropy is too small (Haarnoja 2018, eq. 18)."""
     return log_temperature.exp() * (entropy - target_entropy)
+
+
+def _weighted(rows: Tensor, weight: Tensor | None) -> Tensor:
+    return rows if weight is None else rows * weight
+
+
+def histogram_loss(wanted: Tensor, logits: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Return - sum_i mean_b w sum_k p_k log softmax(l_i)_k.
+
+    Args:
+        wanted: p, shape (B, count).
+        logits: l of all critics, shape (E, B, count).
+        weight: w, shape (B,); None: 1.
+    """
+    return -_weighted((wanted * logits.log_softmax(-1)).sum(-1), weight).mean(-1).sum()
 
 
 def mean_of(values: list[Tensor]) -> Tensor:

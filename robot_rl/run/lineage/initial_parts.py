@@ -211,9 +211,13 @@ class InitialParts:
 
 
 def _renamed(memory: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a replay whose episodes have other names, so that no label meant for one of this run reaches them."""
+    """Return a replay whose episodes have other names, so that no label meant for one of this run reaches them.
+
+    Its steps count as simulated where that is of interest.
+    """
     names = {key: [f"initial {name}" if name else "" for name in memory.get(key, ())] for key in _NAMED}
-    return {**memory, **{key: np.array(values, np.str_) for key, values in names.items() if key in memory}}
+    renamed = {key: np.array(values, np.str_) for key, values in names.items() if key in memory}
+    return {**memory, **renamed, "simulated": np.ones(len(memory["reward"]), bool)}
 
 
 _NAMED = ("episode_names", "undecided")
