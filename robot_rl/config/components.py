@@ -161,7 +161,7 @@ class ReplayConfig(Section):
     """How steps of another run count that `--init replay` took over, usually from simulation. `mixed`: as those of this
     run. `dynamics_gap`: each the less, the less likely its outcome is on this robot (H2O, Niu 2022); needs `sac`."""
     simulated_penalty: NonNegativeReal = 0.01
-    """With `dynamics_gap`: how strongly values are held down where the gap is large, in shares of the range of returns."""
+    """With `dynamics_gap`: how strongly values are held down where the gap is large, in ranges of returns."""
     history: Annotated[tuple[NonNegative, ...], WithGuest((0,))] = (0, 1)
     """Ages [steps] of the observations stacked for the networks; before the first one, the first is repeated."""
 

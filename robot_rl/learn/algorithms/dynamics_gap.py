@@ -47,8 +47,8 @@ class DynamicsGap:
     def learn(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         """Make one step of the discriminators on a minibatch; return the log of the ratio of dynamics, and figures.
 
-        The ratio has shape (B,). Figures: `gap_loss`, the mean of the two losses, log 2 where nothing can be told apart; `simulated_weight`, the
-        mean weight of simulated steps.
+        The ratio has shape (B,). Figures: `gap_loss`, the mean of the two losses, log 2 where nothing can be told
+        apart; `simulated_weight`, the mean weight of simulated steps.
         """
         simulated = _column(batch.simulated)
         whole = self._inputs(batch)
