@@ -75,8 +75,8 @@ def in_processes(task: str, number: int, seconds: float) -> float:
 
 def in_rollout(task: str, number: int, seconds: float) -> float:
     """Return the env steps' worth of physics per second, without a controller, by `mujoco.rollout`."""
-    env = _env(task)
-    io = env.workcell.io if hasattr(env, "workcell") else make_workcell(task, WorkcellOptions()).io
+    cell = make_workcell(task, WorkcellOptions())
+    env, io = RobotEnv(cell), cell.io
     if not isinstance(io, MujocoRobotIO):
         raise TypeError(f"{task} is not simulated by MuJoCo")
     env.reset(seed=0)
@@ -97,13 +97,10 @@ def _process(task: str, seed: int, seconds: float, barrier: Any, results: Any) -
     results.put(_play(task, seed, seconds, barrier.wait))
 
 
-def _env(task: str) -> RobotEnv:
-    return RobotEnv(make_workcell(task, WorkcellOptions()))
-
-
 def _play(task: str, seed: int, seconds: float, wait: Callable[[], object]) -> int:
     """Play for a while, from the moment at which all are ready; return the number of env steps."""
-    env, rng, steps = _env(task), np.random.default_rng(seed), 0
+    env = RobotEnv(make_workcell(task, WorkcellOptions()))
+    rng, steps = np.random.default_rng(seed), 0
     env.reset(seed=seed)
     wait()
     until = time.monotonic() + seconds
