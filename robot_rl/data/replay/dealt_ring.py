@@ -143,6 +143,17 @@ def joined(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
+def side_by_side(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the state of one ring with all episodes of several, those of the first one first; none is unfinished."""
+    numbered, first = [], 0
+    for state in states:
+        rows = np.asarray(state["episode_rows"], np.int64)
+        kept = {name: column for name, column in state.items() if name not in ("holder", "dealt", "newest")}
+        numbered.append({**kept, "number": np.repeat(np.arange(first, first + len(rows)), rows), "open": 0})
+        first += len(rows)
+    return joined(numbered)
+
+
 def _next_holder(dealt: np.ndarray, forgets: bool) -> int:
     return ALL if forgets and not dealt.any() else int(dealt.argmin())
 

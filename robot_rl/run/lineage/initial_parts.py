@@ -15,6 +15,7 @@ import numpy as np
 
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import config_to_dict
+from robot_rl.data.replay.dealt_ring import side_by_side
 from robot_rl.env.environment import Environment
 from robot_rl.errors import CheckpointError
 from robot_rl.learn.checkpoint import load_checkpoint, save_checkpoint
@@ -82,7 +83,10 @@ class InitialParts:
             wanted["log_temperature"] = algorithm.get("log_temperature")
         state: dict[str, Any] = {"algorithm": wanted, "moments": learner.get("moments")}
         if "replay" in parts:
-            state |= {"online": learner["online"], "hindsight": learner.get("hindsight")}
+            online = learner["online"]
+            if "robots" in online:  # of a fleet
+                online = side_by_side(list(online["robots"].values()))
+            state |= {"online": online, "hindsight": learner.get("hindsight")}
         facts = {"how": "init", "parts": list(parts), **source.facts()}
         return cls(parts, state, source.state_layout(), config_to_dict(source.config), facts)
 

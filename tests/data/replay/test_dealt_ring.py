@@ -7,7 +7,7 @@ import pytest
 from tagged import ACTION_SIZE, PACKER, episode, percepts
 
 from robot_rl.data.replay.buffer import ReplayBuffer
-from robot_rl.data.replay.dealt_ring import DealtRing, joined
+from robot_rl.data.replay.dealt_ring import DealtRing, joined, side_by_side
 from robot_rl.data.replay.row_moments import RowMoments
 from robot_rl.data.replay.transition import Transition
 from robot_rl.data.schema import Source
@@ -135,3 +135,14 @@ def test_columns_of_another_length_are_refused():
     state = played([whole()])[0].state_dict()
     with pytest.raises(DataError, match=r"replay state reward: expected 133 rows"):
         parts(2)[0].load_state_dict({**state, "reward": state["reward"][:-1]})
+
+
+def test_rings_of_a_fleet_become_one():
+    first, second, one = played([whole()], (5, 9))[0], parts(1)[0], whole()
+    for number, steps in ((7, 4), (8, 12)):
+        play([second], number, steps)
+    one.load_state_dict(side_by_side([first.state_dict(), second.state_dict()]))
+    both = played([whole()], (5, 9))
+    for number, steps in ((7, 4), (8, 12)):
+        play(both, number, steps)
+    assert_same(one.state_dict(), both[0].state_dict())
