@@ -106,7 +106,7 @@ class _Outbox:
         self._newest: dict[type, Message] = {}
         self._others: deque[Message] = deque()
         self._closed = False
-        self._sent_parameters = 0.0
+        self._sent = 0.0
         self._interval = PARAMETERS_EVERY
 
     def put(self, message: Message, interval: float = PARAMETERS_EVERY) -> None:
@@ -119,11 +119,13 @@ class _Outbox:
         with self._changed:
             if isinstance(message, Parameters):
                 self._interval = max(interval, PARAMETERS_EVERY)
+            first = not self._newest
             if isinstance(message, Parameters | UpdateProgress | EpisodesLearned):
                 self._newest[type(message)] = message
             else:
                 self._others.append(message)
-            self._changed.notify_all()
+            if first or self._due():  # otherwise the thread that sends knows when it has to
+                self._changed.notify_all()
 
     def close(self) -> None:
         """End `send_all`, after what is queued."""
@@ -143,27 +145,33 @@ class _Outbox:
     def _send_some(self, connection: Connection, standing: Callable[[], Message]) -> bool:
         """Wait for something to send, and send it; return whether more may come."""
         with self._changed:
-            if not self._due() and not self._closed:
-                self._changed.wait(min(self._interval, BEAT) if self._newest else BEAT)
+            beat = time.monotonic() + BEAT
+            while not self._due() and not self._closed and (left := beat - time.monotonic()) > 0:
+                self._changed.wait(min(left, max(self._next_paced() - time.monotonic(), 0.0)) if self._newest else left)
             messages, closed = self._take(), self._closed
         for message in messages or ([] if closed else [standing()]):
             connection.send(message)
         return not closed
 
     def _due(self) -> bool:
-        return bool(self._others) or any(kind is not Parameters or self._may_send() for kind in self._newest)
+        return bool(self._others) or EpisodesLearned in self._newest or (bool(self._newest) and self._may_send())
 
     def _may_send(self) -> bool:
-        return time.monotonic() - self._sent_parameters >= self._interval
+        """Return whether a set of parameters, and the counters that go with it, may be sent."""
+        return time.monotonic() >= self._next_paced()
+
+    def _next_paced(self) -> float:
+        return self._sent + self._interval
 
     def _take(self) -> list[Message]:
         messages = [*self._others]
         self._others.clear()
+        paced = self._may_send() or self._closed
         for kind in (Parameters, UpdateProgress, EpisodesLearned):
-            if kind in self._newest and (kind is not Parameters or self._may_send() or self._closed):
+            if kind in self._newest and (paced or kind is EpisodesLearned):
                 messages.append(self._newest.pop(kind))
-                if kind is Parameters:
-                    self._sent_parameters = time.monotonic()
+                if kind is not EpisodesLearned:
+                    self._sent = time.monotonic()
         return messages
 
 
