@@ -98,7 +98,7 @@ class _Assembly:
 
 
 class _Outbox:
-    """What is to be sent to one robot, as bytes: of parameters, counters, standing the newest, of all else everything."""
+    """What is to be sent to one robot, as bytes: of parameters, counters and standing the newest, else everything."""
 
     def __init__(self) -> None:
         self.ended = threading.Event()
