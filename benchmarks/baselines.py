@@ -32,7 +32,8 @@ from robot_rl.learn.networks.networks import Policy, make_policy
 from robot_rl.learn.perception import Perception, make_perception
 from robot_rl.run.demonstrate import record_demonstrations
 from robot_rl.run.deployment import workcell_options
-from robot_rl.run.evaluation import evaluate, mean
+from robot_rl.run.evaluation import evaluate
+from robot_rl.statistics import mean
 from sim.tasks.cable_clip import CLIP as CABLE_CLIP
 from sim.tasks.cable_clip import REACH as CABLE_REACH
 from sim.tasks.usb_pick_insert import half_turn

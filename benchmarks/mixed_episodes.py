@@ -11,9 +11,10 @@ from mixed_operator import Distances, MixedOperator
 
 from robot_rl.data.schema import Episode
 from robot_rl.data.store.store import EpisodeStore
+from robot_rl.env.episode_observer import EpisodeResult
 from robot_rl.env.registry import make_workcell
 from robot_rl.env.robot_env import RobotEnv
-from robot_rl.learn.actor import EpisodeResult, Rollout
+from robot_rl.learn.actor import Rollout
 from robot_rl.seeding import Purpose, episode_seed
 from robot_rl.system.progress import Progress
 

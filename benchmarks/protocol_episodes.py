@@ -21,10 +21,11 @@ from robot_rl.config.randomization import LooksConfig, WorldConfig
 from robot_rl.data.schema import Episode
 from robot_rl.data.store.reward_overlays import OverlayWriter
 from robot_rl.data.store.store import EpisodeStore
+from robot_rl.env.episode_observer import EpisodeResult
 from robot_rl.env.registry import make_workcell
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
-from robot_rl.learn.actor import EpisodeResult, Rollout
+from robot_rl.learn.actor import Rollout
 from robot_rl.reward.classifier.record import EveryStepReward
 from robot_rl.reward.validation.ground_truth import NEAR_MISS, OUTCOME
 from robot_rl.seeding import Purpose, episode_seed

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
-HALF_PI = np.pi / 2
+from robot_rl.arm.kinematics.fr3 import FLANGE_OFFSET, FLANGE_TURN, JOINTS
 
 
 @dataclass(frozen=True)
@@ -41,26 +41,29 @@ class Link:
 
 
 # fmt: off
-FR3 = (
-    Link((0, 0, 0.333), 0, (-2.7437, 2.7437), 87, 2.62, 2.927465, (4.128e-07, -0.0181251, -0.0386036),
-         (0.0239273, 0.0224821, 0.0063501, 1.33179e-05, -0.000114048, -0.00199503)),
-    Link((0, 0, 0), -HALF_PI, (-1.7837, 1.7837), 87, 2.62, 2.935537, (0.0031829, -0.0743222, 0.0088146),
-         (0.0419389, 0.0251451, 0.0617021, 0.000202573, 0.00407778, -0.0042252)),
-    Link((0, -0.316, 0), HALF_PI, (-2.9007, 2.9007), 87, 2.62, 2.244901, (0.0407016, -0.0048201, -0.028973),
-         (0.0241014, 0.0197405, 0.0190445, 0.00240469, -0.00285627, -0.00210421)),
-    Link((0.0825, 0, 0), HALF_PI, (-3.0421, -0.1518), 87, 2.62, 2.615596, (-0.0459101, 0.0630493, -0.0085188),
-         (0.03453, 0.0288816, 0.0412547, 0.0132255, 0.0101514, -0.000976283)),
-    Link((-0.0825, 0.384, 0), -HALF_PI, (-2.8065, 2.8065), 12, 5.26, 2.327121, (-0.001604, 0.0292536, -0.0972966),
-         (0.0516103, 0.0478773, 0.0164236, -0.00571517, -0.00356732, 0.010674)),
-    Link((0, 0, 0), HALF_PI, (0.5445, 4.5169), 12, 4.18, 1.817038, (0.0597131, -0.0410295, -0.0101693),
-         (0.00541233, 0.0140583, 0.0160808, 0.00619346, 0.00142193, -0.00131408)),
-    Link((0.088, 0, 0), HALF_PI, (-3.0159, 3.0159), 12, 5.26, 0.627143, (0.0045226, 0.0086262, -0.0161633),
-         (0.000210924, 0.000177186, 5.99319e-05, -2.4333e-05, 4.56448e-05, 8.74407e-05)),
+DYNAMICS = (
+    (87, 2.62, 2.927465, (4.128e-07, -0.0181251, -0.0386036),
+     (0.0239273, 0.0224821, 0.0063501, 1.33179e-05, -0.000114048, -0.00199503)),
+    (87, 2.62, 2.935537, (0.0031829, -0.0743222, 0.0088146),
+     (0.0419389, 0.0251451, 0.0617021, 0.000202573, 0.00407778, -0.0042252)),
+    (87, 2.62, 2.244901, (0.0407016, -0.0048201, -0.028973),
+     (0.0241014, 0.0197405, 0.0190445, 0.00240469, -0.00285627, -0.00210421)),
+    (87, 2.62, 2.615596, (-0.0459101, 0.0630493, -0.0085188),
+     (0.03453, 0.0288816, 0.0412547, 0.0132255, 0.0101514, -0.000976283)),
+    (12, 5.26, 2.327121, (-0.001604, 0.0292536, -0.0972966),
+     (0.0516103, 0.0478773, 0.0164236, -0.00571517, -0.00356732, 0.010674)),
+    (12, 4.18, 1.817038, (0.0597131, -0.0410295, -0.0101693),
+     (0.00541233, 0.0140583, 0.0160808, 0.00619346, 0.00142193, -0.00131408)),
+    (12, 5.26, 0.627143, (0.0045226, 0.0086262, -0.0161633),
+     (0.000210924, 0.000177186, 5.99319e-05, -2.4333e-05, 4.56448e-05, 8.74407e-05)),
 )
+"""Of each link: the fields of `Link` from `torque` on."""
 # fmt: on
+FR3 = tuple(
+    Link(position, roll, limits, torque, velocity, mass, center, inertia)
+    for (position, roll, limits), (torque, velocity, mass, center, inertia) in zip(JOINTS, DYNAMICS, strict=True)
+)
 
-FLANGE_OFFSET = 0.107
-"""From the last joint to the flange along z [m]."""
 HOME = np.array([0.0, -np.pi / 4, 0.0, -3 * np.pi / 4, 0.0, np.pi / 2, np.pi / 4])
 """Franka's ready pose [rad]; the nullspace pulls towards it."""
 TORQUE_LIMITS = np.array([link.torque for link in FR3])
@@ -113,8 +116,8 @@ def add_arm(spec: mujoco.MjSpec) -> mujoco.MjsBody:
             visual(body, mujoco.mjtGeom.mjGEOM_CAPSULE, rgba, fromto=(*start, *end), size=(radius, 0, 0))
         motor = spec.add_actuator(name=f"motor{number}", target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
         motor.ctrlrange, motor.ctrllimited = (-link.torque, link.torque), True
-    angle = -np.pi / 8  # half of -45 degrees
-    flange = body.add_body(name="flange", pos=(0, 0, FLANGE_OFFSET), quat=(np.cos(angle), 0, 0, np.sin(angle)))
+    half = FLANGE_TURN / 2
+    flange = body.add_body(name="flange", pos=(0, 0, FLANGE_OFFSET), quat=(np.cos(half), 0, 0, np.sin(half)))
     flange.add_site(name="wrist_ft", size=(0.005, 0.005, 0.005), group=4)
     for name, kind in (("force", mujoco.mjtSensor.mjSENS_FORCE), ("torque", mujoco.mjtSensor.mjSENS_TORQUE)):
         spec.add_sensor(name=f"wrist_{name}", type=kind, objtype=mujoco.mjtObj.mjOBJ_SITE, objname="wrist_ft")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
+from robot_rl.arm.kinematics.fr3 import fr3_chain
 from robot_rl.data.schema import Source
 from robot_rl.env.task import Task, Workcell, WorkcellOptions
 from sim.mujoco_robot_io import MujocoRobotIO
@@ -51,4 +52,5 @@ def simulated_workcell(io: MujocoRobotIO, task: Task, operator: ScriptedOperator
         mounts=mounts,
         view=view.picture,
         scene=MujocoScene(io),
+        links=fr3_chain().points,
     )

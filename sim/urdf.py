@@ -12,7 +12,8 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 
-from sim.arm import ARM_DOF, DARK, FLANGE_OFFSET, FR3, VISUAL_SHAPES
+from robot_rl.arm.kinematics.fr3 import FLANGE_OFFSET, FLANGE_TURN
+from sim.arm import ARM_DOF, DARK, FR3, VISUAL_SHAPES
 
 NAME = "fr3"
 
@@ -35,7 +36,7 @@ def arm_urdf() -> str:
         limits = {"lower": low, "upper": high, "effort": link.torque, "velocity": link.velocity}
         ET.SubElement(joint, "limit", {key: f"{value:.9g}" for key, value in limits.items()})
     ET.SubElement(robot, "link", name="flange")
-    turn = (0.0, 0.0, -math.pi / 4)
+    turn = (0.0, 0.0, FLANGE_TURN)
     _add_joint(robot, "flange", "fixed", f"link{ARM_DOF}", "flange", (0.0, 0.0, FLANGE_OFFSET), turn)
     ET.indent(robot)
     return ET.tostring(robot, encoding="unicode")

@@ -18,7 +18,7 @@ import numpy as np
 
 from robot_rl.arm.arm_control import ArmControl
 from robot_rl.arm.control_thread import ControlThread, starting_beside
-from robot_rl.arm.driver import ArmDriver, DriverHost
+from robot_rl.arm.driver import ArmDriver, DriverHost, links_of
 from robot_rl.arm.set_point.set_point_cap import SetPointCap
 from robot_rl.arm.set_point.set_point_path import InterpolationChoice
 from robot_rl.clock import WallClock
@@ -85,6 +85,7 @@ class ArmRobotIO:
         with starting_beside():  # the vendor's threads: a measurement that waits for a processor is an old one
             self._driver = make_driver(self)
         self.measures_wrench = "wrench" in self._driver.measures
+        self.links = links_of(self._driver)
         measured = ARM_PARTS if self.measures_wrench else FORCELESS_PARTS
         self.parts = StateAssembler(cameras, freshness, measured=measured)
         self._cameras = tuple(camera_part(name) for name in cameras)

@@ -12,6 +12,7 @@ from typing import Any, Protocol, cast
 
 from robot_rl.clock import Clock
 from robot_rl.env.registry import load
+from robot_rl.env.robot_io import Links
 from robot_rl.geometry import Pose
 
 ARM_GROUP = "robot_rl.arms"
@@ -130,6 +131,11 @@ def joint_names(driver: ArmDriver, count: int) -> list[str]:
     """
     names = list(getattr(driver, "joint_names", ()))
     return names if len(names) == count else [f"joint{number}" for number in range(1, count + 1)]
+
+
+def links_of(driver: ArmDriver) -> Links | None:
+    """Return where an arm's links are, for people: the driver's method `links`; None without one."""
+    return cast("Links | None", getattr(driver, "links", None))
 
 
 def find_driver(name: str) -> DriverClass:

@@ -81,6 +81,7 @@ class RobotWorkcell:
                 await_frames=io.await_frames,
                 measures_wrench=io.measures_wrench,
                 stops=io,
+                links=io.links,
                 person_resets=file.cell.scene == "person",
             )
 

@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from robot_rl.data.schema import Episode, Observation, Source, Step
+from robot_rl.data.schema import CLASSIFIER_PROBABILITY, Episode, Observation, Source, Step
+from robot_rl.env.episode_observer import EpisodeResult
 from robot_rl.env.task import Outcome, TaskSpec
-from robot_rl.learn.actor import EpisodeResult
-from robot_rl.reward.classifier.reward_source import PROBABILITY
 
 CURVE_POINTS = 300
 """Points of a curve that a page gets; older ones are thinned out."""
-EPISODE_FIELDS = ("success", "assisted", "intervention_rate", "cycle_time_s", "return", PROBABILITY)
+EPISODE_FIELDS = ("success", "assisted", "intervention_rate", "cycle_time_s", "return", CLASSIFIER_PROBABILITY)
 UPDATE_FIELDS = ("q_mean", "critic_loss", "updates_per_s", "utd")
 
 
@@ -116,8 +115,8 @@ class JobState:
     def judge(self, outcome: Outcome, observation: Mapping[str, np.ndarray], spec: TaskSpec) -> Outcome:
         """Show what a classifier finds of a step; return the outcome as it is."""
         del observation, spec
-        if PROBABILITY in outcome.metrics:
-            self.measure("classifier", round(float(outcome.metrics[PROBABILITY]), 4))
+        if CLASSIFIER_PROBABILITY in outcome.metrics:
+            self.measure("classifier", round(float(outcome.metrics[CLASSIFIER_PROBABILITY]), 4))
         return outcome
 
     # ----------------------------------------------- written by the rollout

@@ -14,13 +14,13 @@ from robot_rl.console.access.address import Address, ConsoleError
 from robot_rl.console.access.guard import HEADERS, Access, guard
 from robot_rl.console.access.tls import Certificate, Tls
 from robot_rl.console.buttons import PageActions, page_device
-from robot_rl.console.camera_views import CameraViews, Mounts
 from robot_rl.console.control_lease import HEARTBEAT, Lease
 from robot_rl.console.job_state import JobState
 from robot_rl.console.places import Places
 from robot_rl.console.protocol import MAX_BYTES
 from robot_rl.console.read_routes import ReadRoutes
 from robot_rl.console.recorded_episodes import Archive
+from robot_rl.console.scene import Geometry
 from robot_rl.console.snapshot import ConsoleSnapshot
 from robot_rl.console.websocket import Page
 from robot_rl.env.supervision import Supervised
@@ -49,7 +49,7 @@ class Console:
         certificate: PEM files of certificate and key; `own` makes and keeps one; None serves without TLS.
         store: Recorded episodes, to replay and label.
         log: File for the record of actions and notes of operators.
-        mounts: Where the cameras are, of which that is known.
+        geometry: Of the robot; None where nothing is known of it.
         heartbeat: Time without a message from the page in control after which the arm holds [s].
         silence: Time after which a page that answers no ping is disconnected [s].
 
@@ -69,7 +69,7 @@ class Console:
         certificate: Certificate | None = None,
         store: Path | None = None,
         log: Path | None = None,
-        mounts: Mounts | None = None,
+        geometry: Geometry | None = None,
         heartbeat: float = HEARTBEAT,
         silence: float = SILENCE,
     ) -> None:
@@ -80,8 +80,8 @@ class Console:
         self._access = Access(address, token)
         self._clock: Clock = SystemClock()
         self._lease = Lease(self._clock, heartbeat)
-        views = CameraViews({} if mounts is None else mounts, supervision)
-        self._snapshot = ConsoleSnapshot(job, supervision, views)
+        self._snapshot = ConsoleSnapshot(job, supervision, geometry or Geometry())
+        views = self._snapshot.views
         self._actions = PageActions(supervision, job, self._lease, self.device, views, request, on_label, log)
         self._archive = Archive(store) if store is not None else None
         self._pages: dict[int, Page] = {}

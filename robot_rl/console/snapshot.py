@@ -13,6 +13,7 @@ from PIL import Image
 from robot_rl.clock import NS_PER_S
 from robot_rl.console.camera_views import CameraViews
 from robot_rl.console.job_state import JobState
+from robot_rl.console.scene import Geometry, SceneFacts
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.supervision import Supervised
 
@@ -68,11 +69,14 @@ class ConsoleSnapshot:
     Args:
         job: State of the job.
         supervision: Of the robot.
-        views: How the cameras see it.
+        geometry: Of the robot.
     """
 
-    def __init__(self, job: JobState, supervision: Supervised, views: CameraViews) -> None:
-        self._job, self._supervision, self._views, self._live = job, supervision, views, LivePictures()
+    def __init__(self, job: JobState, supervision: Supervised, geometry: Geometry) -> None:
+        self._job, self._supervision, self._live = job, supervision, LivePictures()
+        self.views = CameraViews(geometry.mounts, supervision)
+        """How the cameras see the robot."""
+        self._scene = SceneFacts(geometry, supervision)
         self._made, self._state = 0.0, dict[str, Any]()
 
     def job(self) -> dict[str, Any]:
@@ -113,7 +117,8 @@ class ConsoleSnapshot:
             "peak_force": latest.peak_force,
             "gripper": latest.gripper_width,
             "cameras": list(latest.images),
-            "views": self._views.facts(),
+            "views": self.views.facts(),
+            **self._scene.at(latest),
         }
 
 

@@ -25,6 +25,9 @@ STATE_PREFIX, IMAGE_PREFIX = "state/", "images/"
 
 TASK_SUCCESS = "task_success"
 """Metric of a step: success by the task itself, where another judge decides; see `EpisodeFacts.task_success`."""
+CLASSIFIER_PROBABILITY = "classifier_probability"
+"""Metric of a step: how probable a classifier finds success. `TASK_SUCCESS` beside it is 1 if the task itself has seen
+a success in this episode, which is the truth in simulation; a robot's task sees none."""
 LABEL_SOURCE = "label"
 """Source of rewards that are given by a label of the whole episode, which comes after its end."""
 

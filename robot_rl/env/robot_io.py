@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -15,6 +15,10 @@ import numpy as np
 from robot_rl.clock import NS_PER_S
 from robot_rl.errors import ActionError, CommandLateError
 from robot_rl.geometry import Pose
+
+Links = Callable[[np.ndarray], np.ndarray | None]
+"""From the positions of an arm's joints [rad], shape (n,), to those of its links in the base frame [m], from the base
+to the flange, shape (m, 3); None where they are not known yet."""
 
 
 @dataclass(frozen=True, eq=False)

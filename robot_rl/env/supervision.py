@@ -19,6 +19,7 @@ from robot_rl.data.sparse_reward import success_reward
 from robot_rl.env.robot_io import Command, RobotIO, RobotState
 from robot_rl.env.task import TASK_JUDGE, Operator, Outcome, Task, TaskSpec, Workcell
 from robot_rl.errors import ArmStoppedError, StaleStateError
+from robot_rl.geometry import Pose
 
 E_STOP, PAUSE = "e-stop", "pause"
 """Names of the holds that an operator requests; others are named by their cause, e.g. the loss of a device."""
@@ -47,6 +48,8 @@ class HoldableRobotIO:
         """When it was read [ns], by `time.monotonic_ns`: the robot's clock may be a simulated one."""
         self.start: RobotState | None = None
         """The first state of the running episode."""
+        self.target: Pose | None = None
+        """Set-point of the newest command; None since the arm was stopped."""
 
     def read(self) -> RobotState:
         """Return the newest state."""
@@ -61,9 +64,11 @@ class HoldableRobotIO:
         with self._lock:  # so that no command overtakes the stop of a hold
             if not self._held:
                 self._io.command(command)
+                self.target = command.T_base_target
 
     def stop(self) -> None:
         """Hold the arm where it is until the next command."""
+        self.target = None
         self._io.stop()
 
     def hold(self, held: bool) -> None:
@@ -71,6 +76,7 @@ class HoldableRobotIO:
         with self._lock:
             self._held = held
             if held:
+                self.target = None
                 self._io.stop()
 
 

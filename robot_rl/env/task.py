@@ -22,7 +22,7 @@ from robot_rl.env.camera_mount import CameraMount
 from robot_rl.env.choice import GRIPPER_CHOICES
 from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.env.playback import Playback
-from robot_rl.env.robot_io import RobotIO, RobotState
+from robot_rl.env.robot_io import Links, RobotIO, RobotState
 from robot_rl.geometry import Pose
 from robot_rl.spec import ArraySpec
 
@@ -329,6 +329,7 @@ class Workcell:
         view: Returns a picture of the scene as it is now, from the camera of that name and of that height and width
             [px]: (height, width, 3), uint8. Opens a renderer when it is called first. None on a robot.
         scene: The state of a simulated scene; None on a robot, whose scene stays as it is.
+        links: Where the arm's links are, for people; None where its kinematics are not known.
     """
 
     io: RobotIO
@@ -346,3 +347,4 @@ class Workcell:
     stops: ArmStops | None = None
     person_resets: bool = False
     scene: Scene | None = None
+    links: Links | None = None

@@ -17,13 +17,14 @@ import numpy as np
 from robot_rl.data.sparse_reward import success_reward
 from robot_rl.data.store.operator_labels import EVERY_STEP
 from robot_rl.data.store.store import EpisodeStore
+from robot_rl.env.episode_observer import EpisodeResult, Observer
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.supervision import OPERATOR_JUDGE, Supervision
 from robot_rl.env.task import Outcome, TaskSpec, WorkcellOptions
 from robot_rl.hil.demo_session import Reporter
 from robot_rl.hil.operator_setup import OperatorOptions, viewed_workcell
 from robot_rl.hil.teleop_session import Requests, open_session
-from robot_rl.learn.actor import EpisodeResult, Observer, Rollout
+from robot_rl.learn.actor import Rollout
 from robot_rl.reward.classifier.record import FrameCount, frame_facts
 from robot_rl.seeding import Purpose, episode_seed
 from robot_rl.teleop.device_operator import DeviceOperator

@@ -13,12 +13,13 @@ from typing import Any, Protocol
 from robot_rl.data.schema import Episode, Observation, Step
 from robot_rl.data.store.demo_quality import quality_warnings
 from robot_rl.data.store.store import EpisodeStore
+from robot_rl.env.episode_observer import EpisodeResult, Observer
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.supervision import Supervision
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.hil.operator_setup import MakeWorkcell, OperatorOptions, viewed_workcell
 from robot_rl.hil.teleop_session import Requests, open_session
-from robot_rl.learn.actor import EpisodeResult, Observer, Rollout, StoreRecorder
+from robot_rl.learn.actor import Rollout, StoreRecorder
 from robot_rl.run.demonstrate import demonstration_facts, demonstration_id, demonstration_store
 from robot_rl.run.directory.calibrations import Calibrations
 from robot_rl.seeding import Purpose, episode_seed

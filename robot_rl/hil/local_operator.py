@@ -12,6 +12,7 @@ from pathlib import Path
 
 from robot_rl.console.job_state import JobState
 from robot_rl.console.recorded_episodes import recorded_rows
+from robot_rl.env.episode_observer import Observer
 from robot_rl.env.handover import HandoverLimits
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.supervision import PAUSE
@@ -19,7 +20,6 @@ from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import StepOrderError
 from robot_rl.hil.interventions import draw_interventions
 from robot_rl.hil.operator_setup import OperatorOptions, OperatorSetup, open_operator, viewed_workcell
-from robot_rl.learn.actor import Observer
 from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.run.deployment import Deployment
 from robot_rl.run.directory.metrics import MetricsWriter, read_metrics

@@ -13,6 +13,7 @@ from robot_rl.console.access.address import Address
 from robot_rl.console.buttons import emergency_stop, not_released
 from robot_rl.console.control_lease import HEARTBEAT
 from robot_rl.console.job_state import JobState
+from robot_rl.console.scene import Geometry
 from robot_rl.env.registry import make_workcell
 from robot_rl.env.supervision import ARM, PAUSE, Supervision
 from robot_rl.env.task import Workcell, WorkcellOptions
@@ -155,7 +156,7 @@ def open_operator(
                 certificate=options.certificate,
                 store=store,
                 log=log,
-                mounts=cell.mounts,
+                geometry=Geometry(cell.mounts, cell.links),
                 heartbeat=options.heartbeat,
             )
         setup.connect()

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from robot_rl.data.schema import Source
+from robot_rl.env.episode_observer import Observer
 from robot_rl.env.handover import HandoverLimits
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.supervision import Supervision
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import StepOrderError
 from robot_rl.hil.interventions import draw_interventions
-from robot_rl.learn.actor import Observer
 from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.run.directory.metrics import MetricsWriter
 from robot_rl.run.human_labels import HumanLabels

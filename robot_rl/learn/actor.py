@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol, cast
 
 import numpy as np
@@ -24,28 +24,13 @@ from robot_rl.data.schema import (
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.choice import entry_of_choice
 from robot_rl.env.environment import Environment, EnvironmentSpec, stop_arm
+from robot_rl.env.episode_observer import EpisodeResult, Observer
 from robot_rl.env.step_info import StepInfo
 from robot_rl.env.task import TASK_JUDGE
 from robot_rl.errors import DivergedError, StepOrderError
 from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.learn.networks.networks import Policy
 from robot_rl.learn.perception import Perception
-
-
-class Observer(Protocol):
-    """A receiver of episodes as they are played; recording, replay and metrics are observers."""
-
-    def on_start(self, episode_id: str, observation: Observation) -> None:
-        """Receive the first observation of an episode."""
-        ...
-
-    def on_step(self, step: Step, next_observation: Observation) -> None:
-        """Receive a step, and the observation that it led to."""
-        ...
-
-    def on_end(self, episode: Episode, result: EpisodeResult) -> None:
-        """Receive a finished episode."""
-        ...
 
 
 class Proposer(Protocol):
@@ -76,42 +61,6 @@ class Deriver(Observer, Protocol):
     def deliver(self, learner: LearnerPort) -> None:
         """Send what follows from the newest episode, once; after the updates for its last step."""
         ...
-
-
-@dataclass(frozen=True)
-class EpisodeResult:
-    """An episode in numbers.
-
-    Attributes:
-        success: Whether the task was done.
-        failure: Why it ended otherwise, or None.
-        steps: Length.
-        operator_steps: Steps that the operator commanded.
-        takeovers: Times at which the operator took control from the policy.
-        total_reward: Undiscounted return.
-        cycle_time: Length [s].
-        force_peak: Largest filtered contact force [N].
-        metrics: The task's own measures after the last step, e.g. the lateral error of a peg.
-        overruns: Control deadlines missed by more than a period.
-        undecided: Whether its success is unknown until a label arrives.
-    """
-
-    success: bool
-    failure: str | None
-    steps: int
-    operator_steps: int
-    takeovers: int
-    total_reward: float
-    cycle_time: float
-    force_peak: float
-    metrics: Mapping[str, float]
-    overruns: int
-    undecided: bool = False
-
-    @property
-    def assisted(self) -> bool:
-        """Whether the operator was in control at any step."""
-        return self.operator_steps > 0
 
 
 class Rollout:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Protocol
 
 from robot_rl.data.store.store import EpisodeStore
+from robot_rl.env.episode_observer import Observer
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import Workcell, WorkcellOptions
-from robot_rl.learn.actor import Observer
 from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.run.directory.metrics import MetricsWriter
 from robot_rl.run.training_record import TrainingRecord

@@ -17,7 +17,8 @@ from robot_rl.run.assistance import Assistance
 from robot_rl.run.deployment import Deployment
 from robot_rl.run.directory.metrics import read_metrics
 from robot_rl.run.directory.run_directory import RunDirectory
-from robot_rl.run.evaluate_run import evaluate_policy, film
+from robot_rl.run.evaluate_run import film
+from robot_rl.run.evaluation import evaluate_policy
 from robot_rl.run.label_rewards import TrainingRewards
 from robot_rl.run.training_loop import COMPARED, Training
 

@@ -19,8 +19,8 @@ from robot_rl.learn.actor import Rollout, StoreRecorder
 from robot_rl.run.deployment import Deployment
 from robot_rl.run.directory.calibrations import Calibrations
 from robot_rl.run.episode_retry import EpisodeRetry
-from robot_rl.run.evaluation import mean
 from robot_rl.seeding import Purpose, episode_seed
+from robot_rl.statistics import mean
 from robot_rl.system.progress import Progress
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 from robot_rl.errors import ArmStoppedError, RobotLostError
+
+T = TypeVar("T")
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 16.0
 """Time before another attempt [s]; it doubles with each that fails, so that an arm has half a minute to come back."""
@@ -37,6 +40,25 @@ class EpisodeRetry:
     def until(self, stop: Callable[[], bool]) -> EpisodeRetry:
         """Return the same retries, which wait only until `stop` returns True."""
         return EpisodeRetry(self._attempts, self._log, stop, self._attended)
+
+    def attempt(self, play: Callable[[], T], abandon: Callable[[str], T | None] = lambda _: None) -> T | None:
+        """Play an episode; where the robot is lost in it, give it up and return after a pause.
+
+        Args:
+            play: Plays it.
+            abandon: Ends it, given the reason, and returns what is left of it.
+
+        Raises:
+            RobotLostError: as `lost`.
+        """
+        try:
+            result = play()
+        except RobotLostError as error:
+            left = abandon(f"robot lost: {error}")
+            self.lost(error)
+            return left
+        self.done()
+        return result
 
     def lost(self, error: RobotLostError) -> None:
         """Count a failed attempt, and return after a pause if there may be another.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -14,17 +14,16 @@ import torch
 from robot_rl.base_policy.run_base import check_base, open_base
 from robot_rl.config.components import EvaluationConfig, TrainConfig, world_of
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.env.environment import Environment, all_cameras, check_cameras, check_fits, disable_interventions
+from robot_rl.env.environment import all_cameras, check_cameras, check_fits
 from robot_rl.errors import EnvironmentFailedError, RenderError, RunDirectoryError
-from robot_rl.learn.actor import EpisodeResult, Observer, Proposer, Rollout, StoreRecorder
+from robot_rl.learn.actor import Proposer, Rollout, StoreRecorder
 from robot_rl.learn.networks.networks import Policy, make_policy, policy_digest
 from robot_rl.learn.perception import Perception, make_perception
 from robot_rl.run.deployment import Deployment, workcell_options
 from robot_rl.run.directory.run_directory import RunDirectory
-from robot_rl.run.evaluation import Evaluation, evaluate, mean
+from robot_rl.run.evaluation import evaluate, evaluate_policy
 from robot_rl.run.make_reward import RewardSetup
 from robot_rl.run.resume import check_crops, read_training
-from robot_rl.system.progress import Progress
 from robot_rl.viz.film import FilmRecorder
 
 logger = logging.getLogger(__name__)
@@ -143,53 +142,6 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = 
         elif value != before[key]:
             changes[f"{prefix}{key}"] = value
     return changes
-
-
-def evaluate_policy(
-    config: TrainConfig,
-    env: Environment,
-    policy: Policy | None,
-    perception: Perception | None,
-    deployment: Deployment,
-    observers: Sequence[Observer] = (),
-    base: Proposer | None = None,
-    tell: Callable[[str], None] | None = None,
-) -> Evaluation:
-    """Evaluate a policy as configured, with a progress display.
-
-    Args:
-        config: The run's configuration.
-        env: Where the policy acts; interventions are switched off in it.
-        policy: The policy; None: the base alone acts.
-        perception: Encodes its observations; None without a policy.
-        deployment: Where it takes place.
-        observers: Observers of every step.
-        base: Proposes the actions that the policy corrects.
-        tell: Called with how far it is, after each episode.
-    """
-    disable_interventions(env)
-    rollout = Rollout(env, policy, perception, config.replay.history, observers, base=base)
-    outcomes: list[EpisodeResult] = []
-    can_succeed, settings = env.environment_spec.success, config.evaluation
-    with Progress(settings.episodes, "evaluate", unit="episodes") as progress:
-
-        def show(result: EpisodeResult) -> None:
-            outcomes.append(result)
-            success = mean(r.success for r in outcomes) if can_succeed else None
-            return_mean = None if can_succeed else mean(r.total_reward for r in outcomes)
-            progress.update(len(outcomes), success=success, return_mean=return_mean)
-            if tell is not None:
-                so_far = f"return {return_mean:.3g}" if success is None else f"{success:.0%} successful"
-                tell(f"{len(outcomes)} of {settings.episodes} episodes, {so_far}")
-
-        return evaluate(
-            rollout,
-            episodes=settings.episodes,
-            seed=settings.seed,
-            on_episode=show,
-            retry=deployment.retry(progress.log),
-            may_start=deployment.may_start,
-        )
 
 
 def film(

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from robot_rl.errors import RobotLostError
-from robot_rl.learn.actor import EpisodeResult, Rollout
+from robot_rl.config.components import TrainConfig
+from robot_rl.env.environment import Environment, disable_interventions
+from robot_rl.env.episode_observer import EpisodeResult, Observer
+from robot_rl.learn.actor import Proposer, Rollout
+from robot_rl.learn.networks.networks import Policy
+from robot_rl.learn.perception import Perception
+from robot_rl.run.deployment import Deployment
 from robot_rl.run.episode_retry import EpisodeRetry
 from robot_rl.seeding import Purpose, episode_seed
-from robot_rl.statistics import bootstrap_interval, wilson_interval
+from robot_rl.statistics import bootstrap_interval, mean, wilson_interval
+from robot_rl.system.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -61,11 +68,6 @@ class Evaluation:
         return [asdict(result) for result in self.results]
 
 
-def mean(values: Any) -> float:
-    """Return the mean of an iterable of numbers."""
-    return float(np.mean(list(values)))
-
-
 def evaluate(
     rollout: Rollout,
     *,
@@ -94,13 +96,57 @@ def evaluate(
             continue
         number = len(results)
         resets = episode_seed(purpose, seed, number)
-        try:
-            result = rollout.play(resets, f"evaluation-{number:04d}", deterministic=True)
-        except RobotLostError as error:
-            retry.lost(error)
+        play = partial(rollout.play, resets, f"evaluation-{number:04d}", deterministic=True)
+        if (result := retry.attempt(play)) is None:
             continue
-        retry.done()
         results.append(result)
         if on_episode is not None:
             on_episode(result)
     return Evaluation(tuple(results), seed, rollout.environment_spec.success)
+
+
+def evaluate_policy(
+    config: TrainConfig,
+    env: Environment,
+    policy: Policy | None,
+    perception: Perception | None,
+    deployment: Deployment,
+    observers: Sequence[Observer] = (),
+    base: Proposer | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> Evaluation:
+    """Evaluate a policy as configured, with a progress display.
+
+    Args:
+        config: The run's configuration.
+        env: Where the policy acts; interventions are switched off in it.
+        policy: The policy; None: the base alone acts.
+        perception: Encodes its observations; None without a policy.
+        deployment: Where it takes place.
+        observers: Observers of every step.
+        base: Proposes the actions that the policy corrects.
+        tell: Called with how far it is, after each episode.
+    """
+    disable_interventions(env)
+    rollout = Rollout(env, policy, perception, config.replay.history, observers, base=base)
+    outcomes: list[EpisodeResult] = []
+    can_succeed, settings = env.environment_spec.success, config.evaluation
+    with Progress(settings.episodes, "evaluate", unit="episodes") as progress:
+
+        def show(result: EpisodeResult) -> None:
+            outcomes.append(result)
+            success = mean(r.success for r in outcomes) if can_succeed else None
+            return_mean = None if can_succeed else mean(r.total_reward for r in outcomes)
+            progress.update(len(outcomes), success=success, return_mean=return_mean)
+            if tell is not None:
+                so_far = f"return {return_mean:.3g}" if success is None else f"{success:.0%} successful"
+                tell(f"{len(outcomes)} of {settings.episodes} episodes, {so_far}")
+
+        return evaluate(
+            rollout,
+            episodes=settings.episodes,
+            seed=settings.seed,
+            on_episode=show,
+            retry=deployment.retry(progress.log),
+            may_start=deployment.may_start,
+        )

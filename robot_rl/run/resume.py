@@ -48,6 +48,24 @@ def check_crops(run: Path, place: Mapping[str, Any], cameras: Sequence[str]) -> 
     check_same_crops(RunDirectory.read_facts(run).get("crops"), place.get("crops"), cameras, run)
 
 
+def recorded_after(store: EpisodeStore, stored: int) -> list[str]:
+    """Return the episodes that were recorded after a checkpoint.
+
+    Args:
+        store: The store.
+        stored: How many it held at the checkpoint.
+
+    Raises:
+        CheckpointError: if it holds fewer now.
+    """
+    if len(store) < stored:
+        raise CheckpointError(
+            f"the checkpoint knows {stored} episodes, but {store.path} holds {len(store)}; bring the missing files "
+            "back, or start a new run"
+        )
+    return store.ids()[stored:]
+
+
 def save_training(path: Path, state: Mapping[str, Any], metadata: Mapping[str, Any]) -> None:
     """Write the checkpoint of a training; the one before it is kept until the new one is complete.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,15 +18,15 @@ from robot_rl.base_policy.run_base import RunBase
 from robot_rl.config.components import TrainConfig
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.environment import Environment, SupportsGivingUp, without_interventions
-from robot_rl.errors import CheckpointError, RobotLostError
-from robot_rl.learn.actor import Deriver, EpisodeResult, Observer, Rollout, StoreRecorder
+from robot_rl.env.episode_observer import EpisodeResult, Observer
+from robot_rl.learn.actor import Deriver, Rollout, StoreRecorder
 from robot_rl.learn.learner_port import LearnerPort, send_record
 from robot_rl.learn.networks.policy_average import PolicyAverage
 from robot_rl.run.assistance import Assistance, LabelSource
 from robot_rl.run.demonstrate import demonstration_facts, demonstration_id, record_demonstrations
 from robot_rl.run.episode_retry import EpisodeRetry
 from robot_rl.run.evaluation import evaluate
-from robot_rl.run.resume import keep_checkpoint, save_training
+from robot_rl.run.resume import keep_checkpoint, recorded_after, save_training
 from robot_rl.run.training_record import TrainingRecord
 from robot_rl.seeding import Purpose, episode_seed
 
@@ -213,15 +214,8 @@ class Training:
 
     def _play_or_lose(self, rollout: Rollout) -> EpisodeResult | None:
         """Play an episode; return its result, of a lost one the result of its steps, or None if it has none."""
-        try:
-            with without_interventions(self._env) if self._operator_gone() else contextlib.nullcontext():
-                result: EpisodeResult | None = self._play(rollout)
-        except RobotLostError as error:
-            result = rollout.abandon(f"robot lost: {error}")
-            self._retry.lost(error)
-            return result
-        self._retry.done()
-        return result
+        with without_interventions(self._env) if self._operator_gone() else contextlib.nullcontext():
+            return self._retry.attempt(partial(self._play, rollout), rollout.abandon)
 
     def _operator_gone(self) -> bool:
         """Return whether the next episode begins after the time for which its scripted operator helps."""
@@ -311,12 +305,7 @@ class Training:
         self.record.resume(self.env_steps, self._learner.updates, float(state["wall_time"]))
         self._saved = self.env_steps, self._learner.offline_updates
         keep_checkpoint(self._checkpoint, self.env_steps, self._config.keep_checkpoints)  # if it was killed before
-        if len(self._store) < state["stored"]:
-            raise CheckpointError(
-                f"the checkpoint knows {state['stored']} episodes, but {self._store.path} holds {len(self._store)}; "
-                "bring the missing files back, or start a new run"
-            )
-        late = self._store.ids()[state["stored"] :]
+        late = recorded_after(self._store, int(state["stored"]))
         if late and not play_again:
             for episode_id in late:
                 self._learn_from_record(episode_id)

@@ -9,14 +9,14 @@ from typing import Any
 
 from robot_rl.data.store.summary import EpisodeSummary
 from robot_rl.env.environment import EnvironmentSpec
-from robot_rl.learn.actor import EpisodeResult
+from robot_rl.env.episode_observer import EpisodeResult
 from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.reward.labels.process_messages import Labelled
 from robot_rl.reward.validation.ground_truth import known_success
 from robot_rl.run.control_timing import ControlTiming
 from robot_rl.run.directory.human_effort import OPERATOR_LOG, HumanEffort
 from robot_rl.run.directory.metrics import MetricsWriter
-from robot_rl.run.evaluation import mean
+from robot_rl.statistics import mean
 from robot_rl.system.progress import Display
 
 MAX_CLAMPED = 0.05

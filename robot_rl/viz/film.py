@@ -13,8 +13,8 @@ import numpy as np
 from robot_rl.data.formats.mp4 import Mp4Writer
 from robot_rl.data.schema import BASE_ACTION, IMAGE_PREFIX, Episode, Observation, Source, Step
 from robot_rl.data.store.info import control_rate
+from robot_rl.env.episode_observer import EpisodeResult
 from robot_rl.errors import DataError
-from robot_rl.learn.actor import EpisodeResult
 from robot_rl.viz.action_panel import SIZE, ActionPanel
 from robot_rl.viz.episode_frame import captioned, describe_outcome
 

@@ -1,4 +1,4 @@
-"""Recorded episodes in Rerun: images, states, actions and who chose them, rewards and labels."""
+"""Recorded episodes in Rerun: images, states, actions and who chose them, rewards and labels; the tool in space."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from robot_rl.data.schema import IMAGE_PREFIX, Episode, Source
 from robot_rl.data.store.reward_overlays import overlay_fingerprints, overlay_names, read_overlay
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import PluginError
+from robot_rl.geometry import quat_from_rotvec
 from robot_rl.system.atomic_file import writing
 
 
@@ -54,12 +55,31 @@ def show(store: EpisodeStore, episode_ids: Iterable[str], path: Path | None) -> 
     recording.flush()
 
 
+FORCE_LENGTH = 0.002
+"""Length of the arrow of the force [m/N]."""
+AXES_LENGTH = 0.02
+"""Of the tool's frame [m]."""
+
+
 def _send(rerun: Any, recording: Any, episode: Episode, labels: dict[str, np.ndarray]) -> None:
     root = episode.episode_id
     recording.log(f"{root}/facts", rerun.TextDocument(str(dict(episode.metadata))), static=True)
+    pose, wrench = (episode.observations.get(f"state/{name}") for name in ("tcp_pose", "wrench"))
+    if pose is not None:
+        recording.log(f"{root}/scene/way", rerun.LineStrips3D([pose[:, :3]]), static=True)
+        axes = rerun.Arrows3D(vectors=AXES_LENGTH * np.eye(3), colors=255 * np.eye(3, dtype=np.uint8))
+        recording.log(f"{root}/scene/tcp/axes", axes, static=True)
     for t in range(len(episode) + 1):
         recording.set_time("step", sequence=t)
         recording.set_time("time", duration=(int(episode.stamp_obs[t]) - int(episode.stamp_obs[0])) / 1e9)
+        if pose is not None:
+            turn = quat_from_rotvec(pose[t, 3:].astype(np.float64))
+            recording.log(
+                f"{root}/scene/tcp",
+                rerun.Transform3D(translation=pose[t, :3], quaternion=rerun.Quaternion(xyzw=np.roll(turn, -1))),
+            )
+            if wrench is not None:
+                recording.log(f"{root}/scene/tcp/force", rerun.Arrows3D(vectors=[FORCE_LENGTH * wrench[t, :3]]))
         for key, column in episode.observations.items():
             content = column[t]
             if key.startswith(IMAGE_PREFIX):

@@ -6,19 +6,23 @@ from collections.abc import Callable
 from functools import partial
 
 from diagnostic_msgs.msg import DiagnosticArray
-from sensor_msgs.msg import Joy
+from geometry_msgs.msg import PoseStamped
+from sensor_msgs.msg import JointState, Joy
 from std_msgs.msg import String
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from robot_rl.clock import NS_PER_S
 from robot_rl.console.job_state import JobState
+from robot_rl.console.scene import Geometry
 from robot_rl.data.schema import Source
 from robot_rl.env.camera_mount import CameraMount
 from robot_rl.errors import GraphError
-from ros_nodes.bridge.ros_operator import FACT, to_make_ready
+from robot_rl.geometry import Pose
 from ros_nodes.bridge.wait import Arrivals
 from ros_nodes.interface import convert, topics
+from ros_nodes.interface.described_arm import DescribedArm
 from ros_nodes.interface.task_messages import Advanced, CameraCalibration, Estimates, TaskHead, from_text
+from ros_nodes.node.operator_ready import FACT, to_make_ready
 from ros_nodes.node.robot_node_base import RobotNode, is_neighbour
 
 IDLE = 1.0
@@ -38,8 +42,12 @@ class WatchedJob:
         self.arrivals = Arrivals()
         """Rung when the task is known."""
         self._head: TaskHead | None = None
-        self.mounts: dict[str, CameraMount] = {}
-        """Where the cameras are, as far as they publish that."""
+        self._mounts: dict[str, CameraMount] = {}
+        self._arm = DescribedArm()
+        self.geometry = Geometry(self._mounts, self._arm.links)
+        """Of the robot, as far as it is published."""
+        self.target: Pose | None = None
+        """The newest set-point that the safety node passed on."""
         self.waits = False
         """Whether the task waits until the operator has made the scene ready."""
         self.advanced = -1
@@ -52,6 +60,9 @@ class WatchedJob:
         node.subscribe(topics.COMMAND, self._receive_command)
         node.subscribe(topics.DIAGNOSTICS, self.receive_diagnostics)
         node.subscribe(topics.ADVANCED, self._receive_advanced)
+        node.subscribe(topics.ROBOT_DESCRIPTION, lambda message: self._arm.describe(message.data))
+        node.subscribe(topics.SET_POINT, self._receive_set_point)
+        self._names = node.subscribe(topics.JOINTS, self._receive_names)
 
     def wait_for_head(self, timeout: float) -> TaskHead:
         """Return the facts of the task.
@@ -98,7 +109,14 @@ class WatchedJob:
     def _receive_calibration(self, camera: str, message: String) -> None:
         mount = from_text(CameraCalibration, message.data).mount
         if mount is not None:
-            self.mounts[camera] = mount
+            self._mounts[camera] = mount
+
+    def _receive_set_point(self, message: PoseStamped) -> None:
+        self.target = convert.pose_of(message.pose)
+
+    def _receive_names(self, message: JointState) -> None:
+        self._node.destroy_subscription(self._names)  # they stay what they are
+        self._arm.name(message.name)
 
     def _receive_estimates(self, message: String) -> None:
         episode = from_text(Estimates, message.data).episode

@@ -85,7 +85,7 @@ class ConsoleNode(RobotNode):
             token=os.environ.get(TOKEN_VARIABLE),
             certificate=_certificate(config),
             store=run.path if run is not None else None,
-            mounts=self.job.mounts,
+            geometry=self.job.geometry,
             heartbeat=config.heartbeat,
         )
         self.teleoperation = RosTeleoperation(self, head.spec, (self.console.device, self._map()), self.supervision)
@@ -103,6 +103,7 @@ class ConsoleNode(RobotNode):
     def _tick(self) -> None:
         """Send what the page's device wants, and show the job."""
         self.supervision.insist()
+        self.supervision.io.target = None if self.supervision.stopped else self.job.target
         self.job.show(self.board, stopped=self.supervision.stopped, judged=self.supervision.judges)
         advanced = self.job.advanced
         action, stamp = None, advanced

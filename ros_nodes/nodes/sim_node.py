@@ -25,7 +25,6 @@ from robot_rl.config.nodes import SimNodeConfig
 from robot_rl.env.robot_io import Command, RobotState
 from robot_rl.env.state_assembler import ARM_PARTS, Joints, Tool
 from robot_rl.errors import CommandRefusedError, RobotRLError, StaleStateError
-from ros_nodes.bridge.ros_operator import FACT, OperatorReady
 from ros_nodes.interface import convert, topics
 from ros_nodes.interface.task_messages import (
     Advance,
@@ -40,6 +39,7 @@ from ros_nodes.interface.task_messages import (
     to_text,
 )
 from ros_nodes.node.commander import Commander
+from ros_nodes.node.operator_ready import FACT, OperatorReady
 from ros_nodes.node.parameters import declare, refuse_changes
 from ros_nodes.node.robot_node_base import RobotNode
 from ros_nodes.node.spin import run

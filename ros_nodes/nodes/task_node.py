@@ -24,9 +24,9 @@ from robot_rl.config.nodes import TaskNodeConfig
 from robot_rl.data.sparse_reward import success_reward
 from robot_rl.env.task import Outcome
 from robot_rl.errors import ConfigError, StaleStateError
-from ros_nodes.bridge.ros_operator import FACT, OperatorReady, to_make_ready
 from ros_nodes.interface import topics
 from ros_nodes.interface.task_messages import EpisodeStarted, Estimates, OutcomeMessage, TaskHead, to_text
+from ros_nodes.node.operator_ready import FACT, OperatorReady, to_make_ready
 from ros_nodes.node.parameters import declare, refuse_changes
 from ros_nodes.node.robot_node_base import RobotNode
 from ros_nodes.node.spin import run

@@ -14,6 +14,7 @@ from fakes import SPEC, FakeRobot, fake_workcell
 from robot_rl.clock import FakeClock
 from robot_rl.console.access.address import Address
 from robot_rl.console.job_state import JobState
+from robot_rl.console.scene import Geometry
 from robot_rl.console.server import Console
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
@@ -67,6 +68,7 @@ class Rig:
         filmed=False,
         forceless=False,
         mounts=None,
+        links=None,
         port=0,
         clock=PacedClock,
         **options,
@@ -90,7 +92,7 @@ class Rig:
             token=token,
             store=tmp_path / "store",
             log=self.log,
-            mounts=mounts,
+            geometry=Geometry(mounts or {}, links),
             **options,
         )
         self.person = DeviceOperator([(self.console.device, default_map("browser"))], SPEC, self.supervision)

@@ -11,10 +11,10 @@ from pages import Rig
 
 from robot_rl.console.access.address import Address
 from robot_rl.console.job_state import JobState
+from robot_rl.data.schema import CLASSIFIER_PROBABILITY
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import Outcome
 from robot_rl.hil.operator_setup import OperatorOptions, open_operator
-from robot_rl.reward.classifier.reward_source import PROBABILITY
 
 
 class Rising:
@@ -25,7 +25,7 @@ class Rising:
 
     def judge(self, outcome, observation, spec):
         self.steps += 1
-        return replace(outcome, metrics={**outcome.metrics, PROBABILITY: self.steps / 10})
+        return replace(outcome, metrics={**outcome.metrics, CLASSIFIER_PROBABILITY: self.steps / 10})
 
 
 def test_what_a_classifier_finds_is_shown_at_each_step_and_forgotten_with_the_episode():
@@ -43,7 +43,7 @@ def test_what_a_classifier_finds_is_shown_at_each_step_and_forgotten_with_the_ep
 
 
 def test_the_board_changes_no_outcome():
-    outcome = Outcome(success=True, reward=1.0, metrics={PROBABILITY: 0.5})
+    outcome = Outcome(success=True, reward=1.0, metrics={CLASSIFIER_PROBABILITY: 0.5})
     assert JobState("training", SPEC).judge(outcome, {}, SPEC) is outcome
 
 
@@ -57,7 +57,7 @@ def test_the_page_draws_them_and_the_labels(tmp_path):
         for value in (0.2, 0.4, 0.87):
             rig.board.measure("classifier", value)
             rig.board.metric("label", 10, {"value": value, "success": value > 0.5})
-            rig.board.metric("episode", 10, {"success": True, PROBABILITY: value})
+            rig.board.metric("episode", 10, {"success": True, CLASSIFIER_PROBABILITY: value})
         shown = "document.querySelector('#measures .curve b')?.textContent === '87 %'"
         anna.until("the newest is shown", shown)
         anna.until_moved(5)

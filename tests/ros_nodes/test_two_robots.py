@@ -7,9 +7,9 @@ from std_msgs.msg import Bool
 from waiting import eventually
 
 from robot_rl.env.robot_env import RobotEnv
-from ros_nodes.bridge.ros_operator import FACT
 from ros_nodes.bringup.check import topic_problems
 from ros_nodes.interface import topics
+from ros_nodes.node.operator_ready import FACT
 from ros_nodes.nodes.console_node import ConsoleNode
 
 

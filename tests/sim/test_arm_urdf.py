@@ -1,8 +1,9 @@
-"""The URDF of the simulated arm is the arm: same names, same kinematics."""
+"""The URDF of the simulated arm, and its chain, are the arm: same names, same kinematics."""
 
 import mujoco
 import numpy as np
 
+from robot_rl.arm.kinematics.fr3 import fr3_chain
 from robot_rl.arm.kinematics.urdf import chain_from_urdf
 from robot_rl.geometry import quat_rotate
 from sim.arm import ARM_DOF, JOINT_LIMITS, add_arm
@@ -22,6 +23,8 @@ def test_it_moves_as_the_simulated_arm_does(tmp_path):
         data.qpos[:] = q
         mujoco.mj_kinematics(model, data)
         flange, found = data.body("flange"), chain.pose(q)
+        links = [*(data.body(f"link{number}").xpos for number in range(1, ARM_DOF + 1)), flange.xpos]
+        np.testing.assert_allclose(fr3_chain().points(q)[1:], links, atol=1e-9)
         np.testing.assert_allclose(found.position, flange.xpos, atol=1e-9)
         for axis in np.eye(3):
             turned = flange.xmat.reshape(3, 3) @ axis

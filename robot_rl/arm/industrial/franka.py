@@ -27,6 +27,7 @@ from robot_rl.arm.driver import MOTION, DriverHost, Receive
 from robot_rl.arm.industrial.controller_claim import ControllerClaim
 from robot_rl.arm.industrial.franka_checks import FrankaFacts, franka_checks
 from robot_rl.arm.industrial.robot_address import check_address
+from robot_rl.arm.kinematics.fr3 import fr3_chain
 from robot_rl.arm.own_checks import OwnCheck, late_cycles
 from robot_rl.config.field_types import STRICT, NonNegativeReal, PositiveReal, Real
 from robot_rl.env.state_assembler import Joints
@@ -89,6 +90,8 @@ class FrankaArm:
     """
 
     Config = FrankaConfig
+    links = staticmethod(fr3_chain().points)
+    """Where its links are, see `Chain.points`."""
 
     def __init__(self, config: FrankaConfig, host: DriverHost) -> None:
         self._franky = _library()

@@ -88,6 +88,10 @@ class JointArm:
         """What is measured; motors do not measure a wrench, whatever their load."""
         return MOTION | {"gripper"} if self._port.has_gripper else MOTION
 
+    def links(self, position: np.ndarray) -> np.ndarray:
+        """Return where the joints are, see `Chain.points`."""
+        return self._chain.points(position)
+
     def start(self, receive: Receive) -> None:
         """Switch the motors on, without a jump, and begin to measure.
 

@@ -83,6 +83,22 @@ class Chain:
         tcp, _ = self.pose_and_jacobian(position)
         return Pose(tcp[:3, 3], quat_from_matrix(tcp[:3, :3]))
 
+    def points(self, position: np.ndarray) -> np.ndarray:
+        """Return where the joints and the tool are, in the base frame [m].
+
+        Args:
+            position: Of the joints [rad, m], shape (n,).
+
+        Returns:
+            Base, joints in their order, tcp; shape (n + 2, 3).
+        """
+        T, points = np.eye(4), [np.zeros(3)]
+        for i, q in enumerate(position.tolist()):
+            T = T @ self._origins[i]
+            points.append(T[:3, 3].copy())
+            self._move(i, q, T)
+        return np.stack([*points, (T @ self._T_tool)[:3, 3]])
+
     def pose_and_jacobian(self, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the pose of the tcp as a matrix, and the Jacobian there.
 
@@ -98,17 +114,21 @@ class Chain:
         for i, q in enumerate(position.tolist()):
             T = T @ self._origins[i]
             axes[i], points[i] = T[:3, :3] @ self._axes[i], T[:3, 3]
-            if self._slides[i]:
-                T[:3, 3] += q * axes[i]
-            else:  # Rodrigues' formula
-                K = self._skews[i]
-                T[:3, :3] = T[:3, :3] @ (np.eye(3) + math.sin(q) * K + (1.0 - math.cos(q)) * (K @ K))
+            self._move(i, q, T)
         T = T @ self._T_tool
         J = np.empty((6, self.size))
         turns = ~self._slides[:, None]
         J[:3] = np.where(turns, _cross(axes, T[:3, 3] - points), axes).T
         J[3:] = np.where(turns, axes, 0.0).T
         return T, J
+
+    def _move(self, joint: int, q: float, T: np.ndarray) -> None:
+        """Move the frame of a joint, shape (4, 4), by the joint's position."""
+        if self._slides[joint]:
+            T[:3, 3] += q * (T[:3, :3] @ self._axes[joint])
+        else:  # Rodrigues' formula
+            K = self._skews[joint]
+            T[:3, :3] = T[:3, :3] @ (np.eye(3) + math.sin(q) * K + (1.0 - math.cos(q)) * (K @ K))
 
     def narrowed(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the limits that hold where others hold too, e.g. those of a calibration. Shapes (n,).

@@ -1,10 +1,10 @@
-"""The chain of an arm from a URDF file: the joints between two links; meshes, masses and all the rest are ignored."""
+"""The chain of an arm from a URDF: the joints between two links; meshes, masses and all the rest are ignored."""
 
 from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -32,13 +32,7 @@ def chain_from_urdf(path: Path, tip: str, joints: Sequence[str] = ()) -> Chain:
     links = [link.get("name", "") for link in robot.findall("link")]
     if tip not in links:
         raise UnknownNameError(f"link of {path}", tip, links)
-    parents = {_child(joint, path): joint for joint in robot.findall("joint")}
-    found: list[ET.Element] = []
-    link = tip
-    while link in parents:
-        joint = parents.pop(link)  # taken out, so that a loop ends
-        found.insert(0, joint)
-        link = _link(joint, "parent", path)
+    link, found = _way_to(tip, _parents(robot, path), path)
     chain = _chain(found, path, tip)
     if joints and chain.names != tuple(joints):
         raise ConfigError(
@@ -48,23 +42,68 @@ def chain_from_urdf(path: Path, tip: str, joints: Sequence[str] = ()) -> Chain:
     return chain
 
 
-def _chain(elements: Sequence[ET.Element], path: Path, tip: str) -> Chain:
+def longest_chain(text: str, joints: Sequence[str]) -> Chain:
+    """Read the longest chain from the root of a URDF whose joints are all among those of some names.
+
+    Args:
+        text: The URDF (XML), e.g. of the topic `robot_description`.
+        joints: The names, in any order, with or without those of a gripper.
+
+    Raises:
+        ConfigError: if it is no URDF, or none of its joints is there.
+    """
+    where = "the robot's description"
+    try:
+        robot = _root(ET.fromstring(text), where)
+    except ET.ParseError as error:
+        raise ConfigError(f"{where} is no XML: {error}") from error
+    parents = _parents(robot, where)
+    ways = {link: _way_to(link, parents, where)[1] for link in parents}
+    found = {link: [joint for joint in way if joint.get("type") in MOVABLE] for link, way in ways.items()}
+    whole = [link for link, moved in found.items() if all(_follows(joint, joints) for joint in moved)]
+    tip = max(whole, key=lambda link: (len(found[link]), -len(ways[link])), default=None)
+    if tip is None or not found[tip]:
+        there = ", ".join(joint.get("name", "") for joint in parents.values())
+        raise ConfigError(f"{where} has the joints {there or 'none'}; the arm reports {', '.join(joints) or 'none'}")
+    return _chain(ways[tip], where, tip)
+
+
+def _follows(joint: ET.Element, names: Sequence[str]) -> bool:
+    return joint.get("name") in names and joint.find("mimic") is None
+
+
+def _parents(robot: ET.Element, where: Path | str) -> dict[str, ET.Element]:
+    """Return the joint above each link."""
+    return {_child(joint, where): joint for joint in robot.findall("joint")}
+
+
+def _way_to(tip: str, parents: Mapping[str, ET.Element], where: Path | str) -> tuple[str, list[ET.Element]]:
+    """Return the root and the joints from there to a link."""
+    found: list[ET.Element] = []
+    link = tip
+    while link in parents and len(found) < len(parents):  # a loop ends, too
+        found.insert(0, parents[link])
+        link = _link(parents[link], "parent", where)
+    return link, found
+
+
+def _chain(elements: Sequence[ET.Element], where: Path | str, tip: str) -> Chain:
     """Join fixed joints to the movable ones behind them; those behind the last are the tool."""
     joints, before = [], Pose.identity()
     for element in elements:
         name, kind = element.get("name", ""), element.get("type", "")
-        before = before @ _origin(element, path)
+        before = before @ _origin(element, where)
         if kind == "fixed":
             continue
         if kind not in MOVABLE:
-            raise ConfigError(f"{path}: joint {name} is {kind or 'of no type'}; valid: fixed, {', '.join(MOVABLE)}")
+            raise ConfigError(f"{where}: joint {name} is {kind or 'of no type'}; valid: fixed, {', '.join(MOVABLE)}")
         if element.find("mimic") is not None:
-            raise ConfigError(f"{path}: joint {name} mimics another one; a chain to the tcp must not go through it")
-        low, high = _limits(element, kind, path)
-        joints.append(Joint(name, before, _axis(element, path), low, high, slides=kind == "prismatic"))
+            raise ConfigError(f"{where}: joint {name} mimics another one; a chain to the tcp must not go through it")
+        low, high = _limits(element, kind, where)
+        joints.append(Joint(name, before, _axis(element, where), low, high, slides=kind == "prismatic"))
         before = Pose.identity()
     if not joints:
-        raise ConfigError(f"{path}: no joint moves the link {tip}; name the link of the tool as tip")
+        raise ConfigError(f"{where}: no joint moves the link {tip}; name the link of the tool as tip")
     return Chain(joints, before)
 
 
@@ -76,40 +115,44 @@ def _read(path: Path) -> ET.Element:
     except ET.ParseError as error:
         cure = "; convert it first: `xacro FILE.xacro > FILE.urdf`" if path.suffix == ".xacro" else ""
         raise ConfigError(f"{path} is no XML file: {error}{cure}") from error
+    return _root(robot, path)
+
+
+def _root(robot: ET.Element, where: Path | str) -> ET.Element:
     if robot.tag != "robot":
-        raise ConfigError(f"{path} is no URDF file: its root is <{robot.tag}>, not <robot>")
+        raise ConfigError(f"{where} is no URDF: its root is <{robot.tag}>, not <robot>")
     return robot
 
 
-def _child(joint: ET.Element, path: Path) -> str:
-    return _link(joint, "child", path)
+def _child(joint: ET.Element, where: Path | str) -> str:
+    return _link(joint, "child", where)
 
 
-def _link(joint: ET.Element, which: str, path: Path) -> str:
+def _link(joint: ET.Element, which: str, where: Path | str) -> str:
     element = joint.find(which)
     link = element.get("link") if element is not None else None
     if not link:
-        raise ConfigError(f"{path}: joint {joint.get('name')} names no {which} link")
+        raise ConfigError(f"{where}: joint {joint.get('name')} names no {which} link")
     return link
 
 
-def _origin(joint: ET.Element, path: Path) -> Pose:
+def _origin(joint: ET.Element, where: Path | str) -> Pose:
     origin = joint.find("origin")
     if origin is None:
         return Pose.identity()
-    xyz, rpy = (_three(origin.get(key, "0 0 0"), joint, key, path) for key in ("xyz", "rpy"))
+    xyz, rpy = (_three(origin.get(key, "0 0 0"), joint, key, where) for key in ("xyz", "rpy"))
     return Pose(xyz, quat_from_rpy(*rpy.tolist()))
 
 
-def _axis(joint: ET.Element, path: Path) -> np.ndarray:
+def _axis(joint: ET.Element, where: Path | str) -> np.ndarray:
     element = joint.find("axis")
-    axis = _three(element.get("xyz", "1 0 0") if element is not None else "1 0 0", joint, "axis", path)
+    axis = _three(element.get("xyz", "1 0 0") if element is not None else "1 0 0", joint, "axis", where)
     if not np.linalg.norm(axis) > 0.0:
-        raise ConfigError(f"{path}: the axis of joint {joint.get('name')} is zero")
+        raise ConfigError(f"{where}: the axis of joint {joint.get('name')} is zero")
     return axis
 
 
-def _limits(joint: ET.Element, kind: str, path: Path) -> tuple[float, float]:
+def _limits(joint: ET.Element, kind: str, where: Path | str) -> tuple[float, float]:
     if kind == "continuous":
         return -math.pi, math.pi
     limit = joint.find("limit")
@@ -118,15 +161,15 @@ def _limits(joint: ET.Element, kind: str, path: Path) -> tuple[float, float]:
             raise KeyError
         low, high = float(limit.attrib["lower"]), float(limit.attrib["upper"])
     except (KeyError, ValueError) as error:
-        raise ConfigError(f"{path}: joint {joint.get('name')} has no limits (lower, upper)") from error
+        raise ConfigError(f"{where}: joint {joint.get('name')} has no limits (lower, upper)") from error
     return low, high
 
 
-def _three(text: str, joint: ET.Element, what: str, path: Path) -> np.ndarray:
+def _three(text: str, joint: ET.Element, what: str, where: Path | str) -> np.ndarray:
     try:
         values = np.array([float(number) for number in text.split()])
     except ValueError:
         values = np.zeros(0)
     if values.shape != (3,) or not np.isfinite(values).all():
-        raise ConfigError(f"{path}: the {what} of joint {joint.get('name')} is not three numbers: {text!r}")
+        raise ConfigError(f"{where}: the {what} of joint {joint.get('name')} is not three numbers: {text!r}")
     return values

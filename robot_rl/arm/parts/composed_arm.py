@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from robot_rl.arm.driver import ArmDriver, Receive
+from robot_rl.arm.driver import ArmDriver, Receive, links_of
 from robot_rl.arm.own_checks import ChecksItself, OwnCheck
 from robot_rl.arm.parts.part import ArmPart, GripperPart, WrenchPart
 from robot_rl.arm.parts.payload import Payload
+from robot_rl.env.robot_io import Links
 from robot_rl.geometry import Pose
 
 _KEPT = 1000
@@ -44,6 +45,11 @@ class ComposedArm:
         own |= {"gripper"} if self._gripper is not None else set()
         own |= {"wrench"} if self._wrench is not None else set()
         return frozenset(own)
+
+    @property
+    def links(self) -> Links | None:
+        """Where the links of the arm are; None where its driver does not know."""
+        return links_of(self._arm)
 
     def start(self, receive: Receive) -> None:
         """Start all of them."""

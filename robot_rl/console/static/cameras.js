@@ -1,4 +1,4 @@
-// The live views: one large, which a click or a key chooses, and the others.
+// The live views: one large, which a click or a key chooses, the others, and the scene, which stays the last.
 
 const STALE_MS = 1500;
 
@@ -6,7 +6,7 @@ export class Cameras {
   // shown() is called when all pictures are on the screen, and requests the next ones; alone() shows the large one
   // without the rest of the page, or all again.
   constructor(box, shown, alone) {
-    Object.assign(this, { box, shown, alone, chosen: 0, age: null });
+    Object.assign(this, { box, shown, alone, chosen: 0, age: null, scene: box.querySelector(".scene") });
     this.clear();
   }
 
@@ -19,9 +19,9 @@ export class Cameras {
   name(names) {
     if (String(names) === String(this.names)) return;
     this.names = names;
-    this.box.replaceChildren(...(names.length ? names.map((name, index) => this.view(name, index)) : [none()]));
-    this.box.classList.toggle("several", names.length > 1);
-    this.box.style.setProperty("--others", Math.max(1, names.length - 1));
+    this.box.replaceChildren(...(names.length ? names.map((name, index) => this.view(name, index)) : [none()]), this.scene);
+    this.box.classList.toggle("filmed", names.length > 0);
+    this.box.style.setProperty("--rows", `${"auto ".repeat(Math.max(0, names.length - 1))}1fr`);
     this.choose(Math.min(this.chosen, Math.max(0, names.length - 1)));
     this.shown();
   }
@@ -43,7 +43,7 @@ export class Cameras {
   choose(index) {
     if (!this.names?.[index]) return;
     this.chosen = index;
-    [...this.box.children].forEach((figure, at) => {
+    this.box.querySelectorAll(".camera").forEach((figure, at) => {
       figure.classList.toggle("chosen", at === index);
       figure.querySelector("button").setAttribute("aria-pressed", at === index);
     });

@@ -3,7 +3,7 @@
 export const colour = (name) => getComputedStyle(document.body).getPropertyValue(`--${name}`).trim();
 
 // A canvas made ready at the screen's resolution: its context, width and height in CSS pixels.
-function ready(canvas) {
+export function ready(canvas) {
   canvas.dataset.height ??= canvas.getAttribute("height"); // the attribute changes with the resolution
   const width = canvas.clientWidth, height = Number(canvas.dataset.height);
   const scale = window.devicePixelRatio || 1;
@@ -49,27 +49,6 @@ export function forceChart(canvas, samples, limit, seconds) {
   path(context, samples.map(([ago, force]) => [x(ago), y(force)]));
   context.stroke();
   context.lineWidth = 1;
-}
-
-// The tool in its box, seen from above (left part) and its height (bar on the right). x is away from the robot: up.
-export function workspaceMap(canvas, offset, [low, high]) {
-  const [context, width, height] = ready(canvas), margin = 12, bar = 14;
-  const side = width - bar - 3 * margin;
-  const share = (axis, value) => (Math.min(Math.max(value, low[axis]), high[axis]) - low[axis]) / (high[axis] - low[axis] || 1);
-  context.strokeStyle = colour("soft");
-  context.globalAlpha = 0.5;
-  context.strokeRect(margin, margin, side, height - 2 * margin);
-  context.strokeRect(width - margin - bar, margin, bar, height - 2 * margin);
-  path(context, [[margin + side / 2, margin], [margin + side / 2, height - margin]]);
-  context.stroke();
-  path(context, [[margin, height / 2], [margin + side, height / 2]]);
-  context.stroke();
-  context.globalAlpha = 1;
-  context.fillStyle = colour("now") || colour("policy");
-  context.beginPath();
-  context.arc(margin + side * (1 - share(1, offset[1])), height - margin - (height - 2 * margin) * share(0, offset[0]), 7, 0, 7);
-  context.fill();
-  context.fillRect(width - margin - bar - 3, height - margin - (height - 2 * margin) * share(2, offset[2]) - 3, bar + 6, 6);
 }
 
 // A line over env steps. points: [step, value]; range: [low, high], either may be null.

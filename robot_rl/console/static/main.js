@@ -2,7 +2,7 @@
 
 import { Cameras } from "./cameras.js";
 import { Compass } from "./compass.js";
-import { forceChart, workspaceMap } from "./charts.js";
+import { forceChart } from "./charts.js";
 import { Measures, trainingCurves } from "./curves.js";
 import { Delay } from "./delay.js";
 import { Door, hello, secret } from "./door.js";
@@ -10,6 +10,7 @@ import { Episodes } from "./episodes.js";
 import { Hands } from "./input.js";
 import { KeyDialog, Keys } from "./keys.js";
 import { Replay } from "./replay.js";
+import { Scene } from "./scene.js";
 import { Sounds } from "./sound.js";
 import { emergency, hint, status, task } from "./status.js";
 import { Headset } from "./xr.js";
@@ -30,6 +31,7 @@ const keys = new Keys(() => relabel());
 const keyDialog = new KeyDialog($("help"), keys);
 const compass = new Compass(keys);
 const hands = new Hands((role) => (role === "primary" ? primary() : press(role)));
+const scene = new Scene($("scene"), $("scene-whole"));
 const headset = new Headset(() => act("e-stop"), () => render());
 const label = (episode, success) => send({ type: "label", episode, success });
 const views = new Cameras($("cameras"), () => send({ type: "seen" }), () => cinema());
@@ -180,7 +182,7 @@ function arm({ force, peak_force, offset, speed, gripper }) {
   write("force", force ? now.toFixed(1) : "–"); // not every arm measures it
   $("force").parentElement.className = `big ${share > 1 ? "over" : share > 0.6 ? "warn" : ""}`;
   forceChart($("force-chart"), forces.map(([time, value]) => [seconds - time, value]), job.force_limit, FORCE_SECONDS);
-  workspaceMap($("map"), offset, job.workspace);
+  scene.show(job, state.arm, state.episode.source);
   const rows = { "from start": `${offset.map((value, axis) => `${"xyz"[axis]} ${Math.round(value * 1000) + 0}`).join("  ")} mm`, speed: `${(speed * 1000).toFixed(0)} mm/s`, ...(force && { "peak force": `${peak_force.toFixed(1)} N` }), ...(job.gripper && { gripper: `${(gripper * 1000).toFixed(0)} mm` }) };
   $("facts").replaceChildren(...Object.entries(rows).flatMap(([name, value]) => [element("dt", name), element("dd", value)]));
 }

@@ -19,13 +19,14 @@ from robot_rl.data.schema import Episode, Observation, Step
 from robot_rl.data.sparse_reward import success_reward
 from robot_rl.data.store.operator_labels import EVERY_STEP
 from robot_rl.data.store.store import EpisodeStore
+from robot_rl.env.episode_observer import EpisodeResult
 from robot_rl.env.registry import make_workcell
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import Operator, Outcome, TaskSpec, WorkcellOptions
 from robot_rl.errors import ConfigError, DataError
 from robot_rl.geometry import Pose
-from robot_rl.learn.actor import EpisodeResult, Rollout, StoreRecorder
+from robot_rl.learn.actor import Rollout, StoreRecorder
 from robot_rl.reward.classifier.frames import labels_of
 from robot_rl.seeding import Purpose, episode_seed
 from robot_rl.system.progress import Progress

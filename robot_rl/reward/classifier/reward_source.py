@@ -16,7 +16,7 @@ from typing import Self
 
 import numpy as np
 
-from robot_rl.data.schema import IMAGE_PREFIX, TASK_SUCCESS
+from robot_rl.data.schema import CLASSIFIER_PROBABILITY, IMAGE_PREFIX, TASK_SUCCESS
 from robot_rl.data.sparse_reward import success_reward
 from robot_rl.env.task import Outcome, TaskSpec
 from robot_rl.reward.classifier.classifier import FrameScorer, RewardClassifier
@@ -24,9 +24,6 @@ from robot_rl.reward.validation.ground_truth import CLASSIFIER_SOURCE
 
 NICENESS = 10
 """Of the thread that scores frames."""
-PROBABILITY = "classifier_probability"
-"""Metric of a step: the newest probability. `TASK_SUCCESS` is 1 if the task itself has seen a success in this
-episode, which is the truth in simulation; a robot's task sees none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +75,7 @@ class ClassifierReward:
             self._newest = score
         success = self._agreeing >= self._classifier.consecutive and outcome.failure is None
         self._done |= outcome.success
-        metrics = {**outcome.metrics, PROBABILITY: self._newest, TASK_SUCCESS: float(self._done)}
+        metrics = {**outcome.metrics, CLASSIFIER_PROBABILITY: self._newest, TASK_SUCCESS: float(self._done)}
         reward = success_reward(success, spec.return_range[1])
         return replace(outcome, success=success, reward=reward, judge=CLASSIFIER_SOURCE, metrics=metrics)
 

@@ -10,7 +10,8 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.env.environment import all_cameras
 from robot_rl.errors import ConfigError
 from robot_rl.run.deployment import Deployment, workcell_options
-from robot_rl.run.evaluate_run import evaluate_policy, film
+from robot_rl.run.evaluate_run import film
+from robot_rl.run.evaluation import evaluate_policy
 
 
 def evaluate_base(config: TrainConfig, video: Path | None = None) -> dict[str, Any]:

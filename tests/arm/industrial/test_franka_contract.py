@@ -22,6 +22,8 @@ pytestmark = pytest.mark.wall_clock
 SLOWEST = 0.6
 """Simulated seconds per second below which nothing can be said [s/s]: the physics needs most of a core."""
 OLD = 1.0
+HAND = 0.1034
+"""From the flange to between the fingers of the Franka Hand [m]."""
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +93,12 @@ def test_a_stop_of_the_arm_is_named_and_ends_with_consent(io, peer, fault, named
 def test_whoever_connects_keeps_the_priority_that_it_had(io):
     """libfranka takes the highest for the thread that opens a motion; what that thread starts would inherit it."""
     assert os.sched_getscheduler(0) == os.SCHED_OTHER
+
+
+def test_its_links_end_where_the_hand_begins(io):
+    state = io.read()
+    flange = io.links(state.joint_position)[-1]
+    assert np.linalg.norm(state.T_base_tcp.position - flange) == pytest.approx(HAND, abs=2e-3)
 
 
 def test_the_wrench_is_what_the_environment_exerts(io, peer):

@@ -28,6 +28,21 @@ CHAINS = [so101_chain(), *(random_chain(seed) for seed in range(8))]
 
 
 @pytest.mark.parametrize("chain", CHAINS)
+def test_points_lead_from_the_base_to_the_tool_and_a_joint_moves_only_those_behind_it(chain):
+    rng = np.random.default_rng(0)
+    for joint in range(chain.size):
+        position = rng.uniform(chain.low, chain.high)
+        moved = np.where(np.arange(chain.size) == joint, 0.5 * (chain.low + position), position)
+        before, after = chain.points(position), chain.points(moved)
+        assert before.shape == (chain.size + 2, 3)
+        assert before[0] == pytest.approx([0, 0, 0])
+        assert before[-1] == pytest.approx(chain.pose(position).position)
+        assert after[: joint + 2] == pytest.approx(before[: joint + 2])
+        behind = np.linalg.norm(np.diff(before[joint + 2 :], axis=0), axis=1)
+        assert np.linalg.norm(np.diff(after[joint + 2 :], axis=0), axis=1) == pytest.approx(behind)
+
+
+@pytest.mark.parametrize("chain", CHAINS)
 def test_pose_and_jacobian_are_those_of_mujoco(chain):
     model = chain_spec(chain).compile()
     data = mujoco.MjData(model)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from robot_rl.arm.kinematics.urdf import chain_from_urdf
+from robot_rl.arm.kinematics.urdf import chain_from_urdf, longest_chain
 from robot_rl.errors import ConfigError, UnknownNameError
 
 URDF = """<?xml version="1.0"?>
@@ -76,3 +76,33 @@ def test_other_joints_an_unknown_tip_and_a_missing_file_are_named(file, tmp_path
         chain_from_urdf(file(), "base")
     with pytest.raises(ConfigError, match="No such file"):
         chain_from_urdf(tmp_path / "no.urdf", "tip")
+
+
+def test_the_longest_chain_is_found_by_the_names_of_the_joints():
+    text = URDF.replace('name="tool" type="fixed"', 'name="finger" type="prismatic"').replace(
+        '<origin xyz="0 0 0.05"/>', '<origin xyz="0 0 0.05"/> <limit lower="0" upper="0.04"/>'
+    )
+    assert longest_chain(text, ["lift", "gripper", "pan"]).names == ("pan", "lift")
+    assert longest_chain(text, ["finger", "lift", "pan"]).names == ("pan", "lift", "finger")
+    assert longest_chain(text, ["pan"]).names == ("pan",)
+    mimic = text.replace('<limit lower="0"', '<mimic joint="lift"/> <limit lower="0"')
+    assert longest_chain(mimic, ["finger", "lift", "pan"]).names == ("pan", "lift")
+
+
+@pytest.mark.parametrize(
+    ("text", "joints", "message"),
+    [
+        (URDF, ["shoulder"], "has the joints lift, pan, mount, tool; the arm reports shoulder"),
+        ("<mujoco/>", ["pan"], "the robot's description is no URDF: its root is <mujoco>, not <robot>"),
+        ("no xml", ["pan"], "the robot's description is no XML"),
+        ('<robot name="r"/>', [], "has the joints none; the arm reports none"),
+    ],
+)
+def test_a_description_of_another_arm_is_refused(text, joints, message):
+    with pytest.raises(ConfigError, match=message):
+        longest_chain(text, joints)
+
+
+def test_a_description_whose_links_go_in_a_circle_ends():
+    circle = URDF.replace('<parent link="base"/>', '<parent link="tip"/>')
+    assert longest_chain(circle, ["lift", "pan"]).size > 0

@@ -63,6 +63,11 @@ def test_a_person_at_the_page_takes_over_stops_and_goes_on(cell):
             assert seen["arm"]["cameras"] == ["wrist"]
             assert list(seen["arm"]["views"]) == ["wrist"], "the simulation publishes where its cameras are"
             assert seen["phase"]["requests"] == [], "in simulation the task judges by itself"
+            scene = await anna.hear("state", lambda m: m["arm"]["links"] and m["arm"]["target"])
+            flange = np.array(scene["arm"]["links"][-1])
+            assert flange.shape == (3,), "the simulation publishes its URDF"
+            assert np.linalg.norm(flange - scene["arm"]["position"]) < 0.3
+            assert np.linalg.norm(np.subtract(scene["arm"]["target"]["position"], scene["arm"]["position"])) < 0.05
 
             await anna.say(type="do", what="e-stop")
             held = await anna.hear("state", lambda m: m["holds"])
