@@ -21,6 +21,9 @@ from robot_rl.learn.networks.networks import StackedMLP
 
 NOISE = 0.1
 """Of that of the inputs: noise on what discriminators learn from, so that few steps are not learned by heart."""
+SMOOTHING = 0.1
+"""Of the labels: it bounds the odds. Where the state alone gives a step away, e.g. by the offset of a sensor, both
+discriminators come to the same bound, and the ratio to 1: nothing is known of the dynamics there."""
 LEAST_WEIGHT, LEAST_DEVIATION = 1e-3, 1e-4
 HIDDEN = (64, 64)
 LEARNING_RATE = 3e-4
@@ -48,7 +51,7 @@ class DynamicsGap:
         """Make one step of the discriminators on a minibatch; return the log of the ratio of dynamics, and figures.
 
         The ratio has shape (B,). Figures: `gap_loss`, the mean of the two losses, log 2 where nothing can be told
-        apart; `simulated_weight`, the mean weight of simulated steps.
+        apart and 0.33 where all can; `simulated_weight`, the mean weight of simulated steps.
         """
         simulated = _column(batch.simulated)
         whole = self._inputs(batch)
@@ -111,8 +114,10 @@ class DynamicsGap:
 def _balanced(logits: Tensor, simulated: Tensor) -> Tensor:
     """Return the cross-entropy, in which both kinds of steps weigh the same however many there are."""
     real = 1 - simulated
-    wrong_real = (softplus(-logits) * real).sum() / real.sum().clamp_min(1)
-    wrong_simulated = (softplus(logits) * simulated).sum() / simulated.sum().clamp_min(1)
+    as_real, as_simulated = softplus(-logits), softplus(logits)
+    smooth = SMOOTHING * (as_simulated - as_real)
+    wrong_real = ((as_real + smooth) * real).sum() / real.sum().clamp_min(1)
+    wrong_simulated = ((as_simulated - smooth) * simulated).sum() / simulated.sum().clamp_min(1)
     return (wrong_real + wrong_simulated) / 2
 
 

@@ -52,6 +52,19 @@ def test_the_gap_is_found_where_it_is_and_nowhere_else(learned):
     assert weights[simulated].mean() == pytest.approx(float(figures["simulated_weight"]), abs=1e-6)
 
 
+def test_a_sensor_whose_offset_gives_every_step_away_says_nothing_of_the_dynamics():
+    gap, g = DynamicsGap(STATE, ACTION, 0.01, generator(1)), generator(2)
+
+    def offset(batch):
+        shift = 3.0 * batch.simulated[:, None]
+        return batch._replace(observation=batch.observation + shift, following=batch.following + shift)
+
+    for _ in range(500):
+        gap.learn(offset(minibatch(g, planted=False)))
+    _, figures = gap.learn(offset(minibatch(generator(3), planted=False)))
+    assert figures["simulated_weight"] > 0.8
+
+
 def test_values_of_what_the_gap_concerns_are_held_down_against_those_of_the_robot():
     gap = DynamicsGap(STATE, ACTION, 0.5, generator(0))
     values = torch.zeros(2, 4, requires_grad=True)
