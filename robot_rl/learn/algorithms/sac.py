@@ -147,7 +147,7 @@ class SAC(ActorCritic, Algorithm):
         # The actor rests meanwhile, and its targets may see with the head as it was before.
         next_state, shape = batch.next_observation.flatten(0, 1), batch.reward.shape
         next_images = batch.next_images.flatten(0, 1) if batch.next_images is not None else None
-        noise = self.policy.draw_noise(*shape).flatten(0, 1)
+        noise = self.policy.draw_noise(next_state, len(batch.reward))
         seen, chosen = self._run_look_ahead(next_state, next_images, noise)
         next_latent, next_action = seen.view(*shape, -1), chosen.view(*shape, -1)
 
@@ -159,7 +159,7 @@ class SAC(ActorCritic, Algorithm):
 
     def update_actor(self, state: Tensor, images: Tensor | None = None) -> dict[str, Tensor]:
         """Make one update of actor and temperature on states (B, state) and images (B, *view_shape)."""
-        return self._run_actor_step(state, images, self.policy.draw_noise(len(state)))
+        return self._run_actor_step(state, images, self.policy.draw_noise(state))
 
     @torch.no_grad()
     def _look_ahead(self, state: Tensor, images: Tensor | None, noise: Tensor) -> tuple[Tensor, Tensor]:

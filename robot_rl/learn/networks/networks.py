@@ -213,7 +213,7 @@ class Policy(nn.Module):
     def sample(self, latent: Tensor) -> tuple[Tensor, Tensor]:
         """(B, head.size) -> continuous action (B, continuous) and its log-probability (B,), differentiable."""
         mean, log_std = self(latent)
-        return squashed_sample(mean, log_std, self.draw_noise(len(latent)))
+        return squashed_sample(mean, log_std, self.draw_noise(latent))
 
     def proposal(self, state: Tensor) -> Tensor | None:
         """Return what the base proposes in states (B, state), (B, continuous); None without one."""
@@ -244,13 +244,14 @@ class Policy(nn.Module):
         # a = clip(a_base + bound tanh(...)): a residual policy (Silver 2018; Johannink 2019) of bounded reach
         return action if proposal is None else (proposal + self.bound * action).clamp(-1.0, 1.0)
 
-    def draw_noise(self, *rows: int) -> Tensor:
-        """Draw standard normal noise for `squashed_sample`, (*rows, continuous).
+    def draw_noise(self, rows: Tensor, minibatches: int = 1) -> Tensor:
+        """Draw standard normal noise for `squashed_sample`, (B, continuous), for B rows: so many minibatches in a row.
 
-        Processes that learn as one draw the same noise for all rows of a batch, and each returns that of its own.
+        Processes that learn as one draw the same noise for whole minibatches, and each returns that of its own rows.
         """
-        shape = (*rows[:-1], rows[-1] * self.ranks.size, self.continuous_size)
-        return self.ranks.own(torch.randn(shape, generator=self.generator, device=self.generator.device))
+        shape = (minibatches, len(rows) // minibatches * self.ranks.size, self.continuous_size)
+        whole = torch.randn(shape, generator=self.generator, device=self.generator.device)
+        return self.ranks.own(whole).flatten(0, 1)
 
     @torch.no_grad()
     def act(self, state: Tensor, images: Tensor | None = None, *, deterministic: bool) -> Tensor:
