@@ -83,7 +83,10 @@ class LearnerServer:
         self._agreement = Agreement.of(hello)
         self._learner = open_learner(self._agreement)
         self._published = 0
-        self._report_ready()
+        with contextlib.ExitStack() as on_error:
+            on_error.callback(self._learner.close)
+            self._report_ready()
+            on_error.pop_all()
 
     def run(self) -> None:
         """Serve until the actor sends `Stop`.

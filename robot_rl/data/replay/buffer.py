@@ -279,9 +279,12 @@ class ReplayBuffer(SampledMemory):
 
         ages = np.asarray(history, np.int64)
         index = columns["index"][slots]
-        after = np.stack([np.zeros_like(steps), steps, *([] if simulated is None else [np.ones_like(steps)])])
-        rows = (slots + after)[..., None] - np.minimum(ages, (index + after)[..., None])
-        states = columns["state"].take(rows % capacity, axis=0).reshape(len(after), len(slots), -1)
+        rows = np.empty((2 + self.origins, len(slots), len(ages)), np.int64)
+        for place, after in zip(rows, (0, steps, 1), strict=False):
+            place[:] = (slots + after)[:, None] - np.minimum(ages, (index + after)[:, None])
+        states = (
+            columns["state"].take(rows % capacity, axis=0).reshape(len(rows), len(slots), len(ages) * self.state_size)
+        )
         return Sample(
             observation=states[0],
             action=columns["action"][slots],
