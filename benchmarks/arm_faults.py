@@ -3,6 +3,8 @@
     python benchmarks/arm_faults.py run --out DIR --faults 1000 --seed 0
     python benchmarks/arm_faults.py report --out DIR
 
+The driver `lerobot` needs ROBOT_RL_LEROBOT_PYTHON, a Python that has LeRobot; without it, it is left out.
+
 Each fault meets an arm that a random policy drives at 10 Hz by `RobotEnv`, with the episode recorded step by step; it
 comes between two actions or in the middle of one. Measured are, from the fault on: how long the tool moved faster than
 5 mm/s and how far it got, in the true positions of the peer and, where it has one, in its own time; whether the driver
@@ -35,6 +37,7 @@ sys.path.insert(0, str(REPOSITORY / "tests" / "support" / "peers"))
 
 from franka_peer import FrankaPeer  # noqa: E402
 from peer_process import PeerProcess  # noqa: E402
+from so101_peer import write_calibration  # noqa: E402
 from ur_peer import UrPeer  # noqa: E402
 
 from robot_rl.cell.robot_file import read_robot_file  # noqa: E402
@@ -48,6 +51,7 @@ from robot_rl.errors import RobotLostError  # noqa: E402
 from robot_rl.geometry import quat_conjugate, quat_rotate  # noqa: E402
 
 TASK = "faults"
+LEROBOT = os.environ.get("ROBOT_RL_LEROBOT_PYTHON", "")
 STILL = 5e-3
 """Speed of the tool below which it stands [m/s]."""
 WATCHED = 1.0
@@ -104,6 +108,11 @@ FAULTS = {
         "reflex": Fault("reflex", "", ("reflex",)),
         "emergency stop": Fault("estop", "release", ("stop is pressed",)),
     },
+    "lerobot": {
+        "cable cut": Fault("unplug", "plug", ("LeRobot's so101_follower: ",)),
+        "power off": Fault("power off", "power on", ("LeRobot's so101_follower: ",)),
+    }
+    | {name: SERVO_FAULTS[name] for name in ("lag", "drop", "corrupt")},
     "so101 feetech": SERVO_FAULTS,
     "so101 dynamixel": SERVO_FAULTS,
 }
@@ -123,8 +132,15 @@ class Peer:
             self.settings = {"driver": "franka", "host": self._process.address}
         else:
             link = folder / "tty"
-            self._process = PeerProcess("so101_peer.py", name.split()[1], link)
-            self.settings = {"driver": "so101", "port": str(link), "servos": name.split()[1], "timeout": 0.1}
+            family = "feetech" if name == "lerobot" else name.split()[1]
+            self._process = PeerProcess("so101_peer.py", family, link)
+            self.settings = {"driver": "so101", "port": str(link), "servos": family, "timeout": 0.1}
+            if name == "lerobot":
+                write_calibration(folder / "one.json")
+                own = [f"port={link}", "id=one", f"calibration_dir={folder}"]
+                self.settings = {"driver": "lerobot", "python": LEROBOT, "settings": own}
+                for line in ("support", "reset"):
+                    self._process.tell(line)
 
     def tell(self, line: str) -> None:
         """Inject a fault, or end one."""
@@ -436,7 +452,9 @@ def main() -> None:
     do.add_argument("--out", type=Path, required=True)
     do.add_argument("--faults", type=int, default=1000)
     do.add_argument("--seed", type=int, default=0)
-    do.add_argument("--drivers", nargs="+", choices=list(FAULTS), default=list(FAULTS))
+    do.add_argument(
+        "--drivers", nargs="+", choices=list(FAULTS), default=[name for name in FAULTS if name != "lerobot" or LEROBOT]
+    )
     do.set_defaults(command=run)
     show = commands.add_parser("report")
     show.add_argument("--out", type=Path, required=True)

@@ -13,6 +13,7 @@ from robot_rl.errors import ConfigError
 
 logger = logging.getLogger(__name__)
 
+AXES = "xyz"
 STROKES = 2
 """There and back, for each axis and interpolation, at most."""
 
@@ -30,6 +31,9 @@ def add_command(commands: Any, make: MakeParser) -> None:
     parser.add_argument("robot", type=Path, metavar="ROBOT", help="the robot's file")
     parser.add_argument("--move", action="store_true", help="needed: the arm moves")
     parser.add_argument("--repeats", type=positive, default=5, metavar="N", help="there and back (default: 5)")
+    parser.add_argument(
+        "--axes", nargs="+", choices=AXES, default=list(AXES), help="of the base, along which it moves (default: all)"
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where figures and plot are written")
 
 
@@ -40,8 +44,9 @@ def bench_arm(arguments: argparse.Namespace) -> Reply:
         ConfigError: without `--move`, without consent, or if the robot's file is wrong.
         RobotLostError: if the arm cannot be reached, or is lost meanwhile.
     """
+    along = ", ".join(arguments.axes)
     if not arguments.move:
-        raise ConfigError("the tool steps by 1 cm in each direction; give --move if it has 3 cm of room on all sides")
+        raise ConfigError(f"the tool steps by 1 cm along {along}; give --move if it has 3 cm of room on all sides")
     from robot_rl.arm.robot_connection import read_connection  # here, as `--help` should not wait
     from robot_rl.commission.consent import consents
     from robot_rl.commission.interpolation_strokes import (
@@ -60,11 +65,12 @@ def bench_arm(arguments: argparse.Namespace) -> Reply:
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
     with open_robot(arguments.robot, sample=0.005) as arm:
-        if not consents("the tool steps by 1 cm along each axis and back; it needs 3 cm of room on all sides"):
+        if not consents(f"the tool steps by 1 cm along {along} and back; it needs 3 cm of room on all sides"):
             raise ConfigError("nobody consented, so nothing was measured")
         own = arm.interpolation
-        responses, traces = step_responses(arm, arguments.repeats, lambda text: logger.info("%s", text))
-        strokes = interpolation_strokes(arm, min(arguments.repeats, STROKES), lambda text: logger.info("%s", text))
+        show, repeats = (lambda text: logger.info("%s", text)), arguments.repeats
+        responses, traces = step_responses(arm, repeats, show, arguments.axes)
+        strokes = interpolation_strokes(arm, min(repeats, STROKES), show, arguments.axes)
     answer: dict[str, Any] = {
         "driver": driver,
         "robot_file": str(arguments.robot.resolve()),
@@ -76,8 +82,8 @@ def bench_arm(arguments: argparse.Namespace) -> Reply:
         "own_interpolation": own,
     }
     steps: dict[str, list[tuple[Any, Any, Any]]] = {}
-    for number, (axis, rows) in enumerate(traces.items()):
-        steps[axis] = []
+    for axis, rows in traces.items():
+        number, steps[axis] = AXES.index(axis), []
         for trace in rows:
             way = 1e3 * (trace.target[:, number] - trace.target[0, number])
             sign = -1.0 if way[-1] < 0 else 1.0

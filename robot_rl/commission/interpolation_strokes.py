@@ -7,7 +7,7 @@ action before the next is computed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,7 +49,7 @@ class Stroke:
 
 
 def interpolation_strokes(
-    arm: ArmUnderTrial, repeats: int, progress: Callable[[str], None] = lambda text: None
+    arm: ArmUnderTrial, repeats: int, progress: Callable[[str], None] = lambda text: None, axes: Collection[str] = AXES
 ) -> dict[Interpolation, list[Stroke]]:
     """Make strokes along each axis, there and back, with every interpolation.
 
@@ -57,6 +57,7 @@ def interpolation_strokes(
         arm: The arm, in 3 cm of free space on all sides.
         repeats: There and back, for each axis and interpolation.
         progress: Given a line before each interpolation.
+        axes: Those along which it moves.
 
     Raises:
         RobotLostError: if the tool leaves its room; it has been stopped.
@@ -65,8 +66,8 @@ def interpolation_strokes(
     home = arm.io.read().T_base_tcp
     for kind in INTERPOLATIONS:
         arm.interpolate(kind)
-        progress(f"{2 * len(AXES) * repeats} strokes with interpolation {kind}")
-        for direction in np.eye(3):
+        progress(f"{2 * len(axes) * repeats} strokes with interpolation {kind}")
+        for direction in np.eye(3)[[AXES.index(axis) for axis in axes]]:
             for sign in [1.0, -1.0] * repeats:
                 arm.come_to_rest()
                 strokes[kind].append(_stroke(arm, home, sign * direction))

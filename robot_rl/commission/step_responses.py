@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -35,7 +35,7 @@ class StepResponse(Response):
 
 
 def step_responses(
-    arm: ArmUnderTrial, repeats: int, progress: Callable[[str], None] = lambda text: None
+    arm: ArmUnderTrial, repeats: int, progress: Callable[[str], None] = lambda text: None, axes: Collection[str] = AXES
 ) -> tuple[dict[str, list[StepResponse]], dict[str, list[Trace]]]:
     """Make the steps; each goes there and back, and both count.
 
@@ -43,19 +43,20 @@ def step_responses(
         arm: The arm, in 3 cm of free space on all sides.
         repeats: There and back, for each axis.
         progress: Given a line before each axis.
+        axes: Those along which it steps.
 
     Returns:
         By axis, the responses, and what was measured from `BEFORE` the step on.
     """
-    responses: dict[str, list[StepResponse]] = {axis: [] for axis in AXES}
-    traces: dict[str, list[Trace]] = {axis: [] for axis in AXES}
-    for number, axis in enumerate(AXES):
+    responses: dict[str, list[StepResponse]] = {axis: [] for axis in axes}
+    traces: dict[str, list[Trace]] = {axis: [] for axis in axes}
+    for axis in axes:
         progress(f"{2 * repeats} steps of {1e3 * STEP:g} mm along {axis}")
         arm.come_to_rest()
         home = arm.io.read().T_base_tcp
         for _ in range(repeats):
             for sign in (1.0, -1.0):
-                direction = sign * np.eye(3)[number]
+                direction = sign * np.eye(3)[AXES.index(axis)]
                 trace = _step(arm, home, direction)
                 responses[axis].append(_response(trace, direction))
                 traces[axis].append(trace)

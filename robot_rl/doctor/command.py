@@ -48,6 +48,7 @@ def doctor(arguments: argparse.Namespace) -> Reply:
     """Examine this machine, and the arm of a robot's file.
 
     Raises:
+        ConfigError: if there is no such file of a robot.
         RunDirectoryError: if the page cannot be written.
     """
     from robot_rl.doctor.report import html_page, summary, text_lines  # here, as `--help` should not wait
@@ -77,7 +78,10 @@ def _results(arguments: argparse.Namespace) -> Iterator[CheckResult]:
     if arguments.robot is not None:
         try:
             robot = read_connection(arguments.robot)
-        except RobotRLError as error:  # the machine can be examined all the same
+        except RobotRLError as error:
+            if not arguments.robot.exists():
+                raise
+            logger.warning("%s", error)  # at once; the machine can be examined all the same
             yield CheckResult("robot file", "fault", str(error), cure=f"correct {arguments.robot}, then repeat")
     if robot is None:
         logger.info("examining this machine")

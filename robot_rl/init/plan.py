@@ -124,7 +124,8 @@ def first_day(plan: RobotPlan, name: str) -> list[str]:
         return [
             f"robot-rl doctor {name}  # examine machine and arm; cure its faults",
             f"robot-rl commission {name} --move  # the first motions, slow, each with your consent",
-            f"robot-rl train {plan.task} --robot {name} --steps 3000 --out runs/{plan.task}  # it learns by itself",
+            f"robot-rl train {plan.task} --robot {name} --steps 3000 --episodes 10 --out runs/{plan.task}"
+            "  # it learns by itself",
             f"robot-rl eval runs/{plan.task} --robot {name} --episodes 50  # how often it succeeds",
         ]
     lead = f"--teleop {plan.devices[0]}" if plan.devices else "--console"

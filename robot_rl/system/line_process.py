@@ -56,9 +56,11 @@ class LineProcess:
         with contextlib.suppress(OSError, ValueError):  # it has ended, or another thread ends it
             if line := self._line(process, memoryview(content), time.monotonic() + limit):
                 return line
-        process.wait(EXIT_LIMIT / 4)  # it may just have ended by itself
+        has_ended = process.wait(EXIT_LIMIT / 4) is not None  # it may just have done so, by itself
         state = process.describe_end()
         self.end(0.0)
+        if has_ended:
+            raise NoAnswerError(f"no answer, as it {state}")
         raise NoAnswerError(f"no answer within {limit:g} s, or one of more than {LONGEST_LINE} bytes; it {state}")
 
     def _line(self, process: ChildProcess, content: memoryview, end: float) -> bytes:

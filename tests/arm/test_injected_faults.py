@@ -5,15 +5,20 @@ recorded) is in the tests of the drivers, and `benchmarks/arm_faults.py` injects
 """
 
 import contextlib
+import json
 import os
 import re
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
+from franka_peer import FrankaPeer
 from in_process_arm import WIDE_CAP, WIDE_LIMITS
 from peer_process import PeerProcess
 from scripted_arm import eventually
+from so101_peer import urdf_of_so101
 from ur_peer import UrPeer
 
 from robot_rl.arm.arm_robot_io import ArmRobotIO
@@ -24,6 +29,7 @@ from robot_rl.errors import ArmStoppedError
 from robot_rl.geometry import Pose
 
 pytestmark = [pytest.mark.slow, pytest.mark.wall_clock]
+STAND_IN = Path(__file__).parents[1] / "support" / "lerobot_stand_in"
 OLD = 1.0
 """Largest age of a state [s]: a test shall not fail because its machine is busy."""
 
@@ -46,7 +52,16 @@ TABLE = {
         "cable cut": (1, "cut", "mend", "silent|connection|program has ended"),
         "frozen state": (1, "freeze", "thaw", "silent"),
     },
-    "feetech": servo_faults(overload=160, voltage=10),
+    "franka": {
+        "reflex": (6, "reflex", "", "reflex"),
+        "emergency stop": (2, "estop", "release", "stop is pressed"),
+    },
+    "lerobot": {
+        "error": (2, {"error": "no status packet"}, {}, "no status packet"),
+        "process dies": (2, {"die": True}, {}, "ended with exit code 3"),
+        "process hangs": (1, {"hang": True}, {}, "no answer within"),
+    },
+    "feetech": servo_faults(overload=147, voltage=10),
     "dynamixel": servo_faults(overload=8, voltage=2),
 }
 """By driver and fault: how often, what the peer is told, what ends the cause, and what the reason has to say.
@@ -59,25 +74,61 @@ def test_there_are_two_hundred():
     assert sum(repeats for faults in TABLE.values() for repeats, *_ in faults.values()) == 200
 
 
+def ur_arm(folder):
+    """A driver's name, its settings, what tells its peer, and what ends the peer."""
+    pytest.importorskip("rtde_control", reason="ur_rtde is not installed: pip install 'robot_rl[ur]'")
+    peer = UrPeer(f"127.24.{os.getpid() // 250 % 250}.{os.getpid() % 250 + 1}")
+    return "ur", {"host": peer.address, "watchdog": 2.0}, peer.inject, peer.close
+
+
+def franka_arm(folder):
+    for library in ("franky", "franky_sim"):
+        pytest.importorskip(library, reason=f"{library} is not installed: pip install 'robot_rl[franka]' franky-sim")
+    peer = FrankaPeer()
+    return "franka", {"host": peer.address}, peer.inject, peer.close
+
+
+def lerobot_arm(folder):
+    """LeRobot's API, with a robot whose faults stand in a file."""
+    script = folder / "script.json"
+
+    def tell(entries):
+        part = script.with_suffix(".part")
+        part.write_text(json.dumps(entries), encoding="utf-8")
+        part.rename(script)
+
+    tell({})
+    urdf = folder / "arm.urdf"
+    urdf.write_text(urdf_of_so101(), encoding="utf-8")
+    settings = {"python": sys.executable, "robot": "scripted_arm", "settings": (f"port={script}", "id=one")}
+    return "lerobot", settings | {"urdf": str(urdf), "tip": "tip", "timeout": 1.0}, tell, lambda: None
+
+
+def servo_arm(folder, family):
+    link = folder / "tty"
+    peer = PeerProcess("so101_peer.py", family, link)
+    for line in ("support", "reset"):
+        peer.tell(line)
+    return "so101", {"port": str(link), "servos": family, "timeout": 0.1}, peer.tell, peer.end
+
+
+OPENED = {"ur": ur_arm, "franka": franka_arm, "lerobot": lerobot_arm}
+
+
 @pytest.fixture(scope="module", params=list(TABLE))
 def arm(request, tmp_path_factory):
-    """A driver's name, what tells its peer, and the arm."""
-    if request.param == "ur":
-        pytest.importorskip("rtde_control", reason="ur_rtde is not installed: pip install 'robot_rl[ur]'")
-        peer = UrPeer(f"127.24.{os.getpid() // 250 % 250}.{os.getpid() % 250 + 1}")
-        name, settings, tell, end = "ur", {"host": peer.address, "watchdog": 2.0}, peer.inject, peer.close
-    else:
-        link = tmp_path_factory.mktemp(request.param) / "tty"
-        peer = PeerProcess("so101_peer.py", request.param, link)
-        settings = {"port": str(link), "servos": request.param, "timeout": 0.1}
-        name, tell, end = "so101", peer.tell, peer.end
-        for line in ("support", "reset"):
-            tell(line)
-    kind = find_driver(name)
-    io = ArmRobotIO(lambda host: kind(kind.Config(**settings), host), WIDE_LIMITS, WIDE_CAP, freshness=Freshness(OLD))
-    yield request.param, tell, io
-    io.close()
-    end()
+    """A row of the table, what tells its peer, and the arm."""
+    row, folder = request.param, tmp_path_factory.mktemp("arm")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(STAND_IN))  # for the process of LeRobot's stand-in
+        name, settings, tell, end = OPENED[row](folder) if row in OPENED else servo_arm(folder, row)
+        kind = find_driver(name)
+        io = ArmRobotIO(
+            lambda host: kind(kind.Config(**settings), host), WIDE_LIMITS, WIDE_CAP, freshness=Freshness(OLD)
+        )
+        yield row, tell, io
+        io.close()
+        end()
 
 
 def move(io, up):
@@ -92,9 +143,9 @@ def test_each_is_named_and_ends_with_consent(arm):
     for number, (_, inject, mend, named) in enumerate(faults):
         assert eventually(lambda: io.parts.age("pose", io.wall.now()) < OLD)
         move(io, 0.01 if number % 2 else -0.01)
-        tell(inject.format(servo=1 + number % 5))
+        tell(inject.format(servo=1 + number % 5) if isinstance(inject, str) else inject)
         assert eventually(lambda named=named: io.stopped and re.search(named, io.stopped)), (number, io.stopped)
-        if mend:
+        if mend or isinstance(mend, dict):
             tell(mend)
         began = time.monotonic()
         while io.stopped:

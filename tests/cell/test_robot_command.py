@@ -5,7 +5,7 @@ import os
 
 import pytest
 import yaml
-from running import robot_rl
+from preloaded import Preloaded
 from ur_peer import UrPeer
 
 pytest.importorskip("rtde_control", reason="ur_rtde is not installed: pip install 'robot_rl[ur]'")
@@ -16,6 +16,12 @@ def peer():
     made = UrPeer(f"127.22.{os.getpid() // 250 % 250}.{os.getpid() % 250 + 1}")
     yield made
     made.close()
+
+
+@pytest.fixture(scope="module")
+def robot_rl():
+    with Preloaded() as made:
+        yield made.robot_rl
 
 
 def robot_file(path, address, **cell):
@@ -42,10 +48,10 @@ SMALL += ("--set", "warmup_steps=10", "--set", "evaluation.curve_interval=0", "-
 
 @pytest.mark.wall_clock  # the controller's watchdog stops the arm after a second
 @pytest.mark.slow
-def test_a_run_trains_on_the_arm_and_is_evaluated(tmp_path, peer):
+def test_a_run_trains_on_the_arm_and_is_evaluated(tmp_path, peer, robot_rl):
     file, out = robot_file(tmp_path, peer.address), tmp_path / "run"
     flags = ("--robot", file, *SMALL, "--steps", "30", "--episodes", "1", "--out", out)
-    done = robot_rl("train", "touch", *flags)
+    done = robot_rl("train", "touch", *flags, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     summary = json.loads((out / "summary.json").read_text())
     assert summary["env_steps"] == 30
@@ -68,10 +74,10 @@ def test_a_run_trains_on_the_arm_and_is_evaluated(tmp_path, peer):
         ),
     ],
 )
-def test_what_is_missing_is_one_line_before_anything_moves(tmp_path, peer, cell, flags, named):
+def test_what_is_missing_is_one_line_before_anything_moves(tmp_path, peer, robot_rl, cell, flags, named):
     uploads = peer.report()["uploads"]
     file = robot_file(tmp_path, peer.address, **cell)
-    done = robot_rl("train", "touch", "--robot", file, *SMALL, *flags, "--out", tmp_path / "run")
+    done = robot_rl("train", "touch", "--robot", file, *SMALL, *flags, "--out", tmp_path / "run", cwd=tmp_path)
     assert done.returncode in (1, 2)
     assert named in done.stderr
     assert len(done.stderr.strip().splitlines()) <= 3, done.stderr

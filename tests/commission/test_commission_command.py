@@ -72,6 +72,36 @@ def test_ctrl_c_stops_the_arm_and_ends(lab):
     assert process.returncode == 130 and "Traceback" not in err
 
 
+STANDIN = """
+arm: {driver: standin}
+limits: {box_low: [0.4, -0.1, 0.1], box_high: [0.5, 0.1, 0.3], max_speed: 0.2}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.wall_clock
+def test_bench_arm_measures_how_the_arm_follows_and_which_interpolation_is_best(lab):
+    folder, call = lab
+    (folder / "robot.yaml").write_text(STANDIN, encoding="utf-8")
+    command = ("bench", "arm", "robot.yaml", "--out", "bench", "--axes", "z", "--repeats", "1")
+    out, err = call(*command).communicate()
+    assert (out, err) == (
+        "",
+        "robot-rl: the tool steps by 1 cm along z; give --move if it has 3 cm of room on all sides\n",
+    )
+    process = call(*command, "--move", "--json", stdin=subprocess.PIPE)
+    out, err = process.communicate("y\n")
+    assert process.returncode == 0, err
+    found = json.loads((folder / "bench" / "arm.json").read_text(encoding="utf-8"))
+    assert found == json.loads(out) and found["driver"] == "standin" and found["steps"] == {"z": 2}
+    assert 10 < found["axes"]["z"]["lag_ms"]["median"] < 300  # its time constant, and what a busy machine adds
+    assert found["axes"]["z"]["steady_error_mm"]["median"] < 0.3
+    assert set(found["interpolation"]) == {"none", "linear", "minimum_jerk"}
+    assert found["interpolation"]["none"]["made"]["median"] > found["interpolation"]["linear"]["made"]["median"] > 0.4
+    assert found["best_interpolation"] in found["interpolation"]
+    assert (folder / "bench" / "arm.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_the_doctor_examines_the_arm_of_a_file(lab):
     folder, call = lab
     process = call("doctor", "robot.yaml", "--seconds", "2", "--json", "--html", "page.html")
@@ -80,6 +110,14 @@ def test_the_doctor_examines_the_arm_of_a_file(lab):
     assert results["arm faults"]["severity"] == "ok" and results["arm firmware"]["severity"] == "ok"
     assert results["camera wrist"]["severity"] == "fault" and process.returncode == 1
     assert "secret1" not in out + (folder / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_missing_file_is_named_at_once(lab):
+    _, call = lab
+    process = call("doctor", "missing.yaml", "--json")
+    out, err = process.communicate()
+    assert (out, process.returncode) == ("", 1) and err.count("\n") == 1
+    assert err.startswith("robot-rl: cannot read robot file missing.yaml: No such file")
 
 
 def test_a_wrong_file_is_one_fault_among_the_results_of_the_machine(lab):

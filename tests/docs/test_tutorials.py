@@ -17,7 +17,7 @@ TUTORIALS = ROOT / "docs" / "tutorials"
 def test_an_environment_in_30_lines_is_learned(tmp_path):
     example = Example.read(TUTORIALS / "own_environment.md")
     assert example.lines <= 30
-    example.commands = [line.replace("--steps 2000", "--steps 300") for line in example.commands]
+    example.commands = [line.replace("--steps 2000", "--steps 60") for line in example.commands]
     done = example.run(tmp_path)
     assert done[-1].returncode == 0, done[-1].stderr
     assert len(done) == 3
@@ -33,7 +33,7 @@ def test_a_task_in_60_lines_is_demonstrated_and_trained(tmp_path):
     folder = tmp_path / "press"
     for name, text in example.files.items():
         assert (folder / name).read_text(encoding="utf-8") == text, "the page shows another file than is written"
-    shorter = (("--episodes 10", "--episodes 2"), ("--steps 1500 --episodes 20", "--steps 100 --episodes 1"))
+    shorter = (("--episodes 10", "--episodes 2"), ("--steps 1500 --episodes 20", "--steps 40 --episodes 1"))
     for long, short in shorter:
         example.commands = [line.replace(long, short) for line in example.commands]
     done = example.run(folder)
@@ -46,7 +46,7 @@ def test_a_task_in_60_lines_is_demonstrated_and_trained(tmp_path):
 @pytest.mark.slow
 def test_the_stand_in_for_an_arm_is_commissioned_trained_and_evaluated(tmp_path):
     example = Example.read(TUTORIALS / "own_arm.md")
-    short = "--steps 40 --episodes 1 --set demonstrations=1 --set evaluation.curve_interval=0"
+    short = "--steps 15 --episodes 1 --set demonstrations=1 --set evaluation.curve_interval=0"
     example.commands = [
         "robot-rl commission robot.yaml",
         *(line.replace("--steps 1200 --episodes 10 --set demonstrations=5", short) for line in example.commands),
@@ -94,7 +94,7 @@ def test_the_notebook_runs_from_the_settings_to_the_learning_curve(tmp_path, mon
     notebook = nbformat.read(TUTORIALS / "first_training.ipynb", as_version=4)
     assert not any(cell.get("outputs") for cell in notebook.cells), "it is kept without outputs"
     for cell in notebook.cells:
-        short = cell.source.replace("STEPS = 1_500", "STEPS = 250")
+        short = cell.source.replace("STEPS = 1_500", "STEPS = 60")
         cell.source = short.replace("demonstrations=5", "demonstrations=1")
     NotebookClient(notebook, timeout=200, resources={"metadata": {"path": str(tmp_path)}}).execute()
     kinds = {kind for cell in notebook.cells for out in cell.get("outputs", ()) for kind in out.get("data", {})}

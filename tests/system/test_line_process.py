@@ -48,7 +48,7 @@ def test_a_line_that_comes_by_itself_and_lines_that_come_at_once_are_read_one_by
 )
 def test_a_program_that_does_not_answer_is_ended_and_named(start, program, content, end):
     process, begin = start(program), time.monotonic()
-    with pytest.raises(NoAnswerError, match=f"no answer within 0.5 s.*it {end}"):
+    with pytest.raises(NoAnswerError, match=f"no answer.*it {end}"):
         process.exchange(content, 0.5)
     assert time.monotonic() - begin < 5.0
     with pytest.raises(NoAnswerError, match="the program has ended"):

@@ -170,7 +170,9 @@ class FrankaArm:
             try:
                 self._robot.recover_from_errors()
             except self._franky.Exception as error:
-                raise ArmStoppedError(f"the arm does not recover: {_first_line(error)}") from error
+                raise ArmStoppedError(
+                    f"the arm does not recover ({_first_line(error)}); release its stop, free it, then consent again"
+                ) from error
             self._await_no_error()
             self._check_ready()
             self._set_up()
@@ -240,7 +242,7 @@ class FrankaArm:
         except self._franky.NetworkException as error:
             return self._lost(error)
         except self._franky.Exception as error:
-            return f"{_REFLEX}: {_first_line(error)}; free the arm"
+            return f"{_REFLEX} ({_first_line(error)}); free it, then consent"
         mode = self._robot.state.robot_mode
         if mode == self._franky.RobotMode.UserStopped:
             return _PRESSED
@@ -355,7 +357,7 @@ class FrankaArm:
 
 
 _REFLEX = "reflex: the arm has stopped itself"
-_PRESSED = "the arm's stop is pressed (external activation device); release it"
+_PRESSED = "the arm's stop is pressed (external activation device); release it, then consent"
 
 
 def _library() -> Any:

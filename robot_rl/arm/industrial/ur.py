@@ -184,6 +184,11 @@ class UrArm:
             self._target = self._reference = self._pose
             self._fault = None
 
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the library does not come back from a call: only a new process helps."""
+        return self._calls.is_stuck
+
     def own_checks(self) -> list[OwnCheck]:
         """Return what the controller says of itself, as a `ChecksItself`."""
         try:
@@ -217,9 +222,7 @@ class UrArm:
             ArmStoppedError: if the last one is never answered.
         """
         if not self._lock.acquire(timeout=CALL_TIME):
-            raise ArmStoppedError(
-                "the UR controller has not answered a set-point; check its cable, and start this program again"
-            )
+            raise ArmStoppedError("the UR controller has not answered a set-point; check its cable, then consent again")
         try:
             yield
         finally:
@@ -314,7 +317,7 @@ class UrArm:
         if not sent:
             self._fail(
                 "the controller's program has ended: another client, the teach pendant or its watchdog stopped it; "
-                "switch the pendant to remote control"
+                "leave the pendant in remote control, and consent to start it again"
             )
 
     def _fail(self, fault: str) -> None:

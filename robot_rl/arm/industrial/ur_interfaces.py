@@ -65,9 +65,14 @@ class Calls:
             if wait([answer], self._seconds).done:
                 return answer.result()
         raise ArmStoppedError(
-            f"the UR controller has not answered within {self._seconds:g} s: {self._what}; check its cable, and start "
-            "this program again"
+            f"the UR controller has not answered within {self._seconds:g} s: {self._what}; check its cable, then "
+            "consent again"
         )
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether a call was given up that still goes on: then none is made any more."""
+        return not self._answer.done()
 
 
 def connected(calls: Calls, connect: Callable[[], Any], what: str) -> Any:
@@ -80,8 +85,8 @@ def connected(calls: Calls, connect: Callable[[], Any], what: str) -> Any:
         return calls(connect, f"the connection for {what}")
     except RuntimeError as error:
         raise ArmStoppedError(
-            f"the UR controller takes no connection for {what}: {' '.join(str(error).split())}; is remote control on, "
-            "and no other program connected?"
+            f"the UR controller takes no connection for {what}: {' '.join(str(error).split())}; check its cable; is "
+            "remote control on, and no other program connected?"
         ) from error
 
 

@@ -9,7 +9,11 @@ _SAFETY = (
     (7, "the emergency stop is pressed", "turn the button to release it, and switch the arm on at the pendant"),
     (6, "the emergency stop of the arm is pressed", "turn the button to release it, and switch the arm on"),
     (5, "the emergency stop of the cell is pressed", "release it, and switch the arm on at the pendant"),
-    (2, "protective stop: the arm met more force, or a limit, than its safety settings allow", "free the arm"),
+    (
+        2,
+        "protective stop: the arm met more force, or a limit, than its safety settings allow",
+        "free the arm, then consent",
+    ),
     (4, "safeguard stop", "leave the safeguarded space and reset the safeguard"),
     (8, "violation of a safety limit", "restart the safety system at the pendant"),
     (9, "fault of the safety system", "restart the controller"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -92,7 +92,7 @@ class ServoJoints:
         torque = self._bus.get(registers.torque)
         state = self._bus.state()
         if state.faults:
-            raise ArmStoppedError("; ".join(state.faults.values()))
+            raise ArmStoppedError("; ".join(together(state.faults.values())))
         positions = [servo.position for servo in state.servos]
         limp = [not on for on in torque]
         if any(limp):
@@ -148,7 +148,7 @@ class ServoJoints:
 
     def faults(self) -> list[str]:
         """Return why servos have stopped."""
-        return list(self._stopped.values())
+        return together(self._stopped.values())
 
     def close(self) -> None:
         """Close the line; the servos hold their last goals."""
@@ -215,3 +215,12 @@ class ServoJoints:
             self._bus.set(register, values)
         if family.lock is not None:
             self._bus.set(family.lock, [1] * len(torque))
+
+
+def together(sentences: Iterable[str]) -> list[str]:
+    """Return sentences of the form `servo 1 (elbow): it is ...`, those that say the same of several servos as one."""
+    who: dict[str, list[str]] = {}
+    for sentence in sentences:
+        servo, _, what = sentence.partition(": ")
+        who.setdefault(what, []).append(servo)
+    return [f"{', '.join(servos)}: {what}" for what, servos in who.items()]

@@ -290,7 +290,7 @@ def test_a_call_that_never_returns_is_given_up_and_no_other_collides_with_it():
     with pytest.raises(ZeroDivisionError):
         calls(lambda: 1 / 0, "an error")
     for call in (end.wait, lambda: pytest.fail("two at once")):
-        with pytest.raises(ArmStoppedError, match=r"not answered within 0.2 s: its end; .* start this program again"):
+        with pytest.raises(ArmStoppedError, match=r"not answered within 0.2 s: its end; .* then consent again"):
             calls(call, "its end")
     end.set()
     assert eventually(lambda: calls_again(calls))

@@ -9,7 +9,9 @@ from robot_io_contract import RobotIOContract
 from ur_peer import UrPeer
 
 from robot_rl.arm.arm_robot_io import ArmRobotIO
-from robot_rl.arm.industrial.ur import UrArm, UrConfig
+from robot_rl.arm.driver import find_driver
+from robot_rl.arm.industrial.isolated_ur import IsolatedUr
+from robot_rl.arm.industrial.ur import UrConfig
 from robot_rl.env.state_assembler import Freshness
 
 pytest.importorskip("rtde_control", reason="ur_rtde is not installed: pip install 'robot_rl[ur]'")
@@ -34,12 +36,13 @@ def config(peer):
 class TestDriver(ArmDriverContract):
     @pytest.fixture
     def arm(self, config):
-        return ArmUnderTest(lambda host: UrArm(config, host), reach=0.002)
+        assert find_driver("ur") is IsolatedUr
+        return ArmUnderTest(lambda host: IsolatedUr(config, host), reach=0.002)
 
 
 @pytest.fixture(scope="module")
 def io(config):
-    made = ArmRobotIO(lambda host: UrArm(config, host), WIDE_LIMITS, WIDE_CAP, freshness=Freshness(max_age=OLD))
+    made = ArmRobotIO(lambda host: IsolatedUr(config, host), WIDE_LIMITS, WIDE_CAP, freshness=Freshness(max_age=OLD))
     yield made
     made.close()
 

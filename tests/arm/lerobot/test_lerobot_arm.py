@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from arm_driver_contract import ArmDriverContract, ArmUnderTest, Host, Recorder
 from peer_process import PeerProcess
+from so101_peer import urdf_of_so101
 
 from robot_rl.arm.driver import find_driver
 from robot_rl.arm.lerobot.lerobot_arm import LeRobotArm, LeRobotArmConfig
@@ -52,25 +53,6 @@ def config(script, tmp_path):
     return make
 
 
-def urdf_of_so101():
-    """The chain of the SO-101 as a URDF file."""
-    from robot_rl.arm.kinematics import so101
-
-    lines = ['<robot name="r"><link name="l0"/>']
-    for i, (name, xyz, rpy, (low, high)) in enumerate(so101.JOINTS, start=1):
-        place = f'xyz="{" ".join(map(str, xyz))}" rpy="{" ".join(map(str, rpy))}"'
-        lines.append(
-            f'<link name="l{i}"/><joint name="{name}" type="revolute"><parent link="l{i - 1}"/><child link="l{i}"/>'
-            f'<origin {place}/><axis xyz="0 0 1"/><limit lower="{low}" upper="{high}"/></joint>'
-        )
-    xyz, rpy = (" ".join(map(str, three)) for three in so101.TOOL)
-    lines.append(
-        f'<link name="tip"/><joint name="tool" type="fixed"><parent link="l5"/><child link="tip"/>'
-        f'<origin xyz="{xyz}" rpy="{rpy}"/></joint></robot>'
-    )
-    return "".join(lines)
-
-
 @pytest.mark.slow
 class TestStandIn(ArmDriverContract):
     @pytest.fixture
@@ -95,16 +77,11 @@ class TestRealLeRobot(ArmDriverContract):
 
     @pytest.fixture
     def arm(self, peer):
-        import so101_peer
+        from so101_peer import write_calibration
 
         peer.tell("support")  # LeRobot switches the torque off while it connects
         peer.tell("reset")
-        names = ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll", "gripper")
-        entries = {
-            name: {"id": i, "drive_mode": 0, "homing_offset": 17, "range_min": low, "range_max": high}
-            for i, (name, low, high) in enumerate(zip(names, so101_peer.LOWS, so101_peer.HIGHS, strict=True), start=1)
-        }
-        (peer.folder / "one.json").write_text(json.dumps(entries))
+        write_calibration(peer.folder / "one.json")
         settings = (f"port={peer.folder}/tty", "id=one", f"calibration_dir={peer.folder}")
         config = LeRobotArmConfig(python=REAL, settings=settings, timeout=2.0)
         return ArmUnderTest(lambda host: LeRobotArm(config, host), gripper_width=0.08, reach=0.004)

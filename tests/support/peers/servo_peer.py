@@ -57,6 +57,9 @@ class FeetechProtocol:
         if not on:
             servo.error, servo.weak = servo.error & 1, 1.0
 
+    def show_error(self, servo):
+        servo.memory[65] = servo.error
+
     @staticmethod
     def check(body):
         return 255 - sum(body) % 256
@@ -122,6 +125,8 @@ class DynamixelProtocol:
     def torque_switched(self, servo, on):
         if on and servo.memory[70]:
             servo.memory[64] = 0  # refuses until it is restarted
+
+    def show_error(self, servo): ...
 
     @staticmethod
     def crc(data):
@@ -311,6 +316,8 @@ class ServoPeer:
     def answer(self, ident, instruction, params):
         self.requests += 1
         protocol, out = self.protocol, []
+        for servo in self.servos.values():
+            protocol.show_error(servo)
         mine = [s for s in self.servos.values() if ident in (0xFE, s.ident) and s.ident not in self.mute]
         if instruction == 1:
             out = [protocol.status(servo) for servo in mine]

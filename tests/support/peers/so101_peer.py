@@ -5,6 +5,7 @@
 Masses are those of the published design's URDF, joint friction, damping and stiffness those of its MJCF.
 """
 
+import json
 import sys
 
 import mujoco
@@ -12,7 +13,7 @@ import numpy as np
 from chain_model import chain_spec
 from servo_peer import TURN, ServoPeer
 
-from robot_rl.arm.kinematics.so101 import so101_chain
+from robot_rl.arm.kinematics import so101
 
 MASSES = (0.100, 0.103, 0.104, 0.079, 0.099)  # the last with the jaw [kg]
 CENTRES = (
@@ -27,13 +28,43 @@ START = np.array([0.0, -0.6, 0.9, 0.9, 0.0])
 LOWS, HIGHS = (700, 800, 900, 1000, 0, 2000), (3400, 3300, 3200, 3100, 4095, 3500)
 """Calibrated ranges [counts]; as on a real arm, those of the joints are not centred on half a turn."""
 STEP = 0.002
+OFFSET = 17
+"""Homing offset of every servo [counts]."""
+MOTORS = ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll", "gripper")
+
+
+def write_calibration(file):
+    """Write what LeRobot has in its file of a calibration, as it is in the servos."""
+    rows = enumerate(zip(MOTORS, LOWS, HIGHS, strict=True), start=1)
+    facts = {
+        name: {"id": ident, "drive_mode": 0, "homing_offset": OFFSET, "range_min": low, "range_max": high}
+        for ident, (name, low, high) in rows
+    }
+    file.write_text(json.dumps(facts), encoding="utf-8")
+
+
+def urdf_of_so101():
+    """The chain of the SO-101 as a URDF file."""
+    lines = ['<robot name="r"><link name="l0"/>']
+    for i, (name, xyz, rpy, (low, high)) in enumerate(so101.JOINTS, start=1):
+        place = f'xyz="{" ".join(map(str, xyz))}" rpy="{" ".join(map(str, rpy))}"'
+        lines.append(
+            f'<link name="l{i}"/><joint name="{name}" type="revolute"><parent link="l{i - 1}"/><child link="l{i}"/>'
+            f'<origin {place}/><axis xyz="0 0 1"/><limit lower="{low}" upper="{high}"/></joint>'
+        )
+    xyz, rpy = (" ".join(map(str, three)) for three in so101.TOOL)
+    lines.append(
+        f'<link name="tip"/><joint name="tool" type="fixed"><parent link="l5"/><child link="tip"/>'
+        f'<origin xyz="{xyz}" rpy="{rpy}"/></joint></robot>'
+    )
+    return "".join(lines)
 
 
 class So101Body:
     """Positions are in counts; the gripper moves without load."""
 
     def __init__(self, payload=0.0):
-        spec = chain_spec(so101_chain())
+        spec = chain_spec(so101.so101_chain())
         for joint, mass, centre in zip(spec.joints, MASSES, CENTRES, strict=True):
             joint.damping, joint.frictionloss, joint.armature = (0.6, 0, 0), 0.052, 0.028
             body = spec.body(joint.name)
@@ -82,7 +113,7 @@ def main():
     family, link = sys.argv[1:3]
     peer = ServoPeer(family, link, So101Body(float(sys.argv[3]) if len(sys.argv) > 3 else 0.0))
     for servo, low, high in zip(peer.servos.values(), LOWS, HIGHS, strict=True):
-        peer.protocol.calibrate(servo.memory, 17, low, high)
+        peer.protocol.calibrate(servo.memory, OFFSET, low, high)
     peer.start()
     print("ready", flush=True)
     for line in sys.stdin:
