@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import resource
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
@@ -26,17 +28,18 @@ import torch
 from link_model import LinkModel, Relay
 
 from robot_rl import __version__
+from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import config_to_dict
 from robot_rl.data.replay.percept import Percept
 from robot_rl.data.schema import Episode
 from robot_rl.data.store.tail import Cursor, StoreTail
 from robot_rl.fleet.access import FleetAddress
 from robot_rl.fleet.fleet_learner import FleetLearner
-from robot_rl.fleet.intake import Intake, ReceivedEpisode
+from robot_rl.fleet.intake import PARAMETERS_EVERY, Intake, ReceivedEpisode, _Assembly
 from robot_rl.fleet.plan import FleetPlan, FleetRobot
 from robot_rl.fleet.uplink import Uplink
 from robot_rl.learn.perception import make_perception
-from robot_rl.link.messages import Parameters, RobotHello, encode
+from robot_rl.link.messages import EpisodePart, Parameters, RobotHello, decode, encode
 from robot_rl.run.deployment import Deployment, workcell_options
 from robot_rl.run.directory.run_directory import RunDirectory
 
@@ -89,6 +92,7 @@ def main() -> None:
     parser.add_argument("--run", type=Path, required=True)
     parser.add_argument("--robots", type=int, nargs="+", default=[1, 8, 100])
     parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--senders", type=int, default=1, help="processes that the robots are in")
     parser.add_argument("--updates", type=int, default=0, help="updates per step; 0: none")
     parser.add_argument("--latency", type=float, default=0.0, help="of the network, one way [s]")
     parser.add_argument("--loss", type=float, default=0.0, help="share of its packets")
@@ -104,10 +108,12 @@ def _measure(arguments: argparse.Namespace, robots: int) -> str:
     config = replace(config, demonstrations=0, warmup_steps=10 if arguments.updates else 10**9, env_steps=10**9)
     config = replace(config, update_to_data=max(1, arguments.updates))
     with Deployment().environment(config.task, workcell_options(config)) as env:
-        perceptions = [make_perception(env.observation_specs, config)]
+        spec = make_perception(env.observation_specs, config).spec
         task = env.environment_spec
+    rows = max(config.replay.capacity, 2 * robots * (task.max_steps + 1))
+    config = replace(config, learners=1, replay=replace(config.replay, capacity=rows))
     names = [f"robot{number}" for number in range(robots)]
-    learner = FleetLearner(FleetPlan(config, {name: FleetRobot() for name in names}, {}), task, perceptions[0].spec)
+    learner = FleetLearner(FleetPlan(config, {name: FleetRobot() for name in names}, {}), task, spec)
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
     model = LinkModel(arguments.latency, arguments.bandwidth, arguments.loss)
     relay = Relay(listener.getsockname()[1], model)
@@ -116,16 +122,11 @@ def _measure(arguments: argparse.Namespace, robots: int) -> str:
     intake = Intake(
         listener, TOKEN, dict.fromkeys(names, 1.0), {}, lambda hello: None, learner.check_episode, lambda line: None
     )
-    ages: list[float] = []
-    steps, ended, lock = 0, threading.Event(), threading.Lock()
-
-    def percepts(episode: Episode) -> list[Percept]:
-        with lock:
-            return list(perceptions[0].of_rows(episode.observed))
+    steps, ended = 0, threading.Event()
 
     def serve() -> None:
         nonlocal steps
-        published = 0
+        published, published_at = 0, 0.0
         while not ended.is_set():
             received = intake.next(0.1)
             if received is None or not isinstance(received[1], ReceivedEpisode):
@@ -133,57 +134,112 @@ def _measure(arguments: argparse.Namespace, robots: int) -> str:
             learner.learn(*received, lambda logs: None)
             intake.learned(received[0])
             steps += len(received[1].steps)
-            if steps - published >= 5:
-                published = steps
+            if steps - published >= 5 and time.monotonic() - published_at >= PARAMETERS_EVERY:
+                published, published_at = steps, time.monotonic()
                 arrays = {name: value.numpy().copy() for name, value in learner.learner.policy.policy_state().items()}
                 intake.publish(Parameters(updates=learner.learner.updates, arrays=arrays))
+
+    intake.start()
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    context = multiprocessing.get_context("spawn")
+    senders, pipes = [], []
+    for number in range(arguments.senders):
+        ours, theirs = context.Pipe()
+        given = arguments.run, config, names[number :: arguments.senders], str(address), arguments.seconds, theirs
+        senders.append(context.Process(target=_play, args=given))
+        pipes.append(ours)
+        senders[-1].start()
+    for pipe in pipes:
+        pipe.recv()  # all of its robots are connected
+    for pipe in pipes:
+        pipe.send("begin")
+    time.sleep(SETTLING)  # what was played while the others were connected is sent
+    before, cpu, began = steps, time.process_time(), time.monotonic()
+    time.sleep(arguments.seconds)
+    wall, used, learned = time.monotonic() - began, time.process_time() - cpu, steps - before
+    played = [pipe.recv() for pipe in pipes]
+    ended.set()
+    thread.join()
+    intake.close()
+    for sender in senders:
+        sender.join(30.0)
+        sender.kill()
+    relay.close()
+    sets, ages = sum(one["sets"] for one in played), np.mean([one["behind"] for one in played])
+    row, period = played[0]["row"], task.control_period
+    policy = sum(value.numel() * value.element_size() for value in learner.learner.policy.policy_state().values())
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return (
+        f"{robots} robots: {learned / wall:.0f} of {robots / period:.0f} rows/s, {row:.0f} B a row, "
+        f"{row / period / 1e3:.1f} kB/s up a robot, {sets / wall / robots:.2f} parameter sets/s a robot of "
+        f"{policy / 1e3:.0f} kB, behind {ages:.1f} episodes, CPU of the learner {used / wall:.2f} cores, of the robots "
+        f"{sum(one['cpu'] for one in played):.2f}, memory of the learner {memory:.0f} MB, "
+        f"load {os.getloadavg()[0]:.1f}; one core could take {_core_rate(played[0]['messages'], learner):.0f} rows/s"
+    )
+
+
+def _play(run: Path, config: TrainConfig, names: Sequence[str], where: str, seconds: float, pipe: Connection) -> None:
+    """Play the part of these robots, in a process of its own; send what became of it."""
+    with Deployment().environment(config.task, workcell_options(config)) as env:
+        perception, task = make_perception(env.observation_specs, config), env.environment_spec
+    lock, address = threading.Lock(), FleetAddress(where)
+
+    def percepts(episode: Episode) -> list[Percept]:
+        with lock:
+            return list(perception.of_rows(episode.observed))
 
     def hello(name: str) -> Callable[[int], RobotHello]:
         settings = json.loads(json.dumps(config_to_dict(config)))  # keys of schedules as text, as messages have them
         facts = {"config": settings, "task": asdict(task), "percepts": {}}
         return lambda session: RobotHello(robot=name, session=session, version=__version__, **facts)
 
-    intake.start()
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    store, period = arguments.run / "episodes", task.control_period
+    tails = [PacedTail(run / "episodes", task.control_period) for _ in names]
     uplinks = [
-        Uplink(address, TOKEN, hello(name), PacedTail(store, period), percepts, lambda line: None) for name in names
+        Uplink(address, TOKEN, hello(name), tail, percepts, lambda line: None)
+        for name, tail in zip(names, tails, strict=True)
     ]
     for uplink in uplinks:
         uplink.start()
     for uplink in uplinks:
-        if not uplink.wait(lambda standing: standing.connected, 60.0):
+        if not uplink.wait(lambda standing: standing.connected, 120.0):
             raise SystemExit(f"a robot is not connected: {uplink.inbox.error}")
-    time.sleep(SETTLING)  # what was played while the others were connected is sent
-    before, cpu = steps, time.process_time()
-    began, received_sets, memory = time.monotonic(), 0, []
-    while time.monotonic() - began < arguments.seconds:
-        time.sleep(0.05)
-        memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-        received_sets += sum(uplink.inbox.pop_parameters() is not None for uplink in uplinks)
-        ages.append(float(np.mean([uplink._tail.scan() - uplink.standing.learned for uplink in uplinks])))
-    wall, used = time.monotonic() - began, time.process_time() - cpu
-    learned = steps - before
-    ended.set()
-    thread.join()
-    intake.close()
-    for uplink in uplinks:
-        uplink.close()
-    relay.close()
-    row = _row_bytes(uplinks[0])
-    policy = sum(value.numel() * value.element_size() for value in learner.learner.policy.policy_state().values())
-    return (
-        f"{robots} robots: {learned / wall:.0f} of {robots / period:.0f} rows/s, {row:.0f} B a row, "
-        f"{row / period / 1e3:.1f} kB/s up a robot, {received_sets / wall / robots:.2f} parameter sets/s a robot of "
-        f"{policy / 1e3:.0f} kB, behind {np.mean(ages):.1f} episodes, CPU of both ends {used / wall:.2f} cores, "
-        f"memory {memory[-1]:.0f} MB, load {os.getloadavg()[0]:.1f}"
+    pipe.send("ready")
+    pipe.recv()
+    time.sleep(SETTLING)
+    cpu, began, sets, ages = time.process_time(), time.monotonic(), 0, []
+    while time.monotonic() - began < seconds:
+        time.sleep(0.1)
+        sets += sum(uplink.inbox.pop_parameters() is not None for uplink in uplinks)
+        behind = [tail.scan() - uplink.standing.learned for tail, uplink in zip(tails, uplinks, strict=True)]
+        ages.append(float(np.mean(behind)))
+    parts = list(uplinks[0]._parts(0))
+    pipe.send(
+        {
+            "cpu": (time.process_time() - cpu) / seconds,
+            "sets": sets,
+            "behind": float(np.mean(ages)),
+            "row": sum(len(encode(part)) for part in parts) / parts[0].length,
+            "messages": [encode(part) for part in parts],
+        }
     )
+    os._exit(0)  # its threads may wait for a learner that has ended
 
 
-def _row_bytes(uplink: Uplink) -> float:
-    parts = list(uplink._parts(0))
-    return sum(len(encode(part)) for part in parts) / parts[0].length
+def _core_rate(messages: Sequence[bytes], learner: FleetLearner) -> float:
+    """Return how many rows a second of processor time decodes, checks and remembers, with what learning is due."""
+    name, steps, started = next(iter(learner.cursors)), 0, time.process_time()
+    while time.process_time() - started < 2.0:
+        assembly, received = _Assembly(learner.cursors[name]), None
+        for message in messages:
+            part = decode(message)
+            assert isinstance(part, EpisodePart)
+            received = assembly.add(replace(part, place=learner.cursors[name].episodes))
+        assert received is not None
+        learner.check_episode(name, received)
+        learner.learn(name, received, lambda logs: None)
+        steps += len(received.steps)
+    return steps / (time.process_time() - started)
 
 
 if __name__ == "__main__":

@@ -31,11 +31,14 @@ DRAWN = {
     "delay": 0.1,
 }
 """Widths of the draws in simulation."""
+GAP = "dynamics_gap"
 KINDS: Mapping[str, Sequence[str]] = {
     "from scratch": (),
     "policy and critics of the simulation": ("policy", "critics"),
     "with its steps, too": ("policy", "critics", "replay"),
+    "with its steps, weighed by the dynamics gap": ("policy", "critics", "replay", GAP),
 }
+"""What is taken over from the simulation, and whether its steps are weighed (H2O)."""
 
 
 def main() -> None:
@@ -48,10 +51,12 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=6000)
     parser.add_argument("--every", type=int, default=250)
     parser.add_argument("--episodes", type=int, default=50)
+    parser.add_argument("--kinds", type=int, nargs="+", default=range(len(KINDS)), help="which of them, from 0")
     arguments = parser.parse_args()
-    rows: dict[str, list[dict[str, Any]]] = {kind: [] for kind in KINDS}
+    kinds = {kind: parts for number, (kind, parts) in enumerate(KINDS.items()) if number in (0, *arguments.kinds)}
+    rows: dict[str, list[dict[str, Any]]] = {kind: [] for kind in kinds}
     for seed in arguments.seeds:
-        for kind, parts in KINDS.items():
+        for kind, parts in kinds.items():
             rows[kind].append(_on_robot(arguments, seed, kind, parts))
             _print(arguments, rows)
 
@@ -73,8 +78,10 @@ def _on_robot(arguments: argparse.Namespace, seed: int, kind: str, parts: Sequen
     """Return the curve of one training on the robot."""
     path = arguments.out / f"{arguments.task}-{seed}-{'-'.join(parts) or 'scratch'}"
     world = [f"world.{name}={value}" for name, value in REAL.items()]
-    begin = ["--init-from", str(_in_simulation(arguments, seed)), "--init", ",".join(parts)] if parts else []
-    _train(arguments, path, seed, arguments.steps, world, begin)
+    taken = ",".join(part for part in parts if part != GAP)
+    begin = ["--init-from", str(_in_simulation(arguments, seed)), "--init", taken] if parts else []
+    weighed = [f"replay.simulated={GAP}"] if GAP in parts else []
+    _train(arguments, path, seed, arguments.steps, [*world, *weighed], begin)
     rows = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
     curve = [(row["env_step"], row["success_rate"]) for row in rows if row["kind"] == "curve"]
     reached = [step for step, success in curve if success >= WANTED]

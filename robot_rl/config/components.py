@@ -32,7 +32,7 @@ from robot_rl.config.field_types import (
 )
 from robot_rl.config.operator_profile import InterventionConfig
 from robot_rl.config.randomization import RandomizationConfig, WorldConfig
-from robot_rl.config.schedule import Count, Rate, Scheduled
+from robot_rl.config.schedule import Count, Rate, Scheduled, held_at
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -157,6 +157,11 @@ class ReplayConfig(Section):
     hindsight_goals: Annotated[NonNegative, FORKABLE] = 0
     """In environments with goals: how often each online step is learned from again with a goal that its episode
     achieved later (hindsight experience replay, Andrychowicz 2017, who took 4); needs `sac.n_step=1`. 0: never."""
+    simulated: Literal["mixed", "dynamics_gap"] = "mixed"
+    """How steps of another run count that `--init replay` took over, usually from simulation. `mixed`: as those of this
+    run. `dynamics_gap`: each the less, the less likely its outcome is on this robot (H2O, Niu 2022); needs `sac`."""
+    simulated_penalty: NonNegativeReal = 0.01
+    """With `dynamics_gap`: how strongly values are held down where the gap is large, in ranges of returns."""
     history: Annotated[tuple[NonNegative, ...], WithGuest((0,))] = (0, 1)
     """Ages [steps] of the observations stacked for the networks; before the first one, the first is repeated."""
 
@@ -363,6 +368,9 @@ class TrainConfig:
     the last few updates did; 0: the newest. The policy that explores is always the newest."""
     processes: Annotated[Literal[1, 2], RESUMABLE, WithPixels(2)] = 1
     """1: actor and learner take turns, deterministic. 2: they run side by side."""
+    learners: Annotated[Positive, RESUMABLE] = 1
+    """Processes that learn as one, each with a GPU of its own where `device=cuda`: each holds a part of the episodes,
+    and computes with its part of every minibatch of `replay.batch_size` rows. More than one need `processes=2`."""
     realtime: Annotated[bool, RESUMABLE] = False
     """Keep a simulation's pace equal to the wall clock's, as on a robot; needs `processes=2`."""
     reaction_time: Annotated[float, Field(ge=0), RESUMABLE] = 0.05
@@ -399,6 +407,10 @@ class TrainConfig:
     def pretraining_updates(self) -> int:
         """Updates on the demonstrations alone, before the first online step."""
         return self.offline.steps
+
+    def updates_at(self, env_steps: int) -> int:
+        """Return how many updates the env step after so many is worth."""
+        return held_at(self.update_to_data, env_steps)
 
     @model_validator(mode="before")
     @classmethod

@@ -16,6 +16,8 @@ def check_consistent(config: TrainConfig) -> None:
     """
     if config.realtime and config.processes == 1:
         raise ConfigError("realtime=true with processes=1: learning would hold up control; set processes=2")
+    if config.learners > 1:
+        _check_learners(config)
     if FAMILY_MARK not in config.task and config.environment != EnvironmentConfig():
         raise ConfigError(
             f"settings of the section `environment` with task={config.task}: they are for environments of others, e.g. "
@@ -29,8 +31,38 @@ def check_consistent(config: TrainConfig) -> None:
         raise ConfigError("warmup=base with base.kind=none: there is no base to act; set base.kind, or another warmup")
     if config.replay.hindsight_goals:
         _check_hindsight(config)
+    if config.replay.simulated == "dynamics_gap":
+        _check_gap(config)
     if config.env_steps == 0 and config.offline.steps == 0:
         raise ConfigError("env_steps=0 and offline.steps=0: nothing would be learned; set one of them")
+
+
+def _check_learners(config: TrainConfig) -> None:
+    several = f"learners={config.learners}"
+    if config.processes == 1:
+        raise ConfigError(f"{several} with processes=1: they are processes beside the actor; set processes=2")
+    if config.replay.batch_size % config.learners:
+        raise ConfigError(
+            f"{several} with replay.batch_size={config.replay.batch_size}: it cannot be divided evenly; set a multiple"
+        )
+    if 0 < config.demonstrations < config.learners:
+        raise ConfigError(f"{several} with demonstrations={config.demonstrations}: set as many as learners, or none")
+    if config.engine.compile:
+        raise ConfigError(f"{several} with engine.compile=true: compiled steps are not for several learners yet")
+    if config.replay.hindsight_goals:
+        raise ConfigError(f"{several} with replay.hindsight_goals: not for several learners yet; set it to 0")
+
+
+def _check_gap(config: TrainConfig) -> None:
+    gap = "replay.simulated=dynamics_gap"
+    if config.algorithm.name != "sac":
+        raise ConfigError(f"{gap} with algorithm.name={config.algorithm.name}: only sac weighs simulated steps")
+    if config.learners > 1:
+        raise ConfigError(f"{gap} with learners={config.learners}: not for several learners yet; set learners=1")
+    if config.replay.hindsight_goals:
+        raise ConfigError(f"{gap} with replay.hindsight_goals={config.replay.hindsight_goals}: set it to 0")
+    if config.engine.compile:
+        raise ConfigError(f"{gap} with engine.compile=true: its steps draw noise, and cannot be compiled yet")
 
 
 def _check_base(config: TrainConfig) -> None:

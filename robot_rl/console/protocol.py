@@ -54,6 +54,8 @@ class ButtonMessage(_PageMessage):
 
     type: Literal["do"]
     what: Annotated[str, Field(max_length=20)]
+    by: Annotated[str, Field(max_length=40)] = ""
+    """Who pressed it, where the page is a program that passes it on."""
 
 
 class NoteMessage(_PageMessage):

@@ -150,7 +150,8 @@ class Page:
                 if self._lease.give_back(self.number) is not None:
                     actions.left(self.name)
             case protocol.ButtonMessage():
-                actions.do(self.number, self.name, message.what)
+                name = f"{message.by} at {self.name}" if message.by else self.name
+                actions.do(self.number, name, message.what)
             case protocol.NoteMessage():
                 actions.write(self.name, message.kind, text=message.text)
                 await self._send({"type": "noted", "text": message.text})

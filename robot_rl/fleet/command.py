@@ -38,7 +38,9 @@ def add_commands(commands: Any, make: MakeParser) -> None:
         page=PAGE,
     )
     train.add_argument("task", nargs="?", metavar="TASK", help="name of the task (default: as in the plan)")
-    train.add_argument("--robots", type=positive, metavar="N", help="simulated robots that are alike")
+    train.add_argument(
+        "--robots", "--envs", type=positive, metavar="N", help="simulated robots that are alike, a process each"
+    )
     train.add_argument("--plan", type=Path, metavar="FILE", help="fleet file: the robots by name, and the training")
     train.add_argument("--obs", choices=("state", "pixels"), help="what the policy learns from (default: state)")
     train.add_argument("--seed", type=natural, metavar="N", help="everything random follows from it (default: 0)")

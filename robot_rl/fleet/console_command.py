@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import signal
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from robot_rl.cli.operator import add_tls_flag
 from robot_rl.console.access.address import TOKEN_VARIABLE
 from robot_rl.errors import ConfigError
 from robot_rl.fleet.member_commands import PAGE
-from robot_rl.system.process import stop_on_signal
+from robot_rl.system.process import leave_terminal
 
 logger = logging.getLogger(__name__)
 
@@ -74,9 +75,17 @@ def _console(arguments: argparse.Namespace) -> Reply:
 
 
 async def _until_stopped(serving: Coroutine[Any, Any, None]) -> None:
-    """Serve until Ctrl-C."""
+    """Serve until Ctrl-C; another one ends the shutdown, too."""
     task, loop = asyncio.ensure_future(serving), asyncio.get_running_loop()
-    with stop_on_signal(lambda: loop.call_soon_threadsafe(task.cancel)), contextlib.suppress(asyncio.CancelledError):
+
+    def stop(number: int) -> None:
+        if number == signal.SIGHUP:
+            leave_terminal()
+        task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, stop, number)
+    with contextlib.suppress(asyncio.CancelledError):
         await task
 
 

@@ -18,6 +18,8 @@ from robot_rl.fleet.intake import ReceivedEpisode
 from robot_rl.fleet.plan import FleetPlan
 from robot_rl.learn.learner import Learner
 from robot_rl.learn.networks.policy_average import PolicyAverage
+from robot_rl.link.handshake import Agreement
+from robot_rl.link.leading_learner import open_learner
 from robot_rl.link.messages import EpisodeLabel, EpisodeRewards
 
 
@@ -46,13 +48,13 @@ class FleetLearner:
         self._task, self._percepts = task, percepts
         whole = sum(plan.shares.values())
         for name, share in plan.shares.items():
-            rows = round(self.config.replay.capacity * share / whole)
+            rows = round(self.config.replay.capacity * share / whole) // self.config.learners
             if rows <= task.max_steps:
                 raise ConfigError(
                     f"replay.capacity={self.config.replay.capacity} leaves {name} {rows} rows, an episode takes "
                     f"{task.max_steps + 1}; raise replay.capacity, or its share"
                 )
-        self.learner = Learner(task, percepts, self.config, plan.shares)
+        self.learner = open_learner(Agreement(task, percepts, self.config), plan.shares)
         self.deployed = PolicyAverage(self.learner.policy, self.config.policy_average)
         self.cursors = dict.fromkeys(plan.robots, Cursor())
         self.demonstrations = dict.fromkeys(plan.robots, 0)
@@ -182,10 +184,7 @@ class FleetLearner:
         steps = [step._replace(undecided=False) for step in episode.steps]
         if not (steps[-1].terminated or steps[-1].truncated):
             steps[-1] = steps[-1]._replace(truncated=True)
-        demos = self.learner.demos
-        demos.begin(episode.percepts[0], name)
-        for step, percept in zip(steps, episode.percepts[1:], strict=True):
-            demos.append(step, percept)
+        self.learner.demonstrate(episode.percepts, steps, name)
 
 
 def facts_of(learner: Learner, wall_time: float, base: dict[str, str] | None) -> dict[str, Any]:

@@ -35,13 +35,14 @@ from robot_rl.link.messages import (
     RobotHello,
     RobotRefused,
     UpdateProgress,
+    encode,
 )
 from robot_rl.link.socket import Connection, PeerGoneError
 
 PARAMETERS_EVERY = 0.1
 """Least time between two sets of parameters to one robot [s]; the newest is sent, those between are not."""
-PARAMETERS_RATE = 50e6
-"""Most bytes of parameters that go to all robots together in a second; the more robots, the longer that time."""
+PARAMETERS_RATE, PARAMETERS_SETS = 50e6, 500
+"""Most bytes of parameters, and most sets, that go to all robots together in a second."""
 
 
 class ReceivedEpisode(NamedTuple):
@@ -97,33 +98,37 @@ class _Assembly:
 
 
 class _Outbox:
-    """What is to be sent to one robot: of parameters, counters and standing the newest, of all else everything."""
+    """What is to be sent to one robot, as bytes: of parameters, counters and standing the newest, else everything."""
 
     def __init__(self) -> None:
         self.ended = threading.Event()
         """Set when nothing more is sent."""
         self._changed = threading.Condition()
-        self._newest: dict[type, Message] = {}
-        self._others: deque[Message] = deque()
+        self._newest: dict[type, bytes] = {}
+        self._others: deque[bytes] = deque()
         self._closed = False
-        self._sent_parameters = 0.0
+        self._sent = 0.0
         self._interval = PARAMETERS_EVERY
 
-    def put(self, message: Message, interval: float = PARAMETERS_EVERY) -> None:
+    def put(self, message: Message, content: bytes | None = None, interval: float = PARAMETERS_EVERY) -> None:
         """Queue a message; one of a kind of which only the newest counts replaces its predecessor.
 
         Args:
             message: The message.
+            content: It as bytes, where it is encoded already, for all robots once.
             interval: Least time between two sets of parameters, if it is one [s].
         """
+        content = content or encode(message)
         with self._changed:
             if isinstance(message, Parameters):
                 self._interval = max(interval, PARAMETERS_EVERY)
+            first = not self._newest
             if isinstance(message, Parameters | UpdateProgress | EpisodesLearned):
-                self._newest[type(message)] = message
+                self._newest[type(message)] = content
             else:
-                self._others.append(message)
-            self._changed.notify_all()
+                self._others.append(content)
+            if first or self._due():  # otherwise the thread that sends knows when it has to
+                self._changed.notify_all()
 
     def close(self) -> None:
         """End `send_all`, after what is queued."""
@@ -143,27 +148,33 @@ class _Outbox:
     def _send_some(self, connection: Connection, standing: Callable[[], Message]) -> bool:
         """Wait for something to send, and send it; return whether more may come."""
         with self._changed:
-            if not self._due() and not self._closed:
-                self._changed.wait(min(self._interval, BEAT) if self._newest else BEAT)
+            beat = time.monotonic() + BEAT
+            while not self._due() and not self._closed and (left := beat - time.monotonic()) > 0:
+                self._changed.wait(min(left, max(self._next_paced() - time.monotonic(), 0.0)) if self._newest else left)
             messages, closed = self._take(), self._closed
-        for message in messages or ([] if closed else [standing()]):
-            connection.send(message)
+        for content in messages or ([] if closed else [encode(standing())]):
+            connection.send_encoded(content)
         return not closed
 
     def _due(self) -> bool:
-        return bool(self._others) or any(kind is not Parameters or self._may_send() for kind in self._newest)
+        return bool(self._others) or EpisodesLearned in self._newest or (bool(self._newest) and self._may_send())
 
     def _may_send(self) -> bool:
-        return time.monotonic() - self._sent_parameters >= self._interval
+        """Return whether a set of parameters, and the counters that go with it, may be sent."""
+        return time.monotonic() >= self._next_paced()
 
-    def _take(self) -> list[Message]:
+    def _next_paced(self) -> float:
+        return self._sent + self._interval
+
+    def _take(self) -> list[bytes]:
         messages = [*self._others]
         self._others.clear()
+        paced = self._may_send() or self._closed
         for kind in (Parameters, UpdateProgress, EpisodesLearned):
-            if kind in self._newest and (kind is not Parameters or self._may_send() or self._closed):
+            if kind in self._newest and (paced or kind is EpisodesLearned):
                 messages.append(self._newest.pop(kind))
-                if kind is Parameters:
-                    self._sent_parameters = time.monotonic()
+                if kind is not EpisodesLearned:
+                    self._sent = time.monotonic()
         return messages
 
 
@@ -254,12 +265,10 @@ class Intake:
         with self._changed:
             self._newest[type(message)] = message
             outboxes = [robot.outbox for robot in self._robots.values() if robot.outbox is not None]
-        size = sum(array.nbytes for array in message.arrays.values()) if isinstance(message, Parameters) else 0
+        content = encode(message)
+        interval = len(outboxes) * max(len(content) / PARAMETERS_RATE, 1 / PARAMETERS_SETS)
         for outbox in outboxes:
-            if isinstance(message, Parameters):
-                outbox.put(message, interval=size * len(outboxes) / PARAMETERS_RATE)
-            else:
-                outbox.put(message)
+            outbox.put(message, content, interval)
 
     def learned(self, name: str) -> None:
         """Report to a robot that the learner has learned from all that was taken."""

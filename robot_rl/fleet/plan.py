@@ -18,6 +18,7 @@ from robot_rl.config.field_types import STRICT, NonNegative, PositiveReal
 from robot_rl.config.load import component_from_dict, config_to_dict, flat_settings, load_config
 from robot_rl.config.yaml_file import dump_yaml, read_yaml
 from robot_rl.errors import ConfigError, UnknownNameError
+from robot_rl.overview.robot_address import RobotAddress
 from robot_rl.system.atomic_file import write_atomically
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
@@ -158,7 +159,17 @@ def read_plan(path: Path, overrides: Sequence[str] = ()) -> FleetPlan:
             FleetRobot, {key: value for key, value in entry.items() if key != "set"}, f"fleet file {path}: robot {name}"
         )
         own[str(name)] = entry.get("set") or {}
+        _check_console(str(name), robots[str(name)].console, path)
     return checked_plan(FleetPlan(config, robots, own), f"fleet file {path}")
+
+
+def _check_console(name: str, console: str, path: Path) -> None:
+    """Refuse an address at which no console can be, before anything is started."""
+    try:
+        if console:
+            RobotAddress.parse(name, console)
+    except ConfigError as error:
+        raise ConfigError(f"fleet file {path}: console of robot {error}") from error
 
 
 def checked_plan(plan: FleetPlan, where: str) -> FleetPlan:

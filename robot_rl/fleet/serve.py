@@ -14,7 +14,7 @@ from robot_rl.config.load import config_from_dict, config_to_dict
 from robot_rl.errors import InterruptedRunError, LinkError, RobotRLError
 from robot_rl.fleet.agreement import Seen, check_base_alike, check_version
 from robot_rl.fleet.fleet_learner import FleetLearner, facts_of
-from robot_rl.fleet.intake import Intake, Received, ReceivedEpisode
+from robot_rl.fleet.intake import PARAMETERS_EVERY, Intake, Received, ReceivedEpisode
 from robot_rl.fleet.plan import FleetPlan, differences
 from robot_rl.fleet.standing import FleetStanding
 from robot_rl.learn.networks.networks import policy_digest
@@ -63,6 +63,7 @@ class FleetServer:
         self._state = state
         self._started, self._earlier = time.monotonic(), float(state["wall_time"]) if state else 0.0
         self._saved = self._published = -1
+        self._published_at = float("-inf")
         self._marks = (self._started, 0, 0)
         if state:
             facts = RunDirectory.read_facts(run.path)["agreement"]
@@ -95,6 +96,8 @@ class FleetServer:
                     self._handle(intake, learner, *received)
                 if learner is not None and self._pretrain_some(learner):
                     self._publish(intake, learner)
+                if learner is not None:
+                    self._publish_if_due(intake, learner)
                 standing.write(learner, intake.connected, self.wall_time)
                 if learner is not None and learner.finished == set(self._plan.robots):
                     break
@@ -104,6 +107,8 @@ class FleetServer:
             raise
         finally:
             intake.close()
+            if self.learner is not None:
+                self.learner.learner.close()
             standing.write(self.learner, [], self.wall_time, now=True)
 
     # Who may join.
@@ -149,8 +154,7 @@ class FleetServer:
 
     def _on_step(self, intake: Intake, learner: FleetLearner, logs: Mapping[str, float] | None) -> None:
         inner = learner.learner
-        if inner.env_steps - self._published >= PUBLISH_INTERVAL:
-            self._publish(intake, learner)
+        self._publish_if_due(intake, learner, PUBLISH_INTERVAL)
         self._progress.update(inner.env_steps, robots=f"{len(intake.connected)} of {len(self._plan.robots)}")
         if logs is not None:
             self._record(learner, logs)
@@ -177,10 +181,16 @@ class FleetServer:
         self._metrics.write("offline", inner.offline_updates - total, values)
         return True
 
+    def _publish_if_due(self, intake: Intake, learner: FleetLearner, steps: int = 1) -> None:
+        """Publish what was learned from so many steps at least, but not more often than a robot would get it."""
+        due = learner.learner.env_steps - self._published >= steps
+        if due and time.monotonic() - self._published_at >= PARAMETERS_EVERY:
+            self._publish(intake, learner)
+
     def _publish(self, intake: Intake, learner: FleetLearner) -> None:
         """Send the newest policy and the counters to all robots."""
         inner = learner.learner
-        self._published = inner.env_steps
+        self._published, self._published_at = inner.env_steps, time.monotonic()
         arrays = {name: value.numpy().copy() for name, value in inner.policy.policy_state().items()}
         intake.publish(Parameters(updates=inner.updates, arrays=arrays))
         progress = UpdateProgress(

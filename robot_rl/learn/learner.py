@@ -7,26 +7,27 @@ on no robot and no environment.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 
 from robot_rl.config.components import TrainConfig
-from robot_rl.config.schedule import held_at
 from robot_rl.data.replay.hindsight_memory import Relabelled
 from robot_rl.data.replay.memories import Memories
 from robot_rl.data.replay.percept import Percept, PerceptSpec
 from robot_rl.data.replay.transition import Transition
 from robot_rl.data.sparse_reward import SUCCESS_REWARD, success_reward
 from robot_rl.env.environment import EnvironmentSpec
-from robot_rl.errors import CheckpointError, DivergedError
+from robot_rl.errors import CheckpointError, DataError, DivergedError
 from robot_rl.learn.algorithms.base import AlgorithmSetup, make_algorithm
 from robot_rl.learn.algorithms.batch import Batch
 from robot_rl.learn.algorithms.horizon import with_discount
 from robot_rl.learn.engine.engine import Engine
 from robot_rl.learn.engine.hardware import check_device
 from robot_rl.learn.networks.networks import Policy, make_policy
+from robot_rl.learn.parallel.ranks import ALONE, Ranks
 
 LOG_INTERVAL = 100
 """Learner calls whose logs are averaged into one record."""
@@ -42,6 +43,7 @@ class Learner:
         percepts: Format of the percepts that it receives.
         config: Configuration of the run.
         robots: Share of each robot of a fleet in what is sampled, by name; None: there is one robot, without a name.
+        ranks: The processes that learn as one. All receive the same in the same order, and each learns from its part.
 
     Raises:
         ConfigError: if the device is missing, or the settings contradict each other.
@@ -54,20 +56,24 @@ class Learner:
         percepts: PerceptSpec,
         config: TrainConfig,
         robots: Mapping[str, float] | None = None,
+        ranks: Ranks = ALONE,
     ) -> None:
         check_device(config.device)
-        self._config = config = with_discount(config, task.max_steps)
-        self._memories = Memories(percepts, task.action_size, task.max_steps, task.return_range, config, robots)
-        self.demos, self.online = self._memories.demos, self._memories.online
+        self._config, self._ranks = with_discount(config, task.max_steps), ranks
+        config, part = self._config, (ranks.rank, ranks.size)
+        self.memories = Memories(percepts, task.action_size, task.max_steps, task.return_range, config, robots, part)
+        """All that is remembered here."""
+        self.demos, self.online = self.memories.demos, self.memories.online
         self._rng = np.random.default_rng((config.seed, 0))
         generator = torch.Generator(config.device).manual_seed(config.seed)
         returns = task.return_range
         if returns is not None:
             returns = returns[0] - percepts.potential, returns[1]  # Q' = Q - Phi
-        policy = make_policy(task, percepts, config, generator)
+        policy = make_policy(task, percepts, config, generator, ranks)
         self.algorithm = make_algorithm(AlgorithmSetup(policy=policy, return_range=returns, config=config))
-        self._mixer = self._memories.mixer(self.algorithm.n_step, self.algorithm.discount)
-        self._engine = Engine(self.algorithm, config.engine)
+        self._mixer = self.memories.mixer(self.algorithm.n_step, self.algorithm.discount)
+        # A recorded update cannot wait for others.
+        self._engine = Engine(self.algorithm, replace(config.engine, capture=config.engine.capture and ranks.size == 1))
         self._success_reward = SUCCESS_REWARD if task.return_range is None else task.return_range[1]
         self.env_steps = 0
         """Online steps received."""
@@ -87,7 +93,7 @@ class Learner:
     @property
     def minibatches(self) -> int:
         """Updates for the env step that was learned from last."""
-        return held_at(self._config.update_to_data, self._learned)
+        return self._config.updates_at(self._learned)
 
     @property
     def update_to_data(self) -> float:
@@ -107,6 +113,18 @@ class Learner:
 
     # Input.
 
+    def demonstrate(self, percepts: Sequence[Percept], steps: Sequence[Transition], episode_id: str = "") -> None:
+        """Receive a demonstration: T + 1 observations, and the T steps between them, the last of which ends it.
+
+        Raises:
+            DataError: if there are other numbers of them, or more demonstrations than were announced.
+        """
+        if len(percepts) != len(steps) + 1:
+            raise DataError(f"a demonstration has {len(percepts)} observations and {len(steps)} steps")
+        self.demos.begin(percepts[0], episode_id)
+        for step, percept in zip(steps, percepts[1:], strict=True):
+            self.demos.append(step, percept)
+
     def begin(self, percept: Percept, episode_id: str = "") -> None:
         """Start an online episode."""
         self.online.begin(percept, episode_id)
@@ -119,8 +137,8 @@ class Learner:
 
     def relabelled(self, rows: Relabelled) -> None:
         """Receive transitions derived from an online episode, with other goals; ignored where none are kept."""
-        if self._memories.hindsight is not None:
-            self._memories.hindsight.add(rows)
+        if self.memories.hindsight is not None:
+            self.memories.hindsight.add(rows)
 
     def label_episode(self, episode_id: str, success: bool, since: int = 0) -> None:
         """Receive the label of an online episode; one that replay has dropped is ignored."""
@@ -152,7 +170,7 @@ class Learner:
         """
         self._standardise()
         rows = []
-        at_once = held_at(self._config.update_to_data, 0)
+        at_once = self._config.updates_at(0)
         for done in range(0, updates, at_once):
             count = min(at_once, updates - done)
             rows.append(self.algorithm.pretrain(self._batch(count)))
@@ -189,12 +207,12 @@ class Learner:
             return None
         means = _means(self._logs)
         self._logs.clear()
-        return means | self._memories.sizes | self._expected_returns()
+        return means | self.memories.sizes | self._expected_returns()
 
     def _expected_returns(self) -> dict[str, float]:
         """Return what the critics expect of states in demonstrations and online, where both are known, on average."""
         rng, values = np.random.default_rng((self._config.seed, self.env_steps)), {}  # apart from that of the updates
-        for name, memory in self._memories.parts.items():
+        for name, memory in self.memories.parts.items():
             if len(memory) == 0:
                 continue
             sample = memory.sample(
@@ -213,9 +231,9 @@ class Learner:
 
     def _batch(self, minibatches: int) -> Batch:
         """Sample minibatches onto the learner's device, where the policy standardises them by the newest moments."""
-        if (moments := self._memories.moments) is not None:
+        if (moments := self.memories.moments) is not None:
             self.policy.head.set_moments(moments.mean, moments.deviation)
-        sample = self._mixer.sample(minibatches, self._rng)
+        sample = self._mixer.sample(minibatches, self._ranks.source(self._rng))
         device = self._config.device
         return Batch._make(None if column is None else torch.as_tensor(column).to(device) for column in sample)
 
@@ -228,6 +246,7 @@ class Learner:
         examples = self._batch(-(-EXAMPLES // size)).images
         if examples is not None:
             self.policy.head.standardise(examples.flatten(0, 1))
+            self._ranks.agree(list(self.policy.head.buffers()))
 
     def _check_finite(self, logs: Mapping[str, torch.Tensor]) -> None:
         """Check every call, so that no checkpoint is ever written after learning has diverged."""
@@ -246,7 +265,7 @@ class Learner:
         return {
             "algorithm_name": self._config.algorithm.name,
             "algorithm": self.algorithm.state_dict(),
-            **self._memories.state_dict(),
+            **self.memories.state_dict(),
             "rng": self._rng.bit_generator.state,
             "env_steps": self.env_steps,
             "updates": self.updates,
@@ -267,7 +286,7 @@ class Learner:
         if saved != mine:
             raise CheckpointError(f"the checkpoint is of algorithm {saved}, this run has algorithm.name={mine}")
         self.algorithm.load_state_dict(state["algorithm"])
-        self._memories.load_state_dict(state)
+        self.memories.load_state_dict(state)
         self._rng.bit_generator.state = state["rng"]
         self.env_steps, self.updates = int(state["env_steps"]), int(state["updates"])
         self.offline_updates = int(state["offline_updates"])
@@ -276,6 +295,10 @@ class Learner:
         self._standardised = bool(state.get("standardised", self.updates + self.offline_updates > 0))
         self._logs = [dict(row) for row in state["logs"]]
         self._engine.restart()
+
+    def close(self) -> None:
+        """End what it started, which is nothing where it learns alone."""
+        self._ranks.close()
 
 
 def in_present_form(state: Mapping[str, Any]) -> Mapping[str, Any]:

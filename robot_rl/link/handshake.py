@@ -15,7 +15,7 @@ from robot_rl.config.load import config_from_dict, config_to_dict
 from robot_rl.data.replay.percept import PerceptSpec
 from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.errors import LinkError
-from robot_rl.link.messages import ActorHello
+from robot_rl.link.messages import ActorHello, RankHello
 
 _TASK = TypeAdapter(EnvironmentSpec)
 _PERCEPTS = TypeAdapter(PerceptSpec)
@@ -40,7 +40,7 @@ class Agreement(NamedTuple):
         return ActorHello(config=config, task=task, percepts=percepts, fingerprint=self.fingerprint)
 
     @classmethod
-    def of(cls, hello: ActorHello) -> Agreement:
+    def of(cls, hello: ActorHello | RankHello) -> Agreement:
         """Return the agreement that a message proposes.
 
         Raises:

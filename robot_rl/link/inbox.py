@@ -27,6 +27,11 @@ _ERRORS: dict[str, type[RobotRLError]] = {
 }
 
 
+def error_of(failure: Failure) -> RobotRLError:
+    """Return the error that ended a learner, by its own name where that is known."""
+    return _ERRORS.get(failure.error, LinkError)(failure.text)
+
+
 class Inbox:
     """The newest messages of each kind.
 
@@ -71,7 +76,7 @@ class Inbox:
                 case StatePart():
                     self._state = self._parts.add(message)
                 case Failure():
-                    raise _ERRORS.get(message.error, LinkError)(message.text)
+                    raise error_of(message)
                 case _:
                     raise LinkError(f"an actor does not accept the message {type(message).__name__}")
             self._changed.notify_all()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from robot_rl.errors import LinkError, RobotRLError
 from robot_rl.link.messages import Message
@@ -20,25 +20,31 @@ _MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2
 """Keep freed memory: by default glibc gives each batch back and fetches it again, 500 page faults or 3 % of a step."""
 
 
-def start_learner() -> tuple[Connection, ChildProcess]:
-    """Start an interpreter that runs `learner_process`; return the connection to it and the process.
+def start_beside(module: str, name: str, variables: Mapping[str, str] | None = None) -> tuple[Connection, ChildProcess]:
+    """Start an interpreter that runs a module; return the connection to it and the process.
 
     It inherits one end of a socket pair and no other file, so it holds no lock of ours, and nothing else can reach
     either side. It is started as a program of its own and not by `multiprocessing`, which would run the caller's main
     script again.
+
+    Args:
+        module: Its argument is the number of its socket.
+        name: Of the process in errors.
+        variables: Of its environment, besides ours.
 
     Raises:
         LinkError: if the operating system refuses.
     """
     ours, theirs = socket.socketpair()
     with theirs:
-        command = [*python_module("robot_rl.link.learner_process"), str(theirs.fileno())]
+        command = [*python_module(module), str(theirs.fileno())]
+        environment = {**_MALLOC, **os.environ, **(variables or {})}
         try:
-            process = ChildProcess(command, environment={**_MALLOC, **os.environ}, inherit=[theirs.fileno()])
+            process = ChildProcess(command, environment=environment, inherit=[theirs.fileno()])
         except OSError as error:
             ours.close()
-            raise LinkError(f"cannot start a process for the learner: {error.strerror}") from error
-    return Connection(ours, "learner"), process
+            raise LinkError(f"cannot start a process for the {name}: {error.strerror}") from error
+    return Connection(ours, name), process
 
 
 class LearnerProcess:
@@ -66,7 +72,7 @@ class LearnerProcess:
     ) -> None:
         """Start the process."""
         del on_restart  # it never does
-        connection, self._process = start_learner()
+        connection, self._process = start_beside("robot_rl.link.learner_process", "learner")
         self._courier = Courier(connection, on_message, on_error)
 
     def post(self, message: Message) -> None:

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 import torch
 
 from robot_rl.errors import LinkError, RobotRLError
-from robot_rl.learn.learner import Learner
 from robot_rl.link.handshake import Agreement
+from robot_rl.link.leading_learner import open_learner
 from robot_rl.link.messages import (
     ActorHello,
     Demonstration,
@@ -81,9 +81,12 @@ class LearnerServer:
         if not isinstance(hello, ActorHello):
             raise LinkError(f"the first message is {type(hello).__name__}, expected ActorHello")
         self._agreement = Agreement.of(hello)
-        self._learner = Learner(*self._agreement)
+        self._learner = open_learner(self._agreement)
         self._published = 0
-        self._report_ready()
+        with contextlib.ExitStack() as on_error:
+            on_error.callback(self._learner.close)
+            self._report_ready()
+            on_error.pop_all()
 
     def run(self) -> None:
         """Serve until the actor sends `Stop`.
@@ -91,8 +94,11 @@ class LearnerServer:
         Raises:
             RobotRLError: any error that the actor has to receive.
         """
-        while not isinstance(message := self._connection.receive(), Stop):
-            self._handle(message)
+        try:
+            while not isinstance(message := self._connection.receive(), Stop):
+                self._handle(message)
+        finally:
+            self._learner.close()
 
     def facts(self) -> dict[str, float]:
         """Return the counters of the learner, for monitoring."""
@@ -121,7 +127,7 @@ class LearnerServer:
             case Hindsight():
                 self._learner.relabelled(message.rows)
             case Demonstration():
-                self._remember(message)
+                self._learner.demonstrate(message.percepts, message.steps, message.episode_id)
             case StateRequest():
                 self._publish()
                 for part in cut(self._learner.state_dict()):
@@ -146,14 +152,6 @@ class LearnerServer:
         if calls >= PUBLISH_INTERVAL:
             self._publish()
         self._report_progress()
-
-    def _remember(self, message: Demonstration) -> None:
-        if len(message.percepts) != len(message.steps) + 1:
-            raise LinkError(f"a demonstration has {len(message.percepts)} observations and {len(message.steps)} steps")
-        demos = self._learner.demos
-        demos.begin(message.percepts[0], message.episode_id)
-        for step, percept in zip(message.steps, message.percepts[1:], strict=True):
-            demos.append(step, percept)
 
     def _report_ready(self) -> None:
         self._publish()

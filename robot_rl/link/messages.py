@@ -6,6 +6,7 @@ Sender and receiver refuse what does not fit with a `LinkError`.
                        StateRequest, StatePart (to load), Stop
     learner -> actor   LearnerReady, Parameters, UpdateProgress, Logs, StatePart (as requested), Failure
     robot -> fleet     RobotHello, EpisodePart, EpisodeLabel, EpisodeRewards, RobotBeat, RobotFinished
+    learner -> learner RankHello, then what it receives itself, StateRequest and StatePart
     fleet -> robot     RobotAccepted, Parameters, UpdateProgress, EpisodesLearned, RobotRefused, Failure
 """
 
@@ -22,7 +23,7 @@ from robot_rl.data.replay.percept import Percept
 from robot_rl.data.replay.transition import Transition
 from robot_rl.system.message_codec import MESSAGE, MessageCodec
 
-PROTOCOL = 12
+PROTOCOL = 13
 """Version of these messages; both sides must have the same."""
 
 Count = Annotated[int, Field(ge=0)]
@@ -227,6 +228,29 @@ class Failure:
 
 
 @dataclass(frozen=True, eq=False, config=MESSAGE)
+class RankHello:
+    """The first message to a learner that learns along with the one that receives the steps.
+
+    Attributes:
+        config: As in `ActorHello`, as the next three.
+        task: See there.
+        percepts: See there.
+        fingerprint: See there.
+        robots: Share of each robot of a fleet in what is sampled; None: there is one robot, without a name.
+        rank: Its number, from 1.
+        meeting: The file by which the learners find each other.
+    """
+
+    config: dict[str, Any]
+    task: dict[str, Any]
+    percepts: dict[str, Any]
+    fingerprint: str
+    robots: dict[str, float] | None
+    rank: Annotated[int, Field(ge=1)]
+    meeting: str
+
+
+@dataclass(frozen=True, eq=False, config=MESSAGE)
 class RobotHello:
     """The first message of a robot of a fleet, as plain values.
 
@@ -354,6 +378,7 @@ Message = (
     | StatePart
     | Stop
     | Failure
+    | RankHello
     | RobotHello
     | RobotAccepted
     | EpisodePart

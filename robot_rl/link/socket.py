@@ -150,6 +150,8 @@ class Courier:
         try:
             while (content := self._queue.get()) is not None:
                 self._connection.send_encoded(content)
+        except PeerGoneError:
+            pass  # the receiving thread reports it, after what the peer has still sent, such as its reason
         except RobotRLError as error:
             self._on_error(error)
 

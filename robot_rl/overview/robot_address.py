@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
-
-import aiohttp
 
 from robot_rl.console.access.address import Address
 from robot_rl.errors import ConfigError
+
+if TYPE_CHECKING:
+    import aiohttp
 
 _EXPECTED = "expected what its console prints, such as http://192.168.1.20:8480/#token=..."
 _SHA256 = re.compile(r"[0-9A-Fa-f]{64}")
@@ -76,4 +78,6 @@ class RobotAddress:
     @property
     def certificate(self) -> aiohttp.Fingerprint | bool:
         """What the certificate is checked against: the fingerprint, or what this machine trusts."""
+        import aiohttp  # only who connects needs it
+
         return aiohttp.Fingerprint(self.fingerprint) if self.fingerprint else True

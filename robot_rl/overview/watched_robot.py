@@ -173,8 +173,8 @@ class WatchedRobot:
             return
         self._stop_sent = time.monotonic()
         try:
-            await self._socket.send_json({"type": "do", "what": "e-stop"})
-            await self._socket.send_json({"type": "note", "text": f"stopped by {self._stop_for} from the overview"})
+            await self._socket.send_json({"type": "do", "what": "e-stop"})  # as a console of any version understands it
+            await self._socket.send_json({"type": "do", "what": "e-stop", "by": self._stop_for})
         except (aiohttp.ClientError, ConnectionError) as error:
             self._log(f"{self.address.name}: the stop was not delivered: {error}")
 

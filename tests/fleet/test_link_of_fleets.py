@@ -17,7 +17,7 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.data.store.tail import Cursor, StoreTail
 from robot_rl.errors import DataError, LinkError
 from robot_rl.fleet.access import FleetAddress, fleet_token, prove
-from robot_rl.fleet.intake import Intake, ReceivedEpisode
+from robot_rl.fleet.intake import PARAMETERS_EVERY, Intake, ReceivedEpisode
 from robot_rl.fleet.uplink import CREDIT, Uplink
 from robot_rl.link.messages import (
     EpisodeLabel,
@@ -228,6 +228,27 @@ def test_parameters_go_to_all_and_late_labels_come_after_their_episode(tmp_path,
         again.intake.publish(Parameters(updates=9, arrays=arrays))
         eventually(lambda: uplink.inbox.pop_parameters() is not None)
         assert again.rows == []
+
+
+def test_however_often_parameters_are_published_a_robot_gets_the_newest_at_its_pace(listener):
+    arrays, received = {"w": np.zeros(3, np.float32)}, []
+    with Learner(listener) as learner, socket.create_connection(listener.getsockname()) as stream:
+        prove(stream, TOKEN, learner=False)
+        connection = Connection(stream, "learner")
+        connection.send(hello("arm1")(1))
+        connection.receive()
+        eventually(lambda: learner.intake.connected)
+        began = time.monotonic()
+        for number in range(1, 501):
+            learner.intake.publish(Parameters(updates=number, arrays=arrays))
+            learner.intake.publish(UpdateProgress(env_steps=number, updates=number, update_to_data=1.0))
+            time.sleep(0.001)
+        while not received or getattr(received[-1], "updates", 0) < 500:
+            received.append(connection.receive())
+        due = 2 * ((time.monotonic() - began) / PARAMETERS_EVERY + 2)  # a set, and the counters with it
+        beats = [message for message in received if not isinstance(message, Parameters | UpdateProgress)]
+        assert len(received) - len(beats) <= due
+        assert len(beats) <= 2, "it is not woken to find that nothing is due"
 
 
 def test_another_store_under_the_same_name_is_refused(tmp_path, listener):

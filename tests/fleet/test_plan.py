@@ -66,6 +66,10 @@ def test_only_what_makes_policy_and_reward_has_to_be_alike(path):
         ("robots: {arm1: 3}", "robot arm1: expected a mapping of settings, got 3"),
         ("robots: {arm1: {shares: 2}}", "robot arm1: .*shares"),
         ("robots: {arm1: {share: 0}}", "robot arm1: .*share"),
+        (
+            "robots: {arm1: {console: 10.0.0.11:8480}}",
+            "console of robot arm1: .* no address of a console; expected what",
+        ),
         ("robots: {learner: }", "a robot cannot have the name of the learner"),
         ("robots: {a b: }", "'a b' is no name of a robot"),
         ("robots: {arm1: {set: {sac: {discount: 0.9}}}}", "robot arm1: under `set` are valid simulation, "),

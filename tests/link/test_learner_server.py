@@ -115,7 +115,7 @@ def test_it_says_what_it_does():
         (DataError, r"shape \(2,\), expected \(3,\)", [AGREEMENT.hello(), Start(percept=Percept(ACTION))]),
         (DataError, "reward is nan", [AGREEMENT.hello(), Start(percept=SEEN), step(0, reward=float("nan"))]),
         (
-            LinkError,
+            DataError,
             "a demonstration has 2 observations and 2 steps",
             [AGREEMENT.hello(), dataclasses.replace(DEMONSTRATION, percepts=[SEEN] * 2)],
         ),

@@ -28,6 +28,7 @@ from robot_rl.link.messages import (
     Logs,
     Parameters,
     Pretrain,
+    RankHello,
     RobotAccepted,
     RobotBeat,
     RobotFinished,
@@ -92,6 +93,16 @@ ONE_OF_EACH = st.one_of(
         task=SECTIONS,
         percepts=SECTIONS,
     ),
+    st.builds(
+        RankHello,
+        config=SECTIONS,
+        task=SECTIONS,
+        percepts=SECTIONS,
+        fingerprint=st.text(),
+        robots=st.none() | st.just({"a": 1.0, "b": 2.5}),
+        rank=st.integers(1, 100),
+        meeting=st.text(),
+    ),
     st.builds(RobotAccepted, episodes=COUNTS, fingerprint=st.text()),
     st.builds(
         EpisodePart,
@@ -152,7 +163,16 @@ def test_each_kind_is_tried():
         for cls in (Pretrain, EpisodeLabel, EpisodeRewards, Hindsight, Logs, StateRequest, StatePart, Stop, Failure)
     } | {
         cls.__name__
-        for cls in (RobotHello, RobotAccepted, EpisodePart, EpisodesLearned, RobotBeat, RobotFinished, RobotRefused)
+        for cls in (
+            RankHello,
+            RobotHello,
+            RobotAccepted,
+            EpisodePart,
+            EpisodesLearned,
+            RobotBeat,
+            RobotFinished,
+            RobotRefused,
+        )
     } == set(KINDS)
 
 

@@ -153,3 +153,28 @@ def test_a_courier_says_why_nothing_is_carried_any_more(ends):
         theirs.sendall(framed(b"garbage"))
         until(lambda: errors)
     assert "malformed message of 7 bytes" in str(errors[0])
+
+
+def test_the_reason_of_a_peer_that_ends_arrives_although_more_is_being_sent_to_it():
+    ours, theirs = socket.socketpair()
+    received, errors, ended = [], [], threading.Event()
+    peer = Connection(theirs, "actor")
+    peer.send(Failure(error="DivergedError", text="the loss is nan"))
+    peer.hang_up()
+
+    def end(error):
+        errors.append(error)
+        ended.set()
+
+    def slowly(message):
+        time.sleep(0.3)  # in which the sending thread finds the connection closed
+        received.append(message)
+
+    courier = Courier(Connection(ours, "learner"), slowly, end)
+    for _ in range(3):
+        courier.post(Stop())
+    assert ended.wait(5)
+    courier.close()
+    peer.close()
+    assert [message.text for message in received] == ["the loss is nan"]
+    assert len(errors) == 1

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import json
+import re
+import signal
 import socket
 from urllib.parse import quote
 
@@ -11,6 +13,7 @@ import pytest
 from aiohttp import web
 from overviews import Served, two_robots
 from pages import TOKEN, Rig, eventually, run
+from running import start
 
 from robot_rl.console.access.tls import fingerprint, own_certificate
 from robot_rl.errors import ConfigError
@@ -51,8 +54,8 @@ def test_all_robots_are_shown_and_one_message_stops_them(tmp_path):
 
         run(test)
         for rig in (first, second):
-            assert rig.holds["e-stop"] == "emergency stop by the overview"
-            assert '"stopped by Berta from the overview"' in rig.log.read_text(), "the record names the person"
+            assert rig.holds["e-stop"] == "emergency stop by Berta at the overview"
+            assert '"Berta at the overview"' in rig.log.read_text(), "the record names the person"
         assert not any(robot.facts()["stop_wanted"] for robot in served.robots)
         assert eventually(lambda: served.robot("arm1").picture[1].startswith(b"\xff\xd8")), "a JPEG"
 
@@ -254,3 +257,27 @@ def test_bad_addresses_are_refused_by_name(url, complaint):
     with pytest.raises(ConfigError, match="arm1: ") as raised:
         RobotAddress.parse("arm1", url)
     assert complaint in str(raised.value)
+
+
+def test_ctrl_c_again_while_it_shuts_down_ends_it_without_a_traceback():
+    """A page that does not close holds the first one up for a second."""
+    overview = start("fleet", "console", "arm1=http://127.0.0.1:9/", "--listen", "127.0.0.1:0")
+    try:
+        lines = []
+        while not (found := re.search(r"http://127\.0\.0\.1:\d+", lines[-1] if lines else "")):
+            lines.append(overview.stderr.readline())
+            assert lines[-1], lines
+
+        async def test():
+            async with aiohttp.ClientSession() as session, session.ws_connect(f"{found[0]}/ws") as socket:
+                await socket.send_json({"type": "hello", "name": "Berta", "token": ""})
+                await socket.receive()
+                for _ in range(3):
+                    overview.send_signal(signal.SIGINT)
+                    await asyncio.sleep(0.2)  # in which nothing is read, so the page does not close
+
+        run(test)
+        said = overview.communicate(timeout=20)[1]
+        assert "Traceback" not in said, said
+    finally:
+        overview.kill()

@@ -47,6 +47,7 @@ class ReplayBuffer(SampledMemory):
         rewards: Smallest and largest possible reward of a step; others are refused. None takes any.
         moments: Receives the state of every row; None keeps no moments.
         forgets: Whether the oldest episodes go when the ring is full; otherwise what does not fit is refused.
+        origins: Whether it knows which steps were taken over from another run; their windows have one step.
     """
 
     def __init__(
@@ -62,12 +63,13 @@ class ReplayBuffer(SampledMemory):
         rewards: tuple[float, float] | None = None,
         moments: RowMoments | None = None,
         forgets: bool = True,
+        origins: bool = False,
     ) -> None:
         if capacity < 2:
             raise DataError(f"replay capacity is {capacity} rows; the shortest episode takes 2")
         self.capacity, self.state_size, self.action_size = capacity, state_size, action_size
         self.image_spec, self.pose, self.device, self.shaped = images, pose, device, shaped
-        self._rewards, self._moments, self._forgets = rewards, moments, forgets
+        self._rewards, self._moments, self._forgets, self.origins = rewards, moments, forgets, origins
         self._images = image_memory(capacity, images, device) if images is not None else None
         self._columns = {
             "state": np.zeros((capacity, state_size), np.float32),
@@ -82,6 +84,8 @@ class ReplayBuffer(SampledMemory):
         }
         if shaped:
             self._columns["potential"] = np.zeros(capacity, np.float32)
+        if origins:
+            self._columns["simulated"] = np.zeros(capacity, bool)
         self._all = SlotQueue(capacity)
         self._operator = SlotQueue(capacity)
         self._episodes = EpisodeList()
@@ -259,7 +263,8 @@ class ReplayBuffer(SampledMemory):
         slots = (self._operator if operator_only else self._all).at(ranks)
         offset = columns["run_offset"][slots]
         left = columns["run_length"][(slots - offset) % capacity] - offset  # steps up to where control changes
-        steps = np.minimum(left, n_step)
+        simulated = columns["simulated"][slots] if self.origins else None
+        steps = np.minimum(left, n_step if simulated is None else np.where(simulated, 1, n_step))
 
         powers = (discount ** np.arange(n_step + 1)).astype(np.float32)
         ahead = np.arange(n_step)
@@ -274,10 +279,12 @@ class ReplayBuffer(SampledMemory):
 
         ages = np.asarray(history, np.int64)
         index = columns["index"][slots]
-        rows = np.empty((2, len(slots), len(ages)), np.int64)
-        rows[0] = slots[:, None] - np.minimum(ages, index[:, None])
-        rows[1] = (slots + steps)[:, None] - np.minimum(ages, (index + steps)[:, None])
-        states = columns["state"].take(rows % capacity, axis=0).reshape(2, len(slots), len(ages) * self.state_size)
+        rows = np.empty((2 + self.origins, len(slots), len(ages)), np.int64)
+        for place, after in zip(rows, (0, steps, 1), strict=False):
+            place[:] = (slots + after)[:, None] - np.minimum(ages, (index + after)[:, None])
+        states = (
+            columns["state"].take(rows % capacity, axis=0).reshape(len(rows), len(slots), len(ages) * self.state_size)
+        )
         return Sample(
             observation=states[0],
             action=columns["action"][slots],
@@ -287,6 +294,8 @@ class ReplayBuffer(SampledMemory):
             images=self._images.sample(slots, rng) if self._images else None,
             next_images=self._images.sample((slots + steps) % capacity, rng) if self._images else None,
             to_goal=self._to_goal(slots) if self.pose else None,
+            simulated=None if simulated is None else simulated.astype(np.float32),
+            following=None if simulated is None else states[2],
         )
 
     def newest(self, history: tuple[int, ...]) -> tuple[np.ndarray, Any] | None:
@@ -349,6 +358,8 @@ class ReplayBuffer(SampledMemory):
         Raises:
             DataError: if it was saved by a buffer of other sizes, or does not fit this ring.
         """
+        if self.origins:
+            state = {"simulated": np.zeros(len(state["reward"]), bool), **state}
         if missing := {*self._columns, "episode_rows", "open"} - state.keys():
             raise DataError(f"replay state lacks {sorted(missing)}")
         rows = int(sum(state["episode_rows"]))
@@ -398,6 +409,8 @@ class ReplayBuffer(SampledMemory):
         self._columns["index"][slot] = index
         self._columns["success_at"][slot] = 0
         self._columns["source"][slot] = Source.POLICY
+        if self.origins:
+            self._columns["simulated"][slot] = False
         self._rows += 1
 
     def _evict(self) -> None:

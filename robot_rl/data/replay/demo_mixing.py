@@ -136,6 +136,8 @@ class DemoMixer:
             sample = sample._replace(images=now, next_images=later)
         if (pose := self.online.pose) is not None:
             sample = sample._replace(to_goal=np.empty((count, pose[1] - pose[0]), np.float32))
+        if self.online.origins:
+            sample = sample._replace(simulated=np.empty(count, np.float32), following=np.empty_like(sample.observation))
         return sample
 
     def _empty_images(self, count: int, spec: ImageSpec) -> Images:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from robot_rl.config.components import TrainConfig
 from robot_rl.data.replay.buffer import ReplayBuffer
+from robot_rl.data.replay.dealt_ring import DealtRing, joined
 from robot_rl.data.replay.demo_mixing import DemoMixer
 from robot_rl.data.replay.hindsight_memory import HindsightMemory
 from robot_rl.data.replay.percept import PerceptSpec
@@ -25,6 +27,7 @@ class Memories:
         return_range: Smallest and largest possible return; None: not known.
         config: Configuration of the run.
         robots: Share of each robot of a fleet in what is sampled, by name; None: there is one robot, without a name.
+        part: Which of how many learners it belongs to, where the episodes are dealt to several.
 
     Attributes:
         demos: Demonstrations, of which none is forgotten.
@@ -41,12 +44,17 @@ class Memories:
         return_range: tuple[float, float] | None,
         config: TrainConfig,
         robots: Mapping[str, float] | None = None,
+        part: tuple[int, int] = (0, 1),
     ) -> None:
-        self._config = config
+        rank, size = part
+        self._sampling = replace(config.replay, batch_size=config.replay.batch_size // size)
         sizes = percepts.state_size, action_size, percepts.images, percepts.pose, config.device
         rows = max(2, config.demonstrations * (max_steps + 1))
         self.moments = RowMoments(percepts.state_size) if percepts.unscaled else None
-        make = partial(ReplayBuffer, shaped=percepts.potential > 0, rewards=return_range, moments=self.moments)
+        ring = ReplayBuffer if size == 1 else partial(DealtRing, rank=rank, size=size)
+        origins = config.replay.simulated == "dynamics_gap"
+        shaped = percepts.potential > 0
+        make = partial(ring, shaped=shaped, rewards=return_range, moments=self.moments, origins=origins)
         self.demos = make(rows, *sizes, forgets=False)
         capacity = config.replay.capacity
         self.online: OnlineMemory = (
@@ -59,7 +67,7 @@ class Memories:
 
     def mixer(self, n_step: int, discount: float) -> DemoMixer:
         """Return what draws minibatches from them; see `DemoMixer`."""
-        return DemoMixer(self.demos, self.online, self._config.replay, n_step, discount, self.hindsight)
+        return DemoMixer(self.demos, self.online, self._sampling, n_step, discount, self.hindsight)
 
     @property
     def parts(self) -> dict[str, OnlineMemory]:
@@ -77,6 +85,17 @@ class Memories:
         moments = {"moments": self.moments.state_dict()} if self.moments is not None else {}
         derived = {"hindsight": self.hindsight.state_dict()} if self.hindsight is not None else {}
         return {"online": self.online.state_dict(), "demos": self.demos.state_dict(), **moments, **derived}
+
+    @staticmethod
+    def joined(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the state of the whole from those of all learners that the episodes were dealt to."""
+        online = [state["online"] for state in states]
+        whole = (
+            {"robots": {name: joined([one["robots"][name] for one in online]) for name in online[0]["robots"]}}
+            if "robots" in online[0]
+            else joined(online)
+        )
+        return {**states[0], "online": whole, "demos": joined([state["demos"] for state in states])}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Replace all by what `state_dict` returned.

@@ -23,6 +23,8 @@ class Sample(NamedTuple):
         next_images: As `images`, at step t + m.
         to_goal: How the pose changed from step t to the end of its episode, (..., pose); NaN where the episode did not
             end in success, or has not ended yet. None of a buffer without a pose.
+        simulated: 1 where the step was taken over from another run, else 0, (...). None of a buffer that does not tell.
+        following: As `observation`, at step t + 1. None with `simulated`.
     """
 
     observation: np.ndarray
@@ -33,3 +35,5 @@ class Sample(NamedTuple):
     images: Images | None = None
     next_images: Images | None = None
     to_goal: np.ndarray | None = None
+    simulated: np.ndarray | None = None
+    following: np.ndarray | None = None

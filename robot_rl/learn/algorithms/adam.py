@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from torch.optim.adam import adam
 
+from robot_rl.learn.parallel.ranks import ALONE, Ranks
+
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 
 
@@ -21,10 +23,11 @@ class Adam:
     Args:
         parameters: The parameters that it changes; nothing else receives a gradient.
         learning_rate: Step size; a scalar on their device may change between the steps.
+        ranks: The processes whose mean gradient is followed.
     """
 
-    def __init__(self, parameters: Iterable[Tensor], learning_rate: float | Tensor) -> None:
-        self._parameters, self._learning_rate = list(parameters), learning_rate
+    def __init__(self, parameters: Iterable[Tensor], learning_rate: float | Tensor, ranks: Ranks = ALONE) -> None:
+        self._parameters, self._learning_rate, self._ranks = list(parameters), learning_rate, ranks
         self._means = [torch.zeros_like(parameter) for parameter in self._parameters]
         self._squares = [torch.zeros_like(parameter) for parameter in self._parameters]
         self._steps = [torch.zeros((), device=parameter.device) for parameter in self._parameters]
@@ -38,6 +41,7 @@ class Adam:
 
         Raises:
             RuntimeError: if there are such parameters, and they may not.
+            LinkError: if another process that learns along is gone.
         """
         gradients = torch.autograd.grad(loss, self._parameters, allow_unused=allow_unused)
         columns = (self._parameters, gradients, self._means, self._squares, self._steps)
@@ -45,6 +49,7 @@ class Adam:
             [value for value, gradient in zip(column, gradients, strict=True) if gradient is not None]
             for column in columns
         )
+        slopes = self._ranks.average(slopes)
         compiling = torch.compiler.is_compiling()  # a compiler fuses the single operations better with what is around
         with torch.no_grad():
             adam(

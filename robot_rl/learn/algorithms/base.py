@@ -82,12 +82,16 @@ class Algorithm(abc.ABC):
         capturable: Whether an engine may record `update` as a CUDA graph and replay it. This needs that `update`
             changes tensors in place, decides nothing by their values or by a counter in Python, and draws random
             numbers only from the policy's generator.
+        divisible: Whether several processes may share its updates, each with a part of every minibatch. This needs that
+            its losses are means over a minibatch, its optimizers average over `policy.ranks`, and its random numbers
+            do not depend on the rows.
     """
 
     policy: Policy
     n_step: int
     discount: float
     capturable: ClassVar[bool] = False
+    divisible: ClassVar[bool] = False
 
     @abc.abstractmethod
     def update(self, batch: Batch) -> dict[str, Tensor]:
@@ -165,4 +169,6 @@ def make_algorithm(setup: AlgorithmSetup) -> Algorithm:
     algorithm = make(setup)
     if not isinstance(algorithm, Algorithm):
         raise PluginError(f"algorithm {name} made a {type(algorithm).__name__}, expected a subclass of Algorithm")
+    if (learners := setup.config.learners) > 1 and not algorithm.divisible:
+        raise ConfigError(f"learners={learners}: algorithm {name} cannot be shared by several; set learners=1")
     return algorithm

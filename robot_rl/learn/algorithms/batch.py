@@ -23,6 +23,9 @@ class Batch(NamedTuple):
         next_images: Those after the window's last step.
         to_goal: How far the tcp's pose is from where the episode succeeded, scaled as in the state, shape (N, B, pose);
             NaN where it did not. None where it is not used.
+        simulated: 1 where step t is of another run, usually in simulation, else 0, shape (N, B); None where that is not
+            known. Windows of such steps have one step.
+        following: State after step t, shape (N, B, state); None with `simulated`.
     """
 
     observation: Tensor
@@ -33,6 +36,8 @@ class Batch(NamedTuple):
     images: Tensor | None = None
     next_images: Tensor | None = None
     to_goal: Tensor | None = None
+    simulated: Tensor | None = None
+    following: Tensor | None = None
 
     def minibatch(self, n: int) -> Batch:
         """Return the n-th minibatch, without the leading N."""

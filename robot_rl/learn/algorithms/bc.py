@@ -39,13 +39,14 @@ class BehaviourCloning(Algorithm):
         learning_rate: Of Adam, a number or a schedule.
     """
 
-    capturable = True
+    capturable = divisible = True
     n_step, discount = 1, 1.0  # of what follows nothing is used
 
     def __init__(self, policy: Policy, learning_rate: Rate) -> None:
         self.policy = policy
         self._scheduled = ScheduledValues(policy.generator.device)
-        self._optimizer = Adam(policy.parameters(), self._scheduled.follow("learning_rate", learning_rate))
+        rate = self._scheduled.follow("learning_rate", learning_rate)
+        self._optimizer = Adam(policy.parameters(), rate, policy.ranks)
 
     def advance(self, env_steps: int) -> dict[str, float]:
         """Set what follows a schedule; see `Algorithm.advance`."""

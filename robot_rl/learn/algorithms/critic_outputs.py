@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from robot_rl.config.components import SACConfig
 from robot_rl.errors import ConfigError
-from robot_rl.learn.algorithms.losses import critic_loss
+from robot_rl.learn.algorithms.losses import critic_loss, histogram_loss
 
 BINS = 51
 """Of the histogram between the smallest and the largest return."""
@@ -30,8 +30,11 @@ class CriticOutputs(Protocol):
         """Return Q, (E, B, count) -> (E, B)."""
         ...
 
-    def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
-        """Return the loss of outputs (E, B, count) against y (B,): a sum over the critics of means over the batch."""
+    def loss(self, outputs: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
+        """Return the loss of outputs (E, B, count) against y (B,): a sum over the critics of means over the batch.
+
+        Rows count by their weight (B,); None: all alike.
+        """
         ...
 
 
@@ -44,9 +47,9 @@ class Scalar:
         """Return Q itself."""
         return outputs.squeeze(-1).float()
 
-    def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
-        """Return sum_i mean_b (Q_i - y)^2."""
-        return critic_loss(self.value(outputs), target)
+    def loss(self, outputs: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
+        """Return sum_i mean_b w (Q_i - y)^2."""
+        return critic_loss(self.value(outputs), target, weight)
 
 
 class HLGauss(nn.Module):
@@ -73,9 +76,9 @@ class HLGauss(nn.Module):
         # No matrix product: where those are in bfloat16, Q would be rounded to 8 bits.
         return (outputs.float().softmax(-1) * self.centres).sum(-1)
 
-    def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
-        """Return - sum_i mean_b sum_k p_k(y) log softmax(l_i)_k."""
-        return -(self.histogram(target) * outputs.float().log_softmax(-1)).sum(-1).mean(-1).sum()
+    def loss(self, outputs: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
+        """Return - sum_i mean_b w sum_k p_k(y) log softmax(l_i)_k."""
+        return histogram_loss(self.histogram(target), outputs.float(), weight)
 
     def histogram(self, target: Tensor) -> Tensor:
         """Return the share of a Gaussian about y (B,) in each bin, p_k ~ Phi(e_{k+1}) - Phi(e_k); (B, count)."""

@@ -85,7 +85,7 @@ class DoubleDQN(Algorithm):
         ConfigError: if there are continuous actions.
     """
 
-    capturable = True
+    capturable = divisible = True
 
     def __init__(self, policy: Policy, *, return_range: tuple[float, float] | None, config: SACConfig) -> None:
         if policy.gripper is None or policy.continuous_size:
@@ -98,7 +98,7 @@ class DoubleDQN(Algorithm):
         rate = self._scheduled.follow("learning_rate", config.learning_rate)
         self._followed: list[Tensor] = list(self._critics.parameters())
         self._following: list[Tensor] = list(self._targets.parameters())
-        self._optimizer = Adam([*self._followed, *policy.head.parameters()], rate)
+        self._optimizer = Adam([*self._followed, *policy.head.parameters()], rate, policy.ranks)
         self._modules = {"policy": policy, "gripper_target": self._targets}
         self._run_step = self._step
 

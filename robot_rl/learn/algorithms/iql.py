@@ -47,9 +47,9 @@ class IQLTrainer:
         self.value = StackedMLP(1, policy.head.size, networks.config.hidden_sizes, 1, networks.generator)
         rate = networks.scheduled.follow("learning_rate", networks.config.learning_rate)
         self._optimizers = {
-            "value": Adam(self.value.parameters(), rate),
-            "critic": Adam([*networks.critic.parameters(), *policy.head.parameters()], rate),
-            "actor": Adam(policy.actor.parameters(), rate),
+            "value": Adam(self.value.parameters(), rate, policy.ranks),
+            "critic": Adam([*networks.critic.parameters(), *policy.head.parameters()], rate, policy.ranks),
+            "actor": Adam(policy.actor.parameters(), rate, policy.ranks),
         }
         self._actor_mean = [parameter.detach().clone() for parameter in policy.actor.parameters()]
         self._updates = 0
@@ -109,7 +109,9 @@ class IQLTrainer:
         self._optimizers["value"].minimize(value_loss)
 
         # L_pi = mean_b w |tanh mu(s) - a|^2, w = exp(beta A): the likelihood of a Gaussian of fixed width
-        weight = losses.imitation_weight(advantage.detach(), config.inverse_temperature, config.weight_limit)
+        weight = losses.imitation_weight(
+            advantage.detach(), config.inverse_temperature, config.weight_limit, policy.ranks
+        )
         error = (policy(seen)[0].tanh() - batch.action).square().mean(-1)
         actor_loss = (weight * error).mean()
         self._optimizers["actor"].minimize(actor_loss)
@@ -143,6 +145,8 @@ class IQL(ActorCritic, Algorithm):
     Raises:
         ConfigError: if the policy makes choices, or the settings contradict each other.
     """
+
+    divisible = True
 
     def __init__(
         self, policy: Policy, *, return_range: tuple[float, float] | None, config: SACConfig, offline: IQLConfig

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from robot_rl.learn.parallel.ranks import ALONE, Ranks
+
 CLAMP_SLACK = 0.05
 """Share of the range of returns by which an honest critic's target may leave it, as a critic is never exact."""
 
@@ -54,16 +56,17 @@ def values_of(values: Tensor, choice: Tensor) -> Tensor:
     return values.gather(-1, choice.expand(len(values), -1).unsqueeze(-1)).squeeze(-1)
 
 
-def critic_loss(values: Tensor, target: Tensor) -> Tensor:
-    """Return sum_i mean_b (Q_i(s, a) - y)^2.
+def critic_loss(values: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Return sum_i mean_b w (Q_i(s, a) - y)^2.
 
     The sum over members gives each the gradient that it would have alone.
 
     Args:
         values: Q of all critics, shape (E, B).
         target: y, shape (B,).
+        weight: w, shape (B,); None: 1.
     """
-    return (values - target).square().mean(-1).sum()
+    return _weighted((values - target).square(), weight).mean(-1).sum()
 
 
 def base_choice_loss(values: Tensor, base: Tensor, made: Tensor) -> Tensor:
@@ -110,15 +113,17 @@ def critic_figures(
     return figures
 
 
-def goal_loss(seen: Tensor, way: Tensor) -> Tensor:
+def goal_loss(seen: Tensor, way: Tensor, ranks: Ranks = ALONE) -> Tensor:
     """Return the mean squared error, in each element, of the way to the goal where it is known.
 
     Args:
         seen: The way as the head estimates it, shape (B, pose).
         way: The true way; NaN where the episode did not succeed, shape (B, pose).
+        ranks: The processes of whose rows it is the mean.
     """
     known = way.isfinite()
-    return torch.where(known, seen - way, 0.0).square().sum() / known.sum().clamp_min(1)
+    (count,) = ranks.average([known.sum().float()])
+    return torch.where(known, seen - way, 0.0).square().sum() / count.clamp_min(1 / ranks.size)
 
 
 def actor_loss(values: Tensor, log_prob: Tensor, temperature: Tensor) -> Tensor:
@@ -151,6 +156,21 @@ def temperature_loss(log_temperature: Tensor, entropy: Tensor, target_entropy: f
     return log_temperature.exp() * (entropy - target_entropy)
 
 
+def _weighted(rows: Tensor, weight: Tensor | None) -> Tensor:
+    return rows if weight is None else rows * weight
+
+
+def histogram_loss(wanted: Tensor, logits: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Return - sum_i mean_b w sum_k p_k log softmax(l_i)_k.
+
+    Args:
+        wanted: p, shape (B, count).
+        logits: l of all critics, shape (E, B, count).
+        weight: w, shape (B,); None: 1.
+    """
+    return -_weighted((wanted * logits.log_softmax(-1)).sum(-1), weight).mean(-1).sum()
+
+
 def mean_of(values: list[Tensor]) -> Tensor:
     """Return the mean of scalars, as a detached scalar on their device."""
     return torch.stack([value.detach() for value in values]).mean()
@@ -167,7 +187,7 @@ def expectile_loss(advantage: Tensor, expectile: float) -> Tensor:
     return (weight * advantage.square()).mean()
 
 
-def imitation_weight(advantage: Tensor, inverse_temperature: float, limit: float) -> Tensor:
+def imitation_weight(advantage: Tensor, inverse_temperature: float, limit: float, ranks: Ranks = ALONE) -> Tensor:
     """Return min(exp(beta A / sigma_A), limit), the weight of an action in the policy's loss (Kostrikov 2021, eq. 7).
 
     The advantage is divided by its standard deviation in the batch, which the paper does not do: so one beta serves
@@ -177,6 +197,7 @@ def imitation_weight(advantage: Tensor, inverse_temperature: float, limit: float
         advantage: A, shape (B,).
         inverse_temperature: beta.
         limit: Largest weight.
+        ranks: The processes whose rows are the batch.
     """
-    scale = advantage.std(unbiased=False).clamp(min=1e-8)
+    scale = ranks.deviation(advantage).clamp(min=1e-8)
     return (inverse_temperature * advantage / scale).exp().clamp(max=limit)

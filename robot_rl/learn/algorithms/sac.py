@@ -19,6 +19,7 @@ from robot_rl.learn.algorithms.adam import Adam, state_of_torch
 from robot_rl.learn.algorithms.base import Algorithm, AlgorithmSetup, StepTransform
 from robot_rl.learn.algorithms.batch import Batch, check_batch
 from robot_rl.learn.algorithms.double_dqn import DoubleDQN, choice_values
+from robot_rl.learn.algorithms.dynamics_gap import DynamicsGap
 from robot_rl.learn.algorithms.horizon import USUAL_STEPS, horizon_discount
 from robot_rl.learn.algorithms.iql import IQLTrainer
 from robot_rl.learn.networks.networks import Policy, squashed_sample
@@ -39,12 +40,13 @@ class SAC(ActorCritic, Algorithm):
         bound: Of the corrections of a policy with a base: a number or a schedule.
         penalty: Weight of their mean square in the policy's loss, as a share of the range of returns where that is
             known: a number or a schedule.
+        gap: Weighs the steps of a simulation; None: all steps count alike.
 
     Raises:
         ConfigError: if the settings contradict each other, or there is no continuous action.
     """
 
-    capturable = True
+    capturable = divisible = True
 
     def __init__(
         self,
@@ -55,6 +57,7 @@ class SAC(ActorCritic, Algorithm):
         pretraining: IQLConfig | None = None,
         bound: Rate = 1.0,
         penalty: Rate = 0.0,
+        gap: DynamicsGap | None = None,
     ) -> None:
         if not policy.continuous_size:
             raise ConfigError("SAC learns continuous actions, and here there are choices alone; choose a double DQN")
@@ -72,7 +75,7 @@ class SAC(ActorCritic, Algorithm):
         if policy.gripper is not None:
             valued += policy.gripper.parameters()
         rate = self.scheduled.follow("learning_rate", config.learning_rate)
-        self._bound = bound
+        self._bound, self._gap = bound, gap
         self._penalty: float | Tensor | None = None
         if policy.residual is not None:
             span = 1.0 if return_range is None else return_range[1] - return_range[0]
@@ -81,9 +84,9 @@ class SAC(ActorCritic, Algorithm):
         if config.temperature is not None:
             self._temperature = self.scheduled.follow("temperature", config.temperature)
         self._optimizers = {
-            "actor": Adam(policy.actor.parameters(), rate),
-            "critic": Adam(valued, rate),
-            "temperature": Adam([self.log_temperature], rate),
+            "actor": Adam(policy.actor.parameters(), rate, policy.ranks),
+            "critic": Adam(valued, rate, policy.ranks),
+            "temperature": Adam([self.log_temperature], rate, policy.ranks),
         }
         self._run_look_ahead, self._run_critic_step = self._look_ahead, self._critic_step
         self._run_actor_step = self._actor_step
@@ -144,7 +147,8 @@ class SAC(ActorCritic, Algorithm):
         # The actor rests meanwhile, and its targets may see with the head as it was before.
         next_state, shape = batch.next_observation.flatten(0, 1), batch.reward.shape
         next_images = batch.next_images.flatten(0, 1) if batch.next_images is not None else None
-        seen, chosen = self._run_look_ahead(next_state, next_images, self.policy.draw_noise(next_state))
+        noise = self.policy.draw_noise(next_state, len(batch.reward))
+        seen, chosen = self._run_look_ahead(next_state, next_images, noise)
         next_latent, next_action = seen.view(*shape, -1), chosen.view(*shape, -1)
 
         for n in range(len(batch.reward)):
@@ -204,10 +208,14 @@ class SAC(ActorCritic, Algorithm):
         latent = self.policy.head(batch.observation, batch.images)
         action = batch.action[:, : self.policy.continuous_size]
         outputs = self.critic(self.policy.head.with_action(latent, action))
-        loss, values = self.critic_outputs.loss(outputs, target), self.critic_outputs.value(outputs.detach())
-        figures = {"critic_loss": loss.detach(), **losses.critic_figures(values, target, free, self._clamp)}
+        weight, held, told = self._simulated(
+            batch, outputs
+        )  # with simulated steps: L = sum_i mean_b w l(Q_i, y) + held
+        loss, values = self.critic_outputs.loss(outputs, target, weight), self.critic_outputs.value(outputs.detach())
+        figures = {"critic_loss": loss.detach(), **losses.critic_figures(values, target, free, self._clamp), **told}
+        loss = loss if held is None else loss + held
         if batch.to_goal is not None:  # L += w mean_b |g(s) - (x_T - x_t)|^2 over episodes that succeeded
-            goal_loss = losses.goal_loss(self.policy.head.to_goal(latent).float(), batch.to_goal)
+            goal_loss = losses.goal_loss(self.policy.head.to_goal(latent).float(), batch.to_goal, self.policy.ranks)
             loss = loss + self.config.goal_weight * goal_loss
             figures["goal_loss"] = goal_loss.detach()
         gripper = self.policy.gripper
@@ -216,8 +224,16 @@ class SAC(ActorCritic, Algorithm):
 
         # L += sum_i mean_b (Q_i(s, g) - y)^2, and with a base the loss that keeps its choices
         choice = choice_values(self.policy, self.gripper_target, (latent, next_latent), batch, self._clamp)
-        gripper_loss = losses.critic_loss(choice.values, choice.target)
+        gripper_loss = losses.critic_loss(choice.values, choice.target, weight)
         return loss + gripper_loss + choice.base_loss, figures | {"gripper_loss": gripper_loss.detach()}
+
+    def _simulated(self, batch: Batch, outputs: Tensor) -> tuple[Tensor | None, Tensor | None, Mapping[str, Tensor]]:
+        """Return the weights of the rows, what holds values of simulated ones down, and figures of the gap."""
+        if self._gap is None or batch.simulated is None:
+            return None, None, {}
+        ratio, figures = self._gap.learn(batch)
+        held = self._gap.penalty(self.critic_outputs.value(outputs), ratio, batch.simulated)
+        return self._gap.weights(ratio, batch.simulated), held, figures
 
     def _actor_objective(
         self, latent: Tensor, proposal: Tensor | None, noise: Tensor, temperature: Tensor
@@ -242,6 +258,7 @@ class SAC(ActorCritic, Algorithm):
             "optimizers": {name: optimizer.state_dict() for name, optimizer in self._optimizers.items()},
             "generator": self.generator.get_state(),
             "pretraining": self._pretraining.state_dict() if self._pretraining is not None else None,
+            **({} if self._gap is None else {"gap": self._gap.state_dict()}),
         }
         return copy.deepcopy(state)
 
@@ -267,6 +284,8 @@ class SAC(ActorCritic, Algorithm):
                     optimizer.load_state_dict(given)
                 elif given["state"]:  # otherwise it has made no step yet
                     optimizer.load_state_dict(state_of_torch(given))
+            if self._gap is not None:
+                self._gap.load_state_dict(state["gap"])
             self.generator.set_state(state["generator"].cpu())
         except (KeyError, RuntimeError, ValueError) as error:
             raise CheckpointError(f"this state belongs to another learner: {error}") from error
@@ -287,6 +306,11 @@ def make_sac(setup: AlgorithmSetup) -> SAC | DoubleDQN:
     config = setup.config
     if not setup.policy.continuous_size:
         return DoubleDQN(setup.policy, return_range=setup.return_range, config=config.sac)
+    gap = None
+    if config.replay.simulated == "dynamics_gap":
+        policy, returns = setup.policy, setup.return_range
+        weight = config.replay.simulated_penalty * (1.0 if returns is None else returns[1] - returns[0])
+        gap = DynamicsGap(policy.head.state_size, policy.continuous_size, weight, policy.generator)
     return SAC(
         setup.policy,
         return_range=setup.return_range,
@@ -294,4 +318,5 @@ def make_sac(setup: AlgorithmSetup) -> SAC | DoubleDQN:
         pretraining=config.offline,
         bound=config.base.bound,
         penalty=config.base.penalty,
+        gap=gap,
     )

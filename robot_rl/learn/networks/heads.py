@@ -34,7 +34,7 @@ class StateHead(nn.Module):
 
     def __init__(self, state_size: int, scaling: StateScaling | None = None) -> None:
         super().__init__()
-        self.size = state_size
+        self.size = self.state_size = state_size
         self.scaling = scaling
 
     def forward(self, state: Tensor, images: Tensor | None = None) -> Tensor:
@@ -94,7 +94,7 @@ class ImageHead(nn.Module):
         self.scaling = scaling
         if (spec := percepts.images) is None:
             raise SpecError("a head for images needs percepts with images")
-        self._state_size, self._view_shape = state_size, spec.view_shape
+        self.state_size, self._view_shape = state_size, spec.view_shape
         cameras, device = spec.view_shape[0], generator.device
         self.encoder: ImageNetwork | None = None
         self.shift: Tensor
@@ -140,7 +140,7 @@ class ImageHead(nn.Module):
         product = torch.matmul(self.kernel, weight).flatten(1, 2)  # (cameras, channels * cells, bottleneck)
         seen = torch.tanh(self.norm(torch.baddbmm(self.bias, maps, product)))  # (cameras, B, bottleneck)
         latent = torch.cat(seen.unbind(0), -1)
-        if self._state_size:
+        if self.state_size:
             felt = torch.tanh(self.state_norm(state @ self.state_weight))
             latent = torch.cat([latent, felt, state], -1)
         if self.goal is not None:
@@ -169,7 +169,7 @@ class ImageHead(nn.Module):
         Raises:
             SpecError: naming both shapes.
         """
-        _check_shape("state", state, (*leading, self._state_size))
+        _check_shape("state", state, (*leading, self.state_size))
         if images is None:
             raise SpecError(f"no images for a policy with images; expected shape {(*leading, *self._view_shape)}")
         _check_shape("images", images, (*leading, *self._view_shape))

@@ -22,6 +22,7 @@ from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.errors import CheckpointError, ConfigError
 from robot_rl.learn.networks.heads import ImageHead, StateHead
 from robot_rl.learn.networks.state_scaling import StateScaling
+from robot_rl.learn.parallel.ranks import ALONE, Ranks
 
 LOG_STD_LOW, LOG_STD_HIGH = -5.0, 2.0
 """Bounds of the log standard deviation before the tanh, reached smoothly."""
@@ -163,6 +164,7 @@ class Policy(nn.Module):
         generator: Source of all randomness, from initialisation to exploration. Its device is the policy's device.
         gripper_exploration: Chance of a random choice when `act` is not deterministic.
         residual: Where its input has the proposal of a base, which it corrects; None: it acts alone.
+        ranks: The processes that train it together.
 
     Raises:
         ConfigError: if there is no action at all.
@@ -178,6 +180,7 @@ class Policy(nn.Module):
         generator: torch.Generator,
         gripper_exploration: float = 0.0,
         residual: Residual | None = None,
+        ranks: Ranks = ALONE,
     ) -> None:
         super().__init__()
         self.head = head
@@ -186,7 +189,7 @@ class Policy(nn.Module):
         self.continuous_size = action_size - bool(choices)
         if action_size < 1:
             raise ConfigError(f"action_size {action_size} is no action; valid: 1 or more")
-        self.generator = generator
+        self.generator, self.ranks = generator, ranks
         self.gripper_exploration = gripper_exploration
         acting = hidden_sizes if self.continuous_size else ()  # without continuous actions it has no parameters
         self.actor = StackedMLP(1, head.size, acting, 2 * self.continuous_size, generator)
@@ -241,10 +244,14 @@ class Policy(nn.Module):
         # a = clip(a_base + bound tanh(...)): a residual policy (Silver 2018; Johannink 2019) of bounded reach
         return action if proposal is None else (proposal + self.bound * action).clamp(-1.0, 1.0)
 
-    def draw_noise(self, rows: Tensor) -> Tensor:
-        """Draw standard normal noise for `squashed_sample`, (B, continuous), for B rows."""
-        shape = (len(rows), self.continuous_size)
-        return torch.randn(shape, generator=self.generator, device=self.generator.device)
+    def draw_noise(self, rows: Tensor, minibatches: int = 1) -> Tensor:
+        """Draw standard normal noise for `squashed_sample`, (B, continuous), for B rows: so many minibatches in a row.
+
+        Processes that learn as one draw the same noise for whole minibatches, and each returns that of its own rows.
+        """
+        shape = (minibatches, len(rows) // minibatches * self.ranks.size, self.continuous_size)
+        whole = torch.randn(shape, generator=self.generator, device=self.generator.device)
+        return self.ranks.own(whole).flatten(0, 1)
 
     @torch.no_grad()
     def act(self, state: Tensor, images: Tensor | None = None, *, deterministic: bool) -> Tensor:
@@ -285,9 +292,13 @@ class Policy(nn.Module):
 
 
 def make_policy(
-    task: EnvironmentSpec, percepts: PerceptSpec, config: TrainConfig, generator: torch.Generator
+    task: EnvironmentSpec,
+    percepts: PerceptSpec,
+    config: TrainConfig,
+    generator: torch.Generator,
+    ranks: Ranks = ALONE,
 ) -> Policy:
-    """Make the policy of a run's configuration, on the device of the generator.
+    """Make the policy of a run's configuration, on the device of the generator, for the processes that train it.
 
     Raises:
         ConfigError: if the settings contradict each other.
@@ -309,6 +320,7 @@ def make_policy(
         generator=generator,
         gripper_exploration=config.sac.gripper_exploration,
         residual=residual,
+        ranks=ranks,
     )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import config_to_dict
+from robot_rl.data.replay.dealt_ring import side_by_side
 from robot_rl.env.environment import Environment
 from robot_rl.errors import CheckpointError
 from robot_rl.learn.checkpoint import load_checkpoint, save_checkpoint
@@ -82,7 +83,10 @@ class InitialParts:
             wanted["log_temperature"] = algorithm.get("log_temperature")
         state: dict[str, Any] = {"algorithm": wanted, "moments": learner.get("moments")}
         if "replay" in parts:
-            state |= {"online": learner["online"], "hindsight": learner.get("hindsight")}
+            online = learner["online"]
+            if "robots" in online:  # of a fleet
+                online = side_by_side(list(online["robots"].values()))
+            state |= {"online": online, "hindsight": learner.get("hindsight")}
         facts = {"how": "init", "parts": list(parts), **source.facts()}
         return cls(parts, state, source.state_layout(), config_to_dict(source.config), facts)
 
@@ -211,9 +215,13 @@ class InitialParts:
 
 
 def _renamed(memory: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a replay whose episodes have other names, so that no label meant for one of this run reaches them."""
+    """Return a replay whose episodes have other names, so that no label meant for one of this run reaches them.
+
+    Its steps count as simulated where that is of interest.
+    """
     names = {key: [f"initial {name}" if name else "" for name in memory.get(key, ())] for key in _NAMED}
-    return {**memory, **{key: np.array(values, np.str_) for key, values in names.items() if key in memory}}
+    renamed = {key: np.array(values, np.str_) for key, values in names.items() if key in memory}
+    return {**memory, **renamed, "simulated": np.ones(len(memory["reward"]), bool)}
 
 
 _NAMED = ("episode_names", "undecided")

@@ -385,3 +385,23 @@ def test_a_failure_is_no_goal():
 
 def test_before_the_first_observation_there_is_no_newest():
     assert ring(9).newest((0,)) is None
+
+
+def test_steps_of_another_run_are_known_as_such_and_their_windows_have_one_step():
+    old, ring = (ReplayBuffer(100, PACKER.size, ACTION_SIZE, origins=origins) for origins in (False, True))
+    old.add_episode(episode(1, 6), percepts(episode(1, 6)))
+    state = old.state_dict()
+    ring.load_state_dict({**state, "simulated": np.ones(len(state["reward"]), bool)})
+    ring.add_episode(episode(2, 6), percepts(episode(2, 6)))
+    sample = ring.gather(np.arange(12), np.random.default_rng(0), n_step=3, discount=0.5, history=(0,))
+    taken = np.arange(12) < 6
+    np.testing.assert_array_equal(sample.simulated, taken)
+    now, soon, later = (column[:, 0] for column in (sample.observation, sample.following, sample.next_observation))
+    np.testing.assert_array_equal(soon, now + 1)
+    np.testing.assert_array_equal(later[taken], now[taken] + 1)
+    np.testing.assert_array_equal(later[~taken][:3], now[~taken][:3] + 3)
+    again = ReplayBuffer(100, PACKER.size, ACTION_SIZE, origins=True)
+    again.load_state_dict(state)
+    assert not again.gather(
+        np.arange(6), np.random.default_rng(0), n_step=1, discount=0.5, history=(0,)
+    ).simulated.any()
