@@ -208,9 +208,8 @@ class SAC(ActorCritic, Algorithm):
         latent = self.policy.head(batch.observation, batch.images)
         action = batch.action[:, : self.policy.continuous_size]
         outputs = self.critic(self.policy.head.with_action(latent, action))
-        weight, held, told = self._simulated(
-            batch, outputs
-        )  # with simulated steps: L = sum_i mean_b w l(Q_i, y) + held
+        # with simulated steps each row has its weight, and L += what holds their values down
+        weight, held, told = self._simulated(batch, outputs)
         loss, values = self.critic_outputs.loss(outputs, target, weight), self.critic_outputs.value(outputs.detach())
         figures = {"critic_loss": loss.detach(), **losses.critic_figures(values, target, free, self._clamp), **told}
         loss = loss if held is None else loss + held
