@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from geometry_msgs.msg import PoseStamped, TwistStamped, WrenchStamped
 from pydantic.dataclasses import dataclass
+from rclpy.duration import Duration
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 
@@ -34,6 +35,8 @@ from ros_nodes.node.robot_node_base import RobotNode
 
 OURS = (topics.POSE, topics.TWIST, topics.WRENCH, topics.JOINTS, topics.TOOL)
 """Topics that the node publishes itself."""
+DELIVERY = Duration(nanoseconds=NS_PER_S // 2)
+"""Longest time for which the end waits until the controller has the last set-point."""
 RESOLUTION = 0.01
 """A change of the gripper's set-point by less of its range is no new goal."""
 
@@ -156,8 +159,10 @@ class CartesianTopics:
         self._receive = receive
 
     def close(self) -> None:
-        """Stop reporting; publishers and subscriptions end with the node."""
+        """Stop reporting, once the controller has what was sent last; publishers end with the node."""
         self._receive = _discard
+        if self._node.context.ok():  # a publisher that ends takes with it what is still on its way
+            self._target.wait_for_all_acked(DELIVERY)
 
     def move_to(self, T_base_target: Pose) -> None:
         """Publish a set-point, in the frame of the controller's poses."""

@@ -37,7 +37,8 @@ def children():
     """Processes that this one started and that serve a driver."""
     tasks = Path(f"/proc/{os.getpid()}/task").glob("*/children")
     numbers = [int(number) for task in tasks for number in task.read_text().split()]
-    return [one for one in numbers if b".py" in Path(f"/proc/{one}/cmdline").read_bytes()]
+    program = IsolatedStandin.program[0].encode()
+    return [one for one in numbers if program in Path(f"/proc/{one}/cmdline").read_bytes()]
 
 
 @pytest.fixture
