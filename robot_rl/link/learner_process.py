@@ -7,22 +7,18 @@ actor for the same steps. It ends on the message `Stop`, and when the actor is g
 from __future__ import annotations
 
 import contextlib
-import signal
-import socket
 import sys
 from collections.abc import Sequence
 
-import torch
-
-from robot_rl.errors import LinkError, RobotRLError
+from robot_rl.errors import LinkError
 from robot_rl.link.handshake import Agreement
 from robot_rl.link.leading_learner import open_learner
+from robot_rl.link.learner_main import serve_starter
 from robot_rl.link.messages import (
     ActorHello,
     Demonstration,
     EpisodeLabel,
     EpisodeRewards,
-    Failure,
     Hindsight,
     LearnerReady,
     Logs,
@@ -37,7 +33,6 @@ from robot_rl.link.messages import (
     UpdateProgress,
 )
 from robot_rl.link.peer import MessageLink
-from robot_rl.link.socket import Connection, PeerGoneError
 from robot_rl.link.state_transfer import CheckpointAssembler, cut
 
 PUBLISH_INTERVAL = 5
@@ -46,22 +41,7 @@ PUBLISH_INTERVAL = 5
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Serve the actor at the other end of the socket; return the exit code."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # they reach the actor too, who saves and then ends this process
-    (descriptor,) = sys.argv[1:] if argv is None else argv
-    torch.set_num_threads(1)
-    connection = Connection(socket.socket(fileno=int(descriptor)), "actor")
-    try:
-        LearnerServer(connection).run()
-    except PeerGoneError:
-        return 1  # nobody is left to receive the error
-    except RobotRLError as error:
-        with contextlib.suppress(PeerGoneError):
-            connection.send(Failure(error=type(error).__name__, text=str(error)))
-        return 1
-    finally:
-        connection.close()
-    return 0
+    return serve_starter(argv, "actor", lambda connection: LearnerServer(connection).run(), when_gone=1)
 
 
 class LearnerServer:

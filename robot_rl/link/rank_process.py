@@ -6,24 +6,19 @@ every minibatch. It sends nothing but its part of the memory, for a checkpoint. 
 
 from __future__ import annotations
 
-import contextlib
-import signal
-import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
-
-from robot_rl.errors import LinkError, RobotRLError
+from robot_rl.errors import LinkError
 from robot_rl.learn.learner import Learner
 from robot_rl.learn.parallel.ranks import DistributedRanks
 from robot_rl.link.handshake import Agreement
+from robot_rl.link.learner_main import serve_starter
 from robot_rl.link.messages import (
     Demonstration,
     EpisodeLabel,
     EpisodeRewards,
-    Failure,
     LearnerReady,
     Message,
     Pretrain,
@@ -33,28 +28,13 @@ from robot_rl.link.messages import (
     StateRequest,
     StepTaken,
 )
-from robot_rl.link.socket import Connection, PeerGoneError
+from robot_rl.link.socket import Connection
 from robot_rl.link.state_transfer import CheckpointAssembler, cut
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Learn along with the process at the other end of the socket; return the exit code."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # the other one saves, and then ends this process
-    (descriptor,) = sys.argv[1:] if argv is None else argv
-    torch.set_num_threads(1)
-    connection = Connection(socket.socket(fileno=int(descriptor)), "first learner")
-    try:
-        _serve(connection)
-    except PeerGoneError:
-        return 0
-    except RobotRLError as error:
-        with contextlib.suppress(PeerGoneError):
-            connection.send(Failure(error=type(error).__name__, text=str(error)))
-        return 1
-    finally:
-        connection.close()
-    return 0
+    return serve_starter(argv, "first learner", _serve, when_gone=0)
 
 
 def _serve(connection: Connection) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import select
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from robot_rl.system.child_process import ChildProcess
 
@@ -39,6 +41,10 @@ class LineProcess:
         for pipe in (self._process.stdin, self._process.stdout):
             os.set_blocking(pipe.fileno(), False)
         self._received = bytearray()
+
+    def request(self, content: Mapping[str, Any], limit: float) -> Any:
+        """Send a request as a line of JSON, and return the answer, which is one as well; otherwise as `exchange`."""
+        return json.loads(self.exchange(json.dumps(content).encode() + b"\n", limit))
 
     def exchange(self, content: bytes, limit: float) -> bytes:
         """Send a request, and return the line that answers it; a program that does not answer in time is ended.

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fakes import fake_arms
+from fakes import OneOfArms, fake_arms
 from robot_io_contract import RobotIOContract, RobotUnderTest
 
 from robot_rl.arm.joined_robot_io import JoinedRobotIO
@@ -19,22 +19,8 @@ STILL = np.zeros(6, np.float32)
 BOTH = np.array([1.0, 0.0, 0.0, 1.0, 0.0, 0.0], np.float32)
 
 
-class OneOfArms:
-    """One arm of a cell as a robot, while the others are sent where they are."""
-
-    def __init__(self, io, name):
-        self._io, self._name = io, name
-
-    def read(self):
-        return self._io.read().arms[self._name]
-
-    def command(self, command):
-        points = {name: SetPoint(state.T_base_tcp) for name, state in self._io.read().arms.items()}
-        points[self._name] = SetPoint(command.T_base_target, command.gripper_width)
-        self._io.command(Command.of_arms(command.stamp, command.ttl, points))
-
-    def stop(self):
-        self._io.stop()
+def measured(io):
+    return {name: state.T_base_tcp for name, state in io.read().arms.items()}
 
 
 class SteadyClock(FakeClock):
@@ -51,7 +37,13 @@ class TestJoined(RobotIOContract):
     def robot(self, request):
         cell, robots = fake_arms(clock=SteadyClock(start=NS_PER_S))
         arm = robots[request.param]
-        return RobotUnderTest(OneOfArms(cell.io, request.param), cell.clock, arm.freeze, max_age=arm.max_age, joints=3)
+        return RobotUnderTest(
+            OneOfArms(cell.io, request.param, lambda: measured(cell.io)),
+            cell.clock,
+            arm.freeze,
+            max_age=arm.max_age,
+            joints=3,
+        )
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import numpy as np
 from robot_rl.arm.joined_robot_io import JoinedRobotIO
 from robot_rl.clock import NS_PER_S, FakeClock
 from robot_rl.data.schema import Source
-from robot_rl.env.robot_io import Command, RobotState, check_command
+from robot_rl.env.robot_io import Command, RobotState, SetPoint, check_command
 from robot_rl.env.task import ArmSpec, Outcome, TaskSpec, Workcell, Workspace
 from robot_rl.errors import StaleStateError
 from robot_rl.geometry import Pose
@@ -219,3 +219,27 @@ def fake_arms(spec: TaskSpec = ARMS_SPEC, clock: FakeClock | None = None) -> tup
     joined = JoinedRobotIO(robots, clock)
     cell = Workcell(joined, clock, FakeArmsTask(robots, spec), FakeHands(), Source.HUMAN, lambda: None)
     return cell, robots
+
+
+class OneOfArms:
+    """One arm of a cell as a robot, while the others are sent where they are.
+
+    Args:
+        io: The cell.
+        name: Of the arm.
+        poses: Returns where all arms are, by name.
+    """
+
+    def __init__(self, io, name, poses):
+        self._io, self._name, self._poses = io, name, poses
+
+    def read(self):
+        return self._io.read().arms[self._name]
+
+    def command(self, command):
+        points = {name: SetPoint(pose) for name, pose in self._poses().items()}
+        points[self._name] = SetPoint(command.T_base_target, command.gripper_width)
+        self._io.command(Command.of_arms(command.stamp, command.ttl, points))
+
+    def stop(self):
+        self._io.stop()

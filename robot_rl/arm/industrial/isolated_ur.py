@@ -1,7 +1,7 @@
 """`UrArm` in a process of its own.
 
 ur_rtde 1.6.5 connects again by itself after a lost connection, in its own thread and, beside it, in the call that was
-sending a set-point. Where a cut meets such a call, both free the same memory, and the process ends: at one of some 30
+sending a set-point. Where a cut meets such a call, both free the same memory, and the process ends: at one of some 90
 cuts on a busy machine (docs/benchmarks.md). No lock of ours is around the library's own thread.
 """
 

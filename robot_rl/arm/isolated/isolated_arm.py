@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 import threading
 import time
@@ -190,12 +189,11 @@ class IsolatedArm:
         if self._process is None:
             raise ArmStoppedError(self._lost or "the driver's process has ended")
         try:
-            line = self._process.exchange(json.dumps({"call": name, **arguments}).encode() + b"\n", limit)
+            answer = self._process.request({"call": name, **arguments}, limit)
         except NoAnswerError as error:
             self._process = None
             self._lost = f"the driver's own process is lost ({error}); check the arm, and consent to start it again"
             raise ArmStoppedError(self._lost) from error
-        answer = json.loads(line)
         if "error" in answer:
             raise getattr(errors, answer["kind"], RobotRLError)(answer["error"])
         return answer["value"]

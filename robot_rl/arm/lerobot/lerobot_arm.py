@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Sequence
@@ -207,12 +206,11 @@ class LeRobotJoints:
         if self._process is None:
             raise ArmStoppedError(self._fault or "LeRobot's process has ended")
         try:
-            line = self._process.exchange(json.dumps({"call": name, **arguments}).encode() + b"\n", limit)
+            answer = self._process.request({"call": name, **arguments}, limit)
         except NoAnswerError as error:
             self._process = None
             self._fault = f"LeRobot's {self._config.robot}: {error}"
             raise ArmStoppedError(self._fault) from error
-        answer = json.loads(line)
         if "error" in answer:
             raise RobotLostError(f"LeRobot's {self._config.robot}: {answer['error']}")
         return answer["value"]

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from fakes import OneOfArms
 from play import always, play, stage, steps
 from robot_io_contract import RobotIOContract, RobotUnderTest
 
@@ -28,24 +29,6 @@ def hands():
     env.close()
 
 
-class OneOfArms:
-    """One arm of the cell as a robot, while the other is sent where it is."""
-
-    def __init__(self, io, name):
-        self._io, self._name = io, name
-
-    def read(self):
-        return self._io.read().arms[self._name]
-
-    def command(self, command):
-        points = {name: SetPoint(arm.tcp()) for name, arm in self._io.arms.items()}
-        points[self._name] = SetPoint(command.T_base_target, command.gripper_width)
-        self._io.command(Command.of_arms(command.stamp, command.ttl, points))
-
-    def stop(self):
-        self._io.stop()
-
-
 class TestEachArm(RobotIOContract):
     @pytest.fixture(params=[LEFT, RIGHT])
     def robot(self, request):
@@ -55,7 +38,8 @@ class TestEachArm(RobotIOContract):
         def freeze():
             cell.io.arms[request.param].history.frozen = True
 
-        arm, age = OneOfArms(cell.io, request.param), cell.io.sensing.max_age
+        arm = OneOfArms(cell.io, request.param, lambda: {name: one.tcp() for name, one in cell.io.arms.items()})
+        age = cell.io.sensing.max_age
         return RobotUnderTest(arm, cell.clock, freeze, max_age=age, joints=7, gripper_width=0.08)
 
 
