@@ -22,7 +22,8 @@ EXAMPLES = {
     "rtsp": "rtsp://USER:PASSWORD@192.168.1.20/stream1",
     "http": "http://192.168.1.20/mjpeg",
     "https": "https://camera.lab/mjpeg",
-    "gstreamer": "gstreamer:rtspsrc location=rtsp://192.168.1.20/stream1 ! decodebin ! videoconvert ! appsink",
+    "gstreamer": "gstreamer:rtspsrc latency=0 location=rtsp://192.168.1.20/stream1 ! decodebin ! videoconvert ! "
+    "appsink drop=true max-buffers=1",
 }
 _MISSING = {
     "FFMPEG": "install the wheel of PyPI, which has it: pip install 'robot_rl[cameras]'",
@@ -40,11 +41,15 @@ def make_stream(kind: str, which: str, wanted: CaptureFormat) -> Callable[[], St
         wanted: Width and height that its frames have to have, if any; the rate is that of the stream.
 
     Raises:
-        ConfigError: if it names no host, or no pipeline that ends in `appsink`.
+        ConfigError: if it names no host, or no pipeline that ends in `appsink`, or one that holds frames back.
         PluginError: if OpenCV is not installed, or lacks what the stream needs.
     """
     if kind == "gstreamer" and not re.search(r"!\s*appsink\b", which):
         raise ConfigError(f"a pipeline of GStreamer has to end in `! appsink`, here: {which!r}; e.g. {EXAMPLES[kind]}")
+    if kind == "gstreamer" and re.search(r"\brtspsrc\b(?![^!]*\slatency\s*=)", which):
+        raise ConfigError(
+            f"rtspsrc holds frames back by 2 s unless it is told otherwise, here: {which!r}; write `rtspsrc latency=0`"
+        )
     if kind != "gstreamer" and not re.match(r"//[^/\s]+", which):
         raise ConfigError(f"no camera is called '{kind}:{which}': a stream needs a host, e.g. {EXAMPLES[kind]}")
     cv2 = find_cv2()
@@ -77,8 +82,9 @@ class StreamSource:
     def __init__(self, address: str, backend: int, wanted: CaptureFormat) -> None:
         self._cv2, self._wall = find_cv2(), WallClock()
         cv2, self._name = self._cv2, without_password(address)
-        cv2.utils.logging.setLogLevel(0)  # what it would print is said here, with a cure
         limits = [cv2.CAP_PROP_OPEN_TIMEOUT_MSEC, PATIENCE, cv2.CAP_PROP_READ_TIMEOUT_MSEC, PATIENCE]
+        if hasattr(cv2, "CAP_PROP_N_THREADS"):  # every further thread of the decoder delays by a frame
+            limits += [cv2.CAP_PROP_N_THREADS, 1]
         self._capture: Any = cv2.VideoCapture(address, backend, limits if backend == cv2.CAP_FFMPEG else [])
         if not self._capture.isOpened():
             raise CameraError(

@@ -17,7 +17,7 @@ MAX_DELAY = NS_PER_S // 2
 
 
 def find_cv2() -> Any:
-    """OpenCV.
+    """OpenCV, which no longer prints what our errors say with a cure.
 
     Raises:
         PluginError: if it is not installed.
@@ -26,6 +26,9 @@ def find_cv2() -> Any:
         import cv2
     except ImportError as error:
         raise PluginError(f"USB cameras need OpenCV: pip install 'robot_rl[cameras]' ({error})") from error
+    # The first is that of Debian's builds, the second that of PyPI's.
+    set_level = cv2.setLogLevel if hasattr(cv2, "setLogLevel") else cv2.utils.logging.setLogLevel
+    set_level(0)
     return cv2
 
 
@@ -59,7 +62,6 @@ class UvcSource:
         self._cv2, self._device, self._wall = find_cv2(), device, WallClock()
         cv2 = self._cv2
         linux = sys.platform.startswith("linux")
-        cv2.utils.logging.setLogLevel(0)  # what it would print is said here, with a cure
         index: int | str = int(device) if device.isdecimal() else device
         self._capture = cv2.VideoCapture(index, cv2.CAP_V4L2 if linux else cv2.CAP_ANY)
         if not self._capture.isOpened():

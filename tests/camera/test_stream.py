@@ -144,6 +144,7 @@ def test_what_is_no_stream_or_has_another_size_is_named(camera):
         ("http:/stream", "a stream needs a host, e.g. http://"),
         ("gstreamer:", "has to end in `! appsink`"),
         ("gstreamer:videotestsrc ! videoconvert", "has to end in `! appsink`"),
+        ("gstreamer:rtspsrc location=rtsp://10.0.0.2/latency=0 ! appsink", "write `rtspsrc latency=0`"),
     ],
 )
 def test_an_address_that_cannot_be_one_is_refused_before_it_is_opened(text, cure):
