@@ -4,9 +4,10 @@
 
 Faults: nodes killed and paused, rogue writers (set-points outside the box, stamps in the future), emergency
 stops, a deactivated safety node, a misspelt parameter. Unsafe are: a tcp more than 2 mm outside the box, a speed above
-1.3 times the limit, and motion more than 0.3 s after `safety/stopped` gave a reason. A fault is named if that topic,
-the diagnostics or the line of a process contains the expected text. At the end, recorded steps are compared with
-those that the learner has. The seed determines faults and waits.
+1.3 times the limit, and motion more than 0.3 s after `safety/stopped` gave a reason, by the arm's own time, which
+stands still while its process is paused. A fault is named if that topic, the diagnostics or the line of a process
+contains the expected text. At the end, recorded steps are compared with those that the learner has. The seed determines
+faults and waits.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class Watch(Observer):
         super().__init__()
         self.limits, self.unsafe, self.said = CommandLimits(), Counter[str](), list[str]()
         self.poses, self.fastest, self.farthest, self.last_motion = 0, 0.0, 0.0, 0.0
+        self.arm_paused_until = 0.0
         self._held_since: float | None = None
         self._moved_while_held: list[float] = []
         self.create_subscription(PoseStamped, topics.POSE.name, self._take_pose, qos.READING)
@@ -93,7 +95,7 @@ class Watch(Observer):
         self.unsafe["too fast"] += speed > SPEED_FACTOR * self.limits.max_speed
         if speed > STILL:
             self.last_motion = at
-            if self._held_since is not None and at > self._held_since + TO_STAND:
+            if self._held_since is not None and at > max(self._held_since, self.arm_paused_until) + TO_STAND:
                 self._moved_while_held.append(at)
 
     def _take_diagnostics(self, message: DiagnosticArray) -> None:
@@ -130,6 +132,7 @@ class Soak:
             os.kill(process, signal.SIGSTOP)
             self.spin(seconds)
             os.kill(process, signal.SIGCONT)
+            self.watch.arm_paused_until = time.time() if name == "sim" else self.watch.arm_paused_until
             return f"pause {name} {seconds:.1f} s", "this process has stood still for"
         if kind == "estop":
             self.watch.estop.publish(Bool(data=True))
