@@ -42,8 +42,10 @@ def add_operator_flags(parser: argparse.ArgumentParser) -> None:
         "--teleop",
         action="append",
         default=[],
-        choices=names(DEVICES),
-        help="lead with this device; repeatable, the first to move leads. `robot-rl devices` lists what is there",
+        type=_device,
+        metavar="KIND",
+        help=f"lead with this device ({', '.join(names(DEVICES))}); repeatable, the first to move leads. ARM=KIND "
+        "leads that one of several arms. `robot-rl devices` lists what is there",
     )
     group.add_argument(
         "--map",
@@ -197,6 +199,14 @@ def _seconds(text: str) -> float:
     if not 0.1 <= value <= 10.0:
         raise argparse.ArgumentTypeError(f"must be a time from 0.1 to 10 s, got {text!r}")
     return value
+
+
+def _device(text: str) -> str:
+    if text.rpartition("=")[2] not in names(DEVICES) or text.startswith("="):
+        raise argparse.ArgumentTypeError(
+            f"must be KIND or ARM=KIND with KIND one of {', '.join(names(DEVICES))}; got {text!r}"
+        )
+    return text
 
 
 def _map(text: str) -> tuple[str, Path]:

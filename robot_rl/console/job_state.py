@@ -15,6 +15,7 @@ import numpy as np
 
 from robot_rl.data.schema import CLASSIFIER_PROBABILITY, Episode, Observation, Source, Step
 from robot_rl.env.episode_observer import EpisodeResult
+from robot_rl.env.supervision import NEXT_ARM
 from robot_rl.env.task import Outcome, TaskSpec
 
 CURVE_POINTS = 300
@@ -43,12 +44,15 @@ class JobState:
             "control_period": spec.control_period,
             "workspace": [spec.workspace.low, spec.workspace.high],
             "action_axes": spec.action_axes,
-            "gripper": spec.gripper,
+            "gripper": bool(spec.grippers),
+            "arms": list(spec.arms),
             "env_steps": steps,
         }
         self._phase: dict[str, Any] = {"name": "starting", "text": "Starting", "requests": ()}
         self._episode: dict[str, Any] = {"id": None, "step": 0, "source": None}
         self._kept = {"count": 0, "wanted": 0}
+        self.chosen: str | None = None
+        """Which of several arms the page leads."""
         self._remarks: deque[dict[str, Any]] = deque(maxlen=8)
         self._ended: deque[dict[str, Any]] = deque(maxlen=30)
         self._curves: dict[str, list[dict[str, Any]]] = {"episode": [], "update": [], "curve": [], "label": []}
@@ -99,6 +103,11 @@ class JobState:
             if len(rows) > 2 * CURVE_POINTS and kind != "episode":
                 del rows[:-CURVE_POINTS:2]
             self.curves_version += 1
+
+    def choose(self, arm: str | None) -> None:
+        """Set which of several arms the page leads; None if there is one, or the page leads none."""
+        with self._lock:
+            self.chosen = arm
 
     def measure(self, name: str, value: float) -> None:
         """Set a measure of the running episode's newest step."""
@@ -181,6 +190,7 @@ class JobState:
                 "phase": self._phase,
                 "episode": {**self._episode, "measures": dict(self._measures)},
                 "kept": self._kept,
+                "chosen_arm": self.chosen,
                 "remarks": list(self._remarks),
                 "health": dict(self._health),
                 "ended": list(self._ended),
@@ -194,9 +204,9 @@ class JobState:
 
     @property
     def requests(self) -> tuple[str, ...]:
-        """Requests to the job that are valid now."""
+        """Requests that are valid now: to the job, and to lead another arm."""
         with self._lock:
-            return tuple(self._phase["requests"])
+            return (*self._phase["requests"], *([NEXT_ARM] if self.chosen is not None else []))
 
     def curves(self) -> dict[str, Any]:
         """Return the points of the curves."""

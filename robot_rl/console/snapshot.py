@@ -103,9 +103,12 @@ class ConsoleSnapshot:
         return self._live.encode(latest.stamp, read_at, latest.images) if latest is not None and latest.images else None
 
     def _arm(self) -> dict[str, Any] | None:
-        latest, start = self._supervision.io.latest, self._supervision.io.start
-        if latest is None:
+        whole, start = self._supervision.io.latest, self._supervision.io.start
+        if whole is None:
             return None
+        latest, chosen = whole, self._job.chosen
+        if chosen is not None and chosen in whole.arms:
+            latest, start = whole.arms[chosen], None if start is None else start.arms[chosen]
         return {
             "stamp": latest.stamp / 1e9,
             "position": np.round(latest.T_base_tcp.position, 5).tolist(),
@@ -116,9 +119,9 @@ class ConsoleSnapshot:
             "torque": None if latest.wrench is None else np.round(latest.wrench[3:], 3).tolist(),
             "peak_force": latest.peak_force,
             "gripper": latest.gripper_width,
-            "cameras": list(latest.images),
+            "cameras": list(whole.images),
             "views": self.views.facts(),
-            **self._scene.at(latest),
+            **self._scene.at(whole),
         }
 
 

@@ -26,6 +26,8 @@ E_STOP, PAUSE = "e-stop", "pause"
 ARM = "arm"
 """Name of the hold while the arm itself has stopped, e.g. after a reflex; releasing it is the consent to recover."""
 
+NEXT_ARM = "next_arm"
+"""Name of the request to lead the next one of several arms."""
 OPERATOR_JUDGE = "operator"
 RESET = "reset by the operator"
 """Why an episode is cut that the operator ends to reset the scene."""

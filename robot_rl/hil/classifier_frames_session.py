@@ -27,7 +27,7 @@ from robot_rl.hil.teleop_session import Requests, open_session
 from robot_rl.learn.actor import Rollout
 from robot_rl.reward.classifier.record import FrameCount, frame_facts
 from robot_rl.seeding import Purpose, episode_seed
-from robot_rl.teleop.device_operator import DeviceOperator
+from robot_rl.teleop.device_operator import Person
 
 WAITING, LEADING = ("start", "finish"), ("success", "failure", "stop", "finish")
 """Possible requests between episodes, and in one."""
@@ -70,7 +70,7 @@ class FrameSession:
         count: FrameCount,
         button: ButtonJudge,
         supervision: Supervision,
-        person: DeviceOperator,
+        person: Person,
         *,
         wanted: tuple[int, int],
         seed: int,

@@ -23,7 +23,7 @@ from robot_rl.learn.actor import Rollout, StoreRecorder
 from robot_rl.run.demonstrate import demonstration_facts, demonstration_id, demonstration_store
 from robot_rl.run.directory.calibrations import Calibrations
 from robot_rl.seeding import Purpose, episode_seed
-from robot_rl.teleop.device_operator import DeviceOperator
+from robot_rl.teleop.device_operator import Person
 
 
 class Reporter(Protocol):
@@ -61,7 +61,7 @@ class DemoSession:
         env: RobotEnv,
         store: EpisodeStore,
         supervision: Supervision,
-        person: DeviceOperator,
+        person: Person,
         *,
         episodes: int,
         seed: int,

@@ -15,13 +15,14 @@ from robot_rl.console.control_lease import HEARTBEAT
 from robot_rl.console.job_state import JobState
 from robot_rl.console.scene import Geometry
 from robot_rl.env.registry import make_workcell
-from robot_rl.env.supervision import ARM, PAUSE, Supervision
-from robot_rl.env.task import Workcell, WorkcellOptions, check_one_arm
+from robot_rl.env.supervision import ARM, NEXT_ARM, PAUSE, Supervision
+from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import RenderError
 from robot_rl.teleop.device import Device, DeviceError
-from robot_rl.teleop.device_operator import DeviceOperator
+from robot_rl.teleop.device_operator import DeviceOperator, Person
 from robot_rl.teleop.listing import open_devices
 from robot_rl.teleop.mapping import DeviceMap, default_map, load_map
+from robot_rl.teleop.several_arms import SeveralArmsOperator
 
 if TYPE_CHECKING:
     from robot_rl.console.server import Console
@@ -37,7 +38,7 @@ class OperatorOptions:
     """Devices and console of an operator.
 
     Attributes:
-        devices: Kinds of devices on this machine.
+        devices: Kinds of devices on this machine; `ARM=KIND` leads that one of several arms only.
         maps: Map files by kind of device; other kinds have their default map.
         engage: How control is taken, instead of the setting of the maps.
         console: Where the operator console is served; None serves none.
@@ -73,8 +74,8 @@ class OperatorSetup:
         self.on_label: Callable[[str, bool], None] = lambda episode_id, success: None
         self._options = options
         self._spec = cell.task.spec
-        check_one_arm(self._spec, "a device or the console")
         self._devices = devices
+        self._arms: SeveralArmsOperator | None = None
         self.console: Console | None = None
 
     def connect(self) -> None:
@@ -83,9 +84,28 @@ class OperatorSetup:
         Raises:
             DeviceError: if a map does not fit its device.
         """
-        devices = [*self._devices, *([self.console.device] if self.console is not None else [])]
-        hands = [(device, self._map(device)) for device in devices]
-        self.person = DeviceOperator(hands, self._spec, self.supervision, on_press=lambda role: self.on_request(role))
+        pages = [("", self.console.device)] if self.console is not None else []
+        hands: dict[str, list[tuple[Device, DeviceMap]]] = {}
+        for arm, device in [*zip(self._led(), self._devices, strict=True), *pages]:
+            hands.setdefault(arm, []).append((device, self._map(device)))
+        shared = hands.pop("", [])
+        self.person: Person
+        if self._spec.arms:
+            self.person = self._arms = SeveralArmsOperator(
+                hands, shared, self._spec, self.supervision, on_press=self.request, on_chosen=self._show_chosen
+            )
+            self.board.choose(self._arms.chosen if shared else None)
+        else:
+            self.person = DeviceOperator(shared, self._spec, self.supervision, on_press=self.request)
+
+    def request(self, name: str) -> None:
+        """Pass on a request of the operator to the job, or lead another arm; from any thread."""
+        if name != NEXT_ARM:
+            self.on_request(name)
+        elif self._arms is None:
+            self.board.remark(f"{self._spec.name} has one arm: no other one can be led")
+        else:
+            self._arms.choose_next()
 
     @contextlib.contextmanager
     def serve(self) -> Iterator[None]:
@@ -99,6 +119,25 @@ class OperatorSetup:
             return
         with serving(self.console):
             yield
+
+    def _led(self) -> list[str]:
+        """Return which arm each device leads; empty: it is shared.
+
+        Raises:
+            DeviceError: if the task has no such arm.
+        """
+        led = [given.rpartition("=")[0] for given in self._options.devices]
+        if unknown := sorted(set(led) - {"", *self._spec.arms}):
+            arms = f"the arms {', '.join(self._spec.arms)}" if self._spec.arms else "one arm, without a name"
+            raise DeviceError(
+                f"no arm is called {', '.join(unknown)}: {self._spec.name} has {arms}; give devices as "
+                f"{'ARM=KIND, or KIND for all arms' if self._spec.arms else 'KIND'}"
+            )
+        return led
+
+    def _show_chosen(self, arm: str) -> None:
+        self.board.choose(arm)
+        self.board.remark(f"the {arm} arm is led from now on")
 
     def _map(self, device: Device) -> DeviceMap:
         path = self._options.maps.get(device.kind)
@@ -141,7 +180,7 @@ def open_operator(
     if not options.devices and options.console is None:
         raise DeviceError("an operator needs a device or the console: --teleop KIND or --console")
     with contextlib.ExitStack() as stack:
-        devices = open_devices(options.devices)
+        devices = open_devices([given.rpartition("=")[2] for given in options.devices])
         for device in devices:
             stack.callback(device.close)
         setup = OperatorSetup(cell, options, board, devices)
@@ -151,7 +190,7 @@ def open_operator(
                 options.console,
                 setup.supervision,
                 board,
-                lambda name: setup.on_request(name),
+                lambda name: setup.request(name),
                 on_label=lambda episode_id, success: setup.on_label(episode_id, success),
                 token=options.token,
                 certificate=options.certificate,

@@ -22,7 +22,7 @@ from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import UnknownNameError
 from robot_rl.hil.operator_setup import OperatorOptions, open_operator
 from robot_rl.system.process import stop_on_signal
-from robot_rl.teleop.device_operator import DeviceOperator
+from robot_rl.teleop.device_operator import Person
 
 REQUESTS = ("start", "stop", "discard", "redo", "success", "failure", "finish")
 """All requests; which of them are possible depends on the phase."""
@@ -119,7 +119,7 @@ class TeleopSession:
 
     env: RobotEnv
     supervision: Supervision
-    person: DeviceOperator
+    person: Person
     reporter: TerminalReporter
     board: JobState
     run: Callable[[Session], None]

@@ -6,17 +6,17 @@ It is an `Operator` like a scripted one, so both are recorded alike: both action
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from robot_rl.clock import NS_PER_S, Clock, SystemClock
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.supervision import Supervised
-from robot_rl.env.task import TaskSpec
+from robot_rl.env.task import Operator, TaskSpec
 from robot_rl.geometry import Pose
 from robot_rl.teleop.device import Device, DeviceLostError, ToolObserver
-from robot_rl.teleop.mapping import EPISODE_ROLES, CommandMapper, DeviceMap
+from robot_rl.teleop.mapping import REQUEST_ROLES, CommandMapper, DeviceMap
 
 LET_GO = 0.4
 """Time without motion after which control goes back to the policy [s], so that a short pause is no hand-back."""
@@ -29,6 +29,18 @@ class Hand(NamedTuple):
     mapper: CommandMapper
 
 
+class Person(Operator, Protocol):
+    """Somebody who leads with devices."""
+
+    def watch(self) -> bool:
+        """Poll the devices between episodes, for buttons and for a lost device that is back.
+
+        Returns:
+            True if one of them is being moved.
+        """
+        ...
+
+
 class DeviceOperator:
     """An operator with one or more devices; the device that moves first leads until it is at rest.
 
@@ -36,7 +48,7 @@ class DeviceOperator:
         devices: The devices and their maps.
         spec: The task.
         supervision: Holds the arm when a device in use is lost.
-        on_press: Called with each of the `EPISODE_ROLES` whose button is pressed on a device.
+        on_press: Called with each of the `REQUEST_ROLES` whose button is pressed on a device.
         clock: Clock of smoothing and of the time at rest; None takes the machine's.
     """
 
@@ -94,11 +106,7 @@ class DeviceOperator:
         return self._idle if self._demonstrate else None
 
     def watch(self) -> bool:
-        """Poll the devices between episodes, for buttons and for a lost device that is back.
-
-        Returns:
-            True if one of them is being moved.
-        """
+        """Poll the devices between episodes; see `Person`."""
         return any(active for _, active in self._poll(Pose.identity(), self._clock.now()).values())
 
     def close(self) -> None:
@@ -125,7 +133,7 @@ class DeviceOperator:
                 self._supervision.release(f"device {name}")
                 hand.mapper.reset()
             intent = hand.mapper.intent(reading, T_base_tcp, now)
-            for role in sorted(intent.pressed.intersection(EPISODE_ROLES)):
+            for role in sorted(intent.pressed.intersection(REQUEST_ROLES)):
                 self._on_press(role)
             active = intent.take if hand.mapper.mapping.engage == "hold" else intent.take or bool(intent.action.any())
             wanted[hand] = (intent.action, active)

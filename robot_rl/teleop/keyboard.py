@@ -30,7 +30,8 @@ _MOTION: Mapping[str, tuple[str, float]] = {
     "j": ("yaw", 1.0),
     "l": ("yaw", -1.0),
 }
-_BUTTONS = ("o", "p", "v", "enter", "y", "n", "x")
+_BUTTONS = ("o", "p", "v", "enter", "y", "n", "x", "tab")
+_NAMES = {"\n": "enter", "\t": "tab"}
 
 
 class TerminalKeyboard:
@@ -95,4 +96,4 @@ class TerminalKeyboard:
             text = ""
         finally:
             os.set_blocking(self._fd, before)
-        return ["enter" if key == "\n" else key.lower() for key in text]
+        return [_NAMES.get(key, key.lower()) for key in text]

@@ -7,6 +7,7 @@ Kinds are found by their entry points in the group `robot_rl.devices`, so that o
 from __future__ import annotations
 
 import contextlib
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, cast
@@ -89,45 +90,59 @@ def _gamepads() -> list[Listed]:
 
 
 def open_devices(kinds: Sequence[str]) -> list[Device]:
-    """Open the first device of each kind.
+    """Open a device of each kind: the first of it, and for a kind that is named again the second, and so on.
 
     Raises:
         UnknownNameError: if there is no such kind.
-        DeviceError: if none of a kind is plugged in or can be used, with the cure.
+        DeviceError: if too few of a kind are plugged in or can be used, with the cure.
     """
     with contextlib.ExitStack() as on_error:
-        devices = []
-        for kind in kinds:
-            device = _open(kind)
+        devices: list[Device] = []
+        for place, kind in enumerate(kinds):
+            device = _open(kind, kinds[:place].count(kind))
             on_error.callback(device.close)
             devices.append(device)
         on_error.pop_all()
     return devices
 
 
-def _open(kind: str) -> Device:
-    return cast("Callable[[], Device]", load("device", DEVICE_GROUP, kind))()
+def _open(kind: str, number: int = 0) -> Device:
+    """Open a device of a kind, counted from 0."""
+    make = cast("Callable[..., Device]", load("device", DEVICE_GROUP, kind))
+    if number == 0:
+        return make()
+    if "number" not in inspect.signature(make).parameters:
+        raise DeviceError(f"only one device of the kind {kind} can be used; give the other arm one of another kind")
+    return make(number=number)
 
 
-def open_first_spacemouse() -> Device:
-    """Open the first SpaceMouse.
+def open_first_spacemouse(number: int = 0) -> Device:
+    """Open the first SpaceMouse, or a later one, counted from 0.
 
     Raises:
         DeviceError: if there is none, or it cannot be used.
     """
     mice = spacemouse.find_spacemice()
-    if not mice:
-        raise DeviceError("no SpaceMouse is plugged in; `robot-rl devices` lists what is")
-    return spacemouse.open_spacemouse(mice[0])
+    _check_plugged("SpaceMouse is", "SpaceMice are", len(mice), number, "lists what is")
+    return spacemouse.open_spacemouse(mice[number])
 
 
-def open_first_gamepad() -> Device:
-    """Open the first gamepad that can be used.
+def open_first_gamepad(number: int = 0) -> Device:
+    """Open the first gamepad that can be used, or a later one, counted from 0.
 
     Raises:
         DeviceError: if there is none.
     """
     pads = [one for one in gamepad.find_gamepads() if one.problem is None]
-    if not pads:
-        raise DeviceError("no gamepad that can be used is plugged in; `robot-rl devices` gives the reason")
-    return gamepad.open_gamepad(pads[0])
+    _check_plugged(
+        "gamepad that can be used is", "gamepads that can be used are", len(pads), number, "gives the reason"
+    )
+    return gamepad.open_gamepad(pads[number])
+
+
+def _check_plugged(one: str, several: str, found: int, number: int, rest: str) -> None:
+    """Check that there are more devices than `number`."""
+    if not found:
+        raise DeviceError(f"no {one} plugged in; `robot-rl devices` {rest}")
+    if found <= number:
+        raise DeviceError(f"{number + 1} {several} needed, and {found} plugged in; `robot-rl devices` {rest}")

@@ -18,15 +18,16 @@ from pydantic.dataclasses import dataclass
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.yaml_file import read_yaml
 from robot_rl.env.action_mapping import AXES
+from robot_rl.env.supervision import NEXT_ARM
 from robot_rl.env.task import TaskSpec
 from robot_rl.errors import ConfigError
 from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_rotate
 from robot_rl.teleop.device import Device, DeviceError, Reading
 
 MAPS = Path(__file__).parent / "maps"
-EPISODE_ROLES = ("start", "success", "failure", "discard")
+REQUEST_ROLES = ("start", "success", "failure", "discard", NEXT_ARM)
 """Roles of buttons that are requests to the job; the others are part of the motion."""
-ROLES = ("take", "clutch", "slow", "gripper", "close", "open", *EPISODE_ROLES)
+ROLES = ("take", "clutch", "slow", "gripper", "close", "open", *REQUEST_ROLES)
 AT_REST = 1e-3
 """Smoothed motion below this share of full deflection counts as none."""
 
@@ -40,7 +41,7 @@ class DeviceMap:
     buttons: dict[str, str] = field(default_factory=dict)
     """Role to a button. `take`: lead while pressed. `clutch`: motion counts only while pressed. `slow`: a third of the
     speed while pressed. `gripper`: close or open, in turns. `close`, `open`: the gripper. `start`, `success`,
-    `failure`, `discard`: requests to the job about the episode."""
+    `failure`, `discard`: requests to the job about the episode. `next_arm`: lead the next one of several arms."""
     frame: Literal["base", "tool"] = "base"
     """Whose axes the motion is along: the robot base's, or the tool's own."""
     view: float = 0.0

@@ -172,6 +172,7 @@ class ActorOverTopics:
 
     def __init__(self, node: RobotNode) -> None:
         self._queue: queue.Queue[bytes | None] = queue.Queue()  # None: a new actor speaks from here on
+        self._unserved = False  # whether what waits is of an actor that was not served yet
         self._link = TopicStream(node, topics.TO_ACTOR, topics.TO_LEARNER, self._deliver, self._meet, forget=True)
 
     @property
@@ -181,8 +182,9 @@ class ActorOverTopics:
 
     def next_actor(self) -> None:
         """Wait until there is an actor that was not served yet."""
-        while self._get() is not None:
-            pass
+        while not self._unserved:
+            self._unserved = self._get() is None
+        self._unserved = False
 
     def send(self, message: Message) -> None:
         """Return at once; the message will be sent to the present actor."""
@@ -197,7 +199,7 @@ class ActorOverTopics:
         """
         content = self._get()
         if content is None:
-            self._queue.put(None)  # for `next_actor`
+            self._unserved = True  # its first words may wait already
             raise PeerGoneError("another actor has taken the place of this one")
         return decode(content)
 

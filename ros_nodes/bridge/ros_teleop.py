@@ -6,6 +6,7 @@ import numpy as np
 from std_msgs.msg import String
 
 from robot_rl.clock import Clock
+from robot_rl.env.supervision import NEXT_ARM
 from robot_rl.env.task import TaskSpec
 from robot_rl.errors import GraphError
 from robot_rl.geometry import Pose
@@ -84,6 +85,8 @@ class RosTeleoperation:
                 self._supervision.ready()
             elif role == "discard":
                 self._supervision.cut("discarded by the operator")
+            elif role == NEXT_ARM:
+                self._node.problem(f"{self._spec.name} has one arm: no other one can be led")
             else:
                 self._supervision.decide(role == "success")
         except GraphError as error:

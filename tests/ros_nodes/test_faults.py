@@ -16,8 +16,9 @@ from robot_rl.config.components import ReplayConfig, SACConfig, TrainConfig
 from robot_rl.errors import CheckpointError, LinkError, RobotRLError, StaleStateError
 from robot_rl.learn.perception import Perception
 from robot_rl.link.learner_process import LearnerServer
-from robot_rl.link.messages import PROTOCOL, Parameters
+from robot_rl.link.messages import PROTOCOL, Parameters, Pretrain, Stop, encode
 from robot_rl.link.remote_learner import RemoteLearner
+from robot_rl.link.socket import PeerGoneError
 from robot_rl.spec import ArraySpec
 from ros_nodes.bridge.link_topics import ActorOverTopics, LearnerOverTopics
 from ros_nodes.interface import topics
@@ -167,4 +168,21 @@ def test_a_frame_of_a_later_version_is_refused_and_both_versions_are_named(graph
     assert eventually(lambda: sender.get_subscription_count() == 1)
     sender.publish(topics.TO_LEARNER.type(data=b"RRLF" + (99).to_bytes(2, "little") + bytes(60)))
     assert refused(learner, "the peer's frames are of version 99, this program reads 1; run the same robot_rl on both")
+    served.close()
+
+
+def test_the_first_words_of_an_actor_that_takes_anothers_place_are_heard(graph):
+    """They may wait before the learner, which is busy, has noticed that there is a new one."""
+    served = ActorOverTopics(graph.add(lambda **options: RobotNode("learner_node", **options)))
+    first, second = (encode(Stop()), encode(Pretrain(updates=7)))
+    served._meet()
+    served._deliver(first)
+    served.next_actor()
+    assert isinstance(served.receive(), Stop)
+    served._meet()
+    served._deliver(second)
+    with pytest.raises(PeerGoneError):
+        served.receive()
+    served.next_actor()
+    assert served.receive().updates == 7
     served.close()

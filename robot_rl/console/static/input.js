@@ -8,11 +8,11 @@ const MOTION = {
 const BUTTONS = ["close", "open", "take", "slow"];
 const KEY_DEFLECTION = 0.75; // keys know no half way; Shift is a third of it
 // The standard layout of the Gamepad API (w3.org/TR/gamepad).
-const PAD = { success: 0, failure: 1, slow: 4, take: 5, open: 6, close: 7, discard: 8, primary: 9 };
+const PAD = { success: 0, failure: 1, next_arm: 2, slow: 4, take: 5, open: 6, close: 7, discard: 8, primary: 9 };
 
 export class Hands {
   constructor(onPress) {
-    this.onPress = onPress; // receives "success", "failure", "discard", "primary" of a gamepad
+    this.onPress = onPress; // receives "success", "failure", "discard", "primary", "next_arm" of a gamepad
     this.keys = new Map(); // actions that are held, by the place of their key
     this.pads = {};
     this.held = new Set(); // buttons of the page that are held: "close", "open"
@@ -91,7 +91,7 @@ export class Hands {
     sum.yaw -= rightX;
     const down = (name) => Boolean(pad.buttons[PAD[name]]?.pressed);
     for (const name of BUTTONS) buttons[name] ||= down(name);
-    const now = ["success", "failure", "discard", "primary"].filter(down);
+    const now = ["success", "failure", "discard", "primary", "next_arm"].filter(down);
     for (const name of now) if (!this.before.includes(name)) this.onPress(name);
     this.before = now;
   }

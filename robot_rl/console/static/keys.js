@@ -7,6 +7,7 @@ const ACTIONS = {
   turnLeft: ["KeyJ", "turn left"], turnRight: ["KeyL", "turn right"],
   tiltAhead: ["KeyI", "tilt ahead"], tiltBack: ["KeyK", "tilt back"], tiltLeft: ["KeyU", "tilt left"], tiltRight: ["KeyO", "tilt right"],
   close: ["KeyG", "close the gripper"], open: ["KeyH", "open the gripper"],
+  nextArm: ["KeyM", "lead the next one of several arms"],
   slow: ["ShiftLeft", "move slowly"], take: ["Space", "lead while held, even at rest"],
   control: ["KeyT", "take control, give it back"], primary: ["Enter", "start, resume, finish"],
   success: ["KeyY", "success"], failure: ["KeyN", "failure"], correct: ["KeyZ", "the last episode's verdict was wrong"],

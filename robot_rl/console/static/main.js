@@ -30,7 +30,7 @@ const sounds = new Sounds($("sound"));
 const keys = new Keys(() => relabel());
 const keyDialog = new KeyDialog($("help"), keys);
 const compass = new Compass(keys);
-const hands = new Hands((role) => (role === "primary" ? primary() : press(role)));
+const hands = new Hands((role) => (role === "primary" ? primary() : role === "next_arm" ? nextArm() : press(role)));
 const scene = new Scene($("scene"), $("scene-whole"));
 const headset = new Headset(() => act("e-stop"), () => render());
 const label = (episode, success) => send({ type: "label", episode, success });
@@ -145,6 +145,8 @@ function render() {
   $("estop").classList.toggle("release", stopped);
   $("estop").firstChild.textContent = stopped ? "Release stop" : "Stop";
   $("pads").disabled = !state?.mine;
+  $("next-arm").hidden = !state?.chosen_arm;
+  write("chosen-arm", state?.chosen_arm ?? "");
   $("lease").disabled = !state || (Boolean(state.owner) && !state.mine);
   $("lease").firstChild.textContent = state?.mine ? "Give back" : "Take control";
   document.querySelector(".owner").classList.toggle("owned", Boolean(state?.owner));
@@ -261,6 +263,11 @@ function lease() {
   if (state) send({ type: "lease", take: !state.mine });
 }
 
+$("next-arm").addEventListener("click", nextArm);
+function nextArm() {
+  if (state?.mine && state.chosen_arm) act("next_arm");
+}
+
 for (const name of ["close", "open"]) {
   $(name).addEventListener("pointerdown", () => hands.held.add(name));
   for (const end of ["pointerup", "pointerleave", "pointercancel"]) $(name).addEventListener(end, () => hands.held.delete(name));
@@ -287,7 +294,7 @@ addEventListener("keydown", (event) => {
   else if (action in SHORTCUTS) SHORTCUTS[action]();
   else for (const name of ["success", "failure", "discard", "redo", "reset", "stop", "pause"]) if (KEYS[name] === action) press(name);
 });
-const SHORTCUTS = { control: lease, cinema, follow: toggleFollow, correct: () => state?.mine && episodes.correct() };
+const SHORTCUTS = { control: lease, nextArm, cinema, follow: toggleFollow, correct: () => state?.mine && episodes.correct() };
 // A button pressed by pointer does not keep the focus, or Enter and Space would press it again.
 addEventListener("click", (event) => event.detail > 0 && event.target.closest("button")?.blur());
 addEventListener("keyup", (event) => hands.release(event.code));
