@@ -90,6 +90,11 @@ class DoubleDQN(Algorithm):
     def __init__(self, policy: Policy, *, return_range: tuple[float, float] | None, config: SACConfig) -> None:
         if policy.gripper is None or policy.continuous_size:
             raise ConfigError("a double DQN learns nothing but choices; choose SAC for continuous actions")
+        if policy.chunk.length > 1:
+            raise ConfigError(
+                f"algorithm.chunk={policy.chunk.length} with actions that are choices alone: a chunk has continuous "
+                "actions; set algorithm.chunk=1"
+            )
         self.policy, self.config = policy, config
         self.n_step, self.discount = config.n_step, config.discount or horizon_discount(USUAL_STEPS)
         self._clamp = return_range if config.clamp_targets else None
