@@ -67,7 +67,7 @@ def assert_exact(buffer, told, length):
             assert (sample.next_observation[row] == led_to).all()
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_windows_are_those_of_a_naive_reference_whatever_is_forgotten_decided_and_restored(data):
     capacity, length = 14, data.draw(st.integers(1, 5))
