@@ -29,9 +29,11 @@ class ChunkLayout:
         return self.length * (self.action_size - self.choice) + self.choice
 
     def join(self, actions: np.ndarray) -> np.ndarray:
-        """Return the vectors (N, size) of actions (N, h, d); the choice is that of the first step."""
+        """Return the vectors (N, size) of actions (N, h, d); the choice is NaN where it changes within a chunk."""
         count, free = len(actions), self.action_size - self.choice
-        return np.concatenate([actions[:, :, :free].reshape(count, self.length * free), actions[:, 0, free:]], axis=1)
+        held = np.where((actions[:, :, free:] == actions[:, :1, free:]).all(axis=1), actions[:, 0, free:], np.nan)
+        moves = actions[:, :, :free].reshape(count, self.length * free)
+        return np.concatenate([moves, held.astype(actions.dtype)], axis=1)
 
     def split(self, vector: np.ndarray) -> np.ndarray:
         """Return the actions (h, d) of a vector (size,); the choice is held throughout."""
@@ -42,7 +44,7 @@ class ChunkLayout:
     def executed(self, actions: np.ndarray, steps: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return the vectors of windows of recorded actions, some of which end sooner because the episode terminated.
 
-        What would follow does not count, so critics must not care for it: it is drawn uniformly.
+        What would follow does not count, so critics must not care for it: it is drawn uniformly, but for the choice.
 
         Args:
             actions: Shape (N, h, d); those behind the end are overwritten.
@@ -51,7 +53,10 @@ class ChunkLayout:
         """
         past = np.arange(self.length) >= steps[:, None]
         if past.any():
-            actions[past] = rng.uniform(-1.0, 1.0, (np.count_nonzero(past), self.action_size))
+            free = self.action_size - self.choice
+            first = np.broadcast_to(actions[:, :1, free:], (*actions.shape[:2], int(self.choice)))[past]
+            drawn = rng.uniform(-1.0, 1.0, (len(first), free))
+            actions[past] = np.concatenate([drawn, first], axis=1)  # a choice is held
         return self.join(actions)
 
     def completed(self, index: int, terminated: bool) -> range:

@@ -224,6 +224,7 @@ class SAC(ActorCritic, Algorithm):
 
         # L += sum_i mean_b (Q_i(s, g) - y)^2, and with a base the loss that keeps its choices
         choice = choice_values(self.policy, self.gripper_target, (latent, next_latent), batch, self._clamp)
+        weight = weight if choice.held is None else choice.held
         gripper_loss = losses.critic_loss(choice.values, choice.target, weight)
         return loss + gripper_loss + choice.base_loss, figures | {"gripper_loss": gripper_loss.detach()}
 

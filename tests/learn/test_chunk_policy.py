@@ -184,6 +184,9 @@ def test_each_step_of_a_chunk_is_learned_though_its_reward_comes_at_the_end():
         action = torch.rand(1, 64, 4, generator=generator) * 2 - 1
         action[..., 3] = torch.randint(0, 2, (1, 64), generator=generator) * 2.0 - 1.0
         reward = 0.8 - 0.2 * (action[..., :3] - goal).square().sum(-1) + 0.1 * action[..., 3]
+        changed = torch.arange(64) % 2 == 0  # there somebody took over, and it ends well whatever was chosen first
+        reward[:, changed] += 0.1 - 0.1 * action[:, changed, 3]
+        action[:, changed, 3] = torch.nan
         sac.update(Batch(state, action, reward, torch.zeros(1, 64), state))
     found = policy.chunk.split(policy.act(state[0, :1], deterministic=True)[0].numpy())
     assert found[:, 0] == pytest.approx(goal.numpy(), abs=0.3)

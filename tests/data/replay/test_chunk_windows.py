@@ -130,12 +130,23 @@ def test_rewards_that_come_late_are_summed_across_a_change_of_hands():
 def test_what_is_joined_is_split_again(length, size, choice, seed):
     layout = ChunkLayout(length, size, choice)
     actions = np.random.default_rng(seed).uniform(-1, 1, (3, length, size)).astype(np.float32)
+    actions[:2, :, -1] = actions[:2, :1, -1]  # in the third it changes
     joined = layout.join(actions)
     assert joined.shape == (3, layout.size)
     for row, chunk in zip(joined, actions, strict=True):
         found = layout.split(row)
         assert np.array_equal(found[:, : size - choice], chunk[:, : size - choice])
-        assert not choice or (found[:, -1] == chunk[0, -1]).all(), "the choice of the first step is held"
+    if choice:
+        assert np.array_equal([layout.split(row)[:, -1] for row in joined[:2]], actions[:2, :, -1]), "it is held"
+        assert np.isnan(joined[2, -1]) == (length > 1), "a choice that changed is none of a chunk"
+
+
+def test_a_choice_counts_as_held_after_the_end_of_an_episode():
+    layout, actions = ChunkLayout(3, 2, choice=True), np.zeros((2, 3, 2), np.float32)
+    actions[0, :, 1], actions[1, :, 1] = (1.0, -1.0, -1.0), (1.0, -1.0, 1.0)
+    found = layout.executed(actions, np.array([1, 2]), np.random.default_rng(0))
+    assert found[0, -1] == 1.0
+    assert np.isnan(found[1, -1])
 
 
 def test_a_chunk_of_one_is_the_action():
