@@ -38,6 +38,11 @@ def share_below_one(text: str) -> float:
     return _number(text, lambda value: 0.0 <= value < 1.0, "from 0 to below 1")
 
 
+def above_zero(text: str) -> float:
+    """Read a number above 0."""
+    return _number(text, lambda value: 0.0 < value < math.inf, "above 0")
+
+
 def _whole(text: str, least: int) -> int:
     if not text.isdecimal() or int(text) < least:
         raise argparse.ArgumentTypeError(f"must be a whole number of at least {least}, got {text!r}")

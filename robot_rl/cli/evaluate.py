@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from robot_rl.cli.command import MakeParser, Reply, add_set_flag, natural, positive, share
+from robot_rl.cli.command import MakeParser, Reply, above_zero, add_set_flag, natural, positive, share
 from robot_rl.cli.operator import add_robot_flag
 from robot_rl.cli.summary_text import summary_lines
 from robot_rl.env.registry import check_task
@@ -29,6 +29,14 @@ def add_eval_command(make: MakeParser, commands: Any) -> None:
     add_set_flag(parser, "another world: a setting of `world`, `simulation`, `randomization` or `environment`")
     parser.add_argument("--episodes", type=positive, metavar="N", help="how many (default: as the run was configured)")
     parser.add_argument("--seed", type=natural, metavar="N", help="which resets (default: as the run was configured)")
+    parser.add_argument(
+        "--decisions",
+        type=above_zero,
+        nargs="+",
+        default=[],
+        metavar="HZ",
+        help="also play what was decided this many times a second, and print the mean over these rates",
+    )
     parser.add_argument("--device", choices=("cpu", "cuda"), help="where to compute (default: as the run did)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the answer, and the world, to this JSON file")
     parser.add_argument("--video", type=Path, metavar="FILE", help="film the first episodes into this MP4")
@@ -72,6 +80,7 @@ def _evaluate(arguments: argparse.Namespace) -> Reply:
         video=arguments.video,
         cameras=tuple(arguments.camera),
         record=arguments.record,
+        decisions=tuple(dict.fromkeys(arguments.decisions)),
     )
     if arguments.out is not None:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)

@@ -38,6 +38,9 @@ def summary_lines(summary: dict[str, Any]) -> list[str]:
         lines += _labels_summary_lines(labels)
     if (preferences := summary.get("preferences")) is not None:
         lines += _preferences_summary_lines(preferences)
+    if (average := summary.get("frequency_average")) is not None:
+        rates = ", ".join(f"{row[value]:{digits}} at {row['rate_hz']:g} Hz" for row in average["by_rate"])
+        lines.append(f"{kind} by decisions a second: {rates}; mean {average[value]:{digits}}")
     if summary["video"] is not None:
         lines.append(f"video: {summary['video']}")
     if summary.get("offline_updates"):

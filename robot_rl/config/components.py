@@ -27,6 +27,7 @@ from robot_rl.config.field_types import (
     PositiveReal,
     Resumable,
     WithBase,
+    WithChunk,
     WithGuest,
     WithPixels,
 )
@@ -47,7 +48,7 @@ class SACConfig(Section):
     """Critics drawn at random for each target; the target is their minimum (REDQ)."""
     discount: Annotated[Annotated[float, Field(gt=0, lt=1)] | None, FORKABLE] = None
     """Discount per control step. null: 1 - 4 / (steps of the longest episode), within [0.96, 0.995]."""
-    n_step: Annotated[Positive, FORKABLE, WithGuest(1)] = 3
+    n_step: Annotated[Positive, FORKABLE, WithGuest(1), WithChunk(1)] = 3
     """Steps summed before the bootstrap. A window ends early where the episode ends or control changes hands."""
     target_rate: Annotated[Fraction, FORKABLE] = 0.005
     """Polyak rate of the target critics, per critic update."""
@@ -80,6 +81,10 @@ class AlgorithmConfig:
     """Name in the entry point group `robot_rl.algorithms`. `sac`: soft actor-critic, pretrained by IQL where
     `offline.steps` is set. `iql`: implicit Q-learning throughout. `bc`: behaviour cloning. All three take networks and
     rates from `sac`. Another one comes with an installed package."""
+    chunk: Positive = 1
+    """With `sac`: control steps that the policy decides for at once (Q-chunking, Li 2025). It plays its chunk without
+    looking, until somebody takes over; critics value whole chunks, with the rewards of these steps in the place of
+    `sac.n_step`. A gripper's choice is held for a chunk. 1: it decides in every step."""
     options: tuple[str, ...] = ()
     """Numbers for an algorithm from another package, each `key=value`; `sac`, `iql` and `bc` have none of them."""
 

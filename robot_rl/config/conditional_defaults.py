@@ -1,8 +1,10 @@
-"""Defaults that differ with pixels, in environments of others and with a base, applied when a configuration is made.
+"""Defaults that differ with pixels, in environments of others, with a base and with chunks.
+
+They are applied when a configuration is made.
 
 With pixels updates cost ten times as much, and frames take memory. In an environment of others nobody demonstrates, and
-episodes are long. A base explores from the first step. The fields are marked `WithPixels`, `WithGuest` and `WithBase`;
-where several apply, the last of them holds.
+episodes are long. A base explores from the first step. A chunk is itself the window whose rewards are summed. The
+fields are marked `WithPixels`, `WithGuest`, `WithBase` and `WithChunk`; where several apply, the last of them holds.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from robot_rl.config.field_types import (
     STRICT,
     OtherDefault,
     WithBase,
+    WithChunk,
     WithGuest,
     WithPixels,
     annotations_of,
@@ -45,6 +48,8 @@ def with_conditional_defaults(config_type: type, value: ArgsKwargs) -> ArgsKwarg
     """Return the arguments of a configuration, completed by the defaults under the conditions that they fulfil."""
     given = _arguments(config_type, value)
     kinds: list[type[OtherDefault]] = []
+    if getattr(given.get("algorithm"), "chunk", 1) > 1:
+        kinds.append(WithChunk)
     if getattr(given.get("base"), "kind", "none") != "none":
         kinds.append(WithBase)
     if FAMILY_MARK in str(given.get("task", "")):

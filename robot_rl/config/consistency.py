@@ -33,6 +33,8 @@ def check_consistent(config: TrainConfig) -> None:
         _check_hindsight(config)
     if config.replay.simulated == "dynamics_gap":
         _check_gap(config)
+    if config.algorithm.chunk > 1:
+        _check_chunk(config)
     if config.env_steps == 0 and config.offline.steps == 0:
         raise ConfigError("env_steps=0 and offline.steps=0: nothing would be learned; set one of them")
 
@@ -51,6 +53,30 @@ def _check_learners(config: TrainConfig) -> None:
         raise ConfigError(f"{several} with engine.compile=true: compiled steps are not for several learners yet")
     if config.replay.hindsight_goals:
         raise ConfigError(f"{several} with replay.hindsight_goals: not for several learners yet; set it to 0")
+
+
+def _check_chunk(config: TrainConfig) -> None:
+    chunk = f"algorithm.chunk={config.algorithm.chunk}"
+    if config.algorithm.name != "sac":
+        raise ConfigError(f"{chunk} with algorithm.name={config.algorithm.name}: only sac learns chunks; set it to 1")
+    if config.sac.n_step != 1:
+        raise ConfigError(
+            f"{chunk} with sac.n_step={config.sac.n_step}: the rewards of a chunk's own steps are summed; leave "
+            "sac.n_step out"
+        )
+    goals, warmup = config.replay.hindsight_goals, config.warmup_steps
+    early = not config.demonstrations and warmup < config.algorithm.chunk
+    clashes = (
+        (config.has_base, f"base.kind={config.base.kind}", "a correction is decided in every step; set one of them"),
+        (bool(config.offline.steps), f"offline.steps={config.offline.steps}", "IQL learns no chunks; set it to 0"),
+        (config.learners > 1, f"learners={config.learners}", "not for several learners yet; set learners=1"),
+        (bool(goals), f"replay.hindsight_goals={goals}", "goals are judged step by step; set it to 0"),
+        (config.replay.simulated != "mixed", "replay.simulated=dynamics_gap", "that gap is one of steps; set mixed"),
+        (early, f"demonstrations=0 and warmup_steps={warmup}", "no chunk is whole by then; set more warmup_steps"),
+    )
+    for clash, setting, cure in clashes:
+        if clash:
+            raise ConfigError(f"{chunk} with {setting}: {cure}")
 
 
 def _check_gap(config: TrainConfig) -> None:

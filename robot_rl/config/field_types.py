@@ -82,6 +82,12 @@ class WithBase(OtherDefault):
     condition = "with a base"
 
 
+class WithChunk(OtherDefault):
+    """Mark of a setting whose default differs where a policy decides for several steps, e.g. `algorithm.chunk=5`."""
+
+    condition = "with chunks"
+
+
 def annotations_of(config_type: type) -> dict[str, Any]:
     """Return the annotations of a configuration dataclass by field name, with their constraints and marks."""
     hints = get_type_hints(config_type, include_extras=True)

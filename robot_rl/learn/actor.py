@@ -73,6 +73,8 @@ class Rollout:
         history: Ages of the observations stacked for the policy [steps].
         observers: Receive every start, step and end, in this order.
         base: Proposes what the policy corrects; None: the policy acts alone.
+        every: Steps from one decision of the policy to the next, in between it plays what it has decided, and where
+            that is used up goes on with the last action; None: its own, `Policy.chunk`.
         beside: Receive the same, but a step only while the arm does the next one, so that an action that is due does
             not wait for them; at the latest before the end of the episode.
     """
@@ -86,8 +88,10 @@ class Rollout:
         observers: Sequence[Observer] = (),
         beside: Sequence[Observer] = (),
         base: Proposer | None = None,
+        every: int | None = None,
     ) -> None:
-        self._base = base
+        self._base, self._every = base, every
+        self._decided: deque[np.ndarray] = deque()  # actions that are still to be played
         self._proposal: np.ndarray | None = None  # of the base, for the newest observation
         self._env, self._perception, self._history = env, perception, history
         self.policy = policy
@@ -111,6 +115,7 @@ class Rollout:
             proposal = self._proposed(lambda base: base.begin(seed, self._env, start.stamp_obs, start.observation))
             observation = {**observation, BASE_ACTION: proposal}
         self._rows.clear()
+        self._decided.clear()
         self._perceive(observation)
         self._builder = EpisodeBuilder(episode_id)
         self._builder.note(task=self._env.environment_spec.name, seed=seed, demonstration=demonstrate)
@@ -152,6 +157,8 @@ class Rollout:
             action = proposal  # zeros while there is none
         info = self._env.advance(action, last=last, meanwhile=self._pass_on)
         step, observation = info.recorded, info.observation
+        if step.source != Source.POLICY:  # what was decided before somebody led, or the arm was held, is out of date
+            self._decided.clear()
         if self._base is not None:
             if held and step.source == Source.POLICY:
                 held_arms = None if step.arm_sources is None else np.full_like(step.arm_sources, Source.HOLD)
@@ -219,11 +226,19 @@ class Rollout:
     def _act(self, deterministic: bool) -> np.ndarray:
         if self.policy is None:
             return np.zeros(self._env.environment_spec.action_size, np.float32)
-        device, newest = self.policy.generator.device, len(self._rows) - 1
+        if not self._decided:
+            actions = self.policy.chunk.split(self._decide(self.policy, deterministic))[: self._every]
+            self._decided.extend(actions)
+            self._decided.extend([actions[-1]] * ((self._every or 0) - len(actions)))
+        return self._decided.popleft()
+
+    def _decide(self, policy: Policy, deterministic: bool) -> np.ndarray:
+        """Return what the policy decides now, the vector of a chunk of actions."""
+        device, newest = policy.generator.device, len(self._rows) - 1
         stacked = np.concatenate([self._rows[max(newest - age, 0)] for age in self._history])
         state = torch.from_numpy(stacked)[None].to(device)
         images = None if self._view is None else torch.from_numpy(self._view)[None].to(device)
-        action = self.policy.act(state, images, deterministic=deterministic)[0].cpu().numpy()
+        action: np.ndarray = policy.act(state, images, deterministic=deterministic)[0].cpu().numpy()
         if not np.isfinite(action).all():
             raise DivergedError(
                 f"the policy's action is {action.tolist()}: learning left the finite numbers; "

@@ -20,7 +20,7 @@ from robot_rl.data.replay.percept import Percept, PerceptSpec
 from robot_rl.data.replay.transition import Transition
 from robot_rl.data.sparse_reward import SUCCESS_REWARD, success_reward
 from robot_rl.env.environment import EnvironmentSpec
-from robot_rl.errors import CheckpointError, DataError, DivergedError
+from robot_rl.errors import CheckpointError, ConfigError, DataError, DivergedError
 from robot_rl.learn.algorithms.base import AlgorithmSetup, make_algorithm
 from robot_rl.learn.algorithms.batch import Batch
 from robot_rl.learn.algorithms.horizon import with_discount
@@ -59,17 +59,21 @@ class Learner:
         ranks: Ranks = ALONE,
     ) -> None:
         check_device(config.device)
+        if config.algorithm.chunk > task.max_steps:
+            steps = f"an episode of {task.name} has at most {task.max_steps} steps"
+            raise ConfigError(f"algorithm.chunk={config.algorithm.chunk}: {steps}; set no more than that")
         self._config, self._ranks = with_discount(config, task.max_steps), ranks
         config, part = self._config, (ranks.rank, ranks.size)
-        self.memories = Memories(percepts, task.action_size, task.max_steps, task.return_range, config, robots, part)
-        """All that is remembered here."""
-        self.demos, self.online = self.memories.demos, self.memories.online
         self._rng = np.random.default_rng((config.seed, 0))
         generator = torch.Generator(config.device).manual_seed(config.seed)
         returns = task.return_range
         if returns is not None:
             returns = returns[0] - percepts.potential, returns[1]  # Q' = Q - Phi
         policy = make_policy(task, percepts, config, generator, ranks)
+        sizes = task.action_size, task.max_steps, task.return_range
+        self.memories = Memories(percepts, *sizes, config, robots, part, policy.chunk)
+        """All that is remembered here."""
+        self.demos, self.online = self.memories.demos, self.memories.online
         self.algorithm = make_algorithm(AlgorithmSetup(policy=policy, return_range=returns, config=config))
         self._mixer = self.memories.mixer(self.algorithm.n_step, self.algorithm.discount)
         # A recorded update cannot wait for others.

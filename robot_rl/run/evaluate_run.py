@@ -15,13 +15,13 @@ from robot_rl.base_policy.run_base import check_base, open_base
 from robot_rl.config.components import EvaluationConfig, TrainConfig, world_of
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.environment import all_cameras, check_cameras, check_fits
-from robot_rl.errors import EnvironmentFailedError, RenderError, RunDirectoryError
+from robot_rl.errors import ConfigError, EnvironmentFailedError, RenderError, RunDirectoryError
 from robot_rl.learn.actor import Proposer, Rollout, StoreRecorder
 from robot_rl.learn.networks.networks import Policy, make_policy, policy_digest
 from robot_rl.learn.perception import Perception, make_perception
 from robot_rl.run.deployment import Deployment, workcell_options
 from robot_rl.run.directory.run_directory import RunDirectory
-from robot_rl.run.evaluation import evaluate, evaluate_policy
+from robot_rl.run.evaluation import evaluate, evaluate_policy, frequency_average, steps_between
 from robot_rl.run.make_reward import RewardSetup
 from robot_rl.run.resume import check_crops, read_training
 from robot_rl.viz.film import FilmRecorder
@@ -43,6 +43,7 @@ def evaluate_run(
     record: Path | None = None,
     deployment: Deployment | None = None,
     elsewhere: TrainConfig | None = None,
+    decisions: tuple[float, ...] = (),
 ) -> dict[str, Any]:
     """Evaluate the policy in a run's checkpoint on held-out resets; the run is only read.
 
@@ -56,14 +57,16 @@ def evaluate_run(
         record: Directory of a new store for the episodes; None records none.
         deployment: Where it takes place; None is this process.
         elsewhere: The run's configuration in another world, see `in_other_world`; None is its own.
+        decisions: Also evaluate it at these rates of its decisions [Hz], on the same resets, see `frequency_average`.
 
     Returns:
         The summary of the evaluation, `task`, `world` and its `changes` from the run's, the episodes' `results`, and
-        `video`: its path, or None if there is none.
+        `video`: its path, or None if there is none; with `decisions` also `frequency_average`.
 
     Raises:
         UnknownNameError: if the scene has no such camera.
-        ConfigError: if there shall be a film and the scene has no camera; if the policy does not fit another world.
+        ConfigError: if there shall be a film and the scene has no camera; if the policy does not fit another world, or
+            cannot decide at a rate.
         RobotRLError: if the run cannot be read.
     """
     trained = RunDirectory.read_config(path)
@@ -86,6 +89,11 @@ def evaluate_run(
         if video is not None:
             cameras = cameras or all_cameras(spec)
             check_cameras(cameras, spec)
+        if decisions and config.has_base:
+            raise ConfigError(
+                "--decisions of a run with a base: its corrections are decided in every step; leave it out"
+            )
+        every = {rate: steps_between(rate, spec.control_period) for rate in decisions}
         of_run = stack.enter_context(open_base(config, env, path))
         check_base(of_run, checkpoint)
         base, proposal = (None, None) if of_run is None else (of_run.player, spec.action_size)
@@ -107,6 +115,10 @@ def evaluate_run(
             recorders = [StoreRecorder(stack.enter_context(EpisodeStore.create(record, facts)))]
         settled = replace(config, evaluation=wanted)
         evaluation = evaluate_policy(settled, env, policy, perception, deployment, recorders, base)
+        by_rate = {
+            rate: evaluate_policy(settled, env, policy, perception, deployment, every=steps)
+            for rate, steps in every.items()
+        }
         if video is not None:
             filmed = min(wanted.video_episodes or EvaluationConfig().video_episodes, wanted.episodes)
             if not film(config, policy, perception, video, cameras, filmed, wanted.seed, base):
@@ -119,6 +131,7 @@ def evaluate_run(
         **evaluation.summary(),
         "video": None if video is None else str(video),
         "results": evaluation.rows(),
+        **({"frequency_average": frequency_average(by_rate)} if by_rate else {}),
     }
     return answer
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from robot_rl.config.components import TrainConfig
 from robot_rl.env.environment import Environment, disable_interventions
 from robot_rl.env.episode_observer import EpisodeResult, Observer
+from robot_rl.errors import ConfigError
 from robot_rl.learn.actor import Proposer, Rollout
 from robot_rl.learn.networks.networks import Policy
 from robot_rl.learn.perception import Perception
@@ -20,6 +21,39 @@ from robot_rl.run.episode_retry import EpisodeRetry
 from robot_rl.seeding import Purpose, episode_seed
 from robot_rl.statistics import bootstrap_interval, mean, wilson_interval
 from robot_rl.system.progress import Progress
+
+
+def steps_between(rate: float, period: float) -> int:
+    """Return the control steps from one decision to the next, of so many decisions in a second.
+
+    Args:
+        rate: Of decisions [Hz].
+        period: Of control [s].
+
+    Raises:
+        ConfigError: if it is not a whole number of them.
+    """
+    steps = 1.0 / (rate * period)
+    if (whole := round(steps)) < 1 or abs(steps - whole) > 0.01 * whole:
+        valid = ", ".join(f"{1.0 / (period * count):.3g}" for count in range(1, 6))
+        raise ConfigError(f"{rate:g} decisions a second, with a control period of {period:g} s; valid: {valid}, ... Hz")
+    return whole
+
+
+def frequency_average(by_rate: Mapping[float, Evaluation]) -> dict[str, Any]:
+    """Return how a policy does at several rates of decisions, and its mean over them (Patil 2024, Sequence RL).
+
+    Args:
+        by_rate: Evaluations on the same resets, by the decisions in a second [Hz].
+    """
+    kept = ("success_rate", "success_ci95", "return_mean", "cycle_time_s")
+    rows = [{"rate_hz": rate} | {key: one.summary()[key] for key in kept} for rate, one in by_rate.items()]
+    can_succeed = all(one.can_succeed for one in by_rate.values())
+    return {
+        "by_rate": rows,
+        "success_rate": mean(row["success_rate"] for row in rows) if can_succeed else None,
+        "return_mean": mean(row["return_mean"] for row in rows),
+    }
 
 
 @dataclass(frozen=True)
@@ -114,6 +148,7 @@ def evaluate_policy(
     observers: Sequence[Observer] = (),
     base: Proposer | None = None,
     tell: Callable[[str], None] | None = None,
+    every: int | None = None,
 ) -> Evaluation:
     """Evaluate a policy as configured, with a progress display.
 
@@ -126,9 +161,10 @@ def evaluate_policy(
         observers: Observers of every step.
         base: Proposes the actions that the policy corrects.
         tell: Called with how far it is, after each episode.
+        every: Steps from one decision of the policy to the next; None: its own.
     """
     disable_interventions(env)
-    rollout = Rollout(env, policy, perception, config.replay.history, observers, base=base)
+    rollout = Rollout(env, policy, perception, config.replay.history, observers, base=base, every=every)
     outcomes: list[EpisodeResult] = []
     can_succeed, settings = env.environment_spec.success, config.evaluation
     with Progress(settings.episodes, "evaluate", unit="episodes") as progress:

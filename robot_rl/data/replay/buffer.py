@@ -12,15 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from robot_rl.data.chunk_layout import ChunkLayout
 from robot_rl.data.replay.image_memory import image_memory
 from robot_rl.data.replay.percept import ImageSpec, Percept, check_maker, check_reward, checked_percept, checked_row
 from robot_rl.data.replay.relabel import write_rewards, write_verdict
-from robot_rl.data.replay.ring_index import EpisodeList, SlotQueue
+from robot_rl.data.replay.ring_index import EpisodeList, WindowStarts
 from robot_rl.data.replay.row_moments import RowMoments
 from robot_rl.data.replay.sample import Sample
 from robot_rl.data.replay.sampled_memory import SampledMemory
 from robot_rl.data.replay.transition import Transition
-from robot_rl.data.schema import OPERATOR_SOURCES, Episode, Source
+from robot_rl.data.schema import Episode, Source
 from robot_rl.data.shaping import shaping_term
 from robot_rl.errors import DataError
 
@@ -36,6 +37,9 @@ class ReplayBuffer(SampledMemory):
 
     The last step may be undecided: until `decide` gives its reward it is not sampled, and windows end before it.
 
+    With chunks a window is h steps in a row, whoever chose their actions. Whole ones are sampled, and those that
+    terminate sooner; the last h - 1 steps of an episode that was cut, or is not finished, begin none.
+
     Args:
         capacity: Rows, each one observation; an episode of T steps takes T + 1.
         state_size: Elements of a packed observation.
@@ -48,6 +52,7 @@ class ReplayBuffer(SampledMemory):
         moments: Receives the state of every row; None keeps no moments.
         forgets: Whether the oldest episodes go when the ring is full; otherwise what does not fit is refused.
         origins: Whether it knows which steps were taken over from another run; their windows have one step.
+        chunk: Of the actions that are sampled as one; None: each by itself.
     """
 
     def __init__(
@@ -64,12 +69,15 @@ class ReplayBuffer(SampledMemory):
         moments: RowMoments | None = None,
         forgets: bool = True,
         origins: bool = False,
+        chunk: ChunkLayout | None = None,
     ) -> None:
         if capacity < 2:
             raise DataError(f"replay capacity is {capacity} rows; the shortest episode takes 2")
         self.capacity, self.state_size, self.action_size = capacity, state_size, action_size
         self.image_spec, self.pose, self.device, self.shaped = images, pose, device, shaped
         self._rewards, self._moments, self._forgets, self.origins = rewards, moments, forgets, origins
+        self.chunk = chunk or ChunkLayout(1, action_size)
+        self._across = self.chunk.length > 1  # windows go on where control changes hands
         self._images = image_memory(capacity, images, device) if images is not None else None
         self._columns = {
             "state": np.zeros((capacity, state_size), np.float32),
@@ -86,8 +94,7 @@ class ReplayBuffer(SampledMemory):
             self._columns["potential"] = np.zeros(capacity, np.float32)
         if origins:
             self._columns["simulated"] = np.zeros(capacity, bool)
-        self._all = SlotQueue(capacity)
-        self._operator = SlotQueue(capacity)
+        self._starts = WindowStarts(capacity, self._columns["source"])
         self._episodes = EpisodeList()
         self._first = 0  # slot of the oldest row
         self._rows = 0  # rows in use
@@ -95,19 +102,19 @@ class ReplayBuffer(SampledMemory):
 
     def __len__(self) -> int:
         """Transitions that can be sampled."""
-        return len(self._all)
+        return len(self._starts.all)
 
     @property
     def operator_count(self) -> int:
         """Transitions whose action was not chosen by the policy."""
-        return len(self._operator)
+        return len(self._starts.operator)
 
     def operator_steps_to_success(self, ranks: np.ndarray) -> np.ndarray:
         """Return how many steps after these operator's steps their episodes succeeded; -1 where they did not (yet).
 
         Shapes (N,): ranks, 0 the oldest, and steps, 0 for a step that succeeded itself.
         """
-        slots = self._operator.at(ranks)
+        slots = self._starts.operator.at(ranks)
         index = self._columns["index"][slots]
         steps = self._columns["success_at"][(slots - index) % self.capacity]
         return np.where(steps > 0, np.maximum(steps - 1 - index, 0), -1)
@@ -159,16 +166,15 @@ class ReplayBuffer(SampledMemory):
         columns["terminated"][slot] = terminated
         columns["source"][slot] = source
         previous = (slot - 1) % self.capacity
-        same_hands = rows > 1 and columns["source"][previous] == source
+        same_hands = rows > 1 and (self._across or columns["source"][previous] == source)
         offset = int(columns["run_offset"][previous]) + 1 if same_hands else 0
         columns["run_offset"][slot] = offset
         columns["run_length"][(slot - offset) % self.capacity] = offset + (not undecided)
         if undecided:
             self._episodes.undecided.add(name)
         else:
-            self._all.push(slot)
-            if source in OPERATOR_SOURCES:
-                self._operator.push(slot)
+            for ago in self.chunk.completed(rows - 1, terminated):
+                self._starts.push((slot - ago) % self.capacity)
         if terminated and reward > 0:
             columns["success_at"][(slot - rows + 1) % self.capacity] = rows
         self._open = not (terminated or truncated)
@@ -188,7 +194,7 @@ class ReplayBuffer(SampledMemory):
         slots = self._slots_of(name)
         if slots is None:
             return False
-        write_verdict(self._columns, slots, reward, terminated, min(since or len(slots), len(slots)))
+        write_verdict(self._columns, slots, reward, terminated, min(since or len(slots), len(slots)), self._across)
         self._release(name, int(slots[-1]))
         return True
 
@@ -212,7 +218,7 @@ class ReplayBuffer(SampledMemory):
             raise DataError(f"episode {name}: rewards of shape {rewards.shape} for {len(slots)} steps")
         for reward in rewards.tolist():
             check_reward(reward, self._rewards)
-        write_rewards(self._columns, slots, rewards)
+        write_rewards(self._columns, slots, rewards, self._across)
         self._release(name, int(slots[-1]))
         return True
 
@@ -260,12 +266,11 @@ class ReplayBuffer(SampledMemory):
     ) -> Sample:
         """Return the transitions of these ranks, 0 the oldest, shape (count,); see `sample`. `rng` crops images."""
         columns, capacity = self._columns, self.capacity
-        slots = (self._operator if operator_only else self._all).at(ranks)
+        slots = (self._starts.operator if operator_only else self._starts.all).at(ranks)
         offset = columns["run_offset"][slots]
         left = columns["run_length"][(slots - offset) % capacity] - offset  # steps up to where control changes
         simulated = columns["simulated"][slots] if self.origins else None
         steps = np.minimum(left, n_step if simulated is None else np.where(simulated, 1, n_step))
-
         powers = (discount ** np.arange(n_step + 1)).astype(np.float32)
         ahead = np.arange(n_step)
         rewards = columns["reward"][(slots[:, None] + ahead) % capacity]
@@ -287,7 +292,7 @@ class ReplayBuffer(SampledMemory):
         )
         return Sample(
             observation=states[0],
-            action=columns["action"][slots],
+            action=self._actions(slots, steps, rng),
             reward=reward,
             discount=bootstrap,
             next_observation=states[1],
@@ -321,11 +326,22 @@ class ReplayBuffer(SampledMemory):
 
     def _release(self, name: str, last: int) -> None:
         """Have the last step of an episode sampled from now on, if it was undecided."""
-        if name in self._episodes.undecided:
-            self._episodes.undecided.discard(name)
-            self._all.insert(last, self._first)
-            if self._columns["source"][last] in OPERATOR_SOURCES:
-                self._operator.insert(last, self._first)
+        waited = name in self._episodes.undecided
+        self._episodes.undecided.discard(name)
+        if self._across:  # another end completes other windows
+            self._find_whole()
+        elif waited:
+            self._starts.insert(last, self._first)
+
+    def _find_whole(self) -> None:
+        """Find anew which windows can be sampled."""
+        rows = (self._first + np.arange(self._rows)) % self.capacity
+        self._starts.fill(rows[self._episodes.steps(self.chunk.length, self._columns["terminated"][rows])])
+
+    def _actions(self, slots: np.ndarray, steps: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return the actions of windows of so many steps that begin in these slots."""
+        rows = slots[:, None] + np.arange(self.chunk.length)
+        return self.chunk.executed(self._columns["action"][rows % self.capacity], steps, rng)
 
     def _to_goal(self, slots: np.ndarray) -> np.ndarray:
         """`Sample.to_goal` of the steps in these slots."""
@@ -338,7 +354,7 @@ class ReplayBuffer(SampledMemory):
 
     def images_of(self, ranks: np.ndarray) -> np.ndarray | None:
         """Return the stored images of the transitions of these ranks, (count, *spec.shape); None without images."""
-        return self._images.read(self._all.at(ranks)) if self._images else None
+        return self._images.read(self._starts.all.at(ranks)) if self._images else None
 
     def state_dict(self) -> dict[str, Any]:
         """Everything remembered, as numpy arrays and ints; only rows in use."""
@@ -374,9 +390,7 @@ class ReplayBuffer(SampledMemory):
             column[:rows] = state[name]
         self._first, self._rows, self._open = 0, rows, bool(state["open"])
         self._episodes.load_state_dict(state)
-        is_step = self._episodes.steps()
-        self._all.fill(np.flatnonzero(is_step))
-        self._operator.fill(np.flatnonzero(is_step & np.isin(self._columns["source"][:rows], OPERATOR_SOURCES)))
+        self._find_whole()
 
     def _load_images(self, state: Mapping[str, Any], rows: int) -> None:
         """Take over the images of a saved state, if they are of the same make."""
@@ -416,9 +430,9 @@ class ReplayBuffer(SampledMemory):
     def _evict(self) -> None:
         """Forget the oldest episode."""
         rows, steps = self._episodes.forget_oldest()
-        slots = (self._first + np.arange(steps)) % self.capacity
-        self._all.drop(steps)
-        self._operator.drop(int(np.count_nonzero(np.isin(self._columns["source"][slots], OPERATOR_SOURCES))))
+        if not self._columns["terminated"][(self._first + steps - 1) % self.capacity]:
+            steps = max(0, steps - self.chunk.length + 1)
+        self._starts.drop(steps)
         self._first = (self._first + rows) % self.capacity
         self._rows -= rows
 

@@ -46,6 +46,8 @@ class DemoMixer:
             raise DataError(f"demonstrations have (state, action) sizes {sizes[0]}, online experience {sizes[1]}")
         if demos.image_spec != online.image_spec:
             raise DataError(f"demonstrations have images {demos.image_spec}, online experience {online.image_spec}")
+        if demos.chunk != online.chunk:
+            raise DataError(f"demonstrations have chunks {demos.chunk}, online experience {online.chunk}")
         if demos.pose != online.pose:
             raise DataError(f"demonstrations have their pose at {demos.pose}, online experience at {online.pose}")
         self.demos, self.online, self.hindsight = demos, online, hindsight
@@ -129,7 +131,7 @@ class DemoMixer:
     def _empty(self, count: int) -> Sample:
         """Arrays to be filled."""
         width = len(self._config.history) * self.online.state_size
-        shapes = ((count, width), (count, self.online.action_size), (count,), (count,), (count, width))
+        shapes = ((count, width), (count, self.online.chunk.size), (count,), (count,), (count, width))
         sample = Sample(*(np.empty(shape, np.float32) for shape in shapes))
         if (spec := self.online.image_spec) is not None:
             now, later = (self._empty_images(count, spec) for _ in range(2))

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from robot_rl.config.components import TrainConfig
+from robot_rl.data.chunk_layout import ChunkLayout
 from robot_rl.data.replay.buffer import ReplayBuffer
 from robot_rl.data.replay.dealt_ring import DealtRing, joined
 from robot_rl.data.replay.demo_mixing import DemoMixer
@@ -28,6 +29,7 @@ class Memories:
         config: Configuration of the run.
         robots: Share of each robot of a fleet in what is sampled, by name; None: there is one robot, without a name.
         part: Which of how many learners it belongs to, where the episodes are dealt to several.
+        chunk: Of the actions that are learned as one; None: each by itself.
 
     Attributes:
         demos: Demonstrations, of which none is forgotten.
@@ -45,6 +47,7 @@ class Memories:
         config: TrainConfig,
         robots: Mapping[str, float] | None = None,
         part: tuple[int, int] = (0, 1),
+        chunk: ChunkLayout | None = None,
     ) -> None:
         rank, size = part
         self._sampling = replace(config.replay, batch_size=config.replay.batch_size // size)
@@ -54,7 +57,7 @@ class Memories:
         ring = ReplayBuffer if size == 1 else partial(DealtRing, rank=rank, size=size)
         origins = config.replay.simulated == "dynamics_gap"
         shaped = percepts.potential > 0
-        make = partial(ring, shaped=shaped, rewards=return_range, moments=self.moments, origins=origins)
+        make = partial(ring, shaped=shaped, rewards=return_range, moments=self.moments, origins=origins, chunk=chunk)
         self.demos = make(rows, *sizes, forgets=False)
         capacity = config.replay.capacity
         self.online: OnlineMemory = (

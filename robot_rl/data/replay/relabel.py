@@ -11,7 +11,12 @@ import numpy as np
 
 
 def write_verdict(
-    columns: Mapping[str, np.ndarray], slots: np.ndarray, reward: float, terminated: bool, since: int
+    columns: Mapping[str, np.ndarray],
+    slots: np.ndarray,
+    reward: float,
+    terminated: bool,
+    since: int,
+    across: bool = False,
 ) -> None:
     """Replace the earlier result of an episode.
 
@@ -23,35 +28,40 @@ def write_verdict(
         reward: Of those steps.
         terminated: Whether nothing follows.
         since: Steps after which it was done, in 1 ... T; T where only the last one counts.
+        across: Whether windows go on where control changes hands.
     """
     stale = slots[:-1][columns["terminated"][slots[:-1]]]
     columns["reward"][stale], columns["terminated"][stale] = 0.0, False
     done = slots[since - 1 :]
     columns["reward"][done], columns["terminated"][done] = reward, terminated
     columns["success_at"][slots[0]] = since if terminated and reward > 0 else 0
-    _write_runs(columns, slots, since)
+    _write_runs(columns, slots, since, across)
 
 
-def write_rewards(columns: Mapping[str, np.ndarray], slots: np.ndarray, rewards: np.ndarray) -> None:
+def write_rewards(
+    columns: Mapping[str, np.ndarray], slots: np.ndarray, rewards: np.ndarray, across: bool = False
+) -> None:
     """Replace the rewards of an episode; steps that were judged a success keep theirs. No end is changed.
 
     Args:
         columns: Of a `ReplayBuffer`.
         slots: Of the T steps of the episode, in their order.
         rewards: Of the steps, shape (T,).
+        across: As in `write_verdict`.
     """
     success_at = int(columns["success_at"][slots[0]])
     judged = columns["terminated"][slots] if success_at else np.zeros(len(slots), bool)
     columns["reward"][slots[~judged]] = rewards[~judged]
-    _write_runs(columns, slots, success_at or len(slots))
+    _write_runs(columns, slots, success_at or len(slots), across)
 
 
-def _write_runs(columns: Mapping[str, np.ndarray], slots: np.ndarray, since: int) -> None:
-    """Windows end where control changes hands, and where it is done; after that each step is a window by itself."""
+def _write_runs(columns: Mapping[str, np.ndarray], slots: np.ndarray, since: int, across: bool) -> None:
+    """Windows end where it is done and, but for `across`, where control changes hands; later steps are one each."""
     source, number = columns["source"][slots], np.arange(len(slots))
     begins = number >= since
     begins[0] = True
-    begins[1:] |= source[1:] != source[:-1]
+    if not across:
+        begins[1:] |= source[1:] != source[:-1]
     starts = np.flatnonzero(begins)
     lengths = np.diff(np.append(starts, len(slots)))
     columns["run_offset"][slots] = number - np.repeat(starts, lengths)

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from robot_rl.data.schema import OPERATOR_SOURCES
+
 
 class SlotQueue:
     """First in, first out, with O(1) access by rank.
@@ -56,6 +58,43 @@ class SlotQueue:
         self._slots[: len(slots)] = slots
 
 
+class WindowStarts:
+    """Slots at which windows begin that can be sampled, oldest first: all, and apart those of an operator's steps.
+
+    Args:
+        capacity: Most slots.
+        source: Who chose the action in each slot of the ring; it is looked at and never changed.
+    """
+
+    def __init__(self, capacity: int, source: np.ndarray) -> None:
+        self.all, self.operator, self._source = SlotQueue(capacity), SlotQueue(capacity), source
+
+    def push(self, slot: int) -> None:
+        """Append a slot, as the newest."""
+        self.all.push(slot)
+        if self._source[slot] in OPERATOR_SOURCES:
+            self.operator.push(slot)
+
+    def insert(self, slot: int, first: int) -> None:
+        """Put a slot in its place; see `SlotQueue.insert`."""
+        self.all.insert(slot, first)
+        if self._source[slot] in OPERATOR_SOURCES:
+            self.operator.insert(slot, first)
+
+    def drop(self, count: int) -> None:
+        """Forget the `count` oldest of all."""
+        self.operator.drop(len(self._of_operator(self.all.at(np.arange(count)))))
+        self.all.drop(count)
+
+    def fill(self, slots: np.ndarray) -> None:
+        """Hold exactly `slots`, oldest first."""
+        self.all.fill(slots)
+        self.operator.fill(self._of_operator(slots))
+
+    def _of_operator(self, slots: np.ndarray) -> np.ndarray:
+        return slots[np.isin(self._source[slots], OPERATOR_SOURCES)]
+
+
 class EpisodeList:
     """Lengths and names of consecutive episodes; one of T steps takes T + 1 rows."""
 
@@ -98,12 +137,22 @@ class EpisodeList:
         number = self._names.index(name)
         return sum(islice(self._rows, number)), self._rows[number]
 
-    def steps(self) -> np.ndarray:
-        """Of all rows, which hold a step that is not undecided; shape (rows,), bool."""
+    def steps(self, length: int, terminated: np.ndarray) -> np.ndarray:
+        """Of all rows, which hold a step that is not undecided and begins a whole window; shape (rows,), bool.
+
+        Args:
+            length: Steps of a window; one that terminates sooner is whole too.
+            terminated: Of all rows, whether nothing follows their step, shape (rows,).
+        """
         found = np.ones(sum(self._rows), bool)
         ends = np.cumsum(self._rows, dtype=np.int64)
         found[ends - 1] = False  # last rows hold an observation only
         found[[end - 2 for end, name in zip(ends, self._names, strict=True) if name in self.undecided]] = False
+        if length > 1:
+            for end, rows, name in zip(ends, self._rows, self._names, strict=True):
+                first, behind = end - rows, end - 1 - (name in self.undecided)
+                if behind > first and not terminated[behind - 1]:
+                    found[max(first, behind - length + 1) : behind] = False
         return found
 
     def state_dict(self) -> dict[str, Any]:

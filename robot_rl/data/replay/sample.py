@@ -14,7 +14,7 @@ class Sample(NamedTuple):
 
     Attributes:
         observation: Packed observations at step t - age for each of the H ages of the history, (..., H * state_size).
-        action: Executed at step t, (..., action_size).
+        action: Executed at step t, (..., action_size); of a buffer with chunks those of h steps, (..., chunk.size).
         reward: Sum of `discount ** k * reward[t + k]` over the m <= n_step steps of the window, (...), and of a buffer
             that shapes rewards what shaping adds.
         discount: `discount ** m`, or 0 where the window ended in termination, (...).

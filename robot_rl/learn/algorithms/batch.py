@@ -15,7 +15,7 @@ class Batch(NamedTuple):
 
     Attributes:
         observation: State, scaled to about 1 and history-stacked, shape (N, B, state).
-        action: Executed, in [-1, 1], shape (N, B, act).
+        action: Executed, in [-1, 1], shape (N, B, act); with chunks those of h steps, as `ChunkLayout` has them.
         reward: Discounted sum over the m <= n steps of the window, sum_k gamma^k r_{t+k}; shape (N, B).
         discount: gamma^m, or 0 where the window ended in termination; shape (N, B).
         next_observation: What the window's last step led to, shape (N, B, state).

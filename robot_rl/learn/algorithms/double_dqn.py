@@ -30,12 +30,15 @@ class ChoiceValues(NamedTuple):
         values: Q of the choices that were made, shape (E, B).
         target: y, shape (B,).
         free: y before it was clamped, shape (B,).
+        held: 1 where a choice was held for its whole chunk, else 0: such a row teaches nothing of it, shape (B,). None
+            without chunks.
         base_loss: What keeps a base's choices where no other one was made, `losses.base_choice_loss`; 0 without a base.
     """
 
     values: Tensor
     target: Tensor
     free: Tensor
+    held: Tensor | None
     base_loss: Tensor
 
 
@@ -66,11 +69,13 @@ def choice_values(
         choice = policy.gripper_choice(next_values.mean(0), batch.next_observation)
         free = losses.choice_target(batch.reward, batch.discount, choice, next_targets, None)
         target = free if return_range is None else free.clamp(*return_range)
-    made = choice_index(batch.action, policy.choices)
+    # A chunk holds its choice. Where somebody took over within the window, its return says nothing of the first choice.
+    held = batch.action[:, -1].isfinite().float() if policy.chunk.length > 1 else None
+    made = choice_index(batch.action if held is None else batch.action.nan_to_num(), policy.choices)
     values = critics(latent).float()
     base = policy.base_choice(batch.observation)
     base_loss = values.new_zeros(()) if base is None else losses.base_choice_loss(values, base, made)
-    return ChoiceValues(losses.values_of(values, made), target, free, base_loss)
+    return ChoiceValues(losses.values_of(values, made), target, free, held, base_loss)
 
 
 class DoubleDQN(Algorithm):
@@ -90,6 +95,11 @@ class DoubleDQN(Algorithm):
     def __init__(self, policy: Policy, *, return_range: tuple[float, float] | None, config: SACConfig) -> None:
         if policy.gripper is None or policy.continuous_size:
             raise ConfigError("a double DQN learns nothing but choices; choose SAC for continuous actions")
+        if policy.chunk.length > 1:
+            raise ConfigError(
+                f"algorithm.chunk={policy.chunk.length} with actions that are choices alone: a chunk has continuous "
+                "actions; set algorithm.chunk=1"
+            )
         self.policy, self.config = policy, config
         self.n_step, self.discount = config.n_step, config.discount or horizon_discount(USUAL_STEPS)
         self._clamp = return_range if config.clamp_targets else None

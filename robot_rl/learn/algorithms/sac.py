@@ -64,7 +64,8 @@ class SAC(ActorCritic, Algorithm):
         if config.target_subset > config.ensemble_size:
             raise ConfigError(f"target_subset {config.target_subset} exceeds ensemble_size {config.ensemble_size}")
         super().__init__(policy, return_range, config)
-        self.n_step, self.discount = config.n_step, config.discount or horizon_discount(USUAL_STEPS)
+        self.n_step = policy.chunk.length if policy.chunk.length > 1 else config.n_step
+        self.discount = config.discount or horizon_discount(USUAL_STEPS)
         self._clamp = return_range if config.clamp_targets else None
         per_action, actions = config.target_entropy_per_action, policy.continuous_size
         self.target_entropy = self.scheduled.follow("target_entropy", per_action, actions)
@@ -223,6 +224,7 @@ class SAC(ActorCritic, Algorithm):
 
         # L += sum_i mean_b (Q_i(s, g) - y)^2, and with a base the loss that keeps its choices
         choice = choice_values(self.policy, self.gripper_target, (latent, next_latent), batch, self._clamp)
+        weight = weight if choice.held is None else choice.held
         gripper_loss = losses.critic_loss(choice.values, choice.target, weight)
         return loss + gripper_loss + choice.base_loss, figures | {"gripper_loss": gripper_loss.detach()}
 

@@ -16,6 +16,7 @@ from torch.nn.functional import layer_norm, softplus
 
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.schedule import value_at
+from robot_rl.data.chunk_layout import ChunkLayout
 from robot_rl.data.replay.percept import PerceptSpec
 from robot_rl.env.choice import entry_of_choice
 from robot_rl.env.environment import EnvironmentSpec
@@ -158,13 +159,14 @@ class Policy(nn.Module):
 
     Args:
         head: Makes the input of the networks from state and images.
-        action_size: Length of the action.
+        action_size: Length of the action of a step.
         choices: Of its last entry, where that is discrete: evenly spaced from -1 to 1; 0 where it is not.
         hidden_sizes: Widths of the hidden layers.
         generator: Source of all randomness, from initialisation to exploration. Its device is the policy's device.
         gripper_exploration: Chance of a random choice when `act` is not deterministic.
         residual: Where its input has the proposal of a base, which it corrects; None: it acts alone.
         ranks: The processes that train it together.
+        chunk: Steps that it decides for at once; what it calls its action is then the vector of a `ChunkLayout`.
 
     Raises:
         ConfigError: if there is no action at all.
@@ -181,12 +183,14 @@ class Policy(nn.Module):
         gripper_exploration: float = 0.0,
         residual: Residual | None = None,
         ranks: Ranks = ALONE,
+        chunk: int = 1,
     ) -> None:
         super().__init__()
         self.head = head
-        self.action_size = action_size
+        self.chunk = ChunkLayout(chunk, action_size, bool(choices))
+        self.action_size = self.chunk.size
         self.choices = choices
-        self.continuous_size = action_size - bool(choices)
+        self.continuous_size = self.action_size - bool(choices)
         if action_size < 1:
             raise ConfigError(f"action_size {action_size} is no action; valid: 1 or more")
         self.generator, self.ranks = generator, ranks
@@ -321,6 +325,7 @@ def make_policy(
         gripper_exploration=config.sac.gripper_exploration,
         residual=residual,
         ranks=ranks,
+        chunk=config.algorithm.chunk,
     )
 
 

@@ -33,6 +33,7 @@ NETWORKS = (
     "sac.goal_weight",
     "replay.history",
     "base.kind",
+    "algorithm.chunk",
 )
 """Settings by which networks differ."""
 REWARDS = ("reward.kind", "reward.shaping", "environment.reward", "environment.reward_scale", "environment.success")
@@ -125,6 +126,9 @@ class InitialParts:
         if "replay" in self.parts:
             self._check_settings(
                 "replay", ("task", *REWARDS), config, "its rewards and scenes are others; leave replay out of --init"
+            )
+            self._check_settings(
+                "replay", ("algorithm.chunk",), config, "its windows are others; leave replay out of --init"
             )
         state = learner.state_dict()
         if "policy" in self.parts or "critics" in self.parts:

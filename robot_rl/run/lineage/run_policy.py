@@ -22,7 +22,7 @@ from robot_rl.run.lineage.source_run import SourceRun
 
 
 class RunPolicy(BasePolicy):
-    """The deployed policy of a run, which acts without exploration, one action at a time.
+    """The deployed policy of a run, which acts without exploration, one action or a chunk of them at a time.
 
     Args:
         setup: Its path is the run directory; the new run keeps a copy and needs the other one no more.
@@ -45,7 +45,7 @@ class RunPolicy(BasePolicy):
             action_size=int(kept["action_size"]),
             gripper=bool(kept["gripper"]),
             period=float(kept["period"]),
-            horizon=1,
+            horizon=config.algorithm.chunk,
             history=max(config.replay.history) + 1,
         )
         self._ages = config.replay.history
@@ -62,14 +62,15 @@ class RunPolicy(BasePolicy):
         return fingerprint(self._state["policy"])
 
     def plan(self, history: Sequence[Stamped]) -> ActionChunk:
-        """Return the policy's action."""
+        """Return the policy's action, or its chunk."""
         views = [self._perception.view(one.observation) for one in history]
         newest = len(views) - 1
         state = torch.from_numpy(np.concatenate([views[max(newest - age, 0)].state for age in self._ages]))[None]
         images = views[-1].images
         seen = None if images is None else torch.from_numpy(images)[None]
-        action = self._policy.act(state, seen, deterministic=True).numpy()
-        return ActionChunk(action, np.array([history[-1].stamp]))
+        actions = self._policy.chunk.split(self._policy.act(state, seen, deterministic=True)[0].numpy())
+        steps = np.round(np.arange(len(actions)) * self.spec.period * NS_PER_S).astype(np.int64)
+        return ActionChunk(actions, history[-1].stamp + steps)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the policy with its configuration."""
