@@ -225,7 +225,7 @@ class Steady(BasePolicy):
     name, identity = "steady", "1"
 
     def __init__(self, plans=99):
-        self.spec, self.plans = BaseSpec({}, 3, False, 0.1, 2), plans
+        self.spec, self.plans = BaseSpec({}, 3, 0, 0.1, 2), plans
 
     def plan(self, history):
         self.plans -= 1
