@@ -44,7 +44,8 @@ class ClonedPolicy(BasePolicy):
 
     It learns from the steps that an operator commanded, in episodes that did not fail. A chunk that reaches beyond the
     end of its episode repeats the last action. What several grippers do together has no order, so that a number
-    between two such choices means nothing: each gripper has a column of its own here.
+    between two such choices means nothing: each gripper has a column of its own here, and what they do is the nearest
+    of what was demonstrated.
 
     Args:
         setup: Where it acts; with a state, it is what that is of.
@@ -95,6 +96,7 @@ class ClonedPolicy(BasePolicy):
             generator=self._generator,
         ).requires_grad_(False)
         self._sees = percepts.images.maker if percepts.images is not None else ""
+        self._grips = np.zeros((0, task.grippers), np.float32)  # what several grippers were shown to do together
         self._trained = False
         if state is not None:
             self._load(state)
@@ -141,6 +143,8 @@ class ClonedPolicy(BasePolicy):
             `loss`, the mean over the last tenth; `episodes` and `steps` that it learned from.
         """
         state, images, chunks, count = self._examples(episodes)
+        if self._more:
+            self._grips = np.unique(chunks.numpy()[..., -self.spec.grippers :].reshape(-1, self.spec.grippers), axis=0)
         network, generator, updates = self._network.requires_grad_(True), self._generator, self._updates
         network.standardise(state)
         if images is not None:
@@ -212,17 +216,19 @@ class ClonedPolicy(BasePolicy):
         return np.concatenate([actions[:, :-1], grippers], 1)
 
     def _joined(self, actions: np.ndarray) -> np.ndarray:
-        """Return the reverse of `_split`; a gripper does what its number is nearest to."""
+        """Return the reverse of `_split`; the grippers do what they were shown to do that is nearest."""
         if not self._more:
             return actions
         first = actions.shape[1] - self.spec.grippers
-        choices = np.array([[join_grippers(row)] for row in actions[:, first:]], np.float32)
-        return np.concatenate([actions[:, :first], choices], 1)
+        away = np.linalg.norm(actions[:, None, first:] - self._grips, axis=-1)
+        entries = np.array([[join_grippers(self._grips[row])] for row in away.argmin(1)], np.float32)
+        return np.concatenate([actions[:, :first], entries], 1)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the parameters and what they are for."""
         return {
             **({"arms": list(self.spec.arms)} if self.spec.arms else {}),
+            **({"grips": self._grips.tolist()} if self._more else {}),
             "observations": {key: list(shape) for key, shape in self.spec.observations.items()},
             "sees": self._sees,
             "horizon": self.spec.horizon,
@@ -241,6 +247,7 @@ class ClonedPolicy(BasePolicy):
             self._network.load_state_dict(state["parameters"])
         except RuntimeError as error:
             raise CheckpointError(f"base {self.name} has other sizes: {error}") from error
+        self._grips = np.array(state.get("grips", ()), np.float32).reshape(-1, self.spec.grippers or 1)
         self._trained = True
 
 
