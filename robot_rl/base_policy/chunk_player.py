@@ -112,7 +112,7 @@ class ChunkPlayer:
         # a = (1 - w) a_before + w a_new, w = 1 / (B + 1), 2 / (B + 1), ...
         share = self._faded / (self._blend + 1)
         joined: np.ndarray = (before + share * (action - before)).astype(np.float32)
-        if self.base.spec.gripper:
+        if self.base.spec.grippers:
             joined[-1] = action[-1]
         return joined
 

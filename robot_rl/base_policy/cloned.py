@@ -12,10 +12,20 @@ import torch
 from torch import Tensor
 
 from robot_rl.base_policy.chunk_network import ChunkNetwork
-from robot_rl.base_policy.contract import ActionChunk, BasePolicy, BaseSetup, BaseSpec, Report, Stamped
+from robot_rl.base_policy.contract import (
+    ActionChunk,
+    BasePolicy,
+    BaseSetup,
+    BaseSpec,
+    Report,
+    Stamped,
+    arms_text,
+    check_arms,
+)
 from robot_rl.base_policy.fingerprint import fingerprint
 from robot_rl.clock import NS_PER_S
 from robot_rl.data.schema import IMAGE_PREFIX, OPERATOR_SOURCES, STATE_PREFIX, Episode
+from robot_rl.env.choice import join_grippers, split_grippers
 from robot_rl.errors import BasePolicyError, CheckpointError, DataError
 from robot_rl.learn.networks.networks import make_head
 from robot_rl.learn.perception import make_perception
@@ -33,7 +43,9 @@ class ClonedPolicy(BasePolicy):
     """A base that imitates demonstrations.
 
     It learns from the steps that an operator commanded, in episodes that did not fail. A chunk that reaches beyond the
-    end of its episode repeats the last action.
+    end of its episode repeats the last action. What several grippers do together has no order, so that a number
+    between two such choices means nothing: each gripper has a column of its own here, and what they do is the nearest
+    of what was demonstrated.
 
     Args:
         setup: Where it acts; with a state, it is what that is of.
@@ -43,7 +55,7 @@ class ClonedPolicy(BasePolicy):
 
     Raises:
         CheckpointError: if the state is of other observations or sizes.
-        BasePolicyError: if a file is named that is not there.
+        BasePolicyError: if a file is named that is not there, or it is of other arms.
     """
 
     def __init__(self, setup: BaseSetup, *, horizon: int, history: int, flow: bool) -> None:
@@ -53,9 +65,10 @@ class ClonedPolicy(BasePolicy):
                 "a path it is trained from the demonstrations of the run"
             )
         state, task = setup.state, setup.task
+        self.name, self._config, self._updates = setup.name, setup.config, setup.config.base.updates
         if state is not None:
             horizon, history = int(state["horizon"]), int(state["history"])
-        self.name, self._config, self._updates = setup.name, setup.config, setup.config.base.updates
+            check_arms(self.name, state.get("arms", ()), task)
         # Without the way to the goal, which is learned by critics, and with one crop for acting.
         config = replace(setup.config, sac=replace(setup.config.sac, goal_weight=0.0))
         self._perception = make_perception(dict(setup.observations), config)
@@ -64,23 +77,26 @@ class ClonedPolicy(BasePolicy):
         self.spec = BaseSpec(
             observations={key: spec.shape for key, spec in setup.observations.items() if key.startswith(wanted)},
             action_size=task.action_size,
-            gripper=task.gripper,
+            grippers=task.grippers,
             period=task.control_period,
             horizon=horizon,
             history=history,
+            arms=task.arms,
         )
+        self._more = max(task.grippers - 1, 0)  # columns of a chunk beyond those of an action
         self._states = [key for key in self.spec.observations if key.startswith(STATE_PREFIX)]
         self._generator = torch.Generator().manual_seed(setup.config.seed)
         self._network = ChunkNetwork(
             make_head(percepts, config, self._generator, history),
             state_size=percepts.state_size * history,
             horizon=horizon,
-            action_size=task.action_size,
+            action_size=task.action_size + self._more,
             width=WIDTH,
             flow=flow,
             generator=self._generator,
         ).requires_grad_(False)
         self._sees = percepts.images.maker if percepts.images is not None else ""
+        self._grips = np.zeros((0, task.grippers), np.float32)  # what several grippers were shown to do together
         self._trained = False
         if state is not None:
             self._load(state)
@@ -108,11 +124,12 @@ class ClonedPolicy(BasePolicy):
         rows = self._perception.states({key: np.stack([one[key] for one in known]) for key in self._states})
         state = torch.from_numpy(rows[::-1].reshape(1, -1).copy())
         images = None if newest.images is None else torch.from_numpy(newest.images)[None]
-        noise = torch.randn(1, self.spec.horizon, self.spec.action_size, generator=self._generator)
+        noise = torch.randn(1, self.spec.horizon, self._network.action_size, generator=self._generator)
         with torch.no_grad():
             actions = self._network.chunks(self._network.condition(state, images), noise)[0].numpy()
         period = round(self.spec.period * NS_PER_S)
-        return ActionChunk(actions.clip(-1.0, 1.0), history[-1].stamp + period * np.arange(len(actions)))
+        actions = self._joined(actions.clip(-1.0, 1.0))
+        return ActionChunk(actions, history[-1].stamp + period * np.arange(len(actions)))
 
     @property
     def trained(self) -> bool:
@@ -126,6 +143,8 @@ class ClonedPolicy(BasePolicy):
             `loss`, the mean over the last tenth; `episodes` and `steps` that it learned from.
         """
         state, images, chunks, count = self._examples(episodes)
+        if self._more:
+            self._grips = np.unique(chunks.numpy()[..., -self.spec.grippers :].reshape(-1, self.spec.grippers), axis=0)
         network, generator, updates = self._network.requires_grad_(True), self._generator, self._updates
         network.standardise(state)
         if images is not None:
@@ -163,6 +182,11 @@ class ClonedPolicy(BasePolicy):
         for episode in episodes:
             if episode.facts.success is False:
                 continue
+            if episode.facts.arms != self.spec.arms:
+                raise DataError(
+                    f"base {self.name}: {episode.episode_id} is of {arms_text(episode.facts.arms)}, expected "
+                    f"{arms_text(self.spec.arms)}"
+                )
             if episode.action.shape[1] != self.spec.action_size:
                 raise DataError(
                     f"base {self.name}: {episode.episode_id} has actions of {episode.action.shape[1]} numbers, "
@@ -175,7 +199,7 @@ class ClonedPolicy(BasePolicy):
             percepts = list(self._perception.of_rows(episode.observations))
             state = np.stack([percept.state for percept in percepts])
             states.append(state[np.maximum(rows[:, None] - ages, 0)].reshape(len(rows), -1))
-            chunks.append(episode.action[np.minimum(rows[:, None] + ahead, len(episode) - 1)])
+            chunks.append(self._split(episode.action)[np.minimum(rows[:, None] + ahead, len(episode) - 1)])
             seen = [percept.images for percept in percepts if percept.images is not None]
             if seen:
                 images.append(np.stack([seen[row] for row in rows]))
@@ -184,9 +208,27 @@ class ClonedPolicy(BasePolicy):
         crops = torch.from_numpy(np.concatenate(images)) if images else None
         return torch.from_numpy(np.concatenate(states)), crops, torch.from_numpy(np.concatenate(chunks)), count
 
+    def _split(self, actions: np.ndarray) -> np.ndarray:
+        """Return actions (T, n) with a column for each gripper in place of the one of their joint choice."""
+        if not self._more:
+            return actions
+        grippers = np.array([split_grippers(float(entry), self.spec.grippers) for entry in actions[:, -1]], np.float32)
+        return np.concatenate([actions[:, :-1], grippers], 1)
+
+    def _joined(self, actions: np.ndarray) -> np.ndarray:
+        """Return the reverse of `_split`; the grippers do what they were shown to do that is nearest."""
+        if not self._more:
+            return actions
+        first = actions.shape[1] - self.spec.grippers
+        away = np.linalg.norm(actions[:, None, first:] - self._grips, axis=-1)
+        entries = np.array([[join_grippers(self._grips[row])] for row in away.argmin(1)], np.float32)
+        return np.concatenate([actions[:, :first], entries], 1)
+
     def state_dict(self) -> dict[str, Any]:
         """Return the parameters and what they are for."""
         return {
+            **({"arms": list(self.spec.arms)} if self.spec.arms else {}),
+            **({"grips": self._grips.tolist()} if self._more else {}),
             "observations": {key: list(shape) for key, shape in self.spec.observations.items()},
             "sees": self._sees,
             "horizon": self.spec.horizon,
@@ -205,6 +247,7 @@ class ClonedPolicy(BasePolicy):
             self._network.load_state_dict(state["parameters"])
         except RuntimeError as error:
             raise CheckpointError(f"base {self.name} has other sizes: {error}") from error
+        self._grips = np.array(state.get("grips", ()), np.float32).reshape(-1, self.spec.grippers or 1)
         self._trained = True
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from robot_rl.config.components import TrainConfig
 from robot_rl.data.schema import Episode, Observation
+from robot_rl.env.choice import GRIPPER_CHOICES, nearest_entries
 from robot_rl.env.environment import Environment, EnvironmentSpec
 from robot_rl.env.registry import load
 from robot_rl.errors import BasePolicyError, ConfigError, PluginError
@@ -42,7 +43,8 @@ class ActionChunk:
     """Actions that were planned at once.
 
     Attributes:
-        actions: In [-1, 1], shape (H, n); with a gripper, the last entry is -1 close, 0 keep, 1 open.
+        actions: In [-1, 1], shape (H, n); with a gripper, the last entry is -1 close, 0 keep, 1 open, and with several
+            their joint choice, `robot_rl.env.choice.join_grippers`.
         stamps: Time of the observation in whose control period each action is due [ns], shape (H,), int64, increasing.
     """
 
@@ -57,20 +59,22 @@ class BaseSpec:
     Attributes:
         observations: Shape of each array that it needs of an observation.
         action_size: Length of an action.
-        gripper: Whether the last entry of an action is a gripper's.
+        grippers: How many grippers the last entry of an action moves; 0: it is as the others.
         period: Time between two actions of a chunk [s].
         horizon: Actions of a chunk, H.
         history: Newest observations that it wants.
         ahead: Whether it may take longer than a control period has room for: in real time it then plans beside control.
+        arms: Names of the arms that it moves, in the order of their parts of an action; empty: one.
     """
 
     observations: Mapping[str, tuple[int, ...]]
     action_size: int
-    gripper: bool
+    grippers: int
     period: float
     horizon: int
     history: int = 1
     ahead: bool = False
+    arms: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -198,27 +202,50 @@ def check_fit(base: BasePolicy, setup: BaseSetup) -> None:
         BasePolicyError: naming every difference, of both sides.
     """
     spec, task, wrong = base.spec, setup.task, []
+    check_arms(base.name, spec.arms, task)
     for key, shape in spec.observations.items():
         there = setup.observations.get(key)
         if there is None:
             wrong.append(f"it needs {key}, and {task.name} has {', '.join(sorted(setup.observations))}")
         elif there.shape != tuple(shape):
             wrong.append(f"its {key} has shape {tuple(shape)}, that of {task.name} {there.shape}")
-    if (spec.action_size, spec.gripper) != (task.action_size, task.gripper):
+    if (spec.action_size, spec.grippers) != (task.action_size, task.grippers):
         wrong.append(
-            f"its actions have {spec.action_size} numbers with{'' if spec.gripper else 'out'} a gripper, those of "
-            f"{task.name} {task.action_size} with{'' if task.gripper else 'out'} one"
+            f"its actions have {spec.action_size} numbers {_grippers(spec.grippers)}, those of "
+            f"{task.name} {task.action_size} {_grippers(task.grippers)}"
         )
-    if task.choices and not task.gripper:
-        wrong.append(f"it plans no choices but those of a gripper, and {task.name} has {task.choices} of them")
+    if task.choices and not task.grippers:
+        wrong.append(f"it plans no choices but those of grippers, and {task.name} has {task.choices} of them")
     if abs(spec.period - task.control_period) > 0.01 * task.control_period:
         wrong.append(f"it plans every {spec.period:g} s, and {task.name} is controlled every {task.control_period:g} s")
     if wrong:
         raise BasePolicyError(f"base {base.name} does not fit {task.name}: {'; '.join(wrong)}")
 
 
+def check_arms(base: str, arms: Sequence[str], task: EnvironmentSpec) -> None:
+    """Check that a base of this name moves the arms that an environment has, in the same order.
+
+    Raises:
+        BasePolicyError: naming both.
+    """
+    if tuple(arms) != task.arms:
+        raise BasePolicyError(
+            f"base {base} does not fit {task.name}: it moves {arms_text(arms)}, and {task.name} has "
+            f"{arms_text(task.arms)}; take a base of these, e.g. of `robot-rl base train {task.name}`"
+        )
+
+
+def arms_text(names: Sequence[str]) -> str:
+    """Return the arms of these names, for messages; no names are those of one arm."""
+    return f"the arms {', '.join(names)}" if names else "one arm"
+
+
+def _grippers(count: int) -> str:
+    return {0: "without a gripper", 1: "with a gripper"}.get(count, f"with {count} grippers")
+
+
 def checked_chunk(chunk: ActionChunk, base: BasePolicy) -> ActionChunk:
-    """Return a chunk with actions in [-1, 1] and a gripper entry of -1, 0 or 1.
+    """Return a chunk with actions in [-1, 1], the last entry of which is a choice of the grippers where there are any.
 
     Raises:
         BasePolicyError: naming the base, what it answered and what is expected.
@@ -240,6 +267,6 @@ def checked_chunk(chunk: ActionChunk, base: BasePolicy) -> ActionChunk:
     if np.any(np.diff(stamps) <= 0):
         raise BasePolicyError(f"base {base.name} answered a chunk whose time stamps do not increase")
     actions = actions.clip(-1.0, 1.0)
-    if spec.gripper:  # as the action mapping has it
-        actions[:, -1] = np.where(np.abs(actions[:, -1]) >= 0.5, np.sign(actions[:, -1]), 0.0)
+    if spec.grippers:  # as the action mapping has it
+        actions[:, -1] = nearest_entries(actions[:, -1], GRIPPER_CHOICES**spec.grippers)
     return ActionChunk(actions, stamps)

@@ -60,11 +60,12 @@ class LeRobotBase(BasePolicy):
         self.spec = BaseSpec(
             observations=self._names.ours,
             action_size=facts.action_size,
-            gripper=task.gripper,
+            grippers=task.grippers,
             period=task.control_period,
             horizon=facts.horizon,
             history=facts.history,
             ahead=True,
+            arms=task.arms,
         )
         check_fit(self, setup)  # before anything is started
         self._process = ForeignProcess(

@@ -21,7 +21,7 @@ class ScriptedPolicy(BasePolicy):
     def __init__(self, setup: BaseSetup) -> None:
         task = setup.task
         self.name, self._task = setup.name, task.name
-        self.spec = BaseSpec({}, task.action_size, task.gripper, task.control_period, horizon=1)
+        self.spec = BaseSpec({}, task.action_size, task.grippers, task.control_period, horizon=1, arms=task.arms)
         self._environment: SupportsAdvice | None = None
 
     @property

@@ -57,10 +57,11 @@ class ServerPolicy(BasePolicy):
         self.spec = BaseSpec(
             observations=self._names.ours,
             action_size=_number(facts, "action_dim", task.action_size),
-            gripper=task.gripper,
+            grippers=task.grippers,
             period=float(facts.get("control_period", task.control_period)),
             horizon=_number(facts, "action_horizon", config.horizon),
             ahead=True,
+            arms=task.arms,
         )
 
     @property

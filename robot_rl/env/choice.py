@@ -26,6 +26,17 @@ def choice_of_entry(entry: float, count: int) -> int:
     return int(np.rint((entry + 1.0) * ((count - 1) / 2)))
 
 
+def nearest_entries(entries: np.ndarray, count: int) -> np.ndarray:
+    """Return the entry of the choice, of `count`, that each of an array is nearest to."""
+    nearest: np.ndarray = entry_of_choice(np.rint((entries + 1.0) * ((count - 1) / 2)), count)
+    return nearest
+
+
+def grippers_of(choices: int) -> int:
+    """Return how many grippers make so many choices together; 0 if none do."""
+    return next((n for n in range(1, choices) if GRIPPER_CHOICES**n == choices), 0)
+
+
 def join_grippers(entries: Sequence[float]) -> float:
     """Return the one entry of the joint choice of several grippers, from the entry of each in [-1, 1]."""
     choice = 0

@@ -15,7 +15,7 @@ import numpy as np
 
 from robot_rl.clock import Clock, stands_still
 from robot_rl.config.randomization import WorldConfig
-from robot_rl.env.choice import GRIPPER_CHOICES
+from robot_rl.env.choice import grippers_of
 from robot_rl.env.step_info import EpisodeStart, StepInfo
 from robot_rl.errors import ConfigError, UnknownNameError
 from robot_rl.spec import ArraySpec
@@ -31,13 +31,14 @@ class EnvironmentSpec:
         control_period: Time between two actions [s].
         action_size: Length of the action vector; every component lies in [-1, 1].
         choices: Number of choices of the last action, where it is discrete: its values are evenly spaced from -1 to 1.
-            A gripper has 3: -1 closes, 0 keeps, 1 opens. 0: every action is continuous.
+            A gripper has 3: -1 closes, 0 keeps, 1 opens; two have 9. 0: every action is continuous.
         return_range: Smallest and largest possible discounted return; critic targets are clamped to it. None: it is
             not known, and nothing is clamped.
         instruction: The task in one sentence, for people and vision-language models.
         cameras: Names of the cameras that can be observed.
         success: Whether an episode can succeed; where none can, its return is what counts.
         world: Settings of `WorldConfig` that can be changed in it.
+        arms: Names of several arms, in the order of their parts of an action; empty: there is one, or none.
     """
 
     name: str
@@ -50,11 +51,12 @@ class EnvironmentSpec:
     cameras: tuple[str, ...] = ()
     success: bool = True
     world: tuple[str, ...] = ()
+    arms: tuple[str, ...] = ()
 
     @property
-    def gripper(self) -> bool:
-        """Whether the choice is a gripper's, of three."""
-        return self.choices == GRIPPER_CHOICES
+    def grippers(self) -> int:
+        """Number of grippers whose joint choice it can be; 0 where it cannot, or there is none."""
+        return grippers_of(self.choices)
 
 
 class Environment(Protocol):

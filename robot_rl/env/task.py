@@ -196,6 +196,7 @@ class TaskSpec:
             instruction=self.instruction,
             cameras=self.cameras,
             world=self.world,
+            arms=tuple(self.arms),
         )
 
 

@@ -16,6 +16,7 @@ from robot_rl.link.messages import RobotHello
 _TASK, _PERCEPTS = TypeAdapter(EnvironmentSpec), TypeAdapter(PerceptSpec)
 _ALIKE = (
     ("name", "the task"),
+    ("arms", "the arms"),
     ("action_size", "the number of action axes"),
     ("choices", "the choices of the gripper"),
     ("max_steps", "the step limit"),

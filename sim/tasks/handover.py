@@ -60,6 +60,8 @@ TOLERANCE = 0.025
 LIFTED = 0.02
 """Height above the table from which on the bar must not be let go [m]."""
 HOLD_STEPS = 3
+WIDE = 0.04
+"""Up to here `state/grip` tells how far fingers are apart; about the bar that is 3 cm, and 0 on nothing [m]."""
 
 TOOL = (
     Capsule((0.0, -0.05, -0.012), (0.0, 0.05, -0.012), 0.015),
@@ -125,12 +127,13 @@ class HandoverTask:
     # Task.
 
     def observation_specs(self) -> dict[str, ArraySpec]:
-        """Return the specs of the bar's estimated pose at reset, of the place, and of the tools from each other."""
+        """Return the specs of the bar's estimated pose at reset, the place, the tools from each other, and the grip."""
         near = ArraySpec((3,), unit="m", scale=(0.05, 0.05, 0.05))
         return {
             "state/bar_estimate": ArraySpec((4,), unit="m, rad", scale=(0.05, 0.05, 0.05, 0.2)),
             "state/place": near,
             "state/between_tools": near,
+            "state/grip": ArraySpec((2,), unit="m", scale=WIDE / 4),
         }
 
     def reset(self, seed: int) -> None:
@@ -149,14 +152,16 @@ class HandoverTask:
     def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
         """Return the bar's estimated pose in the left tcp frame, and in the same frame the right tcp; the place in its.
 
-        All are made of the measured state and of what is known at reset.
+        And the grip: how far the left and the right fingers are apart, up to `WIDE`. All are made of the measured state
+        and of what is known at reset.
         """
         del T_base_reset  # they are relative to the tcps
         left, right = (BASES[name] @ state.arms[name].T_base_tcp for name in (LEFT, RIGHT))
         seen = seen_from_tcp(state.arms[LEFT], BASES[LEFT].inverse() @ self.T_cell_estimate)
         between = quat_rotate(quat_conjugate(left.quaternion), right.position - left.position)
         place = quat_rotate(quat_conjugate(right.quaternion), PLACE - right.position)
-        return {"state/bar_estimate": seen, "state/place": place, "state/between_tools": between}
+        grip = np.array([min(state.arms[name].gripper_width, WIDE) for name in (LEFT, RIGHT)])
+        return {"state/bar_estimate": seen, "state/place": place, "state/between_tools": between, "state/grip": grip}
 
     def evaluate(self, state: RobotState) -> Outcome:
         """Evaluate success in the true scene: at its place, in the right hand alone, for three consecutive steps."""

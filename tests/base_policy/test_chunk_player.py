@@ -22,8 +22,8 @@ class Tagged(BasePolicy):
     name = "tagged"
     identity = "1"
 
-    def __init__(self, horizon=4, history=1, seconds=0.0, gripper=False):
-        self.spec = BaseSpec({}, 2, gripper, 0.1, horizon, history, ahead=True)
+    def __init__(self, horizon=4, history=1, seconds=0.0, grippers=0):
+        self.spec = BaseSpec({}, 2, grippers, 0.1, horizon, history, ahead=True)
         self.plans, self.seconds, self.fails, self.seeds = [], seconds, None, []
 
     def begin(self, seed, environment):
@@ -97,7 +97,7 @@ def test_a_new_chunk_fades_in_but_for_a_gripper():
     rows = play(player(base, replan=3, blend=2), 6)
     # planned at 0 and at 3: 1/3 and 2/3 of the way from the old to the new one
     assert [row[0] for row in rows] == [0, 0, 0, 1, 2, 3]
-    gripper = player(Tagged(horizon=6, gripper=True), replan=3, blend=2)
+    gripper = player(Tagged(horizon=6, grippers=1), replan=3, blend=2)
     gripper.begin(3, None, stamp(0), {})
     assert gripper.observe(stamp(3), {})[1] == 0.0, "a whole action of the gripper"
 

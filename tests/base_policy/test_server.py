@@ -74,7 +74,7 @@ def test_names_that_mean_nothing_are_refused(tiny, names, said):
     ("facts", "said"),
     [
         ({"control_period": 0.02}, r"it plans every 0\.02 s, and line is controlled every 0\.1 s"),
-        ({"action_dim": 7}, "its actions have 7 numbers with a gripper, those of line 3 with one"),
+        ({"action_dim": 7}, "its actions have 7 numbers with a gripper, those of line 3 with a gripper"),
         ({"action_dim": "many"}, "says action_dim='many'; expected a positive number"),
         ("hello", "no policy server answers there"),
         (b"\xc1", "no policy server answers there: no msgpack"),

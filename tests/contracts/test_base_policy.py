@@ -1,12 +1,15 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from base_policy_contract import OBSERVATIONS, TASK, BasePolicyContract, demonstrations, history, setup_of
 from documents import ADD, Example
 
 from robot_rl.base_policy.contract import BASE_GROUP, ActionChunk, BaseSetup, checked_chunk, make_base
+from robot_rl.env.choice import join_grippers, split_grippers
 from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.env.registry import names
-from robot_rl.errors import BasePolicyError, CheckpointError, UnknownNameError
+from robot_rl.errors import BasePolicyError, CheckpointError, DataError, UnknownNameError
 from robot_rl.spec import ArraySpec
 
 
@@ -62,6 +65,69 @@ class TestOfThePage(BasePolicyContract):
         return make_base(setup)
 
 
+TWO = replace(TASK, choices=9, arms=("left", "right"))
+OPEN, CLOSE = 1.0, -1.0
+
+
+def grippers_at(way):
+    return [OPEN, CLOSE] if way[0] > 0 else [CLOSE, OPEN]
+
+
+def of_two(episode):
+    entries = [join_grippers(grippers_at(way)) for way in episode.observations["state/way"][:-1]]
+    action = np.column_stack([episode.action[:, :2], entries]).astype(np.float32)
+    poses = {"T_base_reset_of_arms": {arm: [0.0] * 6 for arm in TWO.arms}}
+    return replace(episode, action=action, metadata={**episode.metadata, **poses})
+
+
+@pytest.fixture(scope="module", params=["clone", "chunk"])
+def taught(request):
+    setup = replace(setup_of(request.param), task=TWO)
+    more = replace(setup.config.base, updates=500)
+    base = make_base(replace(setup, config=replace(setup.config, base=more)))
+    base.train((of_two(one) for one in demonstrations()), lambda *report: None)
+    return setup, base
+
+
+class TestClonedForTwoArms(BasePolicyContract):
+    """Its arms go to where it is shown, and both grippers change at once; what lies between means nothing."""
+
+    @pytest.fixture
+    def setup(self, taught):
+        return taught[0]
+
+    @pytest.fixture
+    def base(self, taught):
+        return taught[1]
+
+    def test_both_grippers_do_what_was_demonstrated(self, base):
+        right = []
+        base.begin(0, None)
+        for start in range(18):  # as in the first demonstration
+            seen = history(2, start)
+            chunk = checked_chunk(base.plan(seen), base)
+            assert chunk.actions.shape == (base.spec.horizon, 3)
+            pairs = [split_grippers(entry, 2) for entry in chunk.actions[:, -1]]
+            assert all(pair in ([OPEN, CLOSE], [CLOSE, OPEN]) for pair in pairs), "no pair that nobody made"
+            made = pairs[0]
+            way = seen[-1].observation["state/way"]
+            if abs(way[0]) > 0.1:  # nearer to 0 hardly anybody could tell
+                right.append(made == grippers_at(way))
+        assert len(right) > 10
+        assert np.mean(right) >= 0.8
+
+    @pytest.mark.parametrize(("arms", "has"), [((), "one arm"), (("right", "left"), "the arms right, left")])
+    def test_a_task_of_one_arm_or_of_arms_in_another_order_is_refused(self, setup, base, arms, has):
+        other = BaseSetup("", replace(TWO, arms=arms), OBSERVATIONS, setup.config, base.state_dict())
+        said = f"does not fit line: it moves the arms left, right, and line has {has}; take a base of these"
+        with pytest.raises(BasePolicyError, match=said):
+            make_base(other)
+
+    def test_demonstrations_of_one_arm_teach_it_nothing(self, setup):
+        with pytest.raises(DataError, match=r"base \w+: demo-0 is of one arm, expected the arms left, right"):
+            make_base(setup).train(demonstrations(), lambda *report: None)
+
+
 def test_ours_are_registered():
     assert {"clone", "chunk"} <= set(names(BASE_GROUP))
 
@@ -79,9 +145,11 @@ def test_a_file_that_is_not_there_is_named_with_its_cure():
 @pytest.mark.parametrize(
     ("task", "observations", "said"),
     [
-        ({"action_size": 4}, {}, "its actions have 3 numbers with a gripper, those of other 4 with one"),
-        ({"choices": 0}, {}, "3 numbers with a gripper, those of other 3 without one"),
-        ({"choices": 5}, {}, "it plans no choices but those of a gripper, and other has 5 of them"),
+        ({"action_size": 4}, {}, "its actions have 3 numbers with a gripper, those of other 4 with a gripper"),
+        ({"choices": 0}, {}, "3 numbers with a gripper, those of other 3 without a gripper"),
+        ({"choices": 5}, {}, "it plans no choices but those of grippers, and other has 5 of them"),
+        ({"choices": 9}, {}, "3 numbers with a gripper, those of other 3 with 2 grippers"),
+        ({"arms": ("a", "b")}, {}, "it moves one arm, and other has the arms a, b; take a base of these"),
         ({"control_period": 0.02}, {}, r"it plans every 0\.1 s, and other is controlled every 0\.02 s"),
         ({}, {"state/way": ArraySpec((3,))}, r"its state/way has shape \(2,\), that of other \(3,\)"),
         ({}, {"state/width": None}, "it needs state/width, and other has state/way"),

@@ -8,7 +8,7 @@ from fakes import ARMS_SPEC, SPEC, fake_arms, fake_workcell
 
 from robot_rl.data.schema import Source
 from robot_rl.env.cell_geometry.capsule import KeepOutLimits
-from robot_rl.env.choice import join_grippers, split_grippers
+from robot_rl.env.choice import grippers_of, join_grippers, split_grippers
 from robot_rl.env.handover import HandoverLimits
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.robot_io import Command, SetPoint, check_command
@@ -35,10 +35,11 @@ def test_two_grippers_are_one_choice_of_nine_and_no_two_pairs_are_the_same():
 
 def test_the_facts_of_a_cell_are_those_of_its_arms():
     spec = ARMS_SPEC.environment
-    assert (spec.action_size, spec.choices, spec.gripper) == (6, 9, False)
+    assert (spec.action_size, spec.choices, spec.grippers, spec.arms) == (6, 9, 2, ("left", "right"))
     assert ARMS_SPEC.of_arm("right").action_axes == ("x", "y")
     assert ARMS_SPEC.of_arm("right").environment.choices == 3
-    assert (SPEC.environment.choices, SPEC.grippers, dict(SPEC.arms)) == (0, 0, {})
+    assert (SPEC.environment.choices, SPEC.environment.arms, SPEC.grippers, dict(SPEC.arms)) == (0, (), 0, {})
+    assert [grippers_of(choices) for choices in (0, 1, 2, 3, 5, 9, 18, 27)] == [0, 0, 0, 1, 0, 2, 0, 3]
     with pytest.raises(ConfigError, match="fake_arms has the arms left, right, and a mouse leads one arm"):
         check_one_arm(ARMS_SPEC, "a mouse")
     check_one_arm(SPEC, "a mouse")

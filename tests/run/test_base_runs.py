@@ -155,6 +155,21 @@ def test_it_is_named_on_the_command_line(tmp_path):
     assert "did you mean 'chunk'" in unknown.stderr
 
 
+def test_two_arms_are_corrected_too(tmp_path):
+    few = replace(CONFIG.evaluation, episodes=1, curve_interval=0)
+    sizes = {"demonstrations": 1, "env_steps": 30, "warmup_steps": 10, "evaluation": few}
+    path = tmp_path / "corrected"
+    train(replace(CONFIG, task="handover", **sizes), path, resume=False)
+    with EpisodeStore.open(path / "episodes") as store:
+        demonstration, *played = store.episodes()
+    shown = np.unique(demonstration.action[:, -1])
+    for episode in played:
+        assert np.isin(episode.action_base[:, -1], shown).all(), "both grippers do what was demonstrated"
+        residual = episode.action_policy - episode.action_base[:-1]
+        assert np.abs(residual[:, :-1]).max() <= BOUND + 1e-6
+    assert read_base(path / "base.pt", "chunk")["state"]["arms"] == ["left", "right"]
+
+
 # Kinds that need a run or an operator.
 
 
@@ -225,7 +240,7 @@ class Steady(BasePolicy):
     name, identity = "steady", "1"
 
     def __init__(self, plans=99):
-        self.spec, self.plans = BaseSpec({}, 3, False, 0.1, 2), plans
+        self.spec, self.plans = BaseSpec({}, 3, 0, 0.1, 2), plans
 
     def plan(self, history):
         self.plans -= 1

@@ -15,10 +15,14 @@ from robot_rl.clock import NS_PER_S
 from robot_rl.config.load import config_from_dict, config_to_dict
 from robot_rl.data.store.layout import EPISODES
 from robot_rl.data.store.store import EpisodeStore
+from robot_rl.env.choice import grippers_of
 from robot_rl.errors import BasePolicyError
 from robot_rl.learn.networks.networks import make_policy
 from robot_rl.learn.perception import make_perception
 from robot_rl.run.lineage.source_run import SourceRun
+
+CHOICE_VALUES = "gripper.last.bias"
+"""Parameter of a policy with an entry for each choice of the grippers, where it has any."""
 
 
 class RunPolicy(BasePolicy):
@@ -40,17 +44,19 @@ class RunPolicy(BasePolicy):
         config = config_from_dict(kept["config"])
         observed = {key: tuple(shape) for key, shape in kept["observations"].items()}
         known = {key: spec for key, spec in setup.observations.items() if key in observed}
+        gripper = kept["policy"].get(CHOICE_VALUES)
         self.spec = BaseSpec(
             observations=observed,
             action_size=int(kept["action_size"]),
-            gripper=bool(kept["gripper"]),
+            grippers=0 if gripper is None else grippers_of(gripper.shape[-1]),
             period=float(kept["period"]),
             horizon=config.algorithm.chunk,
             history=max(config.replay.history) + 1,
+            arms=tuple(kept.get("arms", ())),
         )
         self._ages = config.replay.history
         self._policy: Any = None
-        same = (self.spec.action_size, self.spec.gripper) == (setup.task.action_size, setup.task.gripper)
+        same = (self.spec.action_size, self.spec.grippers) == (setup.task.action_size, setup.task.grippers)
         if same and observed == {key: spec.shape for key, spec in known.items()}:  # else it is refused, by name
             self._perception = make_perception(known, config)
             self._policy = make_policy(setup.task, self._perception.spec, config, torch.Generator())
@@ -90,7 +96,6 @@ def _state_of(path: Path, name: str) -> dict[str, Any]:
         episode = store.read(store.ids()[0])
     seen = {f"images/{camera}" for camera in config.encoder.cameras if config.observations == "pixels"}
     policy = {name: value.clone() for name, value in source.state["deployed"]["policy"].items()}
-    gripper = any(parameter.startswith("gripper.") for parameter in policy)
     return {
         "config": config_to_dict(config),
         "observations": {
@@ -98,8 +103,8 @@ def _state_of(path: Path, name: str) -> dict[str, Any]:
             for key, column in episode.observations.items()
             if key in seen or not key.startswith("images/")
         },
+        **({"arms": list(episode.facts.arms)} if episode.facts.arms else {}),
         "action_size": episode.action.shape[1],
-        "gripper": gripper,
         "period": float(np.median(np.diff(episode.stamp_obs))) / NS_PER_S,
         "policy": policy,
     }

@@ -143,14 +143,15 @@ def test_the_bound_follows_its_schedule_and_that_of_a_fork():
     assert float(other.policy.bound) == pytest.approx(0.7)
 
 
-def test_the_gripper_is_the_bases_until_its_critics_expect_more_by_the_margin():
-    policy = learner(GRASP).policy
-    assert torch.equal(policy.act(states(GRASP), deterministic=True), proposals(GRASP)), "closed, as proposed"
-    usual = torch.zeros(10, 3)
+@pytest.mark.parametrize("task", [GRASP, replace(GRASP, choices=9, arms=("left", "right"))])
+def test_the_grippers_are_the_bases_until_their_critics_expect_more_by_the_margin(task):
+    policy = learner(task).policy
+    assert torch.equal(policy.act(states(task), deterministic=True), proposals(task)), "closed, as proposed"
+    usual = torch.zeros(10, task.choices)
     for gain, choice in ((0.05, 0), (0.15, 2)):
         values = usual.clone()
         values[:, 2] = gain
-        assert (policy.gripper_choice(values, states(GRASP)) == choice).all()
+        assert (policy.gripper_choice(values, states(task)) == choice).all()
 
 
 def test_the_gripper_learns_what_the_base_does_wrong():
