@@ -204,7 +204,7 @@ def _seconds(text: str) -> float:
 def _device(text: str) -> str:
     if text.rpartition("=")[2] not in names(DEVICES) or text.startswith("="):
         raise argparse.ArgumentTypeError(
-            f"must be KIND or ARM=KIND with KIND one of {', '.join(names(DEVICES))}; got {text!r}"
+            f"invalid choice: {text!r} (choose KIND or ARM=KIND, with KIND from {', '.join(names(DEVICES))})"
         )
     return text
 

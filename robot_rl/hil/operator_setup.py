@@ -19,10 +19,9 @@ from robot_rl.env.supervision import ARM, NEXT_ARM, PAUSE, Supervision
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import RenderError
 from robot_rl.teleop.device import Device, DeviceError
-from robot_rl.teleop.device_operator import DeviceOperator, Person
 from robot_rl.teleop.listing import open_devices
 from robot_rl.teleop.mapping import DeviceMap, default_map, load_map
-from robot_rl.teleop.several_arms import SeveralArmsOperator
+from robot_rl.teleop.several_arms import SeveralArmsOperator, make_person
 
 if TYPE_CHECKING:
     from robot_rl.console.server import Console
@@ -75,7 +74,6 @@ class OperatorSetup:
         self._options = options
         self._spec = cell.task.spec
         self._devices = devices
-        self._arms: SeveralArmsOperator | None = None
         self.console: Console | None = None
 
     def connect(self) -> None:
@@ -89,23 +87,18 @@ class OperatorSetup:
         for arm, device in [*zip(self._led(), self._devices, strict=True), *pages]:
             hands.setdefault(arm, []).append((device, self._map(device)))
         shared = hands.pop("", [])
-        self.person: Person
-        if self._spec.arms:
-            self.person = self._arms = SeveralArmsOperator(
-                hands, shared, self._spec, self.supervision, on_press=self.request, on_chosen=self._show_chosen
-            )
-            self.board.choose(self._arms.chosen if shared else None)
-        else:
-            self.person = DeviceOperator(shared, self._spec, self.supervision, on_press=self.request)
+        self.person = make_person(hands, shared, self._spec, self.supervision, self.request, self._show_chosen)
+        if shared and isinstance(self.person, SeveralArmsOperator):
+            self.board.choose(self.person.chosen)
 
     def request(self, name: str) -> None:
         """Pass on a request of the operator to the job, or lead another arm; from any thread."""
         if name != NEXT_ARM:
             self.on_request(name)
-        elif self._arms is None:
-            self.board.remark(f"{self._spec.name} has one arm: no other one can be led")
+        elif isinstance(self.person, SeveralArmsOperator):
+            self.person.choose_next()
         else:
-            self._arms.choose_next()
+            self.board.remark(f"{self._spec.name} has one arm: no other one can be led")
 
     @contextlib.contextmanager
     def serve(self) -> Iterator[None]:

@@ -95,3 +95,17 @@ class SeveralArmsOperator:
             self._on_chosen(self.chosen)
         shared = [(self.chosen, self._shared[self.chosen])] if self._shared else []
         return [*shared, *self._own.items()]
+
+
+def make_person(
+    own: Mapping[str, Hands],
+    shared: Hands,
+    spec: TaskSpec,
+    supervision: Supervised,
+    on_press: Callable[[str], object],
+    on_chosen: Callable[[str], object],
+) -> DeviceOperator | SeveralArmsOperator:
+    """Return who leads the arm of a task, or its arms; the parameters are those of `SeveralArmsOperator`."""
+    if spec.arms:
+        return SeveralArmsOperator(own, shared, spec, supervision, on_press=on_press, on_chosen=on_chosen)
+    return DeviceOperator(shared, spec, supervision, on_press=on_press)

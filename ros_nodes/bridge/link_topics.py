@@ -163,6 +163,56 @@ class LearnerOverTopics:
         return self._link
 
 
+class Conversations:
+    """What actors say to a learner, one actor after another. The link adds, in its thread; the learner takes."""
+
+    def __init__(self) -> None:
+        self._queue: queue.Queue[bytes | None] = queue.Queue()  # None: a new actor speaks from here on
+        self._unserved = False  # whether what waits is of an actor that was not served yet
+
+    @property
+    def waiting(self) -> int:
+        """Messages that were not looked at yet."""
+        return self._queue.qsize()
+
+    def add(self, content: bytes) -> bool:
+        """Add a message of the newest actor; return False if there is no room."""
+        if self._queue.qsize() >= QUEUE:
+            return False
+        self._queue.put(content)
+        return True
+
+    def begin(self) -> None:
+        """Have a new actor speak from here on; what the one before it said is forgotten."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._queue.get_nowait()
+        self._queue.put(None)
+
+    def next_actor(self) -> None:
+        """Wait until there is an actor that was not served yet."""
+        while not self._unserved:
+            self._unserved = self._get() is None
+        self._unserved = False
+
+    def take(self) -> bytes:
+        """Return the next message of the present actor, however long it takes.
+
+        Raises:
+            PeerGoneError: if another actor has taken its place.
+        """
+        content = self._get()
+        if content is None:
+            self._unserved = True  # its first words may wait already
+            raise PeerGoneError("another actor has taken the place of this one")
+        return content
+
+    def _get(self) -> bytes | None:
+        while True:
+            with contextlib.suppress(queue.Empty):
+                return self._queue.get(timeout=0.5)  # in short waits, so that signals are heard
+
+
 class ActorOverTopics:
     """What a `LearnerServer` talks to: one actor after another, each in a conversation of its own.
 
@@ -171,20 +221,17 @@ class ActorOverTopics:
     """
 
     def __init__(self, node: RobotNode) -> None:
-        self._queue: queue.Queue[bytes | None] = queue.Queue()  # None: a new actor speaks from here on
-        self._unserved = False  # whether what waits is of an actor that was not served yet
-        self._link = TopicStream(node, topics.TO_ACTOR, topics.TO_LEARNER, self._deliver, self._meet, forget=True)
+        self._said = said = Conversations()
+        self._link = TopicStream(node, topics.TO_ACTOR, topics.TO_LEARNER, said.add, said.begin, forget=True)
 
     @property
     def waiting(self) -> int:
         """Messages that were not looked at yet."""
-        return self._queue.qsize()
+        return self._said.waiting
 
     def next_actor(self) -> None:
         """Wait until there is an actor that was not served yet."""
-        while not self._unserved:
-            self._unserved = self._get() is None
-        self._unserved = False
+        self._said.next_actor()
 
     def send(self, message: Message) -> None:
         """Return at once; the message will be sent to the present actor."""
@@ -197,29 +244,8 @@ class ActorOverTopics:
             PeerGoneError: if another actor has taken its place.
             LinkError: if what arrives is not a message.
         """
-        content = self._get()
-        if content is None:
-            self._unserved = True  # its first words may wait already
-            raise PeerGoneError("another actor has taken the place of this one")
-        return decode(content)
+        return decode(self._said.take())
 
     def close(self) -> None:
         """End the link."""
         self._link.close()
-
-    def _get(self) -> bytes | None:
-        while True:
-            with contextlib.suppress(queue.Empty):
-                return self._queue.get(timeout=0.5)  # in short waits, so that signals are heard
-
-    def _deliver(self, content: bytes) -> bool:
-        if self._queue.qsize() >= QUEUE:
-            return False
-        self._queue.put(content)
-        return True
-
-    def _meet(self) -> None:
-        with contextlib.suppress(queue.Empty):
-            while True:
-                self._queue.get_nowait()
-        self._queue.put(None)

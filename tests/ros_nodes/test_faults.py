@@ -16,11 +16,11 @@ from robot_rl.config.components import ReplayConfig, SACConfig, TrainConfig
 from robot_rl.errors import CheckpointError, LinkError, RobotRLError, StaleStateError
 from robot_rl.learn.perception import Perception
 from robot_rl.link.learner_process import LearnerServer
-from robot_rl.link.messages import PROTOCOL, Parameters, Pretrain, Stop, encode
+from robot_rl.link.messages import PROTOCOL, Parameters
 from robot_rl.link.remote_learner import RemoteLearner
 from robot_rl.link.socket import PeerGoneError
 from robot_rl.spec import ArraySpec
-from ros_nodes.bridge.link_topics import ActorOverTopics, LearnerOverTopics
+from ros_nodes.bridge.link_topics import ActorOverTopics, Conversations, LearnerOverTopics
 from ros_nodes.interface import topics
 from ros_nodes.interface.task_messages import VERSION, OutcomeMessage, to_text
 from ros_nodes.node.robot_node_base import RobotNode
@@ -171,18 +171,16 @@ def test_a_frame_of_a_later_version_is_refused_and_both_versions_are_named(graph
     served.close()
 
 
-def test_the_first_words_of_an_actor_that_takes_anothers_place_are_heard(graph):
+def test_the_first_words_of_an_actor_that_takes_anothers_place_are_heard():
     """They may wait before the learner, which is busy, has noticed that there is a new one."""
-    served = ActorOverTopics(graph.add(lambda **options: RobotNode("learner_node", **options)))
-    first, second = (encode(Stop()), encode(Pretrain(updates=7)))
-    served._meet()
-    served._deliver(first)
-    served.next_actor()
-    assert isinstance(served.receive(), Stop)
-    served._meet()
-    served._deliver(second)
+    said = Conversations()
+    said.begin()
+    said.add(b"first")
+    said.next_actor()
+    assert said.take() == b"first"
+    said.begin()
+    said.add(b"second")
     with pytest.raises(PeerGoneError):
-        served.receive()
-    served.next_actor()
-    assert served.receive().updates == 7
-    served.close()
+        said.take()
+    said.next_actor()
+    assert said.take() == b"second"

@@ -137,16 +137,22 @@ def test_without_a_shared_device_there_is_no_next_arm():
     assert rig.chosen == []
 
 
-def setup_of(cell, *devices):
-    """The set-up of an operator with devices that are given as on the command line; a hand stands for each."""
-    board = JobState("demo", cell.task.spec)
-    made = OperatorSetup(cell, OperatorOptions(devices=devices), board, [Hand(given) for given in devices])
-    made._map = lambda device: MAP
-    made.connect()
-    return made
+@pytest.fixture
+def setup_of(tmp_path):
+    """Returns the set-up of an operator with devices that are given as on the command line; a hand stands for each."""
+    file = tmp_path / "map.yaml"
+    file.write_text(f"axes: {{x: x, y: y}}\nbuttons: {{close: close, {NEXT_ARM}: next}}\n", encoding="utf-8")
+
+    def make(cell, *devices):
+        options = OperatorOptions(devices=devices, maps={"browser": file})
+        made = OperatorSetup(cell, options, JobState("demo", cell.task.spec), [Hand(given) for given in devices])
+        made.connect()
+        return made
+
+    return make
 
 
-def test_devices_are_given_by_arm_and_the_page_shows_which_arm_the_shared_one_leads():
+def test_devices_are_given_by_arm_and_the_page_shows_which_arm_the_shared_one_leads(setup_of):
     made = setup_of(fake_arms()[0], "left=spacemouse", "gamepad")
     assert made.board.state()["chosen_arm"] == "left"
     assert made.board.requests == (NEXT_ARM,)
@@ -164,12 +170,12 @@ def test_devices_are_given_by_arm_and_the_page_shows_which_arm_the_shared_one_le
         (fake_workcell, "no arm is called lft: fake_reach has one arm, without a name; give devices as KIND"),
     ],
 )
-def test_a_device_for_an_arm_that_is_not_there_is_refused(cell, says):
+def test_a_device_for_an_arm_that_is_not_there_is_refused(setup_of, cell, says):
     with pytest.raises(DeviceError, match=says):
         setup_of(cell(), "lft=spacemouse")
 
 
-def test_one_arm_has_no_next_one():
+def test_one_arm_has_no_next_one(setup_of):
     made = setup_of(fake_workcell(SPEC), "gamepad")
     made.request(NEXT_ARM)
     assert made.board.requests == ()
