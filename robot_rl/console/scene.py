@@ -40,13 +40,17 @@ class SceneFacts:
     def __init__(self, geometry: Geometry, supervision: Supervised) -> None:
         self._geometry, self._supervision = geometry, supervision
 
-    def at(self, state: RobotState) -> dict[str, Any]:
+    def at(self, state: RobotState, arm: str | None = None) -> dict[str, Any]:
         """Return the scene for a page; positions in metres.
 
         Args:
-            state: Of the arm.
+            state: Of the robot.
+            arm: Which of several arms is shown; None: there is one.
         """
-        start, target = self._supervision.io.start or state, self._supervision.io.target
+        io = self._supervision.io
+        start, target = io.start or state, io.target
+        if arm is not None:
+            start, state, target = start.arms[arm], state.arms[arm], io.targets.get(arm)
         mounts = tuple(self._geometry.mounts.items())
         return {
             "start": _rounded(start.T_base_tcp.position),

@@ -107,7 +107,7 @@ class ConsoleSnapshot:
         if whole is None:
             return None
         latest, chosen = whole, self._job.chosen
-        if chosen is not None and chosen in whole.arms:
+        if chosen is not None:
             latest, start = whole.arms[chosen], None if start is None else start.arms[chosen]
         return {
             "stamp": latest.stamp / 1e9,
@@ -121,7 +121,7 @@ class ConsoleSnapshot:
             "gripper": latest.gripper_width,
             "cameras": list(whole.images),
             "views": self.views.facts(),
-            **self._scene.at(whole),
+            **self._scene.at(whole, chosen),
         }
 
 

@@ -51,7 +51,9 @@ class HoldableRobotIO:
         self.start: RobotState | None = None
         """The first state of the running episode."""
         self.target: Pose | None = None
-        """Set-point of the newest command; None since the arm was stopped."""
+        """Set-point of the newest command, of the first of several arms; None since the arm was stopped."""
+        self.targets: dict[str, Pose] = {}
+        """Set-points of several arms in the newest command."""
 
     def read(self) -> RobotState:
         """Return the newest state."""
@@ -67,10 +69,11 @@ class HoldableRobotIO:
             if not self._held:
                 self._io.command(command)
                 self.target = command.T_base_target
+                self.targets = {name: point.T_base_target for name, point in command.arms.items()}
 
     def stop(self) -> None:
         """Hold the arm where it is until the next command."""
-        self.target = None
+        self.target, self.targets = None, {}
         self._io.stop()
 
     def hold(self, held: bool) -> None:
@@ -78,7 +81,7 @@ class HoldableRobotIO:
         with self._lock:
             self._held = held
             if held:
-                self.target = None
+                self.target, self.targets = None, {}
                 self._io.stop()
 
 

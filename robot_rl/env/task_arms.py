@@ -24,8 +24,9 @@ from robot_rl.errors import ActionError, ConfigError
 from robot_rl.geometry import Pose, quat_conjugate, quat_rotate
 from robot_rl.spec import ArraySpec
 
+POSE = "state/tcp_pose"
 PROPRIOCEPTION = {
-    "state/tcp_pose": ArraySpec((6,), unit="m, rad", scale=(0.02, 0.02, 0.02, 0.02, 0.02, 0.1)),
+    POSE: ArraySpec((6,), unit="m, rad", scale=(0.02, 0.02, 0.02, 0.02, 0.02, 0.1)),
     "state/tcp_twist": ArraySpec((6,), unit="m/s, rad/s", scale=(0.1, 0.1, 0.1, 0.5, 0.5, 0.5)),
     "state/wrench": ArraySpec((6,), unit="N, Nm", scale=(5.0, 5.0, 10.0, 0.1, 0.1, 0.1)),
 }
@@ -94,7 +95,7 @@ class TaskArm:
         T_reset_tcp = self._T_reset_base @ state.T_base_tcp
         to_tcp = quat_conjugate(state.T_base_tcp.quaternion)
         twist = np.concatenate((quat_rotate(to_tcp, state.twist[:3]), quat_rotate(to_tcp, state.twist[3:])))
-        values: dict[str, object] = {"state/tcp_pose": T_reset_tcp.vector(), "state/tcp_twist": twist}
+        values: dict[str, object] = {POSE: T_reset_tcp.vector(), "state/tcp_twist": twist}
         if self._measures_wrench:
             values[WRENCH] = state.wrench
         if self.spec.gripper:

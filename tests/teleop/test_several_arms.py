@@ -5,19 +5,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from fakes import ARMS_SPEC, SPEC, fake_arms, fake_workcell
+from PIL import Image
 
 from robot_rl.console.job_state import JobState
+from robot_rl.console.scene import Geometry, SceneFacts
 from robot_rl.data.schema import Source
+from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.choice import join_grippers
 from robot_rl.env.handover import HandoverLimits
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.supervision import NEXT_ARM, Supervision
 from robot_rl.hil.operator_setup import OperatorOptions, OperatorSetup
+from robot_rl.learn.actor import Rollout, StoreRecorder
 from robot_rl.teleop.device import DeviceError
 from robot_rl.teleop.device_operator import LET_GO
 from robot_rl.teleop.mapping import DeviceMap
 from robot_rl.teleop.pushed import PushedDevice
 from robot_rl.teleop.several_arms import SeveralArmsOperator
+from robot_rl.viz.demo_coverage import base_path, coverage
 
 P, H, HOLD = Source.POLICY, Source.HUMAN, Source.HOLD
 POLICY = np.array([0.0, 0.4, 0.0, 0.0, 0.4, 0.0], np.float32)
@@ -39,17 +44,17 @@ class Hand(PushedDevice):
 class Rig:
     def __init__(self, own=(), shared=(), demonstrate=False):
         cell, self.robots = fake_arms(replace(ARMS_SPEC, max_steps=200))
-        supervision, self.chosen, self.pressed = Supervision(cell), [], []
+        self.supervision, self.chosen, self.pressed = Supervision(cell), [], []
         self.person = SeveralArmsOperator(
             {arm: [(device, MAP)] for arm, device in dict(own).items()},
             [(device, MAP) for device in shared],
             cell.task.spec,
-            supervision,
+            self.supervision,
             on_press=self.press,
             on_chosen=self.chosen.append,
             clock=cell.clock,
         )
-        self.env = RobotEnv(supervision.workcell(self.person), interventions=True, handover=HandoverLimits())
+        self.env = RobotEnv(self.supervision.workcell(self.person), interventions=True, handover=HandoverLimits())
         self.env.reset(seed=0, options={"demonstrate": demonstrate})
 
     def press(self, role):
@@ -118,6 +123,36 @@ def test_in_a_demonstration_arms_that_nobody_leads_rest_and_a_gripper_keeps_its_
     assert tuple(step.arm_sources) == (HOLD, H)
     assert step.action[-1] == pytest.approx(0.0)
     assert rig.robots["left"].commands[-1].gripper_width is None  # as it is
+
+
+def test_what_was_led_is_drawn_for_each_arm_in_its_own_base_frame(tmp_path):
+    left = Hand("hand")
+    rig = Rig(own={"left": left}, demonstrate=True)
+    left.moves(x=1.0)
+    with EpisodeStore.create(tmp_path / "demos") as store:
+        rollout = Rollout(rig.env, None, None, (0,), [StoreRecorder(store)])
+        rollout.begin(0, "demonstration-0000", demonstrate=True)
+        for number in range(5):
+            rollout.step(deterministic=True, last=number == 4)
+        (episode,) = store.episodes()
+        ways = {arm: np.ptp(base_path(episode, arm), axis=0).max() for arm in ARMS_SPEC.arms}
+        assert (ways["left"] > 0.01, ways["right"] < 1e-3) == (True, True)
+        coverage(store, tmp_path / "coverage.png", title="two arms")
+    with Image.open(tmp_path / "coverage.png") as picture:
+        assert picture.height > 1.5 * picture.width * 4.6 / 9.5, "a row of panels for each arm"
+
+
+def test_the_scene_shows_the_set_point_of_the_arm_that_is_led():
+    left, right = Hand("left hand"), Hand("right hand")
+    rig = Rig(own={"left": left, "right": right})
+    scene = SceneFacts(Geometry(), rig.supervision)
+    for _ in range(3):
+        rig.step()
+    latest = rig.supervision.io.latest
+    for arm, robot in rig.robots.items():
+        target = scene.at(latest, arm)["target"]["position"]
+        assert target == pytest.approx(robot.commands[-1].T_base_target.position, abs=1e-4)
+    assert scene.at(latest, "left")["target"] != scene.at(latest, "right")["target"]
 
 
 def test_between_episodes_only_devices_that_lead_now_are_watched():
