@@ -22,6 +22,7 @@ from torch import Tensor
 
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import load_config
+from robot_rl.data.chunk_layout import ChunkLayout
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.choice import join_grippers
 from robot_rl.env.registry import make_workcell
@@ -55,6 +56,7 @@ class Scripted(Policy):
 
     def __init__(self, env: RobotEnv, rule: str) -> None:
         torch.nn.Module.__init__(self)
+        self.chunk = ChunkLayout(1, env.spec_task.action_size)
         self._env, self._rule = env, rule
         self.generator = torch.Generator()
 

@@ -123,7 +123,9 @@ def open_first_spacemouse(number: int = 0) -> Device:
         DeviceError: if there is none, or it cannot be used.
     """
     mice = spacemouse.find_spacemice()
-    _check_plugged("SpaceMouse is", "SpaceMice are", len(mice), number, "lists what is")
+    if not mice:
+        raise DeviceError("no SpaceMouse is plugged in; `robot-rl devices` lists what is")
+    _check_number(number, len(mice), "SpaceMice")
     return spacemouse.open_spacemouse(mice[number])
 
 
@@ -134,15 +136,13 @@ def open_first_gamepad(number: int = 0) -> Device:
         DeviceError: if there is none.
     """
     pads = [one for one in gamepad.find_gamepads() if one.problem is None]
-    _check_plugged(
-        "gamepad that can be used is", "gamepads that can be used are", len(pads), number, "gives the reason"
-    )
+    if not pads:
+        raise DeviceError("no gamepad that can be used is plugged in; `robot-rl devices` gives the reason")
+    _check_number(number, len(pads), "gamepads")
     return gamepad.open_gamepad(pads[number])
 
 
-def _check_plugged(one: str, several: str, found: int, number: int, rest: str) -> None:
+def _check_number(number: int, found: int, what: str) -> None:
     """Check that there are more devices than `number`."""
-    if not found:
-        raise DeviceError(f"no {one} plugged in; `robot-rl devices` {rest}")
     if found <= number:
-        raise DeviceError(f"{number + 1} {several} needed, and {found} plugged in; `robot-rl devices` {rest}")
+        raise DeviceError(f"{number + 1} {what} are needed, and {found} can be used; `robot-rl devices` lists them")

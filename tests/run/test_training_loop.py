@@ -17,6 +17,7 @@ from robot_rl.config.components import (
     TrainConfig,
 )
 from robot_rl.config.operator_profile import InterventionConfig
+from robot_rl.data.chunk_layout import ChunkLayout
 from robot_rl.data.replay.buffer import ReplayBuffer
 from robot_rl.data.schema import Source
 from robot_rl.data.store.store import EpisodeStore
@@ -228,6 +229,7 @@ class Random(Policy):
 
     def __init__(self):
         torch.nn.Module.__init__(self)
+        self.chunk = ChunkLayout(1, 3)
         self.generator = torch.Generator().manual_seed(0)
 
     def act(self, state, images=None, *, deterministic):

@@ -13,6 +13,7 @@ from calibration.result import SimulatedArm, load_result
 from robot_rl.cli.main import main
 from robot_rl.config.components import SimulationConfig
 from robot_rl.config.load import load_config
+from robot_rl.data.chunk_layout import ChunkLayout
 from robot_rl.data.schema import Source
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.registry import make_workcell
@@ -40,6 +41,7 @@ class ToAndFro(Policy):
 
     def __init__(self, size):
         torch.nn.Module.__init__(self)
+        self.chunk = ChunkLayout(1, size)
         self.generator = torch.Generator()
         self._rng, self._steps, self._size = np.random.default_rng(7), 0, size
 
