@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import yaml
-from peer_process import PeerProcess
+from peer_process import PeerProcess, real_time
 from ur_peer import UrPeer
 
 from robot_rl.arm.own_checks import ChecksItself
@@ -39,8 +39,6 @@ from robot_rl.run.train import train
 from robot_rl.system.process import one_thread
 
 TASK, DEMONSTRATIONS = "touch", 5
-PRIORITY = 60
-"""Of the simulated arm; above that of control (40), below that of the kernel's own threads."""
 ADDRESS = "127.77.3.1"
 """Of the simulated controller."""
 FACTS: dict[str, Any] = {
@@ -93,9 +91,7 @@ def arm(kind: str, out: Path) -> Iterator[RobotFile]:
         controller = UrPeer(ADDRESS)
         process, close = controller._process, controller.close
         tree = {"arm": {"driver": "ur", "host": ADDRESS, "watchdog": 1.0, "max_silence": 0.5}, "cell": {}}
-    with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{process.pid}/task"):
-            os.sched_setscheduler(int(thread), os.SCHED_FIFO, os.sched_param(PRIORITY))
+    real_time(process)
     facts = SO101 if kind == "so101" else UR
     tree["cell"] |= {"judge": "goal", "scene": "none", "max_age": 0.5}
     tree |= {"limits": facts["limits"], "task": FACTS | {"start": facts["start"]}}

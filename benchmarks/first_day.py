@@ -34,14 +34,12 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY / "tests" / "support" / "peers"))
 
 from franka_peer import FrankaPeer  # noqa: E402
-from peer_process import PeerProcess  # noqa: E402
+from peer_process import PeerProcess, real_time  # noqa: E402
 from so101_peer import write_calibration  # noqa: E402
 from ur_peer import UrPeer  # noqa: E402
 
 PAGE = REPOSITORY / "docs" / "arms.md"
 EXTRAS = {"ur": "ur", "franka": "franka", "so101": "servo", "lerobot": "servo"}
-PRIORITY = 60
-"""Of the simulated arm; above that of control (40)."""
 CONSENT = "y\n" * 30
 
 
@@ -71,9 +69,7 @@ def arm(kind: str, folder: Path, lerobot: str) -> Iterator[dict[str, Any]]:
     else:
         box = FrankaPeer()
         process, close, settings = box._process, box.close, {"host": box.address}
-    with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{process.pid}/task"):
-            os.sched_setscheduler(int(thread), os.SCHED_FIFO, os.sched_param(PRIORITY))
+    real_time(process)
     try:
         yield settings
     finally:

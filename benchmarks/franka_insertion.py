@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +23,7 @@ import numpy as np
 import yaml
 from franka_contact import DOWN, HIGH, LOW, TABLE
 from franka_peer import HOLE_AT, PEG, PEG_LENGTH, WALL, FrankaPeer
+from peer_process import real_time
 
 from robot_rl.cell.robot_file import read_robot_file
 from robot_rl.cell.robot_place import robot_deployment
@@ -43,8 +43,6 @@ from robot_rl.system.process import one_thread
 from sim.operator import InsertionOperator
 
 TASK = "franka_insert"
-PRIORITY = 60
-"""Of the simulated arm; above that of control (40)."""
 BESIDE, ABOVE = 0.003, 0.01
 """How far beside the hole and above its rim an episode begins, at most along x and y [m]."""
 ESTIMATE_ERROR = 0.002
@@ -142,9 +140,7 @@ class Cell:
 def franka(out: Path, clearance: float) -> Iterator[tuple[FrankaPeer, Path]]:
     """Start franky-sim with peg and hole; yield it, and the robot file for it."""
     peer = FrankaPeer(120.0, TABLE, PEG + clearance)
-    with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{peer._process.pid}/task"):
-            os.sched_setscheduler(int(thread), os.SCHED_FIFO, os.sched_param(PRIORITY))
+    real_time(peer._process)
     path = out / "robot.yaml"
     tree = {
         "arm": {"driver": "franka", "host": peer.address, "force_threshold": 100.0},
@@ -161,7 +157,7 @@ def franka(out: Path, clearance: float) -> Iterator[tuple[FrankaPeer, Path]]:
 
 def baseline(cell: Workcell, episodes: int, operator: bool) -> dict[str, Any]:
     """Play resets of the evaluation by the operator, or straight down at the estimate."""
-    successes, steps = 0, []
+    successes = steps = 0
     with contextlib.closing(RobotEnv(cell)) as env:
         for number in range(episodes):
             seen, info = env.reset(seed=TEST_SEED + number, options={"demonstrate": operator})
@@ -173,12 +169,12 @@ def baseline(cell: Workcell, episodes: int, operator: bool) -> dict[str, Any]:
                 way = np.array([2.5 * x, -2.5 * y, 0.01 if near else -0.003 - z]) / 0.01
                 seen, reward, over, truncated, _ = env.step(np.clip(way, -1.0, 1.0).astype(np.float32))
                 over = over or truncated
-                steps.append(number)
+                steps += 1
             successes += reward > 0.5
     return {
         "success": successes / episodes,
         "ci95": wilson_interval(successes, episodes),
-        "steps": len(steps) / episodes,
+        "steps": steps / episodes,
     }
 
 

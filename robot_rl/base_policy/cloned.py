@@ -23,7 +23,6 @@ from robot_rl.base_policy.contract import (
     check_arms,
 )
 from robot_rl.base_policy.fingerprint import fingerprint
-from robot_rl.clock import NS_PER_S
 from robot_rl.data.schema import IMAGE_PREFIX, OPERATOR_SOURCES, STATE_PREFIX, Episode
 from robot_rl.env.choice import join_grippers, split_grippers
 from robot_rl.errors import BasePolicyError, CheckpointError, DataError
@@ -127,9 +126,7 @@ class ClonedPolicy(BasePolicy):
         noise = torch.randn(1, self.spec.horizon, self._network.action_size, generator=self._generator)
         with torch.no_grad():
             actions = self._network.chunks(self._network.condition(state, images), noise)[0].numpy()
-        period = round(self.spec.period * NS_PER_S)
-        actions = self._joined(actions.clip(-1.0, 1.0))
-        return ActionChunk(actions, history[-1].stamp + period * np.arange(len(actions)))
+        return ActionChunk.from_now(self._joined(actions.clip(-1.0, 1.0)), history[-1], self.spec.period)
 
     @property
     def trained(self) -> bool:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
+from robot_rl.clock import NS_PER_S
 from robot_rl.config.components import TrainConfig
 from robot_rl.data.schema import Episode, Observation
 from robot_rl.env.choice import GRIPPER_CHOICES, nearest_entries
@@ -50,6 +51,18 @@ class ActionChunk:
 
     actions: np.ndarray
     stamps: np.ndarray
+
+    @classmethod
+    def from_now(cls, actions: np.ndarray, newest: Stamped, period: float) -> Self:
+        """Return a chunk whose first action is due in the control period of the newest observation.
+
+        Args:
+            actions: As of the chunk.
+            newest: The observation.
+            period: From one action to the next [s].
+        """
+        count = len(actions) if actions.ndim else 0  # what is no chunk is refused by `checked_chunk`
+        return cls(actions, newest.stamp + round(period * NS_PER_S) * np.arange(count))
 
 
 @dataclass(frozen=True)

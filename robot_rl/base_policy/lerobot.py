@@ -16,7 +16,6 @@ from robot_rl.adapters.guest_messages import GuestError
 from robot_rl.base_policy.contract import ActionChunk, BasePolicy, BaseSetup, BaseSpec, Stamped, check_fit
 from robot_rl.base_policy.observation_names import ObservationNames
 from robot_rl.base_policy.planner import REPLY_LIMIT
-from robot_rl.clock import NS_PER_S
 from robot_rl.data.schema import IMAGE_PREFIX, STATE_PREFIX
 from robot_rl.env.environment import Environment
 from robot_rl.errors import BasePolicyError
@@ -110,8 +109,7 @@ class LeRobotBase(BasePolicy):
         """Have the policy plan."""
         given = [self._names.of(one.observation) for one in history]
         actions = np.asarray(self._call("plan", given, self._task))[: self.spec.horizon]
-        period = round(self.spec.period * NS_PER_S)
-        return ActionChunk(actions, history[-1].stamp + period * np.arange(len(actions)))
+        return ActionChunk.from_now(actions, history[-1], self.spec.period)
 
     def close(self) -> None:
         """End the process."""

@@ -17,7 +17,6 @@ from robot_rl.base_policy import openpi_messages
 from robot_rl.base_policy.contract import ActionChunk, BasePolicy, BaseSetup, BaseSpec, Stamped
 from robot_rl.base_policy.observation_names import ObservationNames
 from robot_rl.base_policy.planner import REPLY_LIMIT
-from robot_rl.clock import NS_PER_S
 from robot_rl.errors import BasePolicyError, PluginError
 
 if TYPE_CHECKING:
@@ -88,8 +87,7 @@ class ServerPolicy(BasePolicy):
             raise BasePolicyError(
                 f"base {self.name} answered what has no `actions` of numbers: {type(error).__name__}: {error}"
             ) from error
-        period = round(self.spec.period * NS_PER_S)
-        return ActionChunk(actions, newest.stamp + period * np.arange(len(actions) if actions.ndim else 0))
+        return ActionChunk.from_now(actions, newest, self.spec.period)
 
     def close(self) -> None:
         """End the connection."""

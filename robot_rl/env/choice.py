@@ -23,12 +23,12 @@ def entry_of_choice(choice: Any, count: int) -> Any:
 
 def choice_of_entry(entry: float, count: int) -> int:
     """Return the choice, 0 to count - 1, that an entry in [-1, 1] is nearest to."""
-    return int(np.rint((entry + 1.0) * ((count - 1) / 2)))
+    return int(_nearest(entry, count))
 
 
 def nearest_entries(entries: np.ndarray, count: int) -> np.ndarray:
     """Return the entry of the choice, of `count`, that each of an array is nearest to."""
-    nearest: np.ndarray = entry_of_choice(np.rint((entries + 1.0) * ((count - 1) / 2)), count)
+    nearest: np.ndarray = entry_of_choice(_nearest(entries, count), count)
     return nearest
 
 
@@ -50,3 +50,8 @@ def split_grippers(entry: float, grippers: int) -> list[float]:
     choice = choice_of_entry(entry, GRIPPER_CHOICES**grippers)
     digits = [choice // GRIPPER_CHOICES**place % GRIPPER_CHOICES for place in reversed(range(grippers))]
     return [float(entry_of_choice(digit, GRIPPER_CHOICES)) for digit in digits]
+
+
+def _nearest(entry: Any, count: int) -> Any:
+    """Return the choice, of `count`, that an entry is nearest to, or those of an array of them."""
+    return np.rint((entry + 1.0) * ((count - 1) / 2))

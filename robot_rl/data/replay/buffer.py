@@ -292,7 +292,7 @@ class ReplayBuffer(SampledMemory):
         )
         return Sample(
             observation=states[0],
-            action=self._actions(slots, steps, rng),
+            action=self._windows(slots, steps, rng) if self._across else columns["action"][slots],
             reward=reward,
             discount=bootstrap,
             next_observation=states[1],
@@ -338,7 +338,7 @@ class ReplayBuffer(SampledMemory):
         rows = (self._first + np.arange(self._rows)) % self.capacity
         self._starts.fill(rows[self._episodes.steps(self.chunk.length, self._columns["terminated"][rows])])
 
-    def _actions(self, slots: np.ndarray, steps: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def _windows(self, slots: np.ndarray, steps: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return the actions of windows of so many steps that begin in these slots."""
         rows = slots[:, None] + np.arange(self.chunk.length)
         return self.chunk.executed(self._columns["action"][rows % self.capacity], steps, rng)

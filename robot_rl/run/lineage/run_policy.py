@@ -75,8 +75,7 @@ class RunPolicy(BasePolicy):
         images = views[-1].images
         seen = None if images is None else torch.from_numpy(images)[None]
         actions = self._policy.chunk.split(self._policy.act(state, seen, deterministic=True)[0].numpy())
-        steps = np.round(np.arange(len(actions)) * self.spec.period * NS_PER_S).astype(np.int64)
-        return ActionChunk(actions, history[-1].stamp + steps)
+        return ActionChunk.from_now(actions, history[-1], self.spec.period)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the policy with its configuration."""

@@ -5,18 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from running import learned, one_thread, same, timeless
+from running import learned, same, timeless
 
 from robot_rl.base_policy.contract import BaseSetup, Stamped, make_base
 from robot_rl.cli.main import main
-from robot_rl.config.components import (
-    AlgorithmConfig,
-    BaseConfig,
-    EvaluationConfig,
-    ReplayConfig,
-    SACConfig,
-    TrainConfig,
-)
+from robot_rl.config.components import AlgorithmConfig, BaseConfig, SACConfig
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.registry import make_workcell
 from robot_rl.env.robot_env import RobotEnv
@@ -25,41 +18,28 @@ from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.run.evaluate_run import evaluate_run
 from robot_rl.run.train import train
 
-CONFIG = TrainConfig(
-    task="reach",
-    demonstrations=2,
-    env_steps=100,  # no multiple of an episode's 40 steps, nor of a chunk
-    warmup_steps=20,
-    update_to_data=1,
-    checkpoint_interval=40,
-    algorithm=AlgorithmConfig(chunk=3),
-    sac=SACConfig(hidden_sizes=(16,)),
-    replay=ReplayConfig(batch_size=16),
-    evaluation=EvaluationConfig(episodes=2, curve_interval=0, video_episodes=0),
-)
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread():
-    with one_thread():
-        yield
+@pytest.fixture(scope="module")
+def chunked(config):
+    steps = 100  # no multiple of an episode's 40 steps, nor of a chunk
+    return replace(config, env_steps=steps, algorithm=AlgorithmConfig(chunk=3), sac=SACConfig(hidden_sizes=(16,)))
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def run(chunked, tmp_path_factory):
     path = tmp_path_factory.mktemp("chunks") / "run"
-    return path, train(CONFIG, path, resume=False)
+    return path, train(chunked, path, resume=False)
 
 
-def test_it_resumes_to_the_same_result_and_not_with_another_chunk(run, tmp_path):
+def test_it_resumes_to_the_same_result_and_not_with_another_chunk(chunked, run, tmp_path):
     path, summary = run
     resumed = shutil.copytree(path, tmp_path / "resumed")
     (resumed / "checkpoint.pt.previous").replace(resumed / "checkpoint.pt")
     assert 0 < load_checkpoint(resumed / "checkpoint.pt")["env_steps"] < 100
-    assert timeless(train(CONFIG, resumed, resume=True)) == timeless(summary)
+    assert timeless(train(chunked, resumed, resume=True)) == timeless(summary)
     assert same(learned(resumed), learned(path))
     with pytest.raises(CheckpointError, match="other settings of algorithm"):
-        train(replace(CONFIG, algorithm=AlgorithmConfig(chunk=2)), resumed, resume=True)
+        train(replace(chunked, algorithm=AlgorithmConfig(chunk=2)), resumed, resume=True)
 
 
 def test_its_decisions_are_evaluated_at_other_rates_too(run, capsys):
@@ -82,10 +62,10 @@ def test_its_decisions_are_evaluated_at_other_rates_too(run, capsys):
         assert said in capsys.readouterr().err
 
 
-def test_as_a_base_it_proposes_its_chunks(run):
+def test_as_a_base_it_proposes_its_chunks(chunked, run):
     path, _ = run
     with RobotEnv(make_workcell("reach")) as env:
-        config = replace(CONFIG, algorithm=AlgorithmConfig(), base=BaseConfig(kind="run", path=str(path)))
+        config = replace(chunked, algorithm=AlgorithmConfig(), base=BaseConfig(kind="run", path=str(path)))
         base = make_base(BaseSetup(str(path), env.environment_spec, env.observation_specs, config))
     assert base.spec.horizon == 3
     with EpisodeStore.open(path / "episodes") as store:

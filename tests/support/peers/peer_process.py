@@ -1,5 +1,6 @@
 """A peer in a process of its own, told by lines on its standard input what happens to it."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -9,6 +10,17 @@ from pathlib import Path
 SUPPORT = Path(__file__).parent
 LAST_WORDS = 4000
 """How much of its standard error is quoted [characters]."""
+
+
+ARM_PRIORITY = 60
+"""Of a simulated arm: above that of control (40), below that of the kernel's own threads."""
+
+
+def real_time(process):
+    """Give a peer real-time priority where that is allowed, since a real arm does not wait for this machine."""
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{process.pid}/task"):
+            os.sched_setscheduler(int(thread), os.SCHED_FIFO, os.sched_param(ARM_PRIORITY))
 
 
 class PeerProcess:
