@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -16,7 +16,7 @@ from robot_rl.console.job_state import JobState
 from robot_rl.console.scene import Geometry
 from robot_rl.env.registry import make_workcell
 from robot_rl.env.supervision import ARM, NEXT_ARM, PAUSE, Supervision
-from robot_rl.env.task import Workcell, WorkcellOptions
+from robot_rl.env.task import TaskSpec, Workcell, WorkcellOptions
 from robot_rl.errors import RenderError
 from robot_rl.teleop.device import Device, DeviceError
 from robot_rl.teleop.listing import open_devices
@@ -66,7 +66,9 @@ class OperatorSetup:
         on_label: Called with a recorded episode and whether it was a success; the job sets it.
     """
 
-    def __init__(self, cell: Workcell, options: OperatorOptions, board: JobState, devices: list[Device]) -> None:
+    def __init__(
+        self, cell: Workcell, options: OperatorOptions, board: JobState, devices: Sequence[tuple[str, Device]]
+    ) -> None:
         watched = replace(cell, judges=(*cell.judges, board))  # it sees what the classifier finds, not the operator
         self.supervision, self.board = Supervision(watched), board
         self.on_request: Callable[[str], None] = self._mark
@@ -84,7 +86,7 @@ class OperatorSetup:
         """
         pages = [("", self.console.device)] if self.console is not None else []
         hands: dict[str, list[tuple[Device, DeviceMap]]] = {}
-        for arm, device in [*zip(self._led(), self._devices, strict=True), *pages]:
+        for arm, device in [*self._devices, *pages]:
             hands.setdefault(arm, []).append((device, self._map(device)))
         shared = hands.pop("", [])
         self.person = make_person(hands, shared, self._spec, self.supervision, self.request, self._show_chosen)
@@ -113,21 +115,6 @@ class OperatorSetup:
         with serving(self.console):
             yield
 
-    def _led(self) -> list[str]:
-        """Return which arm each device leads; empty: it is shared.
-
-        Raises:
-            DeviceError: if the task has no such arm.
-        """
-        led = [given.rpartition("=")[0] for given in self._options.devices]
-        if unknown := sorted(set(led) - {"", *self._spec.arms}):
-            arms = f"the arms {', '.join(self._spec.arms)}" if self._spec.arms else "one arm, without a name"
-            raise DeviceError(
-                f"no arm is called {', '.join(unknown)}: {self._spec.name} has {arms}; give devices as "
-                f"{'ARM=KIND, or KIND for all arms' if self._spec.arms else 'KIND'}"
-            )
-        return led
-
     def _show_chosen(self, arm: str) -> None:
         self.board.choose(arm)
         self.board.remark(f"the {arm} arm is led from now on")
@@ -144,6 +131,22 @@ class OperatorSetup:
         elif role == "start":
             for name in (PAUSE, ARM):
                 self.supervision.release(name)
+
+
+def led_arms(devices: Sequence[str], spec: TaskSpec) -> list[str]:
+    """Return which arm each device leads, of `OperatorOptions.devices`; empty: it is shared.
+
+    Raises:
+        DeviceError: if the task has no such arm.
+    """
+    led = [given.rpartition("=")[0] for given in devices]
+    if unknown := sorted(set(led) - {"", *spec.arms}):
+        arms = f"the arms {', '.join(spec.arms)}" if spec.arms else "one arm, without a name"
+        raise DeviceError(
+            f"no arm is called {', '.join(unknown)}: {spec.name} has {arms}; give devices as "
+            f"{'ARM=KIND, or KIND for all arms' if spec.arms else 'KIND'}"
+        )
+    return led
 
 
 @contextlib.contextmanager
@@ -173,10 +176,11 @@ def open_operator(
     if not options.devices and options.console is None:
         raise DeviceError("an operator needs a device or the console: --teleop KIND or --console")
     with contextlib.ExitStack() as stack:
+        led = led_arms(options.devices, cell.task.spec)
         devices = open_devices([given.rpartition("=")[2] for given in options.devices])
         for device in devices:
             stack.callback(device.close)
-        setup = OperatorSetup(cell, options, board, devices)
+        setup = OperatorSetup(cell, options, board, list(zip(led, devices, strict=True)))
         if options.console is not None:
             make = console_class()
             setup.console = make(

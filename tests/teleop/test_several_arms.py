@@ -15,7 +15,7 @@ from robot_rl.env.choice import join_grippers
 from robot_rl.env.handover import HandoverLimits
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.supervision import NEXT_ARM, Supervision
-from robot_rl.hil.operator_setup import OperatorOptions, OperatorSetup
+from robot_rl.hil.operator_setup import OperatorOptions, OperatorSetup, led_arms
 from robot_rl.learn.actor import Rollout, StoreRecorder
 from robot_rl.teleop.device import DeviceError
 from robot_rl.teleop.device_operator import LET_GO
@@ -180,7 +180,9 @@ def setup_of(tmp_path):
 
     def make(cell, *devices):
         options = OperatorOptions(devices=devices, maps={"browser": file})
-        made = OperatorSetup(cell, options, JobState("demo", cell.task.spec), [Hand(given) for given in devices])
+        led = led_arms(devices, cell.task.spec)
+        hands = [(arm, Hand(given)) for arm, given in zip(led, devices, strict=True)]
+        made = OperatorSetup(cell, options, JobState("demo", cell.task.spec), hands)
         made.connect()
         return made
 
