@@ -29,7 +29,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped, TwistStamped
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
-from pauses import GIVEN_UP, Observer, Training
+from pauses import GIVEN_UP, LIMIT, Observer, Training
 from std_msgs.msg import Bool, String
 from std_srvs.srv import Trigger
 
@@ -47,6 +47,8 @@ BOX_MARGIN, SPEED_FACTOR, TO_STAND = 0.002, 1.3, 0.3
 """[m], of the speed limit, and from the reason to standing still [s]."""
 STILL = 0.02
 """A tcp that is slower stands still [m/s]."""
+LINES = 30
+"""How much is shown of what nodes said since a fault after which the graph is not whole for long."""
 PAUSED = ("sim", "safety", "teleop", "recorder", "learner", "actor")
 FAULTS = ("kill", "pause", "rogue_command", "rogue_safe_command", "second_pose", "second_wrench", "estop", "deactivate")
 
@@ -219,11 +221,12 @@ def main() -> None:
             soak.spin(1.2)  # diagnostics come once a second
             named = any(expected in text for text in [*watch.said, *training.lines[line:]])
             unnamed += not named
-            slow += took is None or took > 10.0
+            slow += took is None or took > LIMIT
             whole = "NOT whole: " + watch.missing(began) if took is None else f"whole after {took:.1f} s"
             print(f"{count} {what}: {'named' if named else 'NOT NAMED'}, {whole}, {dict(+watch.unsafe)}", flush=True)
+            if took is None or took > LIMIT:
+                print("".join("    " + text for text in training.lines[line:][-LINES:]), end="", flush=True)
             if took is None:
-                print("".join("    " + text for text in training.lines[-12:]), end="")
                 break
     finally:
         training.process.send_signal(signal.SIGINT)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-from robot_rl.clock import NS_PER_S, Clock
+from robot_rl.clock import Clock
 from robot_rl.env.robot_io import Command, RobotIO, RobotState, check_command
-from robot_rl.errors import StaleStateError
+from robot_rl.env.state_assembler import skew_of_arms
 
 
 class JoinedRobotIO:
@@ -40,11 +40,7 @@ class JoinedRobotIO:
         """
         try:
             states = {name: io.read() for name, io in self._arms.items()}
-            stamps = {name: state.stamp for name, state in states.items()}
-            late = min(stamps, key=lambda name: stamps[name])
-            skew = (max(stamps.values()) - stamps[late]) / NS_PER_S
-            if skew > self._max_skew:
-                raise StaleStateError(skew, self._max_skew, what=f"state of the arm {late}, from the other arms on,")
+            skew = skew_of_arms(states, self._max_skew)
         except BaseException:
             self.stop()
             raise

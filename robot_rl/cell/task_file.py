@@ -1,7 +1,11 @@
-"""The facts of a task on a real robot, from a YAML file with the fields of `TaskSpec`."""
+"""The facts of a task on a real robot, from a YAML file with the fields of `TaskSpec`.
+
+Of a task of several arms, the fields that each arm has for itself stand below its name in `arms`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +13,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from robot_rl.config.yaml_file import read_yaml
 from robot_rl.env.action_mapping import AXES
-from robot_rl.env.task import TaskSpec
+from robot_rl.env.task import ArmSpec, TaskSpec
 from robot_rl.errors import ConfigError
+
+EACH_ARM = tuple(ArmSpec.__dataclass_fields__)
+"""Fields that each of several arms has for itself."""
+_SHARED = [field for field in EACH_ARM if field in TaskSpec.__dataclass_fields__]
 
 
 def load_task(path: Path, name: str) -> TaskSpec:
@@ -44,13 +52,41 @@ def task_from(content: Any, name: str, where: str) -> TaskSpec:
     if unknown := sorted(map(str, content.keys() - set(TaskSpec.__dataclass_fields__))):
         valid = ", ".join(field for field in TaskSpec.__dataclass_fields__ if field != "name")
         raise ConfigError(f"{where}: unknown {', '.join(unknown)}; valid: {valid}")
+    arms = _arms_in(content, where)
+    first = {field: value for field, value in next(iter(arms.values()), {}).items() if field in _SHARED}
     try:
-        spec = TypeAdapter(TaskSpec).validate_python({**content, "name": name})
+        spec = TypeAdapter(TaskSpec).validate_python({**content, **first, "name": name})
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         raise ConfigError(f"{where}: {wrong}") from error
-    if "action_axes" not in content:
-        raise ConfigError(f"{where}: action_axes is missing; list the axes that the policy moves, of {', '.join(AXES)}")
-    if wrong_axes := [axis for axis in spec.action_axes if spec.action_axes.count(axis) > 1 or axis not in AXES]:
-        raise ConfigError(f"{where}: action_axes: {', '.join(wrong_axes)}; valid: {', '.join(AXES)}, each once")
+    if not arms:
+        _check_axes(content, spec.action_axes, where)
+    for arm, fields in arms.items():
+        _check_axes(fields, spec.arms[arm].action_axes, f"{where}: arms.{arm}")
     return spec
+
+
+def _arms_in(content: Mapping[str, Any], where: str) -> Mapping[str, Mapping[str, Any]]:
+    """Return the fields of each of several arms, by its name; none of one arm.
+
+    Raises:
+        ConfigError: if they are not below the names of arms, or are unknown.
+    """
+    arms, fields = content.get("arms") or {}, ", ".join(EACH_ARM)
+    if not isinstance(arms, dict) or not all(isinstance(arm, dict) for arm in arms.values()):
+        raise ConfigError(f"{where}: arms has to name each arm, with its fields below: {fields}")
+    if misplaced := [field for field in EACH_ARM if arms and field in content]:
+        raise ConfigError(f"{where}: {', '.join(misplaced)}: with several arms, these stand below each of them in arms")
+    for name, arm in arms.items():
+        if unknown := sorted(map(str, arm.keys() - set(EACH_ARM))):
+            raise ConfigError(f"{where}: arms.{name}: unknown {', '.join(unknown)}; valid: {fields}")
+    return arms
+
+
+def _check_axes(fields: Mapping[str, Any], axes: tuple[str, ...], where: str) -> None:
+    """Check that the axes that the policy moves are named, and exist."""
+    valid = ", ".join(AXES)
+    if "action_axes" not in fields:
+        raise ConfigError(f"{where}: action_axes is missing; list the axes that the policy moves, of {valid}")
+    if wrong := [axis for axis in axes if axes.count(axis) > 1 or axis not in AXES]:
+        raise ConfigError(f"{where}: action_axes: {', '.join(wrong)}; valid: {valid}, each once")

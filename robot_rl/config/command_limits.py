@@ -51,7 +51,7 @@ class ArmCap:
     """Last cap on what an arm is commanded, where it is driven; the limits of the safety node have to be within it."""
 
     commander: str = "safety_node"
-    """Node in the same namespace that alone may command the arm."""
+    """Node in the namespace of the cell that alone may command the arm."""
     cap_box_low: tuple[Real, ...] = (0.3, -0.3, 0.0)
     """Least x, y, z of a set-point in the base frame [m]; one that is further out than the tcp is refused."""
     cap_box_high: tuple[Real, ...] = (0.7, 0.3, 0.5)

@@ -53,8 +53,11 @@ class SafetyNodeConfig(CommandLimits):
 
     lockstep: bool = False
     """The arm is simulated, and its time stands still until whoever commands has moved it on."""
+    arms: tuple[str, ...] = ()
+    """Names of several arms, each of which has these limits in its own base frame; none: there is one, with no name."""
     required_nodes: tuple[str, ...] = ()
-    """Nodes that have to live and to work, or the arm holds; not in lockstep, where time waits for them."""
+    """Nodes that have to live and to work, or the arm holds; not in lockstep, where time waits for them. `robot_node`
+    stands for the one of each of several arms."""
     liveliness_lease: Annotated[float, Field(ge=0.1, le=10.0)] = 0.25
     """Time without a sign of life of a required node's process after which the arm holds [s]."""
     heartbeat_timeout: PositiveReal = 1.0
@@ -74,6 +77,8 @@ class TeleopNodeConfig:
     """What its axes and buttons mean: the name of a map (`joy`, `spacenav`, ...) or a file; none: the device's own."""
     engage: Literal["", "move", "hold"] = ""
     """Take over by moving, or only while the button `take` is held; none: as the map has it."""
+    arm_name: str = ""
+    """Which of several arms the device leads; none: the first, until the button `next_arm` chooses the next."""
     twist_speed: PositiveReal = 0.1
     """Linear speed of a TwistStamped that counts as full deflection [m/s]."""
     twist_turn_rate: PositiveReal = 0.6
@@ -117,6 +122,8 @@ class RobotNodeConfig(ArmCap):
 
     driver: str = "crisp"
     """Driver of the arm: `crisp` for a Cartesian controller behind topics, or one of an installed package."""
+    arm_name: str = ""
+    """Which of several arms it is: the node is in a namespace of that name, below that of the cell; none: the only."""
     wrench_cutoff: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 10.0
     """Corner frequency of the low-pass of the wrench [Hz]; 0: none."""
     interpolation: Literal["driver", "none", "linear", "minimum_jerk"] = "driver"

@@ -129,8 +129,7 @@ def check_command(command: Command, now: int, arms: Collection[str] = ()) -> int
             finite, `ttl` is not positive and finite, or it is for other arms than the robot has.
         CommandLateError: if the command had expired on arrival.
     """
-    if command.arms.keys() != set(arms):
-        raise ActionError(_other_arms(tuple(command.arms), tuple(arms)))
+    check_arms(command, arms)
     _check_set_point(command.T_base_target, command.gripper_width, "")
     for name, set_point in command.arms.items():
         _check_set_point(set_point.T_base_target, set_point.gripper_width, f"arm {name}: ")
@@ -143,6 +142,16 @@ def check_command(command: Command, now: int, arms: Collection[str] = ()) -> int
             "other programs on it, and see `robot-rl doctor`"
         )
     return expires
+
+
+def check_arms(command: Command, arms: Collection[str]) -> None:
+    """Check that a command is for these arms; none: for one without a name.
+
+    Raises:
+        ActionError: if it is for others.
+    """
+    if command.arms.keys() != set(arms):
+        raise ActionError(_other_arms(tuple(command.arms), tuple(arms)))
 
 
 def _check_set_point(target: Pose, gripper_width: float | None, whose: str) -> None:

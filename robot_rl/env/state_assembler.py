@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -244,6 +244,23 @@ _CAMERA = "camera "
 def camera_part(name: str) -> str:
     """Name of a camera's stream among the parts."""
     return f"{_CAMERA}{name}"
+
+
+def skew_of_arms(states: Mapping[str, RobotState], largest: float) -> float:
+    """Return the largest difference between the stamps of several arms' states [s].
+
+    Args:
+        states: Of each arm, by name.
+        largest: How large it may be [s].
+
+    Raises:
+        StaleStateError: naming the arm that is late, if it is larger.
+    """
+    late = min(states, key=lambda name: states[name].stamp)
+    skew = (max(state.stamp for state in states.values()) - states[late].stamp) / NS_PER_S
+    if skew > largest:
+        raise StaleStateError(skew, largest, what=f"state of the arm {late}, from the other arms on,")
+    return skew
 
 
 def checked_quaternion(q: np.ndarray) -> np.ndarray:

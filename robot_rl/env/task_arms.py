@@ -196,7 +196,7 @@ class TaskArms:
         Raises:
             ActionError: if the operator's is no action, or is of an arm that is not there.
         """
-        theirs = self._by_arm(taken)
+        theirs = self.by_arm(taken)
         mine = self._split(wanted)
         made = [arm.choose(part, theirs.get(arm.name), operator) for arm, part in zip(self._arms, mine, strict=True)]
         as_wanted = all(np.array_equal(action, part) for (action, _), part in zip(made, mine, strict=True))
@@ -219,8 +219,27 @@ class TaskArms:
         """
         if not isinstance(taken, Mapping):
             return taken
-        theirs = self._by_arm(taken)
+        theirs = self.by_arm(taken)
         return self._join([theirs.get(a.name, np.zeros(a.spec.action_size, np.float32)) for a in self._arms])
+
+    def by_arm(self, taken: Taken | None) -> Mapping[str, np.ndarray]:
+        """Return an operator's actions by arm; none where the policy leads all. A single arm has no name.
+
+        Raises:
+            ActionError: if it is no action, or of an arm that is not there.
+        """
+        if taken is None:
+            return {}
+        if not isinstance(taken, Mapping):
+            if not self._spec.arms:
+                return {"": taken}
+            parts = self._split(self.check(taken))
+            return {arm.name: part for arm, part in zip(self._arms, parts, strict=True)}
+        if unknown := sorted(taken.keys() - {arm.name for arm in self._arms}):
+            raise ActionError(
+                f"the operator leads {', '.join(unknown)}, and {self._spec.name} is for {_names(self._spec.arms)}"
+            )
+        return taken
 
     def command(self, action: np.ndarray, state: RobotState, stamp: int) -> SafeCommand:
         """Return the one command of all arms for a checked action.
@@ -262,21 +281,6 @@ class TaskArms:
             clipped = s.clipped + np.concatenate((moved, np.zeros(3)))
             kept.append(SafeCommand(replace(s.command, T_base_target=targets[arm.name]), clipped))
         return kept
-
-    def _by_arm(self, taken: Taken | None) -> Mapping[str, np.ndarray]:
-        """Return the operator's actions by arm."""
-        if taken is None:
-            return {}
-        if not isinstance(taken, Mapping):
-            if not self._spec.arms:
-                return {"": taken}
-            parts = self._split(self.check(taken))
-            return {arm.name: part for arm, part in zip(self._arms, parts, strict=True)}
-        if unknown := sorted(taken.keys() - {arm.name for arm in self._arms}):
-            raise ActionError(
-                f"the operator leads {', '.join(unknown)}, and {self._spec.name} is for {_names(self._spec.arms)}"
-            )
-        return taken
 
     def _split(self, action: np.ndarray) -> list[np.ndarray]:
         """Return the action of each arm: its axes, then its gripper if it has one."""

@@ -6,7 +6,7 @@ is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from robot_rl.clock import NS_PER_S, Clock
 from robot_rl.env.action_mapping import AXES
 from robot_rl.env.robot_io import RobotState
-from robot_rl.env.task import TaskSpec
+from robot_rl.env.task import Taken, TaskSpec
 from robot_rl.errors import SpecError
 from robot_rl.geometry import Pose
 
@@ -87,7 +87,7 @@ class InterventionOperator:
         newest: Callable[[], Intervention | None],
         clock: Clock,
         timeout: float,
-        on_reset: Callable[[int, bool], None],
+        on_reset: Callable[[int, bool], None] = lambda seed, demonstrate: None,
     ) -> None:
         self._spec, self._newest, self._clock = spec, newest, clock
         self._timeout, self._on_reset = round(timeout * NS_PER_S), on_reset
@@ -105,3 +105,26 @@ class InterventionOperator:
         if newest is None or not newest.active or self._clock.now() - newest.stamp > self._timeout:
             return np.zeros(self._spec.action_size, np.float32) if self._demonstrate else None
         return newest.action(self._spec)
+
+
+class SeveralInterventions:
+    """The operator of several arms, each of whose devices is read in another process.
+
+    Args:
+        arms: Who leads each arm, by its name.
+        on_reset: Called with the seed, and whether to demonstrate, when an episode starts.
+    """
+
+    def __init__(self, arms: Mapping[str, InterventionOperator], on_reset: Callable[[int, bool], None]) -> None:
+        self._arms, self._on_reset = dict(arms), on_reset
+
+    def reset(self, seed: int, demonstrate: bool) -> None:
+        """Start a new episode."""
+        for operator in self._arms.values():
+            operator.reset(seed, demonstrate)
+        self._on_reset(seed, demonstrate)
+
+    def act(self, state: RobotState, T_base_reset: Pose) -> Taken | None:
+        """Return the actions of the arms that are led in this step, or None while the policy is left in control."""
+        acted = {name: operator.act(state, T_base_reset) for name, operator in self._arms.items()}
+        return {name: action for name, action in acted.items() if action is not None} or None

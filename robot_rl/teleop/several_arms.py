@@ -71,9 +71,13 @@ class SeveralArmsOperator:
     def act(self, state: RobotState, T_base_reset: Pose) -> Taken | None:
         """Return the actions of the arms that are led in this step, or None while the policy is left in control."""
         del T_base_reset  # moves relative to where each tool is
+        return self.act_at({arm: one.T_base_tcp for arm, one in state.arms.items()})
+
+    def act_at(self, tools: Mapping[str, Pose]) -> Taken | None:
+        """Return the same, by the pose of each arm's tool in its base frame."""
         taken: dict[str, np.ndarray] = dict(self._idle) if self._demonstrate else {}
         for arm, operator in self._polled():
-            action = operator.act_at(state.arms[arm].T_base_tcp)
+            action = operator.act_at(tools[arm])
             if action is not None and (arm not in taken or operator.leading is not None):
                 taken[arm] = action
         return taken or None

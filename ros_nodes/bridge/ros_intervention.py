@@ -1,4 +1,4 @@
-"""The operator's interventions over topics, for the actor: the newest one, and the reset before each episode."""
+"""The operator's interventions over topics, for the actor: the newest of each arm, and the reset before an episode."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from std_srvs.srv import SetBool
 
 from robot_rl.clock import Clock
 from robot_rl.data.schema import Source
+from robot_rl.env.task import Operator
 from robot_rl.errors import GraphError
-from robot_rl.teleop.intervention import Intervention, InterventionOperator
+from robot_rl.teleop.intervention import Intervention, InterventionOperator, SeveralInterventions
 from ros_nodes.bridge.ros_task import RESET_LIMIT
 from ros_nodes.bridge.wait import Arrivals
 from ros_nodes.interface import convert, topics
@@ -31,26 +32,31 @@ class RosIntervention:
 
     def __init__(self, node: RobotNode, arrivals: Arrivals) -> None:
         self._node, self._arrivals = node, arrivals
-        self._newest: Intervention | None = None
+        self._newest: dict[str, Intervention | None] = {}  # by arm; a single one has no name
         self._reset_client = node.create_client(SetBool, topics.OPERATOR_RESET[0])
-        node.subscribe(topics.INTERVENTION, self._receive)
 
     @staticmethod
     def source_of(head: TaskHead) -> Source:
         """Return the source of the operator's steps."""
         return Source.SCRIPT if head.operator == "script" else Source.HUMAN
 
-    def make_operator(self, head: TaskHead, clock: Clock, timeout: float) -> InterventionOperator | None:
+    def make_operator(self, head: TaskHead, clock: Clock, timeout: float) -> Operator | None:
         """Return the operator of a task, or None; an intervention older than `timeout` [s] does not count."""
         if head.operator == "none":
             return None
-        return InterventionOperator(
-            head.spec, lambda: self._newest, clock, timeout, partial(self._reset, head.operator == "script")
-        )
+        specs = {name: head.spec.of_arm(name) for name in head.spec.arms} or {"": head.spec}
+        for arm in specs.keys() - self._newest.keys():
+            self._newest[arm] = None
+            self._node.subscribe(topics.INTERVENTION.of_arm(arm), partial(self._receive, arm))
+        on_reset = partial(self._reset, head.operator == "script")
+        if not head.spec.arms:
+            return InterventionOperator(head.spec, partial(self._newest.get, ""), clock, timeout, on_reset)
+        leaders = {n: InterventionOperator(s, partial(self._newest.get, n), clock, timeout) for n, s in specs.items()}
+        return SeveralInterventions(leaders, on_reset)
 
     def answered(self, stamp: int) -> bool:
-        """Return whether an intervention of `stamp` [ns] or later has come."""
-        return self._newest is not None and self._newest.stamp >= stamp
+        """Return whether an intervention of `stamp` [ns] or later has come, for every arm."""
+        return all(newest is not None and newest.stamp >= stamp for newest in self._newest.values())
 
     def _reset(self, script: bool, seed: int, demonstrate: bool) -> None:
         del seed  # a scripted operator has it from the task
@@ -64,6 +70,6 @@ class RosIntervention:
         if not self._arrivals.wait_for(lambda: self.answered(int(answer.message)), SCRIPT_LIMIT):
             raise GraphError(f"nothing has come from the operator on {topics.INTERVENTION.name}; is sim_node running?")
 
-    def _receive(self, message: Joy) -> None:
-        self._newest = convert.intervention_of(message)
+    def _receive(self, arm: str, message: Joy) -> None:
+        self._newest[arm] = convert.intervention_of(message)
         self._arrivals.ring()

@@ -13,8 +13,6 @@ from ros_nodes.node.robot_node_base import RobotNode
 
 PERIOD = 0.1
 """Time between two checks for a question, and for a subscriber to it [s]."""
-_CONSENT = {LATCHED: topics.RELEASE_SERVICE[0], topics.ARM_FAULT: topics.RECOVER_SERVICE[0]}
-"""How a stop begins that only a person can end, and the service that is the consent."""
 
 
 class RosOperator:
@@ -49,10 +47,17 @@ class RosOperator:
 
     def _take_stopped(self, message: String) -> None:
         """Hold the job while only a person can end the stop, and say who, since this may last."""
-        service = next((name for begin, name in _CONSENT.items() if message.data.startswith(begin)), None)
+        service = _consent(message.data)
         self._person.set_stop(message.data if service else "")
         if service:
             self._node.get_logger().warning(
                 f"waits for a person: {message.data}. Consent by Resume in the console (--console :8480), or by the "
                 f"service {self._node.resolve_service_name(service)}"
             )
+
+
+def _consent(stopped: str) -> str | None:
+    """Return the service that is the consent to end a stop; None if it needs none."""
+    if stopped.startswith(LATCHED):
+        return topics.RELEASE_SERVICE[0]
+    return topics.recover_service(stopped) if stopped.startswith(topics.ARM_FAULT) else None

@@ -39,11 +39,12 @@ class RosRobotIO(RosReadings):
         self._idle = False  # whether the newest message was a stop
         self.last_stamp = -1
         """Of the newest command or stop on the wire [ns]."""
-        self._commands = node.publisher(topics.COMMAND)
+        self._names = tuple(name for name in self.arms if name)
+        self._commands = node.publisher(topics.COMMAND.of_arms(self._names))
 
     def command(self, command: Command) -> None:
         """Send a command; on the wire stamps rise."""
-        check_command(command, self._clock.now())
+        check_command(command, self._clock.now(), self._names)
         with self._lock:
             command = not_before(command, self.last_stamp)
             self._commands.publish(convert.command_message(command))

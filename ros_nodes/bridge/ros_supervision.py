@@ -73,7 +73,7 @@ class RosSupervision(Holding):
 
     def __init__(self, node: RobotNode, readings: RosReadings | None, report: Callable[[str], None]) -> None:
         super().__init__(WatchedArm(node, readings))
-        self._report = report
+        self._node, self._report = node, report
         self._stopped = ""
         self._services = {name: node.create_client(Trigger, name) for name, _ in SERVICES}
         self._judgements = node.publisher(topics.JUDGEMENT)
@@ -117,7 +117,7 @@ class RosSupervision(Holding):
         """
         if name == ARM:
             if self._arm_fault:
-                self.call(topics.RECOVER_SERVICE[0])
+                self.call(topics.recover_service(self._stopped))
             return
         super().release(name)
         if self._arm_fault:
@@ -201,3 +201,5 @@ class RosSupervision(Holding):
 
     def _receive_stopped(self, message: String) -> None:
         self._stopped = message.data
+        if self._arm_fault and (service := topics.recover_service(message.data)) not in self._services:
+            self._services[service] = self._node.create_client(Trigger, service)  # of one of several arms

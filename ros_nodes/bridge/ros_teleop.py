@@ -1,19 +1,24 @@
-"""The device of an operator, published as interventions: the device map is applied here, once."""
+"""The device of an operator, published as interventions: the device map is applied here, once.
+
+Of several arms, a device leads one of them for good, or one at a time and changes over.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable, Mapping
+
 from std_msgs.msg import String
 
 from robot_rl.clock import Clock
 from robot_rl.env.supervision import NEXT_ARM
-from robot_rl.env.task import TaskSpec
+from robot_rl.env.task import Taken, TaskSpec
 from robot_rl.errors import GraphError
 from robot_rl.geometry import Pose
-from robot_rl.teleop.device import Device
+from robot_rl.teleop.device import Device, DeviceError
 from robot_rl.teleop.device_operator import DeviceOperator
 from robot_rl.teleop.intervention import Intervention
 from robot_rl.teleop.mapping import DeviceMap
+from robot_rl.teleop.several_arms import SeveralArmsOperator
 from ros_nodes.bridge.ros_supervision import RosSupervision
 from ros_nodes.interface import convert, topics
 from ros_nodes.interface.task_messages import Estimates, from_text
@@ -21,7 +26,7 @@ from ros_nodes.node.robot_node_base import RobotNode
 
 
 class RosTeleoperation:
-    """A `DeviceOperator` whose actions go out on `intervention`, and whose requests go to the task and the actor.
+    """An operator whose actions go out on `intervention`, and whose requests go to the task and the actor.
 
     Args:
         node: Its publisher and subscription are used.
@@ -29,9 +34,11 @@ class RosTeleoperation:
         hand: The device, and its map.
         supervision: Holds the arm when the device is lost, and receives the requests of its buttons.
         clock: Clock of smoothing and of the time at rest; None takes the machine's.
+        arm: Which of several arms it leads; none: the first, until a button or a page chooses the next.
+        on_chosen: Called with the name of the arm that is led from now on.
 
     Raises:
-        DeviceError: if the map does not fit the device.
+        DeviceError: if the map does not fit the device, or the task has no such arm.
     """
 
     def __init__(
@@ -41,35 +48,73 @@ class RosTeleoperation:
         hand: tuple[Device, DeviceMap],
         supervision: RosSupervision,
         clock: Clock | None = None,
+        *,
+        arm: str = "",
+        on_chosen: Callable[[str], object] = lambda arm: None,
     ) -> None:
+        if arm and arm not in spec.arms:
+            arms = f"its arms are {', '.join(spec.arms)}" if spec.arms else "it has one, without a name"
+            raise DeviceError(f"{spec.name} has no arm {arm}: {arms}")
         self._node, self._spec, self._supervision = node, spec, supervision
-        self._operator = DeviceOperator([hand], spec, supervision, on_press=self._request, clock=clock)
-        self._publisher = node.publisher(topics.INTERVENTION)
+        self._operator: DeviceOperator | SeveralArmsOperator
+        if spec.arms:
+            own, shared = ({arm: [hand]}, []) if arm else ({}, [hand])
+            self._operator = SeveralArmsOperator(
+                own, shared, spec, supervision, on_press=self._request, on_chosen=on_chosen, clock=clock
+            )
+        else:
+            self._operator = DeviceOperator([hand], spec, supervision, on_press=self._request, clock=clock)
+        led = (arm,) if arm else tuple(spec.arms) or ("",)
+        self._publishers = {one: node.publisher(topics.INTERVENTION.of_arm(one)) for one in led}
         self._episode: int | None = None
         self.last: Intervention | None = None
-        """What was published last."""
+        """What was published last, of the arm that is led."""
         self._subscription = node.subscribe(topics.ESTIMATES, self._receive_estimates)
 
-    def act(self, T_base_tcp: Pose) -> np.ndarray | None:
+    @property
+    def chosen(self) -> str | None:
+        """Which of several arms a device that changes between them leads."""
+        return self._operator.chosen if isinstance(self._operator, SeveralArmsOperator) else None
+
+    def act(self, tools: Mapping[str, Pose]) -> Taken | None:
         """Read the device and map it; None while the policy is left in control.
 
         Args:
-            T_base_tcp: Pose of the tool.
+            tools: Pose of each arm's tool in its base frame.
         """
-        return self._operator.act_at(T_base_tcp)
+        if isinstance(self._operator, SeveralArmsOperator):
+            return self._operator.act_at(tools)
+        return self._operator.act_at(tools[""])
 
     def watch(self) -> None:
         """Poll the device where it may not lead, so that its loss is noticed."""
         self._operator.watch()
 
-    def send(self, stamp: int, action: np.ndarray | None) -> None:
-        """Publish an action that was read at `stamp` [ns]."""
-        self.last = Intervention.of_action(stamp, action, self._spec)
-        self._publisher.publish(convert.intervention_message(self.last))
+    def send(self, stamp: int, taken: Taken | None) -> None:
+        """Publish what was read at `stamp` [ns]."""
+        led = taken if isinstance(taken, Mapping) else {"": taken}
+        self.last = None
+        for arm, publisher in self._publishers.items():
+            spec = self._spec.of_arm(arm) if arm else self._spec
+            intervention = Intervention.of_action(stamp, led.get(arm), spec)
+            publisher.publish(convert.intervention_message(intervention))
+            if self.last is None or intervention.active:
+                self.last = intervention
+
+    def take(self, request: str) -> bool:
+        """Do what is requested of who leads: to lead the next arm; return whether it is that."""
+        if request != NEXT_ARM:
+            return False
+        if isinstance(self._operator, SeveralArmsOperator):
+            self._operator.choose_next()
+        else:
+            self._node.problem(f"{self._spec.name} has one arm: no other one can be led")
+        return True
 
     def close(self) -> None:
-        """End the publisher and the subscription; the device stays open."""
-        self._node.destroy_publisher(self._publisher)
+        """End the publishers and the subscription; the device stays open."""
+        for publisher in self._publishers.values():
+            self._node.destroy_publisher(publisher)
         self._node.destroy_subscription(self._subscription)
 
     def _receive_estimates(self, message: String) -> None:
@@ -80,13 +125,13 @@ class RosTeleoperation:
 
     def _request(self, role: str) -> None:
         """Pass on what a button requests; report where nobody receives it."""
+        if self.take(role):
+            return
         try:
             if role == "start":
                 self._supervision.ready()
             elif role == "discard":
                 self._supervision.cut("discarded by the operator")
-            elif role == NEXT_ARM:
-                self._node.problem(f"{self._spec.name} has one arm: no other one can be led")
             else:
                 self._supervision.decide(role == "success")
         except GraphError as error:

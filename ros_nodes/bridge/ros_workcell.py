@@ -9,7 +9,7 @@ from std_msgs.msg import String
 
 from robot_rl.clock import Clock
 from robot_rl.config.nodes import ActorNodeConfig
-from robot_rl.env.state_assembler import ARM_PARTS, TOOL, camera_part
+from robot_rl.env.state_assembler import camera_part
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import GraphError
 from robot_rl.run.directory.calibrations import CalibrationRecord
@@ -22,8 +22,6 @@ from ros_nodes.bridge.wait import Arrivals
 from ros_nodes.interface import topics
 from ros_nodes.interface.task_messages import CameraCalibration, TaskHead, from_text
 from ros_nodes.node.robot_node_base import RobotNode
-
-MEASURED = (topics.POSE, topics.TWIST, topics.WRENCH, topics.JOINTS)
 
 
 class RosWorkcell:
@@ -99,7 +97,13 @@ class RosWorkcell:
         lockstep = LockstepClock(node, self._arrivals) if head.lockstep else None
         clock: Clock = lockstep or node.wall
         io = RosRobotIO(
-            node, clock, self._arrivals, cameras=options.cameras, freshness=freshness, lockstep=head.lockstep
+            node,
+            clock,
+            self._arrivals,
+            cameras=options.cameras,
+            freshness=freshness,
+            lockstep=head.lockstep,
+            arms=tuple(head.spec.arms),
         )
 
         def ready(stamp: int) -> None:
@@ -107,19 +111,20 @@ class RosWorkcell:
             if lockstep is not None:
                 lockstep.wait_for_stamp(stamp)
                 return
-            parts = ("pose", *(camera_part(name) for name in options.cameras))
+            sources = [(f"{name} pose".strip(), parts, "pose") for name, parts in io.arms.items()]
+            sources += [(camera_part(name), io.parts, camera_part(name)) for name in options.cameras]
             arrived = self._arrivals.wait_for(
-                lambda: task_.estimated(stamp) and all(io.parts.stamp(part) >= stamp for part in parts), 10.0
+                lambda: task_.estimated(stamp) and all(parts.stamp(part) >= stamp for _, parts, part in sources), 10.0
             )
             if not arrived:
-                ages = ", ".join(f"{part} {io.parts.age(part, clock.now()):.2f} s" for part in parts)
+                ages = ", ".join(f"{what} {parts.age(part, clock.now()):.2f} s" for what, parts, part in sources)
                 raise GraphError(f"nothing has been measured since the reset; newest: {ages}")
 
         task_ = RosTask(node, head, self._arrivals, server=self._task_server(), ready=ready)
         operator = self._intervention.make_operator(head, clock, self._config.operator_timeout)
         if lockstep is not None:
             lockstep.last_command = lambda: io.last_stamp
-            lockstep.measured += [io.parts.complete_at, task_.estimated]
+            lockstep.measured += [io.complete_at, task_.estimated]
             frames = [camera_part(name) for name in options.cameras]
             lockstep.measured.append(lambda stamp: all(io.parts.stamp(part) >= stamp for part in frames))
             lockstep.answered.append(task_.judged)
@@ -143,19 +148,23 @@ class RosWorkcell:
         With `measuring`, every part of the arm's state has come, too; in lockstep that is not before the first reset.
         """
         node = self._node
-        needed = [node.resolve_topic_name(topic.name) for topic in MEASURED]
+        arms = list(io.arms)
+        needed = [node.resolve_topic_name(t.of_arm(arm).name) for arm in arms for t in topics.MEASURED]
+        guarded = [node.resolve_topic_name(topics.SET_POINT.of_arm(arm).name) for arm in arms if arm]
         command = node.resolve_topic_name(topics.COMMAND.name)
         commander = node.sole_writer(topics.COMMAND)
 
         def wrong() -> list[str]:
             reasons = [f"nobody publishes {name}" for name in needed if not node.count_publishers(name)]
             if measuring and not reasons:
-                reasons += [f"no {part} of the arm has come" for part in (*ARM_PARTS, TOOL) if io.parts.stamp(part) < 0]
+                reasons += [f"no {part} has come" for part in io.missing()]
             if self.head.measures_wrench is None:
                 measures = node.resolve_topic_name(topics.MEASURES.name)
                 reasons.append(f"{measures} has not said whether the arm measures forces; is robot_node running?")
             if not io.listeners():
                 reasons.append(f"nobody listens to {command}; is safety_node running?")
+            elif not all(map(node.count_publishers, guarded)):
+                reasons.append(f"safety_node does not guard these arms; start it with arms:=[{', '.join(arms)}]")
             return [*reasons, *filter(None, [commander.conflict()])]
 
         if not self._arrivals.wait_for(lambda: not wrong(), self._config.graph_timeout):

@@ -46,22 +46,20 @@ class WatchedJob:
         self._arm = DescribedArm()
         self.geometry = Geometry(self._mounts, self._arm.links)
         """Of the robot, as far as it is published."""
-        self.target: Pose | None = None
-        """The newest set-point that the safety node passed on."""
+        self.targets: dict[str, Pose] = {}
+        """The newest set-points that the safety node passed on, by arm; a single one has no name."""
         self.waits = False
         """Whether the task waits until the operator has made the scene ready."""
         self.advanced = -1
         """In lockstep, stamp [ns] of the state that the simulation waits with; -1 before the first."""
-        self._episode, self._steps, self._led = -1, 0, False
+        self._episode, self._steps = -1, 0
+        self._led: dict[str, bool] = {}  # by arm, whether the operator leads it
         self._commanded = 0  # when the last command came
         node.subscribe(topics.HEAD, self._receive_head)
         node.subscribe(topics.ESTIMATES, self._receive_estimates)
-        node.subscribe(topics.INTERVENTION, self._receive_intervention)
-        node.subscribe(topics.COMMAND, self._receive_command)
         node.subscribe(topics.DIAGNOSTICS, self.receive_diagnostics)
         node.subscribe(topics.ADVANCED, self._receive_advanced)
         node.subscribe(topics.ROBOT_DESCRIPTION, lambda message: self._arm.describe(message.data))
-        node.subscribe(topics.SET_POINT, self._receive_set_point)
         self._names = node.subscribe(topics.JOINTS, self._receive_names)
 
     def wait_for_head(self, timeout: float) -> TaskHead:
@@ -86,7 +84,7 @@ class WatchedJob:
         if self._node.wall.now() - self._commanded < IDLE * NS_PER_S:  # an episode runs
             by_script = self._head is not None and self._head.operator == "script"
             operator = Source.SCRIPT if by_script else Source.HUMAN
-            source = Source.HOLD if stopped else operator if self._led else Source.POLICY
+            source = Source.HOLD if stopped else operator if any(self._led.values()) else Source.POLICY
         board.follow(f"episode {self._episode}", self._steps, source)
         if self.waits:
             board.phase("ready", self._to_do(), ("start",))
@@ -102,17 +100,27 @@ class WatchedJob:
 
     def _receive_head(self, message: String) -> None:
         known, self._head = self._head, from_text(TaskHead, message.data)
-        for camera in self._head.cameras if known is None else ():
-            self._node.subscribe(topics.CALIBRATION, partial(self._receive_calibration, camera), camera=camera)
+        if known is None:
+            self._watch(self._head)
         self.arrivals.ring()
+
+    def _watch(self, head: TaskHead) -> None:
+        """Subscribe to what the arms and cameras of the task publish."""
+        node, arms = self._node, tuple(head.spec.arms)
+        for camera in head.cameras:
+            node.subscribe(topics.CALIBRATION, partial(self._receive_calibration, camera), camera=camera)
+        node.subscribe(topics.COMMAND.of_arms(arms), self._receive_command)
+        for arm in arms or ("",):
+            node.subscribe(topics.INTERVENTION.of_arm(arm), partial(self._receive_intervention, arm))
+            node.subscribe(topics.SET_POINT.of_arm(arm), partial(self._receive_set_point, arm))
 
     def _receive_calibration(self, camera: str, message: String) -> None:
         mount = from_text(CameraCalibration, message.data).mount
         if mount is not None:
             self._mounts[camera] = mount
 
-    def _receive_set_point(self, message: PoseStamped) -> None:
-        self.target = convert.pose_of(message.pose)
+    def _receive_set_point(self, arm: str, message: PoseStamped) -> None:
+        self.targets[arm] = convert.pose_of(message.pose)
 
     def _receive_names(self, message: JointState) -> None:
         self._node.destroy_subscription(self._names)  # they stay what they are
@@ -124,8 +132,8 @@ class WatchedJob:
             self._episode, self._steps = episode, 0
             self._on_episode()
 
-    def _receive_intervention(self, message: Joy) -> None:
-        self._led = convert.intervention_of(message).active
+    def _receive_intervention(self, arm: str, message: Joy) -> None:
+        self._led[arm] = convert.intervention_of(message).active
 
     def _receive_command(self, message: MultiDOFJointTrajectory) -> None:
         if message.points:  # otherwise a stop

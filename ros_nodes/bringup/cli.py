@@ -13,8 +13,11 @@ from typing import Any
 import yaml
 
 from robot_rl.cli.command import MakeParser, add_parser
-from robot_rl.errors import ConfigError, PluginError
+from robot_rl.errors import ConfigError, PluginError, RobotRLError
 from ros_nodes.bringup.table import NodeSpec, node_specs, read_table
+
+SIMULATED = "sim"
+"""The node, in the table, of the simulated robot and its task."""
 
 
 def add_command(commands: Any, add: MakeParser) -> None:
@@ -69,6 +72,8 @@ def _up(arguments: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="robot_rl-") as folder:
         if arguments.robot_file:
             _read_robot_file(arguments, given, table, Path(folder))
+        if SIMULATED in table["bringups"][arguments.bringup]["nodes"] and "arms" not in given:
+            given["arms"] = _arms_of(str(given.get("task", table["arguments"]["task"]["default"])))
         specs = node_specs(table, arguments.bringup, given)
         return _run(specs, arguments, str(given.get("namespace", "")))
 
@@ -101,6 +106,21 @@ def _read_robot_file(arguments: argparse.Namespace, given: dict[str, Any], table
     task = str(given.get("task", table["arguments"]["task"]["default"]))
     cell = write_cell(Path(arguments.robot_file), task, folder).arguments()
     given |= cell | {"without": [*given.get("without", []), *cell["without"]]}
+
+
+def _arms_of(task: str) -> list[str]:
+    """Return the names of a simulated task's arms; none for one arm, and where it is not installed or known.
+
+    A machine that runs other nodes of the bringup may have no simulation; the node that simulates says what is wrong.
+    """
+    from robot_rl.env.registry import make_workcell  # other commands start faster
+
+    try:
+        cell = make_workcell(task)
+    except RobotRLError:
+        return []
+    cell.close()
+    return list(cell.task.spec.arms)
 
 
 def _check_parameters(specs: Sequence[NodeSpec], namespace: str) -> None:

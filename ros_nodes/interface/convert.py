@@ -7,7 +7,7 @@ what it should.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 
 import numpy as np
@@ -30,13 +30,13 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectory
 
 from calibration.result import CameraIntrinsics
 from robot_rl.clock import NS_PER_S
-from robot_rl.env.robot_io import Command
+from robot_rl.env.robot_io import Command, SetPoint
 from robot_rl.env.state_assembler import Joints, Tool, checked_quaternion
 from robot_rl.env.task import TaskSpec
 from robot_rl.errors import SpecError
 from robot_rl.geometry import Pose
 from robot_rl.teleop.intervention import Intervention
-from ros_nodes.interface.frames import BASE, TCP
+from ros_nodes.interface.frames import BASE, CELL, TCP
 
 GRIPPER = "gripper"
 CONTACT = "contact"
@@ -266,16 +266,21 @@ def lens_message(stamp: int, size: tuple[int, int], lens: CameraIntrinsics | Non
 
 
 def command_message(command: Command) -> MultiDOFJointTrajectory:
-    """Return a command: where the tcp, and the gripper if it is named, shall be, and for how long that counts."""
-    point = MultiDOFJointTrajectoryPoint(time_from_start=_duration(command.ttl))
-    point.transforms.append(_transform(command.T_base_target))
-    names = [TCP]
-    if command.gripper_width is not None:
-        gripper = Transform()
-        gripper.translation.x = command.gripper_width
-        point.transforms.append(gripper)
-        names.append(GRIPPER)
-    return MultiDOFJointTrajectory(header=header(command.stamp, BASE), joint_names=names, points=[point])
+    """Return a command: where each tcp, and each gripper that is named, shall be, and for how long that counts.
+
+    Of several arms, the names begin with that of the arm, e.g. `left/tcp`, and its transform is in its own base frame.
+    """
+    point, names = MultiDOFJointTrajectoryPoint(time_from_start=_duration(command.ttl)), []
+    for arm, one in (command.arms or {"": command}).items():
+        point.transforms.append(_transform(one.T_base_target))
+        names.append(_named(arm, TCP))
+        if one.gripper_width is not None:
+            gripper = Transform()
+            gripper.translation.x = one.gripper_width
+            point.transforms.append(gripper)
+            names.append(_named(arm, GRIPPER))
+    frame = CELL if command.arms else BASE
+    return MultiDOFJointTrajectory(header=header(command.stamp, frame), joint_names=names, points=[point])
 
 
 def stop_message(stamp: int) -> MultiDOFJointTrajectory:
@@ -288,19 +293,23 @@ def command_of(message: MultiDOFJointTrajectory) -> Command | None:
     if not message.points:
         return None
     names, point = list(message.joint_names), message.points[0]
-    if len(message.points) != 1 or names not in ([TCP], [TCP, GRIPPER]):
+    arms = list(dict.fromkeys(name.rpartition("/")[0] for name in names))
+    every = [_named(arm, part) for arm in arms for part in (TCP, GRIPPER)]
+    wanted = [name for name in every if name in names or name.endswith(TCP)]
+    if len(message.points) != 1 or not names or names != wanted or ("" in arms and len(arms) > 1):
         raise SpecError(
-            f"a command has one point for tcp, or for tcp and gripper; got {len(message.points)} of {names}"
+            f"a command has one point for tcp, or for tcp and gripper, or for those of each arm, e.g. left/tcp; got "
+            f"{len(message.points)} of {names}"
         )
     if len(point.transforms) != len(names):
         raise SpecError(f"a command for {names} has {len(point.transforms)} transforms")
-    p, q = point.transforms[0].translation, point.transforms[0].rotation
-    target = Pose(np.array((p.x, p.y, p.z)), np.array((q.w, q.x, q.y, q.z)))
-    width = float(point.transforms[1].translation.x) if len(names) == 2 else None
+    transforms = dict(zip(names, point.transforms, strict=True))
+    points = {arm: _set_point(transforms, arm) for arm in arms}
     duration = point.time_from_start
-    return Command(
-        stamp_of(message.header.stamp), duration.sec + duration.nanosec / NS_PER_S, target, gripper_width=width
-    )
+    stamp, ttl = stamp_of(message.header.stamp), duration.sec + duration.nanosec / NS_PER_S
+    if "" not in points:
+        return Command.of_arms(stamp, ttl, points)
+    return Command(stamp, ttl, points[""].T_base_target, points[""].gripper_width)
 
 
 def joy_message(stamp: int, axes: np.ndarray, buttons: tuple[int, ...]) -> Joy:
@@ -329,6 +338,19 @@ def intervention_of(message: Joy) -> Intervention:
     active, close, opened = message.buttons
     motion = np.array(message.axes, np.float32)
     return Intervention(stamp_of(message.header.stamp), bool(active), motion, float(bool(opened)) - float(bool(close)))
+
+
+def _named(arm: str, part: str) -> str:
+    """Return the name of a part of one of several arms in a command; a single arm has no name."""
+    return f"{arm}/{part}" if arm else part
+
+
+def _set_point(transforms: Mapping[str, Transform], arm: str) -> SetPoint:
+    """Return the set-point of an arm in a command, from its transforms by name."""
+    p, q = transforms[_named(arm, TCP)].translation, transforms[_named(arm, TCP)].rotation
+    gripper = transforms.get(_named(arm, GRIPPER))
+    target = Pose(np.array((p.x, p.y, p.z)), np.array((q.w, q.x, q.y, q.z)))
+    return SetPoint(target, None if gripper is None else float(gripper.translation.x))
 
 
 def _fill_pose(message: PoseMessage, pose: Pose) -> None:

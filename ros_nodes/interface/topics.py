@@ -1,10 +1,13 @@
 """Every topic and service, in one table: nodes take names from it, and `docs/ros2.md` shows it.
 
-Names are relative, so that a namespace or a remapping moves them.
+Names are relative, so that a namespace or a remapping moves them. Each of several arms has those in `EACH_ARM` below
+its own name, e.g. `left/current_pose`; commands are one message for all of them.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from diagnostic_msgs.msg import DiagnosticArray
@@ -17,6 +20,7 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from ros_nodes.interface import qos
+from ros_nodes.interface.frames import CELL, of_arm
 
 
 class Topic(NamedTuple):
@@ -37,6 +41,14 @@ class Topic(NamedTuple):
     rate: str
     frame: str
     about: str
+
+    def of_arm(self, arm: str) -> Topic:
+        """Return the topic as one of several arms has it; a single arm, without a name, has this one."""
+        return self._replace(name=f"{arm}/{self.name}", frame=of_arm(self.frame, arm)) if arm else self
+
+    def of_arms(self, arms: Collection[str]) -> Topic:
+        """Return the topic as these arms have it together, in the frame of their cell; without names, as it is."""
+        return self._replace(frame=CELL) if arms else self
 
 
 POSE = Topic("current_pose", PoseStamped, qos.MEASUREMENT, "100 Hz", "base", "measured pose of the tcp")
@@ -123,6 +135,10 @@ ADVANCE = Topic("lockstep/advance", String, qos.EVENT, "lockstep only", "", "tim
 ADVANCED = Topic("lockstep/advanced", String, qos.LATCHED, "lockstep only", "", "time stands there now (JSON)")
 
 TOPICS = tuple(value for value in globals().values() if isinstance(value, Topic))
+MEASURED = (POSE, TWIST, WRENCH, JOINTS)
+"""What every arm publishes that measures forces."""
+EACH_ARM = (*MEASURED, TOOL, MEASURES, ROBOT_DESCRIPTION, INTERVENTION, SET_POINT, BOX)
+"""Topics that each of several arms has for itself."""
 
 RESET = ("task/reset", Trigger)
 """Starts the episode of the parameter `episode_seed`; answers when the arm is at its start pose."""
@@ -138,6 +154,19 @@ RECOVER_SERVICE = ("robot/recover", Trigger)
 """A person's consent that a stopped arm recovers, e.g. after a reflex; it then holds, and follows commands again."""
 ARM_FAULT = "the arm would not obey: "
 """Beginning of `safety/stopped` while the arm itself has a fault; the service above ends it, where the driver can."""
+
+
+def fault_of(arm: str) -> str:
+    """Return that beginning for one of several arms; a single one, without a name, has the shorter one."""
+    return f"{ARM_FAULT}arm {arm}: " if arm else ARM_FAULT
+
+
+def recover_service(stopped: str) -> str:
+    """Return the service that ends the fault of which `safety/stopped` tells: that of the arm that it names."""
+    named = re.match(rf"{ARM_FAULT}arm (\w+): ", stopped)
+    return f"{named[1]}/{RECOVER_SERVICE[0]}" if named else RECOVER_SERVICE[0]
+
+
 DRIVE_SERVICE = ("calibrate/drive", SetBool)
 """A person's consent that the arm is driven to the poses of a calibration; false takes it back, and the arm holds."""
 RECORD_SERVICE = ("recorder/record", SetBool)

@@ -13,6 +13,7 @@ from rclpy.parameter import parameter_value_to_python
 
 from robot_rl.arm.set_point.set_point_cap import SetPointCap
 from robot_rl.config.command_limits import ArmCap, CommandLimits
+from robot_rl.env.robot_io import Command, RobotState, SetPoint, check_arms
 from ros_nodes.interface import topics
 from ros_nodes.node.robot_node_base import LIMIT, RobotNode
 
@@ -30,15 +31,19 @@ class Commander:
         node: The node that drives the arm.
         config: Its cap, and the name of the commander.
         on_known: Called when the limits of a commander have become known.
+        cell: Namespace in which the commander is, where that is not the node's own.
 
     Raises:
         ConfigError: if the cap's box is not one.
     """
 
-    def __init__(self, node: RobotNode, config: ArmCap, on_known: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, node: RobotNode, config: ArmCap, on_known: Callable[[], None] = lambda: None, cell: str | None = None
+    ) -> None:
         self.cap = SetPointCap(config)
         self._node, self._config, self._on_known = node, config, on_known
-        self._writer = node.sole_writer(topics.SAFE_COMMAND, config.commander)
+        place = "" if cell is None else f"{cell.rstrip('/')}/"
+        self._writer = node.sole_writer(f"{place}{topics.SAFE_COMMAND.name}", f"{place}{config.commander}")
         self._client = node.create_client(GetParameters, f"{self._writer.expected}/get_parameters")
         self._known: frozenset[bytes] = frozenset()  # writers whose limits are known
         self._wider: list[str] = []
@@ -63,6 +68,31 @@ class Commander:
                 f"{'; '.join(self._wider)}; change one of each pair"
             )
         return None
+
+    def overspeed(self, state: RobotState) -> str | None:
+        """Return in what an arm is too fast; None if none is."""
+        for arm, one in (state.arms or {"": state}).items():
+            if (fault := self.cap.overspeed(one.twist)) is not None:
+                return f"arm {arm}: {fault}" if arm else fault
+        return None
+
+    def apply(self, command: Command, state: RobotState) -> Command:
+        """Return the command with each set-point within the cap; the same object if they are.
+
+        Raises:
+            CommandRefusedError: as `SetPointCap.apply`, for one of them.
+            ActionError: if it is for other arms.
+        """
+        check_arms(command, state.arms)
+        if not command.arms:
+            return self.cap.apply(command, state.T_base_tcp)
+        points, capped = {}, False
+        for arm, point in command.arms.items():
+            one = Command(command.stamp, command.ttl, point.T_base_target, point.gripper_width)
+            limited = self.cap.apply(one, state.arms[arm].T_base_tcp)
+            points[arm] = SetPoint(limited.T_base_target, limited.gripper_width)
+            capped |= limited is not one
+        return Command.of_arms(command.stamp, command.ttl, points) if capped else command
 
     def facts(self) -> dict[str, object]:
         """Return the cap in force."""

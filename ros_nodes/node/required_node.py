@@ -17,7 +17,7 @@ from ros_nodes.node.robot_node_base import RobotNode
 
 
 class RequiredNode:
-    """Watches a node of the same namespace.
+    """Watches a node of the same namespace, or, e.g. as `left/robot_node`, of one below it.
 
     Args:
         node: The node that watches.
@@ -28,10 +28,11 @@ class RequiredNode:
 
     def __init__(self, node: RobotNode, name: str, lease: float, timeout: float) -> None:
         self._name, self._lease, self._timeout = name, lease, timeout
-        topic = topics.HEARTBEAT.name.format(node=name)
+        place, below, own = name.rpartition("/")
+        topic = f"{place}{below}{topics.HEARTBEAT.name.format(node=own)}"
         self._writer = node.sole_writer(topic, name)
         self._heard: float | None = None
-        self._sign = name
+        self._sign = self._well = own
         self.living = Living(node, topic, lease, self._take_beat)
         """How many processes of its name live, by DDS."""
 
@@ -48,7 +49,7 @@ class RequiredNode:
             return f"{missing} for {silence:.2f} s: its process has ended or stands still"
         if silence > self._timeout:
             return f"{missing} for {silence:.2f} s, but its process lives: is it stuck?"
-        return None if self._sign == self._name else self._sign
+        return None if self._sign == self._well else self._sign
 
     def _take_beat(self, message: Header) -> None:
         self._heard, self._sign = time.monotonic(), message.frame_id

@@ -27,14 +27,16 @@ class SoleWriter:
     Args:
         node: The node that watches it, and may itself be the writer.
         topic: Its name.
-        expected: Name of the only node in the same namespace that may be it; None allows any.
+        expected: Name of the only node that may be it, in the same namespace or, with a slash at the front, in another;
+            None allows any.
     """
 
     def __init__(self, node: Node, topic: str, expected: str | None = None) -> None:
         self._node = node
         self._topic = node.resolve_topic_name(topic)
         self._living: dict[str, Living] = {}
-        self.expected = None if expected is None else f"{node.get_namespace().rstrip('/')}/{expected}"
+        own = node.get_namespace().rstrip("/")
+        self.expected = f"{own}/{expected}" if expected is not None and not expected.startswith("/") else expected
         """Full name of the node that may write it; None if any may."""
 
     def conflict(self) -> str | None:

@@ -12,7 +12,7 @@ from robot_rl.clock import Clock
 from robot_rl.env.cell_geometry.camera_mount import CameraMount
 from robot_rl.geometry import Pose
 from ros_nodes.interface import convert, qos, topics
-from ros_nodes.interface.frames import BASE, TCP, FrameNames
+from ros_nodes.interface.frames import BASE, CELL, TCP, FrameNames, of_arm
 
 try:
     from tf2_msgs import msg as tf2
@@ -42,7 +42,7 @@ class Transforms:
 
     def __init__(self, node: Node, frames: FrameNames, wall: Clock) -> None:
         self._frames, self._wall = frames, wall
-        self._cameras: dict[str, TransformStamped] = {}
+        self._fixed_frames: dict[str, TransformStamped] = {}
         self.available = TFMessage is not None
         """Whether transforms are published."""
         if TFMessage is None:
@@ -51,19 +51,28 @@ class Transforms:
         self._moving = node.create_publisher(TFMessage, MOVING, qos.EVENT)
         self._fixed = node.create_publisher(TFMessage, FIXED, qos.LATCHED)
 
-    def tcp(self, stamp: int, T_base_tcp: Pose) -> None:
-        """Publish where the tool is, measured at a time [ns]."""
+    def tcp(self, stamp: int, T_base_tcp: Pose, arm: str = "") -> None:
+        """Publish where the tool is, of an arm without a name or of one of several, measured at a time [ns]."""
         if self.available:
-            self._moving.publish(TFMessage(transforms=[self._transform(stamp, BASE, TCP, T_base_tcp)]))
+            parent, child = of_arm(BASE, arm), of_arm(TCP, arm)
+            self._moving.publish(TFMessage(transforms=[self._transform(stamp, parent, child, T_base_tcp)]))
+
+    def bases(self, places: Mapping[str, Pose]) -> None:
+        """Publish where the bases of several arms stand in the cell, by their names."""
+        self._fix({of_arm(BASE, arm): (CELL, pose) for arm, pose in places.items()})
 
     def cameras(self, mounts: Mapping[str, CameraMount]) -> None:
         """Publish where cameras are, by their names, together with those before."""
-        if not self.available or not mounts:
+        frame = topics.IMAGE.frame
+        self._fix({frame.format(camera=name): (mount.parent, mount.pose) for name, mount in mounts.items()})
+
+    def _fix(self, placed: Mapping[str, tuple[str, Pose]]) -> None:
+        """Publish fixed frames by their names, each with its parent, together with those before."""
+        if not self.available or not placed:
             return
-        for name, mount in mounts.items():
-            frame = topics.IMAGE.frame.format(camera=name)
-            self._cameras[name] = self._transform(self._wall.now(), mount.parent, frame, mount.pose)
-        self._fixed.publish(TFMessage(transforms=list(self._cameras.values())))
+        for child, (parent, pose) in placed.items():
+            self._fixed_frames[child] = self._transform(self._wall.now(), parent, child, pose)
+        self._fixed.publish(TFMessage(transforms=list(self._fixed_frames.values())))
 
     def _transform(self, stamp: int, parent: str, child: str, pose: Pose) -> TransformStamped:
         named = self._frames.named

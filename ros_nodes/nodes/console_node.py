@@ -72,6 +72,7 @@ class ConsoleNode(RobotNode):
             cameras=head.cameras,
             freshness=Freshness(old, old, old),
             lockstep=head.lockstep,
+            arms=tuple(head.spec.arms),
         )
         self.board = JobState("robot", head.spec)
         self.supervision = RosSupervision(self, readings, self.board.remark)
@@ -88,7 +89,10 @@ class ConsoleNode(RobotNode):
             geometry=self.job.geometry,
             heartbeat=config.heartbeat,
         )
-        self.teleoperation = RosTeleoperation(self, head.spec, (self.console.device, self._map()), self.supervision)
+        self.teleoperation = RosTeleoperation(
+            self, head.spec, (self.console.device, self._map()), self.supervision, on_chosen=self.board.choose
+        )
+        self.board.choose(self.teleoperation.chosen)
         self.timer(1.0 / RATE, self._tick)
         with serving(self.console):
             while not ended.wait(RECORDS_PERIOD):
@@ -103,13 +107,15 @@ class ConsoleNode(RobotNode):
     def _tick(self) -> None:
         """Send what the page's device wants, and show the job."""
         self.supervision.insist()
-        self.supervision.io.target = None if self.supervision.stopped else self.job.target
+        targets = {} if self.supervision.stopped else dict(self.job.targets)
+        self.supervision.io.target, self.supervision.io.targets = targets.pop("", None), targets
         self.job.show(self.board, stopped=self.supervision.stopped, judged=self.supervision.judges)
         advanced = self.job.advanced
         action, stamp = None, advanced
         try:
             state = self.supervision.io.read()
-            action, stamp = self.teleoperation.act(state.T_base_tcp), max(state.stamp, advanced)
+            tools = {arm: one.T_base_tcp for arm, one in (state.arms or {"": state}).items()}
+            action, stamp = self.teleoperation.act(tools), max(state.stamp, advanced)
         except StaleStateError as error:  # nobody leads an arm whose state is not shown
             self.problem(str(error))
             self.teleoperation.watch()  # a page that is lost holds the arm all the same
@@ -123,6 +129,8 @@ class ConsoleNode(RobotNode):
         Raises:
             GraphError: if no node receives it.
         """
+        if self.teleoperation.take(name):
+            return
         if name == "start":
             self.supervision.ready()
             self.job.waits = False

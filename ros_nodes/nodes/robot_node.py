@@ -1,6 +1,7 @@
 """A real arm behind our topics: an `ArmDriver`, and `ArmControl` around it.
 
-The driver is found by its name. The simulated arm has a node of its own, which also simulates the task.
+The driver is found by its name. The simulated arm has a node of its own, which also simulates the task. Each of several
+real arms has one in a namespace of its own, e.g. `/left/robot_node`, and takes its part of the one command of all.
 """
 
 from __future__ import annotations
@@ -22,9 +23,12 @@ from robot_rl.arm.control_thread import starting_beside
 from robot_rl.arm.driver import ArmDriver, find_driver, joint_names
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import RobotNodeConfig
+from robot_rl.env.robot_io import Command, check_arms
 from robot_rl.env.state_assembler import ARM_PARTS, FORCELESS_PARTS, Freshness, StateAssembler
 from robot_rl.errors import ArmStoppedError, CommandRefusedError, ConfigError, RobotRLError
 from ros_nodes.interface import convert, topics
+from ros_nodes.interface.frames import of_arm
+from ros_nodes.interface.topics import Topic
 from ros_nodes.node.commander import Commander
 from ros_nodes.node.managed import ManagedNode
 from ros_nodes.node.parameters import declare, refuse_changes
@@ -46,18 +50,19 @@ class ArmNode(ManagedNode):
         refuse_changes(self, RobotNodeConfig)
         self.max_age = config.max_age
         self._faulty_since: float | None = None
-        self._commander = Commander(self, config)
-        names = (topics.POSE, topics.TWIST, topics.WRENCH, topics.JOINTS)
+        cell = self._cell()
+        self._commander = Commander(self, config, cell=cell)
         self._streams: dict[str, Publisher] = {
-            part: self.publisher(topic)
-            for part, topic in zip(("pose", "twist", "wrench", "joints"), names, strict=True)
+            part: self.publisher(self._own(topic))
+            for part, topic in zip(("pose", "twist", "wrench", "joints"), topics.MEASURED, strict=True)
         }
-        self._tool, self._transforms = self.publisher(topics.TOOL), self.transforms()
+        self._tool, self._transforms = self.publisher(self._own(topics.TOOL)), self.transforms()
         measures = self.publisher(topics.MEASURES)
         self._due: dict[str, int] = {}  # when each part may be published again [ns]
         self._refused = 0
         self._active_since = time.monotonic()
-        self.subscribe(topics.SAFE_COMMAND, self._follow)
+        commands = topics.SAFE_COMMAND.of_arms([config.arm_name] if config.arm_name else ())
+        self.subscribe(commands._replace(name=f"{cell.rstrip('/')}/{commands.name}"), self._follow)
         self.create_service(Trigger, topics.TARE_SERVICE[0], self._on_tare)
         self.create_service(Trigger, topics.RECOVER_SERVICE[0], self._on_recover)
         # The driver comes last, and starts at once: a controller may wait for commands as soon as it is connected.
@@ -97,7 +102,8 @@ class ArmNode(ManagedNode):
         faults = self._driver.faults()
         self._faulty_since = (self._faulty_since or time.monotonic()) if faults else None
         settled = self._faulty_since is not None and time.monotonic() - self._faulty_since > FAULT_SETTLES
-        return self.inactive() or (f"{topics.ARM_FAULT}{'; '.join(faults)}" if settled else self.get_name())
+        fault = f"{topics.fault_of(self.config.arm_name)}{'; '.join(faults)}"
+        return self.inactive() or (fault if settled else self.get_name())
 
     def health(self) -> tuple[bytes, str]:
         """Return whether the arm would obey."""
@@ -115,6 +121,26 @@ class ArmNode(ManagedNode):
         received = {f"received {part}": count for part, count in self._parts.received.items()}
         counts = {"followed": self._arm.followed, "refused": self._refused, "capped": self._arm.capped}
         return counts | self._commander.facts() | ages | received
+
+    def _cell(self) -> str:
+        """Return the namespace of the cell: the node's own, or, of one of several arms, the one above.
+
+        Raises:
+            ConfigError: if the node's namespace is not that of its arm.
+        """
+        place, _, last = self.get_namespace().rpartition("/")
+        if not self.config.arm_name:
+            return self.get_namespace()
+        if last != self.config.arm_name:
+            raise ConfigError(
+                f"arm_name is {self.config.arm_name}, and the node is in the namespace {self.get_namespace()}; start "
+                f"it in one that ends with /{self.config.arm_name}, e.g. with -r __ns:=/{self.config.arm_name}"
+            )
+        return place or "/"
+
+    def _own(self, topic: Topic) -> Topic:
+        """Return a topic of the arm in its own frames; its name is in the node's namespace already."""
+        return topic._replace(frame=of_arm(topic.frame, self.config.arm_name))
 
     def _make_driver(self) -> ArmDriver:
         kind = find_driver(self.config.driver)
@@ -139,12 +165,26 @@ class ArmNode(ManagedNode):
             if command is None:
                 self._arm.stop("a stop was requested")
                 return
+            command = self._part_of(command)
             if 1e-9 * (self.wall.now() - command.stamp) > time.monotonic() - self._active_since:
                 raise CommandRefusedError(f"it was made before {self.get_name()} was activated")
             self._arm.command(command)
         except RobotRLError:
             self._refused += 1
             raise
+
+    def _part_of(self, command: Command) -> Command:
+        """Return this arm's part of a command.
+
+        Raises:
+            ActionError: if it has none.
+        """
+        name = self.config.arm_name
+        if name not in command.arms:
+            check_arms(command, [name] if name else ())
+            return command
+        point = command.arms[name]
+        return Command(command.stamp, command.ttl, point.T_base_target, point.gripper_width)
 
     def _publish(self, part: str, stamp: int, value: Any) -> None:
         """Publish a measurement, unless it comes too soon after the one before."""
@@ -153,7 +193,7 @@ class ArmNode(ManagedNode):
         self._due[part] = stamp + round(0.9 * NS_PER_S / self.config.state_rate)
         self._streams[part].publish(self._message(part, stamp, value))
         if part == "pose":
-            self._transforms.tcp(stamp, value)
+            self._transforms.tcp(stamp, value, self.config.arm_name)
             self._tool.publish(convert.tool_message(stamp, self._arm.take_tool()))
             if not self._arm.measures_wrench:  # whoever waits for the topic would wait for ever
                 self._streams["wrench"].publish(self._message("wrench", stamp, np.zeros(6)))

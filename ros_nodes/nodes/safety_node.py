@@ -1,7 +1,8 @@
-"""Between whoever commands and the arm, in a process of its own: `CommandGuard` over topics.
+"""Between whoever commands and the arm, or several, in a process of its own: `CommandGuard` over topics.
 
 Every message on `command` leads to exactly one on `safe_command`: the command within its limits, or a stop. Without
-the required nodes, with two nodes that command or measure, or after an emergency stop, only stops go out.
+the required nodes, with two nodes that command or measure, or after an emergency stop, only stops go out. If one of
+several arms must hold, all hold.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from std_msgs.msg import Bool, String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
+from robot_rl.arm.several_guards import SeveralGuards
 from robot_rl.config.command_limits import LOWERABLE, CommandLimits
 from robot_rl.config.nodes import SafetyNodeConfig
 from robot_rl.env.command_limits import LATCHED, CommandGuard
@@ -33,8 +35,11 @@ from ros_nodes.node.spin import run
 
 WATCH_RATE = 50.0
 """How often it looks for what is missing [Hz]."""
-SOLE = (topics.COMMAND, topics.SAFE_COMMAND, topics.POSE, topics.WRENCH, topics.JOINTS)
+SOLE = (topics.COMMAND, topics.SAFE_COMMAND)
+SOLE_OF_ARM = (topics.POSE, topics.WRENCH, topics.JOINTS)
 """Topics with one writer: two sources of commands or of a measurement contradict each other."""
+OF_ARM = "robot_node"
+"""Among the required nodes, stands for the one of each arm, e.g. `left/robot_node`."""
 REFUSAL_SHOWN = 0.5
 """How long after a refused command `safety/stopped` holds the reason [s], unless one passes before."""
 
@@ -45,24 +50,33 @@ class SafetyNode(ManagedNode):
     def __init__(self, **options: Any) -> None:
         super().__init__("safety_node", **options)
         self.config = declare(self, SafetyNodeConfig)
-        self.guard = CommandGuard(self.config)
+        arms = self.config.arms or ("",)
+        guards = {arm: CommandGuard(self.config) for arm in arms}
+        self.guard: CommandGuard | SeveralGuards = SeveralGuards(guards) if self.config.arms else guards[""]
         refuse_changes(self, SafetyNodeConfig, {name: partial(self._lower, name) for name in LOWERABLE})
         self._silent: str | None = None  # who was silent when it last looked
         self._stopped: str | None = None
         self._refusal: tuple[float, str] | None = None  # when and why the newest command was refused
         self._passed = self._limited = self._refused = 0
         leases = (self.config.liveliness_lease, self.config.heartbeat_timeout)
-        self._required = [RequiredNode(self, name, *leases) for name in self.config.required_nodes]
+        named = [f"{arm}/{OF_ARM}".strip("/") for arm in arms]
+        needed = [n for name in self.config.required_nodes for n in (named if name == OF_ARM else [name])]
+        self._required = [RequiredNode(self, name, *leases) for name in needed]
         # What is measured comes before what is commanded, also where both wait for the executor.
-        self.subscribe(topics.POSE, self._take_pose, qos.LOCKSTEP_READING if self.config.lockstep else qos.READING)
-        self.subscribe(topics.WRENCH, self._take_wrench, qos.LOCKSTEP_READING if self.config.lockstep else qos.READING)
+        reading = qos.LOCKSTEP_READING if self.config.lockstep else qos.READING
+        for arm, guard in guards.items():
+            self.subscribe(topics.POSE.of_arm(arm), partial(self._take_pose, guard), reading)
+            self.subscribe(topics.WRENCH.of_arm(arm), partial(self._take_wrench, guard), reading)
         self.subscribe(topics.ESTOP, self._take_estop)
-        self._safe = self.publisher(topics.SAFE_COMMAND)
-        self._state, self._set_point = self.publisher(topics.STOPPED), self.publisher(topics.SET_POINT)
-        box = convert.box_message(self.wall.now(), self.config.box_low, self.config.box_high)
-        self.publisher(topics.BOX).publish(box)
-        self.subscribe(topics.COMMAND, self._take_command)
-        self._sole = [self.sole_writer(topic) for topic in SOLE]
+        self._safe = self.publisher(topics.SAFE_COMMAND.of_arms(self.config.arms))
+        self._state = self.publisher(topics.STOPPED)
+        self._set_points = {arm: self.publisher(topics.SET_POINT.of_arm(arm)) for arm in arms}
+        for arm in arms:
+            box = convert.box_message(self.wall.now(), self.config.box_low, self.config.box_high)
+            self.publisher(topics.BOX.of_arm(arm)).publish(box)
+        self.subscribe(topics.COMMAND.of_arms(self.config.arms), self._take_command)
+        sole = [*SOLE, *(topic.of_arm(arm) for arm in arms for topic in SOLE_OF_ARM)]
+        self._sole = [self.sole_writer(topic) for topic in sole]
         self.create_service(Trigger, topics.STOP_SERVICE[0], self._on_stop)
         self.create_service(Trigger, topics.RELEASE_SERVICE[0], self._on_release)
         self.create_service(Trigger, topics.MAY_MOVE_SERVICE[0], self._on_may_move)
@@ -101,15 +115,13 @@ class SafetyNode(ManagedNode):
 
     # What it hears.
 
-    def _take_pose(self, message: PoseStamped) -> None:
-        self.guard.measured_pose(
-            convert.pose_of(message.pose), convert.stamp_of(message.header.stamp), self._machine_time()
-        )
+    def _take_pose(self, guard: CommandGuard, message: PoseStamped) -> None:
+        stamp = convert.stamp_of(message.header.stamp)
+        guard.measured_pose(convert.pose_of(message.pose), stamp, self._machine_time())
 
-    def _take_wrench(self, message: WrenchStamped) -> None:
-        self.guard.measured_wrench(
-            convert.wrench_of(message), convert.stamp_of(message.header.stamp), self._machine_time()
-        )
+    def _take_wrench(self, guard: CommandGuard, message: WrenchStamped) -> None:
+        stamp = convert.stamp_of(message.header.stamp)
+        guard.measured_wrench(convert.wrench_of(message), stamp, self._machine_time())
 
     def _take_estop(self, message: Bool) -> None:
         if message.data:
@@ -139,7 +151,8 @@ class SafetyNode(ManagedNode):
         if guarded.limited:
             self.get_logger().warning(f"command limited: {', '.join(guarded.limited)}", throttle_duration_sec=1.0)
         self._safe.publish(convert.command_message(guarded.command))
-        self._set_point.publish(convert.pose_message(guarded.command.stamp, guarded.command.T_base_target))
+        for arm, point in (guarded.command.arms or {"": guarded.command}).items():
+            self._set_points[arm].publish(convert.pose_message(guarded.command.stamp, point.T_base_target))
 
     def _refuse(self, stamp: int, reason: str) -> None:
         self._refused += 1

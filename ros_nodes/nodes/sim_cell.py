@@ -9,7 +9,8 @@ from calibration.result import CameraIntrinsics, SimulatedArm, load_intrinsics, 
 from robot_rl.config.components import SimulationConfig
 from robot_rl.config.nodes import SimNodeConfig
 from robot_rl.env.registry import make_workcell
-from robot_rl.env.task import Workcell, WorkcellOptions, check_one_arm
+from robot_rl.env.task import Workcell, WorkcellOptions
+from robot_rl.env.task_arms import TaskArms
 from robot_rl.errors import ConfigError, PluginError
 from robot_rl.run.directory.calibrations import CalibrationRecord, read_record
 from ros_nodes.node.parameters import named_values
@@ -28,6 +29,7 @@ class Mirror(NamedTuple):
         records: Calibrations by the camera whose lens they describe.
         lenses: Those lenses.
         description: The arm as URDF.
+        arms: The arms as the task uses them.
     """
 
     cell: Workcell
@@ -36,6 +38,7 @@ class Mirror(NamedTuple):
     records: dict[str, CalibrationRecord]
     lenses: dict[str, CameraIntrinsics]
     description: str
+    arms: TaskArms
 
 
 def make_mirror(config: SimNodeConfig) -> Mirror:
@@ -61,9 +64,8 @@ def make_mirror(config: SimNodeConfig) -> Mirror:
         lens.require(size=size[::-1])
     options = WorkcellOptions(config.cameras, size, realtime=not config.lockstep, simulation=simulation)
     cell = make_workcell(config.task, options) if truth is None else _with_board(config.board, truth, options)
-    check_one_arm(cell.task.spec, "a robot behind topics")
     records = {name: read_record(f"{name}={file}") for name, file in files.items()}
-    return Mirror(cell, size, simulation, records, lenses, arm_urdf())
+    return Mirror(cell, size, simulation, records, lenses, arm_urdf(), TaskArms(cell.task.spec))
 
 
 def _truth(config: SimNodeConfig) -> RigTruth:

@@ -1,4 +1,4 @@
-"""The simulated arm behind the robot's topics, with its task and its scripted operator.
+"""The simulated arm, or several, behind the robot's topics, with its task and its scripted operator.
 
 In real time it runs by itself, as a robot does. In lockstep time stands still until `lockstep/advance` moves it, and
 what it then measures, judges and decides comes once, in the order in which an environment in one process asks for it.
@@ -23,9 +23,9 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import SimNodeConfig
 from robot_rl.env.robot_io import Command, RobotState
-from robot_rl.env.state_assembler import ARM_PARTS, Joints, Tool
 from robot_rl.errors import CommandRefusedError, RobotRLError, StaleStateError
 from ros_nodes.interface import convert, topics
+from ros_nodes.interface.arm_publisher import ArmPublisher
 from ros_nodes.interface.task_messages import (
     Advance,
     Advanced,
@@ -61,7 +61,7 @@ class SimNode(RobotNode):
         self._seed = config.episode_seed
         refuse_changes(self, SimNodeConfig, {"episode_seed": self._set_seed})
         mirror = make_mirror(config)
-        self.cell, size, self._lenses = mirror.cell, mirror.image_size, mirror.lenses
+        self.cell, size, self._lenses, self._arms = mirror.cell, mirror.image_size, mirror.lenses, mirror.arms
         self._io: Any = self.cell.io  # MuJoCo's: it can also give frames apart from the rest
         self._task, self._spec = self.cell.task, self.cell.task.spec
         self._person = OperatorReady(self) if config.operator == "person" else None
@@ -72,14 +72,17 @@ class SimNode(RobotNode):
         self._waiting: MultiDOFJointTrajectory | None = None  # until its commander's limits are known
         self._last_command = -1  # stamp of the newest command or stop
         self._judge_at: int | None = None  # simulation's time at which the running step is judged [ns]
-        self._action: np.ndarray | None = None  # of the scripted operator; None: it is not in control
+        self._taken: Mapping[str, np.ndarray] = {}  # by the scripted operator, of the arms that it leads
         self._action_stamp = -1
         self._goal: Advance | None = None
+        self._names = tuple(self._spec.arms) or ("",)
         self._make_publishers(config)
         for name, publisher in self._calibrations.items():
             publisher.publish(to_message(CameraCalibration(mirror.records.get(name), self.cell.mounts.get(name))))
+        self._transforms.bases({arm: spec.T_cell_base for arm, spec in self._spec.arms.items()})
         self._transforms.cameras(self.cell.mounts)
-        self.publisher(topics.ROBOT_DESCRIPTION).publish(String(data=mirror.description))
+        for arm in self._names:
+            self.publisher(topics.ROBOT_DESCRIPTION.of_arm(arm)).publish(String(data=mirror.description))
         self._make_subscriptions()
         if config.lockstep:
             self._pacer: Timer = self.timer(1e-4, self._advance_piece)
@@ -105,12 +108,9 @@ class SimNode(RobotNode):
         super().destroy_node()
 
     def _make_publishers(self, config: SimNodeConfig) -> None:
-        self._pose, self._twist = self.publisher(topics.POSE), self.publisher(topics.TWIST)
-        self._wrench, self._joints = self.publisher(topics.WRENCH), self.publisher(topics.JOINTS)
-        self._tool, self._interventions = self.publisher(topics.TOOL), self.publisher(topics.INTERVENTION)
-        self._measures = self.publisher(topics.MEASURES)
-        self._measures.publish(String(data=" ".join(ARM_PARTS)))
         self._publish_task, self._transforms = TaskPublisher(self), self.transforms()
+        self._arm_topics = {arm: ArmPublisher(self.publisher, arm) for arm in self._names}
+        self._interventions = {arm: self.publisher(topics.INTERVENTION.of_arm(arm)) for arm in self._names}
         self._images = {name: self.publisher(topics.IMAGE, camera=name) for name in config.cameras}
         self._infos = {name: self.publisher(topics.CAMERA_INFO, camera=name) for name in config.cameras}
         self._calibrations = {name: self.publisher(topics.CALIBRATION, camera=name) for name in config.cameras}
@@ -119,7 +119,7 @@ class SimNode(RobotNode):
 
     def _make_subscriptions(self) -> None:
         self._commander = Commander(self, self.config, self._follow_waiting)
-        self.subscribe(topics.SAFE_COMMAND, self._follow)
+        self.subscribe(topics.SAFE_COMMAND.of_arms(self._spec.arms), self._follow)
         self.create_service(Trigger, topics.RESET[0], self._on_reset)
         group = ReentrantCallbackGroup()  # of its own: while it waits for a person, everything else goes on
         self.create_service(SetBool, topics.OPERATOR_RESET[0], self._on_operator_reset, callback_group=group)
@@ -184,14 +184,9 @@ class SimNode(RobotNode):
     def _publish_state(self, state: RobotState) -> None:
         self._last_state, self._published = state.stamp, state
         stamp = state.stamp + self._offset
-        self._pose.publish(convert.pose_message(stamp, state.T_base_tcp))
-        self._transforms.tcp(stamp, state.T_base_tcp)
-        self._twist.publish(convert.twist_message(stamp, state.twist))
-        if state.wrench is not None:
-            self._wrench.publish(convert.wrench_message(stamp, state.wrench))
-        names = [f"joint{number}" for number in range(1, len(state.joint_position) + 1)]
-        self._joints.publish(convert.joints_message(stamp, names, Joints(state.joint_position, state.joint_velocity)))
-        self._tool.publish(convert.tool_message(stamp, Tool(state.gripper_width, state.peak_force)))
+        for arm, one in (state.arms or {"": state}).items():
+            self._arm_topics[arm].publish(one, self._offset)
+            self._transforms.tcp(stamp, one.T_base_tcp, arm)
         values = self._task.observe(state, self._T_base_reset)
         estimates = {key: np.asarray(value, float).tolist() for key, value in values.items()}
         self._publish_task.estimates(Estimates(self._episode, stamp, estimates))
@@ -253,10 +248,10 @@ class SimNode(RobotNode):
         Raises:
             CommandRefusedError: if its commander may not command, or set-point or speed are beyond the cap.
         """
-        cap, state = self._commander.cap, self._published
-        if (fault := self._commander.fault() or cap.overspeed(state.twist)) is not None:
+        state = self._published
+        if (fault := self._commander.fault() or self._commander.overspeed(state)) is not None:
             raise CommandRefusedError(fault)
-        capped = cap.apply(command, state.T_base_tcp)
+        capped = self._commander.apply(command, state)
         if capped is not command:
             self.problem("a set-point too far from the tcp was brought nearer (cap_lead, cap_turn)")
         return capped
@@ -273,7 +268,7 @@ class SimNode(RobotNode):
         self._task.reset(self._seed)
         self._episode += 1
         self._judge_at, self._goal, self._operator_began = None, None, False
-        self._action = None
+        self._taken = {}
         if not self.config.lockstep:
             wall = self.wall.now()
             self._offset = wall - self.cell.clock.now()
@@ -313,15 +308,16 @@ class SimNode(RobotNode):
     def _decide(self) -> None:
         """Has the operator look and act, once a step."""
         if self._operator is not None and self._operator_began:
-            taken = self._operator.act(self._newest, self._T_base_reset)
-            self._action = taken if isinstance(taken, np.ndarray) else None
+            self._taken = self._arms.by_arm(self._operator.act(self._newest, self._T_base_reset))
         self._publish_action()
 
     def _publish_action(self) -> None:
         """Publish the scripted operator's action with the time as its stamp; in lockstep, with that of what it saw."""
         if self._operator is not None:  # a human has a device, and teleop_node or console_node publishes
             self._action_stamp = self._newest.stamp + self._offset if self.config.lockstep else self.wall.now()
-            self._interventions.publish(convert.operator_message(self._action_stamp, self._action, self._spec))
+            for arm, publisher in self._interventions.items():
+                spec = self._spec.of_arm(arm) if arm else self._spec
+                publisher.publish(convert.operator_message(self._action_stamp, self._taken.get(arm), spec))
 
     def _set_seed(self, seed: int) -> None:
         self._seed = seed

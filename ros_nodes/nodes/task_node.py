@@ -11,10 +11,12 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.client import Client
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
@@ -22,7 +24,7 @@ from robot_rl.cell.goal import TARGET, TARGET_SPEC, Goal, GoalConfig
 from robot_rl.cell.task_file import load_task
 from robot_rl.config.nodes import TaskNodeConfig
 from robot_rl.data.sparse_reward import success_reward
-from robot_rl.env.task import Outcome
+from robot_rl.env.task import Outcome, check_one_arm
 from robot_rl.errors import ConfigError, StaleStateError
 from ros_nodes.interface import topics
 from ros_nodes.interface.task_messages import EpisodeStarted, Estimates, OutcomeMessage, TaskHead, to_text
@@ -55,7 +57,9 @@ class TaskNode(RobotNode):
         self._judged = True  # whether there is nothing to be judged
         self._outcomes = {"success": 0, "failure": 0}
         self._publish = TaskPublisher(self)
-        self._tare = self.create_client(Trigger, topics.TARE_SERVICE[0])
+        self._arms = tuple(self.spec.arms) or ("",)
+        tare = [f"{arm}/{topics.TARE_SERVICE[0]}".strip("/") for arm in self._arms]
+        self._tare = [self.create_client(Trigger, name) for name in tare]
         # In a group of its own: while it waits for the person, everything else goes on.
         self.create_service(Trigger, topics.RESET[0], self._on_reset, callback_group=ReentrantCallbackGroup())
         self._action = TriggerAction(
@@ -75,22 +79,27 @@ class TaskNode(RobotNode):
         self._head = TaskHead(self.spec, observed, operator, False, size, self.spec.cameras, None, measures_wrench=None)
         self._publish.head(self._head)
         self._arm_since: float | None = None  # when somebody was first seen to publish the arm's pose
-        self.subscribe(topics.MEASURES, self._take_measures)
+        self._measured: dict[str, bool] = {}  # by arm, whether it measures forces
+        for arm in self._arms:
+            self.subscribe(topics.MEASURES.of_arm(arm), partial(self._take_measures, arm))
         self.timer(1.0, self._settle_measures)
 
     def facts(self) -> Mapping[str, object]:
         """Episodes by their outcome, and whether somebody is waited for."""
         return {"episodes": self._episode, **self._outcomes, FACT: self._person.waits}
 
-    def _take_measures(self, message: String) -> None:
-        self._tell_measures("wrench" in message.data.split())
+    def _take_measures(self, arm: str, message: String) -> None:
+        self._measured[arm] = "wrench" in message.data.split()
+        if len(self._measured) == len(self._arms):
+            self._tell_measures(all(self._measured.values()))
 
     def _settle_measures(self) -> None:
         """Take forces for measured, where an arm is there and does not say what it measures."""
         if self._head.measures_wrench is not None:
             return
         now = time.monotonic()
-        if self._arm_since is None and self.count_publishers(self.resolve_topic_name(topics.POSE.name)):
+        poses = [self.resolve_topic_name(topics.POSE.of_arm(arm).name) for arm in self._arms]
+        if self._arm_since is None and all(map(self.count_publishers, poses)):
             self._arm_since = now
         if self._arm_since is not None and now - self._arm_since > MEASURES_PATIENCE:
             self._tell_measures(True)
@@ -116,8 +125,8 @@ class TaskNode(RobotNode):
             except StaleStateError as error:
                 return False, str(error)
         self._episode, self._judged = self._episode + 1, False
-        if self._tare.service_is_ready():
-            self._tare.call_async(Trigger.Request())  # as the contract of the wrench says: tared at reset
+        for client in filter(Client.service_is_ready, self._tare):
+            client.call_async(Trigger.Request())  # as the contract of the wrench says: tared at reset
         return True, to_text(EpisodeStarted(self._episode, self.wall.now()))
 
     async def _is_ready(self) -> bool:
@@ -165,9 +174,10 @@ class TaskNode(RobotNode):
         """Return the judge.
 
         Raises:
-            ConfigError: if `goal_spread` is not three numbers.
+            ConfigError: if `goal_spread` is not three numbers, or the task has several arms.
         """
         config = self.config
+        check_one_arm(self.spec, "the judge `goal`")
         if len(config.goal_spread) != 3:
             raise ConfigError(f"goal_spread has {len(config.goal_spread)} numbers; it is x, y, z [m]")
         x, y, z = config.goal_spread

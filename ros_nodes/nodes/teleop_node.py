@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from geometry_msgs.msg import PoseStamped
+from rclpy.subscription import Subscription
 from std_msgs.msg import String
 
 from robot_rl.clock import NS_PER_S
@@ -38,11 +40,11 @@ class TeleopNode(RobotNode):
         self._supervision = RosSupervision(self, None, self.problem)
         self._clock = StampClock()
         self._head: TaskHead | None = None
-        self._pose: PoseStamped | None = None
+        self._tools: dict[str, PoseStamped] = {}  # by arm; a single one has no name
+        self._poses: list[Subscription] = []
         self._device: Device | None = None
         self._teleoperation: RosTeleoperation | None = None
         self.subscribe(topics.HEAD, self._receive_head)
-        self.subscribe(topics.POSE, self._receive_pose, qos.READING)
         if config.device in KINDS:
             full = (config.twist_speed, config.twist_turn_rate)
             DeviceTopic(self, config.device, self._clock, full, self._receive_reading)
@@ -69,9 +71,13 @@ class TeleopNode(RobotNode):
         if self._head is None or head.spec != self._head.spec:
             self._head = head
             self._end()
-
-    def _receive_pose(self, message: PoseStamped) -> None:
-        self._pose = message
+            for subscription in self._poses:
+                self.destroy_subscription(subscription)
+            self._tools.clear()
+            self._poses = [
+                self.subscribe(topics.POSE.of_arm(arm), partial(self._tools.__setitem__, arm), qos.READING)
+                for arm in head.spec.arms or ("",)
+            ]
 
     def _receive_reading(self, device: Device, stamp: int) -> None:
         if device is not self._device:
@@ -86,13 +92,20 @@ class TeleopNode(RobotNode):
         self._publish(now)
 
     def _publish(self, stamp: int) -> None:
-        if self._head is None or self._pose is None or self._device is None:
+        if self._head is None or self._device is None or len(self._tools) < (len(self._head.spec.arms) or 1):
             return  # there is no arm yet
         if self._teleoperation is None:
             self._teleoperation = RosTeleoperation(
-                self, self._head.spec, (self._device, self._map), self._supervision, self._clock
+                self,
+                self._head.spec,
+                (self._device, self._map),
+                self._supervision,
+                self._clock,
+                arm=self.config.arm_name,
+                on_chosen=lambda arm: self.get_logger().info(f"the {arm} arm is led from now on"),
             )
-        self._teleoperation.send(stamp, self._teleoperation.act(convert.pose_of(self._pose.pose)))
+        tools = {arm: convert.pose_of(message.pose) for arm, message in self._tools.items()}
+        self._teleoperation.send(stamp, self._teleoperation.act(tools))
 
     def _end(self) -> None:
         """End the teleoperation of another task or device."""

@@ -6,7 +6,9 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from ros_nodes_graph import Cell
 from std_msgs.msg import String
 
+from robot_rl.cell.task_file import load_task
 from robot_rl.env.task import WorkcellOptions
+from robot_rl.env.task_arms import TaskArms
 from robot_rl.hil.remote_operator import RemoteOperator
 from ros_nodes.bridge.link_topics import ActorOverTopics, LearnerOverTopics
 from ros_nodes.bridge.ros_operator import RosOperator
@@ -30,6 +32,15 @@ def rows():
 def test_the_document_has_the_table_of_the_code():
     head = ["| topic | type | rate | frame | QoS, depth | what |", "|---|---|---|---|---|---|"]
     assert "\n".join([*head, *rows()]) in DOCUMENT.read_text(), "\n".join([*head, *rows()])
+
+
+def test_the_task_of_two_arms_in_the_document_is_one(tmp_path):
+    text = DOCUMENT.read_text().partition("### The task of two arms")[2]
+    (tmp_path / "lift.yaml").write_text(text.partition("```yaml\n")[2].partition("```")[0])
+    spec = load_task(tmp_path / "lift.yaml", "lift")
+    assert list(spec.arms) == ["left", "right"]
+    assert (spec.action_size, spec.action_axes, spec.keep_out.distance) == (6, ("x", "y", "z"), 0.02)
+    TaskArms(spec)
 
 
 def test_a_running_graph_has_the_topics_types_and_qualities_of_the_table(graph):

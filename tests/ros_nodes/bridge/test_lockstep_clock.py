@@ -4,11 +4,16 @@ import numpy as np
 import pytest
 from ros_nodes_graph import Cell
 
+from robot_rl.config.nodes import ActorNodeConfig
 from robot_rl.data.schema import Source
 from robot_rl.env.registry import make_workcell, task_names
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
-from robot_rl.errors import ConfigError
+from robot_rl.errors import GraphError
+from ros_nodes.bridge.ros_workcell import RosWorkcell
+from ros_nodes.node.robot_node_base import RobotNode
+from ros_nodes.nodes.safety_node import SafetyNode
+from ros_nodes.nodes.sim_node import SimNode
 
 
 def facts(row):
@@ -17,6 +22,7 @@ def facts(row):
     return {
         **observation,
         "action": step.action,
+        "sources": np.array([] if step.arm_sources is None else step.arm_sources),
         "result": np.array(
             [reward, terminated, truncated, step.source, info["step"].force_peak, *info["step"].metrics.values()]
         ),
@@ -37,7 +43,7 @@ def play_both(envs, seed, policy, **options):
         done = ends.pop()
 
 
-@pytest.mark.parametrize("task", sorted({*task_names()} - {"handover"}))  # over topics, a robot has one arm
+@pytest.mark.parametrize("task", sorted({*task_names()} - {"handover"}))  # whose episodes are long: see below
 def test_an_episode_over_topics_is_the_episode_in_one_process(graph, task):
     envs = [RobotEnv(cell, interventions=True) for cell in (Cell(graph, task).workcell, make_workcell(task))]
     rng, sources = np.random.default_rng(0), set()
@@ -76,6 +82,29 @@ def test_frames_over_topics_are_the_same_pixels(graph):
     assert over_topics["images/wrist"].std() > 1
 
 
-def test_two_arms_are_not_served_over_topics(graph):
-    with pytest.raises(ConfigError, match="handover has the arms left, right, and a robot behind topics leads one arm"):
-        Cell(graph, "handover")
+def test_two_arms_over_topics_are_those_in_one_process_also_while_one_of_them_is_led(graph):
+    cell = Cell(graph, "handover", safety={"arms": ["left", "right"]})
+    envs = [RobotEnv(one, interventions=True) for one in (cell.workcell, make_workcell("handover"))]
+    rng, led = np.random.default_rng(0), []
+
+    def policy(_):
+        action = rng.uniform(-0.3, 0.3, envs[0].action_space.shape).astype(np.float32)
+        action[-1] = 0.0  # fingers stay as they are
+        return action
+
+    for over_topics, in_process in play_both(envs, 3, policy):
+        assert over_topics.keys() == in_process.keys()
+        for key, value in over_topics.items():
+            assert np.array_equal(value, in_process[key]), key
+        led.append(tuple(over_topics.get("sources", ())))
+        if led.count((Source.SCRIPT, Source.POLICY)) == 5:
+            break
+    assert set(led[1:]) >= {(Source.POLICY, Source.POLICY), (Source.SCRIPT, Source.POLICY)}
+
+
+def test_a_cell_whose_safety_node_does_not_know_its_arms_is_told_how(graph):
+    graph.add(SimNode, task="handover", lockstep=True)
+    graph.add(SafetyNode, lockstep=True)
+    actor = graph.add(lambda **made: RobotNode("actor_node", **made))
+    with pytest.raises(GraphError, match=r"does not guard these arms; start it with arms:=\[left, right\]"):
+        RosWorkcell(actor, ActorNodeConfig(graph_timeout=3.0)).make("handover", WorkcellOptions())

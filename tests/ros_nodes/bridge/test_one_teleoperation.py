@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fakes import SPEC
+from fakes import ARMS_SPEC, SPEC
 from geometry_msgs.msg import PoseStamped
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -149,6 +149,50 @@ def test_a_log_gives_the_same_actions_through_a_real_graph(graph, spec):
         assert same(local.act(stamp, axes, buttons, pose), action)
         led += action is not None
     assert led > 30
+
+
+class TwoArms:
+    """Two arms that stand, a SpaceMouse, and what is wanted of each arm."""
+
+    def __init__(self, graph, **parameters):
+        self.node = graph.add(lambda **options: RobotNode("device", **options))
+        self.joy, head = self.node.publisher(topics.JOY), self.node.publisher(topics.HEAD)
+        self.newest, self.stamp = {}, START
+        for arm in ("left", "right"):
+            self.node.subscribe(topics.INTERVENTION.of_arm(arm), self._taker(arm))
+        self.poses = [self.node.publisher(topics.POSE.of_arm(arm)) for arm in ("left", "right")]
+        self.teleop = graph.add(TeleopNode, map="spacenav", **parameters)
+        head.publish(to_message(TaskHead(ARMS_SPEC, {}, "human", False, (64, 64), (), None)))
+
+    def _taker(self, arm):
+        return lambda message: self.newest.__setitem__(arm, convert.intervention_of(message))
+
+    def leads(self, *buttons):
+        """Which arms the device leads while it is pushed."""
+        self.stamp += NS_PER_S // 10
+        for pose in self.poses:
+            pose.publish(convert.pose_message(self.stamp, Pose.identity()))
+        self.joy.publish(convert.joy_message(self.stamp, np.array([0.9, 0, 0, 0, 0, 0]), buttons or (0, 0)))
+        return {arm for arm, one in self.newest.items() if one.active}
+
+
+def test_a_device_leads_one_of_two_arms_and_the_next_one_by_a_button(graph):
+    cell = TwoArms(graph)
+    assert eventually(lambda: cell.leads() == {"left"})
+    assert cell.newest["right"].stamp == cell.newest["left"].stamp, "that it is not led is said, too"
+    assert eventually(lambda: cell.leads(0, 1) == {"right"} or cell.leads() == {"right"})
+
+
+def test_a_device_of_one_arm_says_nothing_of_the_other_one(graph):
+    cell = TwoArms(graph, arm_name="right")
+    assert eventually(lambda: cell.leads() == {"right"})
+    assert cell.newest.keys() == {"right"}
+
+
+def test_a_device_for_an_arm_that_the_task_has_not_is_named(graph):
+    cell = TwoArms(graph, arm_name="middle")
+    wanted = "fake_arms has no arm middle: its arms are left, right"
+    assert eventually(lambda: cell.leads() or any(wanted in text for text in cell.teleop.problems))
 
 
 def test_a_reading_without_a_stamp_does_not_lead(graph):

@@ -99,7 +99,7 @@ def test_launch_files_and_robot_rl_up_make_the_same_of_the_table():
     exec(compile(ast.Module([function], []), "bringup.launch.py", "exec"), scope)
     given = {"task": "reach", "lockstep": "true", "settings": "[env_steps=5]", "cameras": "[wrist]", "seed": "3"}
     given["calibrations"] = "[wrist=wrist.yaml]"
-    given["console"] = ":8480"
+    given["console"], given["arms"] = ":8480", "[left, right]"
     texts = {name: given.get(name, str(entry["default"])) for name, entry in TABLE["arguments"].items()}
     texts |= {n: str(d["given" if texts[d["of"]] else "otherwise"]) for n, d in TABLE["derived"].items()}
     typed = {name: yaml.safe_load(value) for name, value in given.items()}

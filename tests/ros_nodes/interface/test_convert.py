@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
-from geometry_msgs.msg import PoseStamped
+from geometry_msgs.msg import PoseStamped, Transform
 from hypothesis import given
 from hypothesis import strategies as st
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import Image, JointState, Joy
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
-from robot_rl.env.robot_io import Command
+from robot_rl.env.robot_io import Command, SetPoint
 from robot_rl.env.state_assembler import Joints, Tool
 from robot_rl.errors import SpecError
 from robot_rl.geometry import Pose, quat_from_rotvec
@@ -85,6 +85,20 @@ def test_a_command_crosses_to_the_nanosecond(stamp, ttl, target, width):
     assert np.array_equal(back.T_base_target.quaternion, target.quaternion)
 
 
+@given(stamps, st.dictionaries(st.sampled_from("abc"), st.tuples(poses, st.none() | st.floats(0, 0.1)), min_size=1))
+def test_a_command_of_several_arms_crosses_arm_by_arm(stamp, arms):
+    command = Command.of_arms(stamp, 0.25, {arm: SetPoint(pose, width) for arm, (pose, width) in arms.items()})
+    message = crossed(convert.command_message(command))
+    back = convert.command_of(message)
+    assert message.header.frame_id == "cell"
+    assert list(back.arms) == list(arms)
+    for arm, (pose, width) in arms.items():
+        assert np.array_equal(back.arms[arm].T_base_target.position, pose.position)
+        assert np.array_equal(back.arms[arm].T_base_target.quaternion, pose.quaternion)
+        assert back.arms[arm].gripper_width == width
+    assert back.T_base_target is next(iter(back.arms.values())).T_base_target
+
+
 def test_a_stop_is_a_trajectory_without_points():
     message = crossed(convert.stop_message(7))
     assert convert.command_of(message) is None
@@ -93,7 +107,18 @@ def test_a_stop_is_a_trajectory_without_points():
 
 def test_other_trajectories_are_refused():
     point = MultiDOFJointTrajectoryPoint()
-    for names, points in ((["arm"], [point]), (["tcp"], [point, point]), (["tcp"], [point])):
+    two = MultiDOFJointTrajectoryPoint(transforms=[Transform(), Transform()])
+    for names, points in (
+        (["arm"], [point]),
+        (["tcp"], [point, point]),
+        (["tcp"], [point]),
+        ([], [point]),
+        (["left/tcp", "tcp"], [two]),
+        (["left/tcp", "left/tcp"], [two]),
+        (["left/tcp", "right/gripper"], [two]),
+        (["left/gripper", "left/tcp"], [two]),
+        (["left/tcp", "right/tcp", "up/tcp"], [two]),
+    ):
         with pytest.raises(SpecError):
             convert.command_of(MultiDOFJointTrajectory(joint_names=names, points=points))
 

@@ -19,6 +19,7 @@ from ros_nodes.interface.task_messages import (
     from_text,
     to_text,
 )
+from sim.tasks.handover import SPEC as HANDOVER
 
 MOUNT = CameraMount("tcp", (0.1, -0.2, 1 / 3), (1.0, 0.0, 0.0, 0.0))
 MESSAGES = (
@@ -31,6 +32,7 @@ MESSAGES = (
         ("a",),
         SimulationConfig(small_joint_friction=0.1, command_delay=0.0),
     ),
+    TaskHead(HANDOVER, {}, "script", True, (64, 48), (), None),
     Estimates(3, 17, {"state/goal": [0.1, 1 / 3, -1e-300]}),
     OutcomeMessage(3, 17, True, 1.0, None, {"distance": 0.1 + 0.2}),
     Advance(2**62, -1, frames=True),
@@ -56,7 +58,7 @@ def test_a_head_of_a_time_when_forces_were_always_observed_is_read():
 
 
 def changed(**changes):
-    return json.dumps({**json.loads(to_text(MESSAGES[2])), **changes})
+    return json.dumps({**json.loads(to_text(MESSAGES[3])), **changes})
 
 
 @pytest.mark.parametrize(

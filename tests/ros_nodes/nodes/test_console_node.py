@@ -126,6 +126,34 @@ def test_a_demonstration_in_simulation_begins_when_the_person_says_so(cell):
     asyncio.run(test())
 
 
+def test_a_page_leads_one_of_two_arms_and_then_the_other_one_while_the_policy_keeps_the_rest(graph):
+    cell = Cell(graph, "handover", operator="person", safety={"arms": ["left", "right"]})
+    console = Console(graph, heartbeat=10.0)
+    env = RobotEnv(cell.workcell, interventions=True)
+    env.reset(seed=3)
+    still = np.zeros(env.action_space.shape, np.float32)
+
+    def led():
+        return env.step(still)[-1]["step"].recorded.arm_sources.tolist()
+
+    async def test():
+        async with page(console) as anna:
+            assert anna.job["arms"] == ["left", "right"]
+            await anna.take(axes=(0.5, 0, 0, 0, 0, 0))
+            shown = await anna.hear("state", lambda m: m["chosen_arm"] == "left" and m["arm"])
+            assert await asyncio.to_thread(eventually, lambda: led() == [Source.HUMAN, Source.POLICY])
+            aimed = await anna.hear("state", lambda m: m["arm"]["target"])
+            assert np.linalg.norm(np.subtract(aimed["arm"]["target"]["position"], aimed["arm"]["position"])) < 0.05
+            await anna.say(type="do", what="next_arm")
+            assert await asyncio.to_thread(eventually, lambda: led() == [Source.POLICY, Source.HUMAN])
+            other = await anna.hear("state", lambda m: m["chosen_arm"] == "right")
+            assert other["arm"]["position"] != shown["arm"]["position"]
+            await anna.give_back()
+
+    asyncio.run(test())
+    console.close()
+
+
 def test_a_real_arm_is_made_ready_and_judged_from_the_page(graph):
     from real_cell import NAMESPACE, RealCell
 

@@ -123,6 +123,14 @@ def test_the_seed_may_change_at_any_time(graph):
 FACTS = (
     "instruction: go, max_steps: 9, control_period: 0.1, workspace: {low: [0, 0, 0], high: [1, 1, 1], yaw: 0, tilt: 0}"
 )
+PLACE = "{{low: [0, 0, 0], high: [1, 1, 1], yaw: 0, tilt: 0}}"
+ARMS = (
+    "{{instruction: a, max_steps: 1, control_period: 0.1, arms: {{left: {{workspace: "
+    + PLACE
+    + ", action_axes: [{}]}}, right: {{workspace: "
+    + PLACE
+    + "}}}}}}"
+)
 
 
 @pytest.mark.parametrize(
@@ -136,6 +144,14 @@ FACTS = (
         (FACTS, r"action_axes is missing; list the axes that the policy moves, of x, y, z, roll"),
         (f"{FACTS}, action_axes: [x, why]", r"action_axes: why; valid: x, y, z, roll, pitch, yaw, each once"),
         (f"{FACTS}, action_axes: [x, x]", r"action_axes: x, x; valid: "),
+        (f"{FACTS}, arms: [left]", r"arms has to name each arm, with its fields below: workspace, "),
+        (f"{FACTS}, arms: {{left: {{}}}}", r"workspace: with several arms, these stand below each of them in arms"),
+        (
+            "arms: {left: {workspace: {}, max_steps: 3}}",
+            r"arms.left: unknown max_steps; valid: workspace, ",
+        ),
+        (ARMS.format("x"), r"arms.right: action_axes is missing; list"),
+        (ARMS.format("why"), r"arms.left: action_axes: why; valid"),
     ],
 )
 def test_a_file_that_is_no_task_is_named(tmp_path, text, reason):
