@@ -27,7 +27,7 @@ def verdict(sightings, mounting):
 
 
 @mountings
-@pytest.mark.parametrize(("mm", "first"), [(1.0, 8), (3.0, 8), (3.0, 12), (30.0, 5), (3.0, 13)])
+@pytest.mark.parametrize(("mm", "first"), [(1.0, 8), (30.0, 5), (3.0, 13)])
 def test_a_camera_that_slips_is_named_with_the_moment(mounting, mm, first):
     sightings, _ = rig_that_moves(1, mounting, steps(mm, first))
     text = verdict(sightings, mounting)

@@ -52,12 +52,14 @@ def test_an_episode_over_topics_is_the_episode_in_one_process(graph, task):
         return rng.uniform(-0.3, 0.3, envs[0].action_space.shape).astype(np.float32)
 
     for seed in (3, 4):
-        for over_topics, in_process in play_both(envs, seed, policy):
+        for count, (over_topics, in_process) in enumerate(play_both(envs, seed, policy)):
             assert over_topics.keys() == in_process.keys()
             for key, value in over_topics.items():
                 assert np.array_equal(value, in_process[key]), key
             if "result" in over_topics:
                 sources.add(Source(int(over_topics["result"][3])))
+            if seed == 4 and count == 20 and len(sources) == 2:
+                break  # the first episode was played to its end; what is of interest now is the new beginning
     assert sources == {Source.POLICY, Source.SCRIPT}, "the operator never took over, or always led"
 
 

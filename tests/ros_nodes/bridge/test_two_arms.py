@@ -1,5 +1,8 @@
 """Two arms in one cell: a node and a namespace for each, one safety node, one command of both."""
 
+import contextlib
+from pathlib import Path
+
 import numpy as np
 import pytest
 from geometry_msgs.msg import PoseStamped
@@ -7,43 +10,58 @@ from ros_nodes_graph import namespaced
 from std_srvs.srv import Trigger
 from waiting import PATIENCE, eventually
 
+from robot_rl.config.nodes import ActorNodeConfig
+from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.robot_io import Command, SetPoint
 from robot_rl.env.state_assembler import Freshness
+from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import ConfigError, StaleStateError
 from robot_rl.geometry import Pose
 from ros_nodes.bridge.ros_robot_io import RosRobotIO
 from ros_nodes.bridge.ros_supervision import RosSupervision
+from ros_nodes.bridge.ros_workcell import RosWorkcell
 from ros_nodes.bridge.wait import Arrivals
 from ros_nodes.interface import convert, topics
 from ros_nodes.node.robot_node_base import RobotNode
 from ros_nodes.nodes.robot_node import ArmNode
 from ros_nodes.nodes.safety_node import SafetyNode
+from ros_nodes.nodes.task_node import TaskNode
+from ros_nodes.nodes.teleop_node import TeleopNode
 
 ARMS = ("left", "right")
 PATIENT = {"max_age": 1.0}
 """A test shall not fail because its machine is busy."""
+SLOW = {"state_rate": 25.0, "rate": 50.0}
+"""All nodes share one process here."""
 LEFTWARDS, UP = np.array([0.0, 0.01, 0.0]), np.array([0.0, 0.0, 0.01])
 
 
 class Cell:
     """Two stand-ins for real arms, and who commands them."""
 
-    def __init__(self, graph, **faults):
+    def __init__(self, graph, faults=None):
+        faults = faults or {}
         self.graph = graph
         self.actor = graph.add(lambda **made: RobotNode("actor_node", **made))
         self.arms = {
-            arm: graph.add(namespaced(arm)(ArmNode), arm_name=arm, driver="standin", **PATIENT, **faults.get(arm, {}))
+            arm: graph.add(
+                namespaced(arm)(ArmNode), arm_name=arm, driver="standin", **PATIENT, **SLOW, **faults.get(arm, {})
+            )
             for arm in ARMS
         }
         self.safety = graph.add(
             SafetyNode, arms=list(ARMS), required_nodes=[f"{arm}/robot_node" for arm in ARMS], **PATIENT
         )
+        self.stopped = []
+        self.actor.subscribe(topics.STOPPED, lambda message: self.stopped.append(message.data))
+
+    def connect(self):
+        """As an actor does."""
         self.io = RosRobotIO(
             self.actor, self.actor.wall, Arrivals(), freshness=Freshness(1.0, 1.0, max_skew=1.0), arms=ARMS
         )
-        self.stopped = []
-        self.actor.subscribe(topics.STOPPED, lambda message: self.stopped.append(message.data))
         assert eventually(lambda: not self.io.missing())
+        return self
 
     def tools(self):
         return {arm: state.T_base_tcp.position for arm, state in self.io.read().arms.items()}
@@ -71,7 +89,7 @@ class Cell:
 
 @pytest.fixture
 def cell(graph):
-    made = Cell(graph)
+    made = Cell(graph).connect()
     assert made.moves(left=LEFTWARDS, right=UP), made.stopped
     return made
 
@@ -133,7 +151,7 @@ def test_states_that_are_too_far_apart_in_time_are_no_state(graph):
 
 
 def test_a_reflex_of_one_arm_is_named_and_ended_by_that_arms_own_consent(graph):
-    cell = Cell(graph, right={"faults": ["reflex@1.5"]})
+    cell = Cell(graph, {"right": {"faults": ["reflex@1.5"]}}).connect()
     assert eventually(lambda: cell.stopped and cell.stopped[-1].startswith("the arm would not obey: arm right: "))
     supervision = RosSupervision(cell.actor, None, lambda text: None)
     other = cell.actor.create_client(Trigger, "left/robot/recover")
@@ -148,6 +166,52 @@ def test_a_reflex_of_one_arm_is_named_and_ended_by_that_arms_own_consent(graph):
 
     assert eventually(consented)
     assert cell.moves(left=LEFTWARDS, right=UP)
+
+
+def test_a_task_of_two_arms_from_a_file_is_played_on_them(graph, tmp_path):
+    page = (Path(__file__).parents[3] / "docs" / "ros2.md").read_text(encoding="utf-8")
+    text = page.partition("### The task of two arms")[2].partition("```yaml\n")[2].partition("```")[0]
+    (tmp_path / "lift.yaml").write_text(text)
+    cell = Cell(graph)
+    graph.add(TaskNode, task="lift", file=str(tmp_path / "lift.yaml"), scene="none")
+    graph.add(TeleopNode)
+    config = ActorNodeConfig(max_age=1.0, max_skew=1.0, graph_timeout=20.0)
+    env = RobotEnv(RosWorkcell(cell.actor, config).make("lift", WorkcellOptions()), interventions=True)
+    apart, still = np.array([0, 0, 1, 0, 0, -1], np.float32), np.zeros(6, np.float32)
+
+    seen = {}
+
+    def played():
+        """Whether ten steps are; where a busy machine was late, an actor plays again, too."""
+        try:
+            env.reset(seed=0)
+            for _ in range(10):
+                seen.update(env.step(apart)[0])
+        except StaleStateError:
+            return False
+        return True
+
+    assert eventually(played)
+    assert {key.split("/")[1] for key in seen} == set(ARMS)
+    assert seen["state/left/tcp_pose"][2] > 0.02 > -0.02 > seen["state/right/tcp_pose"][2]
+    client = cell.actor.create_client(Trigger, topics.SUCCESS_SERVICE[0])
+    assert client.wait_for_service(PATIENCE)
+    client.call_async(Trigger.Request())
+
+    def succeeded():
+        with contextlib.suppress(StaleStateError):
+            return env.step(still)[4]["step"].success
+
+    assert eventually(succeeded)
+
+
+def test_a_goal_is_judged_with_one_arm_only(graph, tmp_path):
+    (tmp_path / "lift.yaml").write_text(
+        "{instruction: a, max_steps: 9, control_period: 0.1, arms: {left: {action_axes: [x], "
+        "workspace: {low: [0, 0, 0], high: [1, 1, 1], yaw: 0, tilt: 0}}}}"
+    )
+    with pytest.raises(ConfigError, match="lift has the arms left, and the judge `goal` leads one arm"):
+        graph.add(TaskNode, task="lift", file=str(tmp_path / "lift.yaml"), judge="goal")
 
 
 def test_an_arm_in_the_namespace_of_another_is_refused_with_the_cure(graph):

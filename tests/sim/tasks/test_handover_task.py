@@ -171,8 +171,9 @@ def adversary(rng):
         yield np.append(np.clip(action, -1, 1), rng.integers(9) / 4 - 1).astype(np.float32)
 
 
-@pytest.mark.parametrize("commands", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_whatever_is_commanded_the_arms_keep_their_distance_and_their_workspace(commands):
+@pytest.mark.slow
+def test_whatever_is_commanded_the_arms_keep_their_distance_and_their_workspace():
+    commands = 10_000
     cell = make(WorkcellOptions())
     keep_out = KeepOut(SPEC.keep_out, {n: ArmShape(arm.T_cell_base, arm.capsules) for n, arm in SPEC.arms.items()})
     clock = Watched(cell.io, keep_out)
