@@ -58,9 +58,8 @@ class JoinedRobotIO:
         check_command(command, self._clock.now(), self._arms)
         try:
             with self._lock:
-                for name, point in command.arms.items():
-                    one = Command(command.stamp, command.ttl, point.T_base_target, point.gripper_width)
-                    self._arms[name].command(one)
+                for name in command.arms:
+                    self._arms[name].command(command.of_arm(name))
         except BaseException:
             self.stop()
             raise

@@ -79,9 +79,8 @@ class SeveralGuards:
         return GuardedCommand(Command.of_arms(command.stamp, ttl, points), limited)
 
     def _check(self, name: str, guard: CommandGuard, command: Command, now: int) -> GuardedCommand:
-        point = command.arms[name]
         try:
-            return guard.check(Command(command.stamp, command.ttl, point.T_base_target, point.gripper_width), now)
+            return guard.check(command.of_arm(name), now)
         except RobotRLError as error:
             raise CommandRefusedError(f"arm {name}: {error}") from error
 

@@ -67,6 +67,11 @@ class RobotState:
             arms=arms,
         )
 
+    @property
+    def each(self) -> Mapping[str, RobotState]:
+        """The state of each arm by name; a single arm has none."""
+        return self.arms or {"": self}
+
     def newer_than(self, other: RobotState) -> bool:
         """Return whether all of it was measured after the other one, which is of the same robot."""
         if not self.arms:
@@ -111,6 +116,16 @@ class Command:
         """Make the one command of several arms."""
         first = next(iter(arms.values()))
         return cls(stamp, ttl, first.T_base_target, first.gripper_width, arms)
+
+    @property
+    def set_points(self) -> Mapping[str, SetPoint]:
+        """The set-point of each arm by name; a single arm has none."""
+        return self.arms or {"": SetPoint(self.T_base_target, self.gripper_width)}
+
+    def of_arm(self, name: str) -> Command:
+        """Return the command as it is for one of several arms alone."""
+        point = self.arms[name]
+        return Command(self.stamp, self.ttl, point.T_base_target, point.gripper_width)
 
 
 def check_command(command: Command, now: int, arms: Collection[str] = ()) -> int:

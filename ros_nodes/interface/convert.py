@@ -271,7 +271,7 @@ def command_message(command: Command) -> MultiDOFJointTrajectory:
     Of several arms, the names begin with that of the arm, e.g. `left/tcp`, and its transform is in its own base frame.
     """
     point, names = MultiDOFJointTrajectoryPoint(time_from_start=_duration(command.ttl)), []
-    for arm, one in (command.arms or {"": command}).items():
+    for arm, one in command.set_points.items():
         point.transforms.append(_transform(one.T_base_target))
         names.append(_named(arm, TCP))
         if one.gripper_width is not None:

@@ -71,7 +71,7 @@ class Commander:
 
     def overspeed(self, state: RobotState) -> str | None:
         """Return in what an arm is too fast; None if none is."""
-        for arm, one in (state.arms or {"": state}).items():
+        for arm, one in state.each.items():
             if (fault := self.cap.overspeed(one.twist)) is not None:
                 return f"arm {arm}: {fault}" if arm else fault
         return None
@@ -87,8 +87,8 @@ class Commander:
         if not command.arms:
             return self.cap.apply(command, state.T_base_tcp)
         points, capped = {}, False
-        for arm, point in command.arms.items():
-            one = Command(command.stamp, command.ttl, point.T_base_target, point.gripper_width)
+        for arm in command.arms:
+            one = command.of_arm(arm)
             limited = self.cap.apply(one, state.arms[arm].T_base_tcp)
             points[arm] = SetPoint(limited.T_base_target, limited.gripper_width)
             capped |= limited is not one

@@ -114,7 +114,7 @@ class ConsoleNode(RobotNode):
         action, stamp = None, advanced
         try:
             state = self.supervision.io.read()
-            tools = {arm: one.T_base_tcp for arm, one in (state.arms or {"": state}).items()}
+            tools = {arm: one.T_base_tcp for arm, one in state.each.items()}
             action, stamp = self.teleoperation.act(tools), max(state.stamp, advanced)
         except StaleStateError as error:  # nobody leads an arm whose state is not shown
             self.problem(str(error))

@@ -180,11 +180,10 @@ class ArmNode(ManagedNode):
             ActionError: if it has none.
         """
         name = self.config.arm_name
-        if name not in command.arms:
-            check_arms(command, [name] if name else ())
-            return command
-        point = command.arms[name]
-        return Command(command.stamp, command.ttl, point.T_base_target, point.gripper_width)
+        if name in command.arms:
+            return command.of_arm(name)
+        check_arms(command, [name] if name else ())
+        return command
 
     def _publish(self, part: str, stamp: int, value: Any) -> None:
         """Publish a measurement, unless it comes too soon after the one before."""

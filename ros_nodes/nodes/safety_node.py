@@ -151,7 +151,7 @@ class SafetyNode(ManagedNode):
         if guarded.limited:
             self.get_logger().warning(f"command limited: {', '.join(guarded.limited)}", throttle_duration_sec=1.0)
         self._safe.publish(convert.command_message(guarded.command))
-        for arm, point in (guarded.command.arms or {"": guarded.command}).items():
+        for arm, point in guarded.command.set_points.items():
             self._set_points[arm].publish(convert.pose_message(guarded.command.stamp, point.T_base_target))
 
     def _refuse(self, stamp: int, reason: str) -> None:

@@ -184,7 +184,7 @@ class SimNode(RobotNode):
     def _publish_state(self, state: RobotState) -> None:
         self._last_state, self._published = state.stamp, state
         stamp = state.stamp + self._offset
-        for arm, one in (state.arms or {"": state}).items():
+        for arm, one in state.each.items():
             self._arm_topics[arm].publish(one, self._offset)
             self._transforms.tcp(stamp, one.T_base_tcp, arm)
         values = self._task.observe(state, self._T_base_reset)
