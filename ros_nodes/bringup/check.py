@@ -20,7 +20,7 @@ from rclpy.qos import QoSCompatibility, qos_check_compatible
 from ros_nodes.bringup.supervisor import Supervisor
 from ros_nodes.bringup.table import NodeSpec
 from ros_nodes.interface import topics
-from ros_nodes.interface.topics import HEARTBEAT, TOPICS, Topic
+from ros_nodes.interface.topics import EACH_ARM, HEARTBEAT, TOPICS, Topic
 from ros_nodes.node.robot_node_base import LIMIT, is_neighbour
 
 PATIENCE = 60.0
@@ -73,9 +73,11 @@ def type_name(topic: Topic) -> str:
 def topic_problems(node: Node) -> list[str]:
     """List what is wrong with the topics of our table in the graph that a node sees, one sentence each."""
     known = {node.resolve_topic_name(topic.name): topic for topic in TOPICS if "{" not in topic.name}
+    each, cell = {topic.name: topic for topic in EACH_ARM}, f"{node.get_namespace().rstrip('/')}/"
     problems = []
     for name, types in node.get_topic_names_and_types():
-        topic = known.get(name)
+        of_an_arm = name.removeprefix(cell).partition("/")[2] if name.startswith(cell) else ""
+        topic = known.get(name) or each.get(of_an_arm)
         if topic is None:
             continue
         wanted = type_name(topic)

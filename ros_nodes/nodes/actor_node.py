@@ -52,12 +52,14 @@ class ActorNode(RobotNode):
         facts: dict[str, object] = {"messages_waiting": self._learner.waiting} if self._learner else {}
         if self._io is None:
             return facts
-        parts = self._io.parts
-        if skews := list(parts.skews):
-            p50, p99 = np.percentile(skews, [50, 99])
-            facts |= {"skew_p50_ms": 1e3 * float(p50), "skew_p99_ms": 1e3 * float(p99)}
-        facts |= {f"received {part}": count for part, count in parts.received.items()}
-        return facts | dict(parts.refusals)
+        for arm, parts in self._io.arms.items():
+            named = f"{arm} " if arm else ""
+            if skews := list(parts.skews):
+                p50, p99 = np.percentile(skews, [50, 99])
+                facts |= {f"{named}skew_p50_ms": 1e3 * float(p50), f"{named}skew_p99_ms": 1e3 * float(p99)}
+            facts |= {f"received {named}{part}": count for part, count in parts.received.items()}
+            facts |= {f"{named}{refused}": count for refused, count in parts.refusals.items()}
+        return facts | ({} if "" in self._io.arms else {"largest_skew_between_arms_ms": 1e3 * self._io.skew})
 
     def run(self) -> int:
         """Do the job, or continue it, and return the exit code."""
