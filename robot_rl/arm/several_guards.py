@@ -46,9 +46,8 @@ class SeveralGuards:
 
     def lower(self, name: str, value: float) -> CommandLimits:
         """Lower a limit of all arms, as `CommandGuard.lower`."""
-        first, *others = [guard.lower(name, value) for guard in self._guards.values()]
-        del others  # all have the same limits
-        return first
+        lowered = [guard.lower(name, value) for guard in self._guards.values()]
+        return lowered[0]
 
     def stale(self, now: int) -> str | None:
         """Why the state of an arm cannot be trusted at time `now` [ns], or None."""

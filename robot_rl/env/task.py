@@ -173,6 +173,11 @@ class TaskSpec:
         return replace(self, arms={}, keep_out=None, **_own(self.arms[name]))
 
     @property
+    def each(self) -> Mapping[str, TaskSpec]:
+        """The facts as they are for each arm alone, by name; a single arm has none."""
+        return {name: self.of_arm(name) for name in self.arms} or {"": self}
+
+    @property
     def grippers(self) -> int:
         """Number of grippers that the policy moves."""
         return sum(arm.gripper for arm in self.arms.values()) if self.arms else int(self.gripper)

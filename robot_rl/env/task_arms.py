@@ -136,8 +136,7 @@ class TaskArms:
 
     def __init__(self, spec: TaskSpec, handover: HandoverLimits | None = None, *, measures_wrench: bool = True) -> None:
         self._spec = spec
-        specs = {name: spec.of_arm(name) for name in spec.arms} or {"": spec}
-        self._arms = [TaskArm(n, s, handover, measures_wrench=measures_wrench) for n, s in specs.items()]
+        self._arms = [TaskArm(n, s, handover, measures_wrench=measures_wrench) for n, s in spec.each.items()]
         ends = list(itertools.accumulate((len(arm.spec.action_axes) for arm in self._arms), initial=0))
         self._parts = [slice(*both) for both in itertools.pairwise(ends)]
         self.observation_specs = {key: s for arm in self._arms for key, s in arm.observation_specs.items()}

@@ -44,14 +44,16 @@ class RosIntervention:
         """Return the operator of a task, or None; an intervention older than `timeout` [s] does not count."""
         if head.operator == "none":
             return None
-        specs = {name: head.spec.of_arm(name) for name in head.spec.arms} or {"": head.spec}
-        for arm in specs.keys() - self._newest.keys():
+        for arm in head.spec.each.keys() - self._newest.keys():
             self._newest[arm] = None
             self._node.subscribe(topics.INTERVENTION.of_arm(arm), partial(self._receive, arm))
         on_reset = partial(self._reset, head.operator == "script")
         if not head.spec.arms:
             return InterventionOperator(head.spec, partial(self._newest.get, ""), clock, timeout, on_reset)
-        leaders = {n: InterventionOperator(s, partial(self._newest.get, n), clock, timeout) for n, s in specs.items()}
+        leaders = {
+            name: InterventionOperator(spec, partial(self._newest.get, name), clock, timeout)
+            for name, spec in head.spec.each.items()
+        }
         return SeveralInterventions(leaders, on_reset)
 
     def answered(self, stamp: int) -> bool:

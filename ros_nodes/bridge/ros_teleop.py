@@ -64,8 +64,8 @@ class RosTeleoperation:
             )
         else:
             self._operator = DeviceOperator([hand], spec, supervision, on_press=self._request, clock=clock)
-        led = (arm,) if arm else tuple(spec.arms) or ("",)
-        self._publishers = {one: node.publisher(topics.INTERVENTION.of_arm(one)) for one in led}
+        self._led = {one: own_spec for one, own_spec in spec.each.items() if not arm or one == arm}
+        self._publishers = {one: node.publisher(topics.INTERVENTION.of_arm(one)) for one in self._led}
         self._episode: int | None = None
         self.last: Intervention | None = None
         """What was published last, of the arm that is led."""
@@ -95,8 +95,7 @@ class RosTeleoperation:
         led = taken if isinstance(taken, Mapping) else {"": taken}
         self.last = None
         for arm, publisher in self._publishers.items():
-            spec = self._spec.of_arm(arm) if arm else self._spec
-            intervention = Intervention.of_action(stamp, led.get(arm), spec)
+            intervention = Intervention.of_action(stamp, led.get(arm), self._led[arm])
             publisher.publish(convert.intervention_message(intervention))
             if self.last is None or intervention.active:
                 self.last = intervention

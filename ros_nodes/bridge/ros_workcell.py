@@ -159,7 +159,7 @@ class RosWorkcell:
             if measuring and not reasons:
                 reasons += [f"no {part} has come" for part in io.missing()]
             if self.head.measures_wrench is None:
-                measures = node.resolve_topic_name(topics.MEASURES.name)
+                measures = " or ".join(node.resolve_topic_name(topics.MEASURES.of_arm(arm).name) for arm in arms)
                 reasons.append(f"{measures} has not said whether the arm measures forces; is robot_node running?")
             if not io.listeners():
                 reasons.append(f"nobody listens to {command}; is safety_node running?")

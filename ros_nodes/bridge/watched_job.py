@@ -110,7 +110,7 @@ class WatchedJob:
         for camera in head.cameras:
             node.subscribe(topics.CALIBRATION, partial(self._receive_calibration, camera), camera=camera)
         node.subscribe(topics.COMMAND.of_arms(arms), self._receive_command)
-        for arm in arms or ("",):
+        for arm in head.spec.each:
             node.subscribe(topics.INTERVENTION.of_arm(arm), partial(self._receive_intervention, arm))
             node.subscribe(topics.SET_POINT.of_arm(arm), partial(self._receive_set_point, arm))
 

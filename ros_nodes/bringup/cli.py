@@ -16,8 +16,8 @@ from robot_rl.cli.command import MakeParser, add_parser
 from robot_rl.errors import ConfigError, PluginError, RobotRLError
 from ros_nodes.bringup.table import NodeSpec, node_specs, read_table
 
-SIMULATED = "sim"
-"""The node, in the table, of the simulated robot and its task."""
+GUARD = "safety"
+"""The node, in the table, that has to know the arms of a simulated task."""
 
 
 def add_command(commands: Any, add: MakeParser) -> None:
@@ -72,9 +72,10 @@ def _up(arguments: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="robot_rl-") as folder:
         if arguments.robot_file:
             _read_robot_file(arguments, given, table, Path(folder))
-        if SIMULATED in table["bringups"][arguments.bringup]["nodes"] and "arms" not in given:
-            given["arms"] = _arms_of(str(given.get("task", table["arguments"]["task"]["default"])))
         specs = node_specs(table, arguments.bringup, given)
+        if "arms" not in given and any(spec.name == GUARD for spec in specs):
+            given["arms"] = _arms_of(str(given.get("task", table["arguments"]["task"]["default"])))
+            specs = node_specs(table, arguments.bringup, given)
         return _run(specs, arguments, str(given.get("namespace", "")))
 
 

@@ -37,6 +37,7 @@ from robot_rl.errors import SpecError
 from robot_rl.geometry import Pose
 from robot_rl.teleop.intervention import Intervention
 from ros_nodes.interface.frames import BASE, CELL, TCP
+from ros_nodes.interface.topics import below
 
 GRIPPER = "gripper"
 CONTACT = "contact"
@@ -273,12 +274,12 @@ def command_message(command: Command) -> MultiDOFJointTrajectory:
     point, names = MultiDOFJointTrajectoryPoint(time_from_start=_duration(command.ttl)), []
     for arm, one in command.set_points.items():
         point.transforms.append(_transform(one.T_base_target))
-        names.append(_named(arm, TCP))
+        names.append(below(arm, TCP))
         if one.gripper_width is not None:
             gripper = Transform()
             gripper.translation.x = one.gripper_width
             point.transforms.append(gripper)
-            names.append(_named(arm, GRIPPER))
+            names.append(below(arm, GRIPPER))
     frame = CELL if command.arms else BASE
     return MultiDOFJointTrajectory(header=header(command.stamp, frame), joint_names=names, points=[point])
 
@@ -294,7 +295,7 @@ def command_of(message: MultiDOFJointTrajectory) -> Command | None:
         return None
     names, point = list(message.joint_names), message.points[0]
     arms = list(dict.fromkeys(name.rpartition("/")[0] for name in names))
-    every = [_named(arm, part) for arm in arms for part in (TCP, GRIPPER)]
+    every = [below(arm, part) for arm in arms for part in (TCP, GRIPPER)]
     wanted = [name for name in every if name in names or name.endswith(TCP)]
     if len(message.points) != 1 or not names or names != wanted or ("" in arms and len(arms) > 1):
         raise SpecError(
@@ -340,15 +341,10 @@ def intervention_of(message: Joy) -> Intervention:
     return Intervention(stamp_of(message.header.stamp), bool(active), motion, float(bool(opened)) - float(bool(close)))
 
 
-def _named(arm: str, part: str) -> str:
-    """Return the name of a part of one of several arms in a command; a single arm has no name."""
-    return f"{arm}/{part}" if arm else part
-
-
 def _set_point(transforms: Mapping[str, Transform], arm: str) -> SetPoint:
     """Return the set-point of an arm in a command, from its transforms by name."""
-    p, q = transforms[_named(arm, TCP)].translation, transforms[_named(arm, TCP)].rotation
-    gripper = transforms.get(_named(arm, GRIPPER))
+    p, q = transforms[below(arm, TCP)].translation, transforms[below(arm, TCP)].rotation
+    gripper = transforms.get(below(arm, GRIPPER))
     target = Pose(np.array((p.x, p.y, p.z)), np.array((q.w, q.x, q.y, q.z)))
     return SetPoint(target, None if gripper is None else float(gripper.translation.x))
 

@@ -23,6 +23,11 @@ from ros_nodes.interface import qos
 from ros_nodes.interface.frames import CELL, of_arm
 
 
+def below(arm: str, name: str) -> str:
+    """Return the name of what one of several arms has for itself, e.g. `left/wrench`; a single arm has no name."""
+    return f"{arm}/{name}" if arm else name
+
+
 class Topic(NamedTuple):
     """A topic.
 
@@ -44,7 +49,7 @@ class Topic(NamedTuple):
 
     def of_arm(self, arm: str) -> Topic:
         """Return the topic as one of several arms has it; a single arm, without a name, has this one."""
-        return self._replace(name=f"{arm}/{self.name}", frame=of_arm(self.frame, arm)) if arm else self
+        return self._replace(name=below(arm, self.name), frame=of_arm(self.frame, arm))
 
     def of_arms(self, arms: Collection[str]) -> Topic:
         """Return the topic as these arms have it together, in the frame of their cell; without names, as it is."""
@@ -164,7 +169,7 @@ def fault_of(arm: str) -> str:
 def recover_service(stopped: str) -> str:
     """Return the service that ends the fault of which `safety/stopped` tells: that of the arm that it names."""
     named = re.match(rf"{ARM_FAULT}arm (\w+): ", stopped)
-    return f"{named[1]}/{RECOVER_SERVICE[0]}" if named else RECOVER_SERVICE[0]
+    return below(named[1] if named else "", RECOVER_SERVICE[0])
 
 
 DRIVE_SERVICE = ("calibrate/drive", SetBool)

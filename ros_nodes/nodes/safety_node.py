@@ -59,7 +59,7 @@ class SafetyNode(ManagedNode):
         self._refusal: tuple[float, str] | None = None  # when and why the newest command was refused
         self._passed = self._limited = self._refused = 0
         leases = (self.config.liveliness_lease, self.config.heartbeat_timeout)
-        named = [f"{arm}/{OF_ARM}".strip("/") for arm in arms]
+        named = [topics.below(arm, OF_ARM) for arm in arms]
         needed = [n for name in self.config.required_nodes for n in (named if name == OF_ARM else [name])]
         self._required = [RequiredNode(self, name, *leases) for name in needed]
         # What is measured comes before what is commanded, also where both wait for the executor.

@@ -75,13 +75,13 @@ class SimNode(RobotNode):
         self._taken: Mapping[str, np.ndarray] = {}  # by the scripted operator, of the arms that it leads
         self._action_stamp = -1
         self._goal: Advance | None = None
-        self._names = tuple(self._spec.arms) or ("",)
+        self._each = self._spec.each
         self._make_publishers(config)
         for name, publisher in self._calibrations.items():
             publisher.publish(to_message(CameraCalibration(mirror.records.get(name), self.cell.mounts.get(name))))
         self._transforms.bases({arm: spec.T_cell_base for arm, spec in self._spec.arms.items()})
         self._transforms.cameras(self.cell.mounts)
-        for arm in self._names:
+        for arm in self._each:
             self.publisher(topics.ROBOT_DESCRIPTION.of_arm(arm)).publish(String(data=mirror.description))
         self._make_subscriptions()
         if config.lockstep:
@@ -109,8 +109,8 @@ class SimNode(RobotNode):
 
     def _make_publishers(self, config: SimNodeConfig) -> None:
         self._publish_task, self._transforms = TaskPublisher(self), self.transforms()
-        self._arm_topics = {arm: ArmPublisher(self.publisher, arm) for arm in self._names}
-        self._interventions = {arm: self.publisher(topics.INTERVENTION.of_arm(arm)) for arm in self._names}
+        self._arm_topics = {arm: ArmPublisher(self.publisher, arm) for arm in self._each}
+        self._interventions = {arm: self.publisher(topics.INTERVENTION.of_arm(arm)) for arm in self._each}
         self._images = {name: self.publisher(topics.IMAGE, camera=name) for name in config.cameras}
         self._infos = {name: self.publisher(topics.CAMERA_INFO, camera=name) for name in config.cameras}
         self._calibrations = {name: self.publisher(topics.CALIBRATION, camera=name) for name in config.cameras}
@@ -316,8 +316,7 @@ class SimNode(RobotNode):
         if self._operator is not None:  # a human has a device, and teleop_node or console_node publishes
             self._action_stamp = self._newest.stamp + self._offset if self.config.lockstep else self.wall.now()
             for arm, publisher in self._interventions.items():
-                spec = self._spec.of_arm(arm) if arm else self._spec
-                publisher.publish(convert.operator_message(self._action_stamp, self._taken.get(arm), spec))
+                publisher.publish(convert.operator_message(self._action_stamp, self._taken.get(arm), self._each[arm]))
 
     def _set_seed(self, seed: int) -> None:
         self._seed = seed

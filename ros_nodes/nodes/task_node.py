@@ -57,9 +57,8 @@ class TaskNode(RobotNode):
         self._judged = True  # whether there is nothing to be judged
         self._outcomes = {"success": 0, "failure": 0}
         self._publish = TaskPublisher(self)
-        self._arms = tuple(self.spec.arms) or ("",)
-        tare = [f"{arm}/{topics.TARE_SERVICE[0]}".strip("/") for arm in self._arms]
-        self._tare = [self.create_client(Trigger, name) for name in tare]
+        self._arms = tuple(self.spec.each)
+        self._tare = [self.create_client(Trigger, topics.below(arm, topics.TARE_SERVICE[0])) for arm in self._arms]
         # In a group of its own: while it waits for the person, everything else goes on.
         self.create_service(Trigger, topics.RESET[0], self._on_reset, callback_group=ReentrantCallbackGroup())
         self._action = TriggerAction(

@@ -76,7 +76,7 @@ class TeleopNode(RobotNode):
             self._tools.clear()
             self._poses = [
                 self.subscribe(topics.POSE.of_arm(arm), partial(self._tools.__setitem__, arm), qos.READING)
-                for arm in head.spec.arms or ("",)
+                for arm in head.spec.each
             ]
 
     def _receive_reading(self, device: Device, stamp: int) -> None:
@@ -92,7 +92,7 @@ class TeleopNode(RobotNode):
         self._publish(now)
 
     def _publish(self, stamp: int) -> None:
-        if self._head is None or self._device is None or len(self._tools) < (len(self._head.spec.arms) or 1):
+        if self._head is None or self._device is None or len(self._tools) < len(self._poses):
             return  # there is no arm yet
         if self._teleoperation is None:
             self._teleoperation = RosTeleoperation(

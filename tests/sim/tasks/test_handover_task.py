@@ -171,9 +171,8 @@ def adversary(rng):
         yield np.append(np.clip(action, -1, 1), rng.integers(9) / 4 - 1).astype(np.float32)
 
 
-@pytest.mark.slow
-def test_whatever_is_commanded_the_arms_keep_their_distance_and_their_workspace():
-    commands = 10_000
+@pytest.mark.parametrize("commands", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_whatever_is_commanded_the_arms_keep_their_distance_and_their_workspace(commands):
     cell = make(WorkcellOptions())
     keep_out = KeepOut(SPEC.keep_out, {n: ArmShape(arm.T_cell_base, arm.capsules) for n, arm in SPEC.arms.items()})
     clock = Watched(cell.io, keep_out)
