@@ -24,6 +24,7 @@ class LockstepArm:
         press_at: When somebody presses the tool down with 10 N, for a second [s]; None never.
         gripper_speed: [m/s].
         noise: Standard deviation of measured positions [m].
+        settles: How often it sags by 0.4 mm at first, every 1.2 s, as servos do by steps of their encoders.
     """
 
     def __init__(
@@ -39,12 +40,13 @@ class LockstepArm:
         press_at=None,
         gripper_speed=0.1,
         noise=0.0,
+        settles=0,
     ):
         self.clock = LockstepClock(self)
         self.tau, self.dead_time, self.sag, self.holds = tau, dead_time, sag, holds
         self.signs = np.array([-1.0 if axis in inverted else 1.0 for axis in "xyz"])
         self.exchanged, self.box, self.force_sign, self.press_at = exchanged, box, force_sign, press_at
-        self.gripper_speed, self.noise = gripper_speed, noise
+        self.gripper_speed, self.noise, self.settles, self.sags = gripper_speed, noise, settles, 0
         self.start = np.array([0.5, 0.0, 0.25])
         self.quaternion = np.array([0.0, 1.0, 0.0, 0.0])  # the tool points down
         self.position, self.velocity = self.start.copy(), np.zeros(3)
@@ -109,6 +111,10 @@ class LockstepArm:
             speed = np.linalg.norm(self.velocity)
             self.velocity = self.velocity * min(1.0, 0.3 / max(speed, 1e-9))
         self.position = self.position + self.velocity * seconds
+        if self.sags < self.settles and self.clock.now() >= 1.2 * NS_PER_S * (self.sags + 1):
+            self.sags += 1
+            self.position[2] -= 4e-4
+            self.goal = self.goal if self.goal is None else self.goal - np.array([0.0, 0.0, 4e-4])
         most = self.gripper_speed * seconds
         self.width += float(np.clip(self.wanted_width - self.width, -most, most))
 

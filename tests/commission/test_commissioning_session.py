@@ -73,7 +73,14 @@ def test_a_sagging_arm_is_refused_and_the_payload_named():
     results, _ = commissioned(arm)
     assert faults(results) == {"hold"} and "sinks" in results["hold"].text and "payload" in results["hold"].cure
     assert results["box"].text.startswith("left out")
-    assert arm.clock.now() < 7e9  # nothing moved after it
+    assert arm.clock.now() < 8e9  # nothing moved after it
+
+
+def test_an_arm_that_settles_for_seconds_after_its_motors_came_on_does_not_drift():
+    results, _ = commissioned(LockstepArm(settles=3))
+    assert results["hold"].severity == "ok" and results["hold"].value < 0.1
+    results, _ = commissioned(LockstepArm(settles=12))
+    assert faults(results) == {"hold"}
 
 
 @pytest.mark.parametrize(

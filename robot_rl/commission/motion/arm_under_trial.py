@@ -17,7 +17,7 @@ from robot_rl.geometry import Pose
 PERIOD, TTL = 0.1, 0.25
 """Between two commands, and lifetime of a command [s]."""
 AT_REST, PATIENCE = 5e-4, 10.0
-"""Motion within half a second below which the arm stands [m], and longest wait for that [s]."""
+"""Motion within half a second below which the arm stands for most trials [m], and longest wait for that [s]."""
 SPEED_SHARE = 0.1
 """Of the largest speed that the limits allow."""
 
@@ -95,12 +95,17 @@ class ArmUnderTrial:
             raise
         return recorder.trace()
 
-    def come_to_rest(self) -> None:
-        """Wait, without a command, until the arm stands; it may sag when its motors come on. At most `PATIENCE`."""
+    def come_to_rest(self, motion: float = AT_REST, seconds: float = 0.5) -> None:
+        """Wait, without a command, until the arm stands; it may sag when its motors come on. At most `PATIENCE`.
+
+        Args:
+            motion: It stands if it moves by less [m].
+            seconds: Within this time [s].
+        """
         end = self.clock.now() + round(PATIENCE * NS_PER_S)
         while self.clock.now() < end:
-            positions = self.watch(TraceRecorder(self.clock.now()), 0.5).position
-            if np.linalg.norm(positions.max(axis=0) - positions.min(axis=0)) < AT_REST:
+            positions = self.watch(TraceRecorder(self.clock.now()), seconds).position
+            if np.linalg.norm(positions.max(axis=0) - positions.min(axis=0)) < motion:
                 return
 
     def watch(self, recorder: TraceRecorder, seconds: float) -> Trace:

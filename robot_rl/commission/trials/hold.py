@@ -11,13 +11,16 @@ from robot_rl.doctor.contract.result import CheckResult
 SECONDS = 5.0
 LARGEST_DRIFT, LARGEST_TURN = 1e-3, 0.01
 """[m], [rad]."""
+SETTLED, SETTLING = 3e-4, 2.0
+"""The drift counts from where the arm moves by less [m] in a time [s]: once its motors have come on, an arm of servos
+may sag for seconds, by a step of its encoders now and then."""
 GIVE_UP = 0.03
 """A drift at which the arm is stopped [m]."""
 
 
 def hold(arm: ArmUnderTrial) -> TrialOutcome:
     """Command the measured pose for 5 s, as an action of zero does."""
-    arm.come_to_rest()
+    arm.come_to_rest(SETTLED, SETTLING)
     start = arm.io.read().T_base_tcp.position
     trace = arm.play(
         lambda state, at: state.T_base_tcp,
