@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import chi2, f
+from scipy.special import fdtrc
+from scipy.stats import chi2
 
 from calibration.constancy.linear_model import STEP, Course, LinearModel
 
@@ -73,9 +74,9 @@ def find_course(model: LinearModel, candidates: Sequence[Course]) -> tuple[Cours
         Course and mask, shape (n,); None if no course can be tested.
     """
     size = model.y.shape[1]
-    squares = [_robust_squares(model.changing(course)) for course in candidates]
-    if not squares:
+    if not candidates:
         return None
+    squares = _robust_squares([model.changing(course) for course in candidates])
     # The median square of a normal vector, corrected for what the fit takes.
     freedom = 1.0 - model.A.shape[2] / model.y.size
     typical = min(float(np.median(s)) for s in squares) / (float(chi2.median(size)) * max(freedom, 0.1))
@@ -109,10 +110,9 @@ def assess_change(model: LinearModel, candidates: Sequence[Course], course: Cour
     if freedom < _MIN_FREEDOM:
         return None
     left = rest.T @ y
-    observed = _p_values(bases, left[:, None], model.least_variance)[:, 0]
+    observed = _least_p(bases, left[:, None], model.least_variance)[0]
     noise = np.random.default_rng(0).standard_normal((rest.shape[1], _DRAWS))
-    by_chance = _p_values(bases, noise).min(axis=0)
-    p = (1 + int((by_chance <= observed.min()).sum())) / (1 + _DRAWS)
+    p = (1 + int((_least_p(bases, noise) <= observed).sum())) / (1 + _DRAWS)
 
     remaining = left @ left - np.array([float(((U.T @ left) ** 2).sum()) for U in bases])
     best = min(r for c, r in zip(testable, remaining, strict=True) if c is course)
@@ -134,26 +134,44 @@ def assess_change(model: LinearModel, candidates: Sequence[Course], course: Cour
 
 
 class _Fit:
-    """Least squares of a model, weighted by pose."""
+    """Least squares of a model, weighted by pose, or of several that differ in A, at once.
 
-    def __init__(self, model: LinearModel, weights: np.ndarray) -> None:
-        A, prior = model.A, model.prior_rows
-        normal = np.einsum("n,nki,nkj->ij", weights, A, A) + prior.T @ prior
-        slope = np.einsum("n,nki,nk->i", weights, A, model.y) + prior.T @ model.prior_y
-        unit = 1.0 / np.sqrt(np.maximum(np.diag(normal), 1e-300))  # the unknowns have different units
-        self.inverse = np.linalg.pinv(normal * np.outer(unit, unit), 1e-12, hermitian=True) * np.outer(unit, unit)
-        self.x = self.inverse @ slope
-        self.errors = model.y - A @ self.x
+    Args:
+        model: The model, or one of several.
+        weights: Shape (n,), of several (models, n).
+        A: Those of several models, shape (models, n, b, p).
+    """
+
+    def __init__(self, model: LinearModel, weights: np.ndarray, A: np.ndarray | None = None) -> None:
+        A, prior = model.A if A is None else A, model.prior_rows
+        rows = A.reshape(*A.shape[:-3], -1, A.shape[-1])
+        weighted = np.swapaxes(rows * np.repeat(weights, A.shape[-2], axis=-1)[..., None], -1, -2)
+        normal = weighted @ rows + prior.T @ prior
+        slope = weighted @ model.y.ravel() + prior.T @ model.prior_y
+        # The unknowns have different units.
+        unit = 1.0 / np.sqrt(np.maximum(np.diagonal(normal, axis1=-2, axis2=-1), 1e-300))
+        scale = unit[..., :, None] * unit[..., None, :]
+        self.inverse = np.linalg.pinv(normal * scale, 1e-12, hermitian=True) * scale
+        self.x = (self.inverse @ slope[..., None])[..., 0]
+        self.errors = model.y - (rows @ self.x[..., None]).reshape(A.shape[:-1])
 
 
-def _robust_squares(model: LinearModel) -> np.ndarray:
-    """Return the squared errors of each pose after a fit with Huber's weights, shape (n,)."""
-    weights, size = np.ones(len(model.y)), model.y.shape[1]
-    for _ in range(8):
-        squares = (_Fit(model, weights).errors ** 2).sum(axis=1)
-        relative = squares / max(float(np.median(squares)), 1e-300) * chi2.median(size) / size
-        weights = np.minimum(1.0, _HUBER / np.sqrt(np.maximum(relative, 1e-12)))
-    return np.asarray(squares)
+def _robust_squares(models: Sequence[LinearModel]) -> list[np.ndarray]:
+    """Return the squared errors of each pose after a fit with Huber's weights, shape (n,), for each model."""
+    answer = [np.zeros(0)] * len(models)
+    size = models[0].y.shape[1]
+    typical = float(chi2.median(size)) / size
+    for p in {model.A.shape[2] for model in models}:
+        alike = [i for i, model in enumerate(models) if model.A.shape[2] == p]
+        A = np.stack([models[i].A for i in alike])
+        weights = np.ones(A.shape[:2])
+        for _ in range(8):
+            squares = (_Fit(models[alike[0]], weights, A).errors ** 2).sum(axis=2)
+            relative = squares / np.maximum(np.median(squares, axis=1, keepdims=True), 1e-300) * typical
+            weights = np.minimum(1.0, _HUBER / np.sqrt(np.maximum(relative, 1e-12)))
+        for i, found in zip(alike, squares, strict=True):
+            answer[i] = found
+    return answer
 
 
 def _without_outliers(model: LinearModel, keep: np.ndarray) -> np.ndarray:
@@ -196,8 +214,10 @@ def _basis(model: LinearModel, course: Course, rest: np.ndarray) -> np.ndarray:
     return np.asarray(U[:, singular > 1e-6])
 
 
-def _p_values(bases: Sequence[np.ndarray], left: np.ndarray, least_variance: float = 0.0) -> np.ndarray:
-    """Return the p-values of the F-tests, shape (courses, recordings).
+def _least_p(bases: Sequence[np.ndarray], left: np.ndarray, least_variance: float = 0.0) -> np.ndarray:
+    """Return the least p-value of the F-tests of all courses, shape (recordings,).
+
+    Among courses with as many unknowns, it is that of the one which explains most.
 
     Args:
         bases: What each course explains.
@@ -205,13 +225,13 @@ def _p_values(bases: Sequence[np.ndarray], left: np.ndarray, least_variance: flo
         least_variance: See `LinearModel`.
     """
     rows, total = len(left), (left**2).sum(axis=0)
-    answer = np.ones((len(bases), left.shape[1]))
-    for i, U in enumerate(bases):
-        if q := U.shape[1]:
-            explained = ((U.T @ left) ** 2).sum(axis=0)
-            variance = np.maximum((total - explained) / (rows - q), max(least_variance, 1e-300))
-            answer[i] = f.sf(explained / q / variance, q, rows - q)
-    return answer
+    least = np.ones(left.shape[1])
+    for q in {U.shape[1] for U in bases} - {0}:
+        alike = np.concatenate([U.T for U in bases if U.shape[1] == q])
+        explained = ((alike @ left) ** 2).reshape(-1, q, left.shape[1]).sum(axis=1).max(axis=0)
+        variance = np.maximum((total - explained) / (rows - q), max(least_variance, 1e-300))
+        least = np.minimum(least, fdtrc(q, rows - q, explained / q / variance))
+    return least
 
 
 def _between(steps: Sequence[Course], keep: np.ndarray) -> tuple[int, int]:
