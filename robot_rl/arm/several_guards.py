@@ -1,27 +1,33 @@
 """The guards of several arms as one: what must hold one arm holds all, and a command passes whole or not at all.
 
-It knows the guards; each of them knows its arm's limits, and nothing of the others.
+It knows the guards and, where the arms can meet, their keep-out. Each guard knows its arm's limits, and nothing of the
+others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from robot_rl.config.command_limits import CommandLimits
+import numpy as np
+
+from robot_rl.config.command_limits import LOWERABLE
+from robot_rl.env.cell_geometry.keep_out import KeepOut
 from robot_rl.env.command_limits import LATCHED, CommandGuard, GuardedCommand
 from robot_rl.env.robot_io import Command, SetPoint, check_command
 from robot_rl.errors import CommandRefusedError, RobotRLError
+from robot_rl.geometry import Pose
 
 
 class SeveralGuards:
     """What a `CommandGuard` is to one arm. Measurements go to the guard of their arm.
 
     Args:
-        guards: Of each arm, by name; all have the same limits, each in the base frame of its arm.
+        guards: Of each arm, by name, with its limits in its own base frame.
+        keep_out: How near the arms may come to each other; None: they cannot meet. The guards then need twists.
     """
 
-    def __init__(self, guards: Mapping[str, CommandGuard]) -> None:
-        self._guards = dict(guards)
+    def __init__(self, guards: Mapping[str, CommandGuard], keep_out: KeepOut | None = None) -> None:
+        self._guards, self._keep_out = dict(guards), keep_out
         self._tripped: str | None = None  # by what is no single arm's
 
     @property
@@ -44,10 +50,14 @@ class SeveralGuards:
         for guard in self._guards.values():
             guard.release()
 
-    def lower(self, name: str, value: float) -> CommandLimits:
-        """Lower a limit of all arms, as `CommandGuard.lower`."""
-        lowered = [guard.lower(name, value) for guard in self._guards.values()]
-        return lowered[0]
+    def lower(self, name: str, value: float) -> None:
+        """Lower a limit of all arms, as `CommandGuard.lower`; an arm whose own is lower keeps it."""
+        guards = list(self._guards.values())
+        if name in LOWERABLE:
+            guards.sort(key=lambda guard: float(getattr(guard.limits, name)), reverse=True)
+        guards[0].lower(name, value)
+        for guard in guards[1:]:
+            guard.lower(name, min(value, getattr(guard.limits, name)))
 
     def stale(self, now: int) -> str | None:
         """Why the state of an arm cannot be trusted at time `now` [ns], or None."""
@@ -70,12 +80,25 @@ class SeveralGuards:
             raise CommandRefusedError(f"{LATCHED}{tripped}; release it by hand")
         check_command(command, now, self._guards)
         guarded = {name: self._check(name, guard, command, now) for name, guard in self._guards.items()}
+        targets = {name: one.command.T_base_target for name, one in guarded.items()}
+        moved = self._kept_apart(targets)
         limited = tuple(f"{name} {what}" for name, one in guarded.items() for what in one.limited)
+        limited += tuple(f"{name} keep-out" for name in moved)
         if not limited:
             return GuardedCommand(command, ())
-        points = {n: SetPoint(one.command.T_base_target, one.command.gripper_width) for n, one in guarded.items()}
+        targets |= moved
+        points = {name: SetPoint(targets[name], one.command.gripper_width) for name, one in guarded.items()}
         ttl = min(one.command.ttl for one in guarded.values())
         return GuardedCommand(Command.of_arms(command.stamp, ttl, points), limited)
+
+    def _kept_apart(self, targets: Mapping[str, Pose]) -> dict[str, Pose]:
+        """Return other set-points for the arms that would come too close at these."""
+        if self._keep_out is None:
+            return {}
+        motions = {name: guard.motion_to(targets[name]) for name, guard in self._guards.items()}
+        kept = self._keep_out.limit(motions)
+        changed = {name: pose for name, pose in kept.items() if not _same(pose, targets[name])}
+        return {name: self._guards[name].move(pose) for name, pose in changed.items()}
 
     def _check(self, name: str, guard: CommandGuard, command: Command, now: int) -> GuardedCommand:
         try:
@@ -87,3 +110,8 @@ class SeveralGuards:
         """Return the first fault of an arm, with its name."""
         faults = ((name, fault(guard)) for name, guard in self._guards.items())
         return next((f"arm {name}: {text}" for name, text in faults if text is not None), None)
+
+
+def _same(one: Pose, other: Pose) -> bool:
+    """Whether two poses are the same, bit for bit."""
+    return np.array_equal(one.position, other.position) and np.array_equal(one.quaternion, other.quaternion)

@@ -66,6 +66,13 @@ def task_from(content: Any, name: str, where: str) -> TaskSpec:
     return spec
 
 
+def task_content(spec: TaskSpec) -> dict[str, Any]:
+    """Return the facts of a task as plain values, from which `task_from` makes them again, but for the name."""
+    content: dict[str, Any] = TypeAdapter(TaskSpec).dump_python(spec, mode="json")
+    own = EACH_ARM if spec.arms else ()
+    return {field: value for field, value in content.items() if field not in ("name", *own)}
+
+
 def _arms_in(content: Mapping[str, Any], where: str) -> Mapping[str, Mapping[str, Any]]:
     """Return the fields of each of several arms, by its name; none of one arm.
 

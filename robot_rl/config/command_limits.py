@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
 from pydantic.dataclasses import dataclass
 
 from robot_rl.config.field_types import STRICT, PositiveReal, Real
+from robot_rl.config.yaml_file import parse_yaml
+from robot_rl.errors import ConfigError, UnknownNameError
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -33,6 +40,42 @@ class CommandLimits:
     """Contact force that latches the emergency stop [N]."""
     max_age: PositiveReal = 0.2
     """Oldest pose and wrench with which commands are let through [s]."""
+
+
+_Limits = TypeVar("_Limits", bound=CommandLimits)
+
+
+def limits_of_arm(limits: _Limits, differing: Sequence[str], arm: str, arms: Collection[str]) -> _Limits:
+    """Return the limits of one of several arms.
+
+    Args:
+        limits: Those of all arms.
+        differing: In what those of one arm differ, each as ARM.LIMIT=VALUE, e.g. `left.max_speed=0.1`.
+        arm: Its name.
+        arms: The names of all.
+
+    Raises:
+        ConfigError: if an entry is malformed, or its value is not valid.
+        UnknownNameError: if an entry names no arm or no limit.
+    """
+    changed: dict[str, Any] = {}
+    for entry in differing:
+        key, equals, text = entry.partition("=")
+        name, dot, field = key.strip().rpartition(".")
+        if not (equals and dot):
+            raise ConfigError(f"arm_limits: {entry!r} has to be ARM.LIMIT=VALUE, e.g. left.max_speed=0.1")
+        if name not in arms:
+            raise UnknownNameError("arm in arm_limits", name, arms)
+        if field not in CommandLimits.__dataclass_fields__:
+            raise UnknownNameError("limit in arm_limits", field, CommandLimits.__dataclass_fields__)
+        if name == arm:
+            value = parse_yaml(text, f"arm_limits {entry!r}")
+            changed[field] = tuple(value) if isinstance(value, list) else value
+    try:
+        return replace(limits, **changed)
+    except ValidationError as error:
+        wrong = "; ".join(f"{arm}.{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise ConfigError(f"arm_limits: {wrong}") from error
 
 
 LOWERABLE = (

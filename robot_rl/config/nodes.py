@@ -54,7 +54,13 @@ class SafetyNodeConfig(CommandLimits):
     lockstep: bool = False
     """The arm is simulated, and its time stands still until whoever commands has moved it on."""
     arms: tuple[str, ...] = ()
-    """Names of several arms, each of which has these limits in its own base frame; none: there is one, with no name."""
+    """Names of several arms, each of which has these limits in its own base frame; none: those of the task file, or one
+    arm with no name."""
+    arm_limits: tuple[str, ...] = ()
+    """In what the limits of one of several arms differ, as ARM.LIMIT=VALUE: `left.box_low=[0.3, -0.4, 0.02]`."""
+    task_file: str = ""
+    """The task's facts (YAML): several arms keep its `keep_out`, as this node measures them. None: they keep it only
+    where the policy acts."""
     required_nodes: tuple[str, ...] = ()
     """Nodes that have to live and to work, or the arm holds; not in lockstep, where time waits for them. `robot_node`
     stands for the one of each of several arms."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.command_limits import LOWERABLE, CommandLimits
+from robot_rl.env.cell_geometry.keep_out import ArmMotion
 from robot_rl.env.robot_io import Command, check_command
 from robot_rl.env.state_assembler import MAX_AHEAD, measurement_fault
 from robot_rl.errors import CommandRefusedError, ConfigError, SpecError
@@ -50,27 +51,36 @@ class CommandGuard:
     Args:
         config: The limits.
         measures_wrench: Whether the arm measures forces; without, their limit does not count.
+        needs_twist: Whether commands also need to know how fast the tcp moves.
 
     Raises:
         ConfigError: if the box is not one.
     """
 
-    def __init__(self, config: CommandLimits, *, measures_wrench: bool = True) -> None:
+    def __init__(self, config: CommandLimits, *, measures_wrench: bool = True, needs_twist: bool = False) -> None:
         if not (len(config.box_low) == len(config.box_high) == 3 and np.less(config.box_low, config.box_high).all()):
             raise ConfigError(
                 f"box_low {list(config.box_low)} and box_high {list(config.box_high)} have to be three numbers each, "
                 "every one of the first below that of the second"
             )
-        self._config, self._measures_wrench = config, measures_wrench
+        self._config = config
         self._low, self._high = np.array(config.box_low), np.array(config.box_high)
         self._leads = _leads(config)
         self._allowed_outside = config.box_tolerance  # distance from the box that does not latch the stop [m]
         self._pose: Pose | None = None
-        self._pose_stamp = self._wrench_stamp = -1
+        self._twist = np.zeros(6)
+        needed = {"pose": True, "wrench": measures_wrench, "twist": needs_twist}
+        self._needed = [what for what, is_needed in needed.items() if is_needed]
+        self._stamps = dict.fromkeys(needed, -1)  # of the newest measurement
         self._last_stamp = -1  # of the newest command or stop
         self._lead = (np.zeros(3), np.zeros(3))
         self.tripped: str | None = None
         """Why the emergency stop is latched, or None."""
+
+    @property
+    def limits(self) -> CommandLimits:
+        """The limits in force."""
+        return self._config
 
     # Inputs.
 
@@ -85,9 +95,8 @@ class CommandGuard:
         Raises:
             SpecError: if that is no measurement: not finite, not newer than the last, or from the future.
         """
-        if fault := measurement_fault(stamp, self._pose_stamp, (pose.position, pose.quaternion), now):
-            raise SpecError(f"the pose's {fault}")
-        self._pose, self._pose_stamp = pose, stamp
+        self._take("pose", stamp, (pose.position, pose.quaternion), now)
+        self._pose = pose
         outside = self._outside(pose)
         if outside > self._allowed_outside:
             self.trip(
@@ -103,12 +112,19 @@ class CommandGuard:
         Raises:
             SpecError: as for the pose.
         """
-        if fault := measurement_fault(stamp, self._wrench_stamp, (wrench,), now):
-            raise SpecError(f"the wrench's {fault}")
-        self._wrench_stamp = stamp
+        self._take("wrench", stamp, (wrench,), now)
         force = float(np.linalg.norm(wrench[:3]))
         if force > self._config.max_force:
             self.trip(f"contact force of {force:.0f} N, allowed are {self._config.max_force:.0f} N")
+
+    def measured_twist(self, twist: np.ndarray, stamp: int, now: int | None = None) -> None:
+        """Take over how the tcp moves, base frame [m/s, rad/s], shape (6,).
+
+        Raises:
+            SpecError: as for the pose.
+        """
+        self._take("twist", stamp, (twist,), now)
+        self._twist = twist
 
     def trip(self, reason: str) -> None:
         """Latches the stop; the first reason stays until `release`."""
@@ -119,8 +135,8 @@ class CommandGuard:
         self.tripped = None
         self._allow_outside(self.outside + self._config.box_tolerance)
 
-    def lower(self, name: str, value: float) -> CommandLimits:
-        """Lower a limit from now on; returns all of them.
+    def lower(self, name: str, value: float) -> None:
+        """Lower a limit from now on.
 
         Args:
             name: One of `LOWERABLE`.
@@ -137,7 +153,6 @@ class CommandGuard:
         change: dict[str, Any] = {name: float(value)}
         self._config = replace(self._config, **change)
         self._leads = _leads(self._config)
-        return self._config
 
     # Results.
 
@@ -148,8 +163,8 @@ class CommandGuard:
 
     def stale(self, now: int) -> str | None:
         """Why the arm's own state cannot be trusted at time `now` [ns], or None."""
-        stamps = {"pose": self._pose_stamp, **({"wrench": self._wrench_stamp} if self._measures_wrench else {})}
-        for what, stamp in stamps.items():
+        for what in self._needed:
+            stamp = self._stamps[what]
             age = (now - stamp) / NS_PER_S
             if stamp < 0:
                 return f"the arm's {what} is not known: nothing valid has come"
@@ -190,6 +205,25 @@ class CommandGuard:
             return GuardedCommand(command, ())
         return GuardedCommand(replace(command, ttl=ttl, T_base_target=target), limited)
 
+    def motion_to(self, target: Pose) -> ArmMotion:
+        """Return how the arm would be sent to a set-point, in its box; only once it is not `stale`."""
+        return ArmMotion(cast("Pose", self._pose), self._twist[:3], target, self._confine)
+
+    def move(self, target: Pose) -> Pose:
+        """Take over another set-point in place of the one that passed last; returns it, with no longer a lead."""
+        pose = cast("Pose", self._pose)
+        lead, turn = _lead_of(target, pose)
+        self._lead = _shorten(lead, np.zeros(3), self._leads[0][0])[0], turn
+        return Pose(pose.position + self._lead[0], target.quaternion)
+
+    def _take(self, what: str, stamp: int, values: tuple[np.ndarray, ...], now: int | None) -> None:
+        if fault := measurement_fault(stamp, self._stamps[what], values, now):
+            raise SpecError(f"the {what}'s {fault}")
+        self._stamps[what] = stamp
+
+    def _confine(self, position: np.ndarray) -> np.ndarray:
+        return np.minimum(np.maximum(position, self._low), self._high)
+
     def _outside(self, pose: Pose) -> float:
         """Return the distance of the tcp from the box [m]; 0 inside."""
         return float(np.linalg.norm(pose.position - np.clip(pose.position, self._low, self._high)))
@@ -200,10 +234,7 @@ class CommandGuard:
     def _limit(self, target: Pose, pose: Pose, stamp: int) -> tuple[Pose, tuple[str, ...]]:
         elapsed = (stamp - self._last_stamp) / NS_PER_S if self._last_stamp >= 0 else math.inf
         elapsed = min(elapsed, self._config.reaction_time)
-        wanted = (
-            target.position - pose.position,
-            rotvec_from_quat(quat_multiply(quat_conjugate(pose.quaternion), target.quaternion)),
-        )
+        wanted = _lead_of(target, pose)
         leads, limited = [], []
         names = (("speed", "acceleration"), ("turn rate", "turn acceleration"))
         for lead, before, (largest, rate), (speed, acceleration) in zip(
@@ -215,7 +246,7 @@ class CommandGuard:
             leads.append(steadier)
         self._lead = (leads[0], leads[1])
         position = target.position if not {"speed", "acceleration"} & set(limited) else pose.position + leads[0]
-        inside = np.minimum(np.maximum(position, self._low), self._high)
+        inside = self._confine(position)
         if (inside != position).any():
             limited.append("box")
             # Outside the box, its border may be far away: the way back in has the bound of every other lead.
@@ -227,6 +258,12 @@ class CommandGuard:
         turned = {"turn rate", "turn acceleration"} & set(limited)
         quaternion = quat_multiply(pose.quaternion, quat_from_rotvec(leads[1])) if turned else target.quaternion
         return Pose(inside, quaternion), tuple(limited)
+
+
+def _lead_of(target: Pose, pose: Pose) -> tuple[np.ndarray, np.ndarray]:
+    """Return the way from a pose to a set-point, base frame [m], and the turn, tcp frame [rad], shape (3,) each."""
+    turn = rotvec_from_quat(quat_multiply(quat_conjugate(pose.quaternion), target.quaternion))
+    return target.position - pose.position, turn
 
 
 def _shorten(vector: np.ndarray, origin: np.ndarray, length: float) -> tuple[np.ndarray, bool]:

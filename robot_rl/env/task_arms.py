@@ -15,11 +15,12 @@ import numpy as np
 
 from robot_rl.data.schema import OPERATOR_SOURCES, Source
 from robot_rl.env.action_mapping import SafeCommand, SafetyFilter, check_action
+from robot_rl.env.cell_geometry.capsule import KeepOutLimits
 from robot_rl.env.cell_geometry.keep_out import ArmMotion, ArmShape, KeepOut
 from robot_rl.env.choice import join_grippers, split_grippers
 from robot_rl.env.handover import Handover, HandoverLimits
 from robot_rl.env.robot_io import Command, RobotState, SetPoint
-from robot_rl.env.task import Taken, TaskSpec
+from robot_rl.env.task import ArmSpec, Taken, TaskSpec
 from robot_rl.errors import ActionError, ConfigError
 from robot_rl.geometry import Pose, quat_conjugate, quat_rotate
 from robot_rl.spec import ArraySpec
@@ -144,8 +145,7 @@ class TaskArms:
         if spec.arms and spec.start is not None:
             raise ConfigError(f"{spec.name} has several arms, and start brings one to its place; leave it out")
         if spec.keep_out is not None:
-            shapes = {name: ArmShape(arm.T_cell_base, arm.capsules) for name, arm in spec.arms.items()}
-            self._keep_out = KeepOut(spec.keep_out, shapes)
+            self._keep_out = keep_out_of(spec.arms, spec.keep_out)
 
     def check(self, action: object) -> np.ndarray:
         """Return an action of all arms as float32, shape (n,).
@@ -316,6 +316,23 @@ class TaskArms:
         T_cell_base = self._spec.arms[arm.name].T_cell_base
         placed = T_cell_base.position + corners @ T_cell_base.matrix.T
         return placed.min(axis=0), placed.max(axis=0)
+
+
+def keep_out_of(arms: Mapping[str, ArmSpec], limits: KeepOutLimits) -> KeepOut:
+    """Return how near the arms of a task may come to each other."""
+    return KeepOut(limits, {name: ArmShape(arm.T_cell_base, arm.capsules) for name, arm in arms.items()})
+
+
+def last_keep_out_of(spec: TaskSpec) -> KeepOut | None:
+    """Return the same as the last check of commands has it, or None if the arms cannot meet.
+
+    Without the slack that set-points of the policy keep: it then changes none of these.
+    """
+    limits = spec.keep_out
+    if limits is None:
+        return None
+    nearest, farthest = limits.tool_distance
+    return keep_out_of(spec.arms, replace(limits, slack=0.0, tool_distance=(nearest, farthest + limits.slack)))
 
 
 def _names(arms: Mapping[str, object]) -> str:

@@ -13,11 +13,12 @@ from typing import Any
 import yaml
 
 from robot_rl.cli.command import MakeParser, add_parser
+from robot_rl.config.yaml_file import dump_yaml
 from robot_rl.errors import ConfigError, PluginError, RobotRLError
 from ros_nodes.bringup.table import NodeSpec, node_specs, read_table
 
 GUARD = "safety"
-"""The node, in the table, that has to know the arms of a simulated task."""
+"""The node, in the table, that has to know the arms of a simulated task, and their keep-out."""
 
 
 def add_command(commands: Any, add: MakeParser) -> None:
@@ -73,8 +74,9 @@ def _up(arguments: argparse.Namespace) -> int:
         if arguments.robot_file:
             _read_robot_file(arguments, given, table, Path(folder))
         specs = node_specs(table, arguments.bringup, given)
-        if "arms" not in given and any(spec.name == GUARD for spec in specs):
-            given["arms"] = _arms_of(str(given.get("task", table["arguments"]["task"]["default"])))
+        if not given.get("task_file") and any(spec.name == GUARD for spec in specs):
+            task = str(given.get("task", table["arguments"]["task"]["default"]))
+            given["task_file"] = _write_task(task, Path(folder))
             specs = node_specs(table, arguments.bringup, given)
         return _run(specs, arguments, str(given.get("namespace", "")))
 
@@ -109,19 +111,24 @@ def _read_robot_file(arguments: argparse.Namespace, given: dict[str, Any], table
     given |= cell | {"without": [*given.get("without", []), *cell["without"]]}
 
 
-def _arms_of(task: str) -> list[str]:
-    """Return the names of a simulated task's arms; none for one arm, and where it is not installed or known.
+def _write_task(task: str, folder: Path) -> str:
+    """Write the facts of a simulated task of several arms; empty for one arm, and where it is not installed or known.
 
     A machine that runs other nodes of the bringup may have no simulation; the node that simulates says what is wrong.
     """
-    from robot_rl.env.registry import make_workcell  # other commands start faster
+    from robot_rl.cell.task_file import task_content  # other commands start faster
+    from robot_rl.env.registry import make_workcell
 
     try:
         cell = make_workcell(task)
     except RobotRLError:
-        return []
+        return ""
     cell.close()
-    return list(cell.task.spec.arms)
+    if not cell.task.spec.arms:
+        return ""
+    file = folder / "task.yaml"
+    file.write_text(dump_yaml(task_content(cell.task.spec)), encoding="utf-8")
+    return str(file)
 
 
 def _check_parameters(specs: Sequence[NodeSpec], namespace: str) -> None:

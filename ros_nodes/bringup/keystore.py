@@ -28,13 +28,13 @@ WRITERS: Mapping[str, Sequence[str]] = {
     "safe_command": ("safety_node",),
     "safety/stopped": ("safety_node",),
     "command": ("actor_node", "calibrate_node"),
-    "current_pose": ("robot_node", "sim_node"),
-    "current_twist": ("robot_node", "sim_node"),
-    "wrench": ("robot_node", "sim_node"),
-    "joint_states": ("robot_node", "sim_node"),
-    "tool_state": ("robot_node", "sim_node"),
 }
 """Topics that only some nodes may write; any node of the keystore may write the others, and read all."""
+MEASURED = ("current_pose", "current_twist", "wrench", "joint_states", "tool_state")
+"""Topics that only whoever drives the arm may write; each of several arms has them below its name."""
+DRIVER, SIMULATION = "robot_node", "sim_node"
+TARGET = "/target_pose"
+"""Set-point of the controller of one arm."""
 LIFETIME = timedelta(days=3650)
 """Of certificates and permissions."""
 OVERLAP = timedelta(days=1)
@@ -127,26 +127,41 @@ def permissions(enclave: str, denied: Sequence[str], now: datetime) -> str:
     )
 
 
-def make_keystore(out: Path, namespace: str = "", target: str = "/target_pose", others: Sequence[str] = ()) -> None:
+def make_keystore(
+    out: Path,
+    namespace: str = "",
+    targets: Sequence[str] = (TARGET,),
+    others: Sequence[str] = (),
+    arms: Sequence[str] = (),
+) -> None:
     """Make a keystore for all our nodes.
 
     Args:
         out: Its directory, which does not exist yet.
         namespace: Of the nodes.
-        target: The controller's set-point, which only `robot_node` may write.
+        targets: The set-point of the controller, which only `robot_node` may write; of several arms, that of each.
         others: Names of more enclaves, e.g. `/controller_manager`, for the controller and drivers of devices.
+        arms: Names of several arms, each of which has a `robot_node` in a namespace of its own; none: there is one.
 
     Raises:
-        ConfigError: if the directory exists, or the name of an enclave does not begin with a slash.
+        ConfigError: if the directory exists, the name of an enclave does not begin with a slash, or the number of
+            targets is not that of the arms.
     """
     if out.exists():
         raise ConfigError(f"--out {out} exists; keys are not replaced: name another directory, or move this one away")
     for name in others:
         if not name.startswith("/"):
             raise ConfigError(f"--also {name}: the name of an enclave begins with a slash, e.g. /{name}")
+    if len(targets) != (len(arms) or 1):
+        count = f"{len(targets)} topics, and there are {len(arms) or 1} arms"
+        raise ConfigError(f"--target names {count}; name that of each, in their order")
     place = f"/{namespace.strip('/')}".rstrip("/")
     writers = {f"{place}/{topic}": [f"{place}/{node}" for node in nodes] for topic, nodes in WRITERS.items()}
-    writers[target] = [f"{place}/robot_node"]
+    places = [f"{place}/{arm}" for arm in arms] or [place]
+    drivers = [f"{own}/{DRIVER}" for own in places]
+    for own, driver, target in zip(places, drivers, targets, strict=True):
+        writers |= {f"{own}/{topic}": [driver, f"{place}/{SIMULATION}"] for topic in MEASURED}
+        writers[target] = [driver]
     now = datetime.now(UTC)
     authority = Authority("robot_rl", now)
     private = out / "private"
@@ -156,7 +171,8 @@ def make_keystore(out: Path, namespace: str = "", target: str = "/target_pose", 
     (out / "public").mkdir()
     (out / "public" / "ca.cert.pem").write_bytes(ours)
     governance = authority.sign(_GOVERNANCE)
-    for enclave in [*(f"{place}/{node}" for node in NODE_CONFIGS), *others]:
+    nodes = [f"{place}/{node}" for node in NODE_CONFIGS if node != DRIVER]
+    for enclave in [*nodes, *drivers, *others]:
         folder = out / "enclaves" / enclave.strip("/")
         folder.mkdir(parents=True)
         key = ec.generate_private_key(ec.SECP256R1())
@@ -186,11 +202,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m ros_nodes.bringup.keystore", description=__doc__)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the keystore, a new one")
     parser.add_argument("--namespace", default="", metavar="X", help="namespace of the nodes")
-    parser.add_argument("--target", default="/target_pose", metavar="X", help="topic of the controller's set-point")
+    parser.add_argument("--arms", nargs="*", default=[], metavar="X", help="names of the arms of a task of several")
+    parser.add_argument(
+        "--target",
+        nargs="+",
+        default=[TARGET],
+        metavar="X",
+        help="topic of the set-point of the controller of each arm",
+    )
     parser.add_argument("--also", nargs="*", default=[], metavar="X", help="more enclaves, e.g. /controller_manager")
     arguments = parser.parse_args(argv)
     try:
-        make_keystore(arguments.out, arguments.namespace, arguments.target, arguments.also)
+        make_keystore(arguments.out, arguments.namespace, arguments.target, arguments.also, arguments.arms)
     except RobotRLError as error:
         print(f"robot-rl: {error}", file=sys.stderr)
         return 2

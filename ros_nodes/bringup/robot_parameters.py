@@ -17,7 +17,9 @@ from typing import Any
 import yaml
 
 from robot_rl.cell.robot_file import CameraConfig, RobotFile, read_robot_file
+from robot_rl.cell.task_file import task_content
 from robot_rl.config.describe import list_keys
+from robot_rl.config.yaml_file import dump_yaml
 from robot_rl.errors import ConfigError, RobotRLError
 from ros_nodes.bringup.table import read_table
 
@@ -59,8 +61,7 @@ def write_cell(path: Path, task: str, folder: Path) -> CellFiles:
         folder / "cell.yaml", folder / "task.yaml", robot.connection.driver, () if robot.cameras else ("cell_cameras",)
     )
     files.params.write_text(yaml.safe_dump(sections), encoding="utf-8")
-    facts = {key: value for key, value in asdict(robot.task).items() if key not in ("name", "world", "reverse")}
-    files.task.write_text(yaml.safe_dump(json.loads(json.dumps(facts))), encoding="utf-8")  # YAML knows no tuples
+    files.task.write_text(dump_yaml(task_content(robot.task)), encoding="utf-8")
     return files
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -12,8 +12,9 @@ from rcl_interfaces.srv import GetParameters
 from rclpy.parameter import parameter_value_to_python
 
 from robot_rl.arm.set_point.set_point_cap import SetPointCap
-from robot_rl.config.command_limits import ArmCap, CommandLimits
+from robot_rl.config.command_limits import ArmCap, CommandLimits, limits_of_arm
 from robot_rl.env.robot_io import Command, RobotState, SetPoint, check_arms
+from robot_rl.errors import RobotRLError
 from ros_nodes.interface import topics
 from ros_nodes.node.robot_node_base import LIMIT, RobotNode
 
@@ -21,7 +22,7 @@ LOOK_RATE = 10.0
 """How often it looks for a new commander [Hz]."""
 PATIENCE = 1.0
 """Time after which an unanswered request for its limits is repeated [s]."""
-LIMITS = [field.name for field in fields(CommandLimits)]
+LIMITS, DIFFERING = [field.name for field in fields(CommandLimits)], "arm_limits"
 
 
 class Commander:
@@ -32,16 +33,23 @@ class Commander:
         config: Its cap, and the name of the commander.
         on_known: Called when the limits of a commander have become known.
         cell: Namespace in which the commander is, where that is not the node's own.
+        arms: Those of several arms that the node drives; a single one has no name.
 
     Raises:
         ConfigError: if the cap's box is not one.
     """
 
     def __init__(
-        self, node: RobotNode, config: ArmCap, on_known: Callable[[], None] = lambda: None, cell: str | None = None
+        self,
+        node: RobotNode,
+        config: ArmCap,
+        on_known: Callable[[], None] = lambda: None,
+        *,
+        cell: str | None = None,
+        arms: Collection[str] = ("",),
     ) -> None:
         self.cap = SetPointCap(config)
-        self._node, self._config, self._on_known = node, config, on_known
+        self._node, self._config, self._on_known, self._arms = node, config, on_known, arms
         place = "" if cell is None else f"{cell.rstrip('/')}/"
         self._writer = node.sole_writer(f"{place}{topics.SAFE_COMMAND.name}", f"{place}{config.commander}")
         self._client = node.create_client(GetParameters, f"{self._writer.expected}/get_parameters")
@@ -102,23 +110,25 @@ class Commander:
         if not self.pending or time.monotonic() - self._asked_at < PATIENCE or not self._client.service_is_ready():
             return
         self._asked_at, writers = time.monotonic(), self._writer.identity()
-        future = self._client.call_async(GetParameters.Request(names=LIMITS))
+        future = self._client.call_async(GetParameters.Request(names=[*LIMITS, DIFFERING]))
         future.add_done_callback(lambda answered: self._compare(writers, answered.result()))
 
     def _compare(self, writers: frozenset[bytes], answer: Any) -> None:
         values = [parameter_value_to_python(value) for value in answer.values]
-        if len(values) != len(LIMITS) or None in values:
+        if len(values) != len(LIMITS) + 1 or None in values:
             self._wider = ["it has no limits that could be compared"]
         else:
-            self._wider = self._compared(dict(zip(LIMITS, values, strict=True)))
+            self._wider = self._compared(dict(zip(LIMITS, values[:-1], strict=True)), values[-1])
         self._known, self._asked_at = writers, -PATIENCE
         for sentence in self._wider:
             self._node.get_logger().error(f"{self._writer.expected}: {sentence}")
         self._on_known()
 
-    def _compared(self, values: dict[str, Any]) -> list[str]:
+    def _compared(self, values: dict[str, Any], differing: Sequence[str]) -> list[str]:
+        own = [entry for entry in differing if entry and entry.partition(".")[0] in self._arms]
         try:
             limits = CommandLimits(**{**values, **{name: tuple(values[name]) for name in ("box_low", "box_high")}})
-        except (TypeError, ValidationError) as error:
+            each = [limits_of_arm(limits, own, arm, self._arms) for arm in self._arms]
+        except (TypeError, ValidationError, RobotRLError) as error:
             return [f"they are not valid: {error}"]
-        return self.cap.exceeded_by(limits)
+        return list(dict.fromkeys(sentence for one in each for sentence in self.cap.exceeded_by(one)))

@@ -51,7 +51,7 @@ class ArmNode(ManagedNode):
         self.max_age = config.max_age
         self._faulty_since: float | None = None
         cell = self._cell()
-        self._commander = Commander(self, config, cell=cell)
+        self._commander = Commander(self, config, cell=cell, arms=(config.arm_name,))
         self._streams: dict[str, Publisher] = {
             part: self.publisher(self._own(topic))
             for part, topic in zip(("pose", "twist", "wrench", "joints"), topics.MEASURED, strict=True)

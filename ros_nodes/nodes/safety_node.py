@@ -2,7 +2,7 @@
 
 Every message on `command` leads to exactly one on `safe_command`: the command within its limits, or a stop. Without
 the required nodes, with two nodes that command or measure, or after an emergency stop, only stops go out. If one of
-several arms must hold, all hold.
+several arms must hold, all hold; arms that could meet are kept apart.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import time
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
-from geometry_msgs.msg import PoseStamped, WrenchStamped
+from geometry_msgs.msg import PoseStamped, TwistStamped, WrenchStamped
 from std_msgs.msg import Bool, String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
-from robot_rl.arm.several_guards import SeveralGuards
+from robot_rl.cell.cell_guards import guards_for
 from robot_rl.config.command_limits import LOWERABLE, CommandLimits
 from robot_rl.config.nodes import SafetyNodeConfig
 from robot_rl.env.command_limits import LATCHED, CommandGuard
@@ -36,8 +36,7 @@ from ros_nodes.node.spin import run
 WATCH_RATE = 50.0
 """How often it looks for what is missing [Hz]."""
 SOLE = (topics.COMMAND, topics.SAFE_COMMAND)
-SOLE_OF_ARM = (topics.POSE, topics.WRENCH, topics.JOINTS)
-"""Topics with one writer: two sources of commands or of a measurement contradict each other."""
+"""Topics with one writer, as are those with measurements: two sources of either contradict each other."""
 OF_ARM = "robot_node"
 """Among the required nodes, stands for the one of each arm, e.g. `left/robot_node`."""
 REFUSAL_SHOWN = 0.5
@@ -50,9 +49,10 @@ class SafetyNode(ManagedNode):
     def __init__(self, **options: Any) -> None:
         super().__init__("safety_node", **options)
         self.config = declare(self, SafetyNodeConfig)
-        arms = self.config.arms or ("",)
-        guards = {arm: CommandGuard(self.config) for arm in arms}
-        self.guard: CommandGuard | SeveralGuards = SeveralGuards(guards) if self.config.arms else guards[""]
+        config = self.config
+        guards = guards_for(config, config.arms, config.task_file, config.arm_limits)
+        self.guard, arms = guards.whole, guards.each
+        self._each = arms
         refuse_changes(self, SafetyNodeConfig, {name: partial(self._lower, name) for name in LOWERABLE})
         self._silent: str | None = None  # who was silent when it last looked
         self._stopped: str | None = None
@@ -64,18 +64,20 @@ class SafetyNode(ManagedNode):
         self._required = [RequiredNode(self, name, *leases) for name in needed]
         # What is measured comes before what is commanded, also where both wait for the executor.
         reading = qos.LOCKSTEP_READING if self.config.lockstep else qos.READING
-        for arm, guard in guards.items():
+        for arm, guard in arms.items():
             self.subscribe(topics.POSE.of_arm(arm), partial(self._take_pose, guard), reading)
             self.subscribe(topics.WRENCH.of_arm(arm), partial(self._take_wrench, guard), reading)
+            if guards.need_twists:
+                self.subscribe(topics.TWIST.of_arm(arm), partial(self._take_twist, guard), reading)
         self.subscribe(topics.ESTOP, self._take_estop)
-        self._safe = self.publisher(topics.SAFE_COMMAND.of_arms(self.config.arms))
+        self._safe = self.publisher(topics.SAFE_COMMAND.of_arms(guards.arms))
         self._state = self.publisher(topics.STOPPED)
         self._set_points = {arm: self.publisher(topics.SET_POINT.of_arm(arm)) for arm in arms}
-        for arm in arms:
-            box = convert.box_message(self.wall.now(), self.config.box_low, self.config.box_high)
+        for arm, guard in arms.items():
+            box = convert.box_message(self.wall.now(), guard.limits.box_low, guard.limits.box_high)
             self.publisher(topics.BOX.of_arm(arm)).publish(box)
-        self.subscribe(topics.COMMAND.of_arms(self.config.arms), self._take_command)
-        sole = [*SOLE, *(topic.of_arm(arm) for arm in arms for topic in SOLE_OF_ARM)]
+        self.subscribe(topics.COMMAND.of_arms(guards.arms), self._take_command)
+        sole = [*SOLE, *(topic.of_arm(arm) for arm in arms for topic in topics.MEASURED)]
         self._sole = [self.sole_writer(topic) for topic in sole]
         self.create_service(Trigger, topics.STOP_SERVICE[0], self._on_stop)
         self.create_service(Trigger, topics.RELEASE_SERVICE[0], self._on_release)
@@ -97,7 +99,11 @@ class SafetyNode(ManagedNode):
 
     def facts(self) -> Mapping[str, object]:
         """Return the number of commands by their result, and the limits in force."""
-        limits = {f"{LIMIT}{field.name}": getattr(self.config, field.name) for field in fields(CommandLimits)}
+        limits = {
+            f"{LIMIT}{f'{arm}.' if arm else ''}{field.name}": getattr(guard.limits, field.name)
+            for arm, guard in self._each.items()
+            for field in fields(CommandLimits)
+        }
         return {"passed": self._passed, "limited": self._limited, "refused": self._refused} | limits
 
     def switched(self, active: bool) -> None:
@@ -110,7 +116,7 @@ class SafetyNode(ManagedNode):
 
     def _lower(self, name: str, value: float) -> None:
         """Lower a limit while the arm is driven; a higher one needs a restart, which somebody decides on."""
-        self.config = cast("SafetyNodeConfig", self.guard.lower(name, value))
+        self.guard.lower(name, value)
         self.get_logger().info(f"{name} is {value:g} from now on")
 
     # What it hears.
@@ -122,6 +128,10 @@ class SafetyNode(ManagedNode):
     def _take_wrench(self, guard: CommandGuard, message: WrenchStamped) -> None:
         stamp = convert.stamp_of(message.header.stamp)
         guard.measured_wrench(convert.wrench_of(message), stamp, self._machine_time())
+
+    def _take_twist(self, guard: CommandGuard, message: TwistStamped) -> None:
+        stamp = convert.stamp_of(message.header.stamp)
+        guard.measured_twist(convert.twist_of(message), stamp, self._machine_time())
 
     def _take_estop(self, message: Bool) -> None:
         if message.data:

@@ -118,7 +118,7 @@ class SimNode(RobotNode):
             self._time_out, self._advanced = self.publisher(topics.CLOCK), self.publisher(topics.ADVANCED)
 
     def _make_subscriptions(self) -> None:
-        self._commander = Commander(self, self.config, self._follow_waiting)
+        self._commander = Commander(self, self.config, self._follow_waiting, arms=self._spec.each)
         self.subscribe(topics.SAFE_COMMAND.of_arms(self._spec.arms), self._follow)
         self.create_service(Trigger, topics.RESET[0], self._on_reset)
         group = ReentrantCallbackGroup()  # of its own: while it waits for a person, everything else goes on

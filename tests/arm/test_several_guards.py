@@ -1,19 +1,31 @@
 """The guards of two arms as one: what must hold one holds both, and a command passes whole or not at all."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robot_rl.arm.several_guards import SeveralGuards
+from robot_rl.cell.cell_guards import guards_for
+from robot_rl.cell.task_file import task_content
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.command_limits import CommandLimits
+from robot_rl.config.yaml_file import dump_yaml
+from robot_rl.env.cell_geometry.capsule import Capsule, KeepOutLimits
+from robot_rl.env.cell_geometry.keep_out import ArmMotion
 from robot_rl.env.command_limits import LATCHED, CommandGuard
 from robot_rl.env.robot_io import Command, SetPoint
-from robot_rl.errors import ActionError, CommandRefusedError, ConfigError
+from robot_rl.env.task import ArmSpec, TaskSpec, Workspace
+from robot_rl.env.task_arms import keep_out_of
+from robot_rl.errors import ActionError, CommandRefusedError, ConfigError, UnknownNameError
 from robot_rl.geometry import Pose
 
 LIMITS = CommandLimits()
+KEEP_OUT = KeepOutLimits(distance=0.02, tool_distance=(0.1, 0.6), horizon=0.6)
+BASES = {"left": (0.0, 0.3, 0.0), "right": (0.0, -0.3, 0.0)}
+BALL = (Capsule((0, 0, 0), (0, 0, 0), 0.03),)
 DOWN = np.array([0.0, 1.0, 0.0, 0.0])
 HERE = {"left": Pose(np.array([0.5, 0.0, 0.2]), DOWN), "right": Pose(np.array([0.4, 0.1, 0.3]), DOWN)}
 NOW = 10 * NS_PER_S
@@ -103,11 +115,129 @@ def test_a_command_for_other_arms_is_refused():
         Cell().both.check(Command(NOW, 0.3, HERE["left"]), NOW)
 
 
+def test_an_arm_may_have_limits_of_its_own(tmp_path):
+    differing = ["left.max_speed=0.1", "right.box_low=[0.3, -0.05, 0.0]"]
+    guards = guards_for(LIMITS, tuple(HERE), differing=differing)
+    assert guards.each["left"].limits == replace(LIMITS, max_speed=0.1)
+    assert guards.each["right"].limits == replace(LIMITS, box_low=(0.3, -0.05, 0.0))
+    guards.whole.lower("max_speed", 0.2)
+    assert [guard.limits.max_speed for guard in guards.each.values()] == [0.1, 0.2]
+    with pytest.raises(ConfigError, match="may only be lowered"):
+        guards.whole.lower("max_speed", 0.25)
+    with pytest.raises(ConfigError, match="box_low counts from the start"):
+        guards.whole.lower("box_low", 0.1)
+
+
+@pytest.mark.parametrize(
+    ("entry", "error", "text"),
+    [
+        ("left.max_sped=0.1", UnknownNameError, "unknown limit in arm_limits 'max_sped'; .*did you mean 'max_speed'"),
+        ("lift.max_speed=0.1", UnknownNameError, "unknown arm in arm_limits 'lift'; valid: left, right; did you mean"),
+        ("max_speed=0.1", ConfigError, r"'max_speed=0\.1' has to be ARM\.LIMIT=VALUE, e\.g\. left\.max_speed=0\.1"),
+        ("left.max_speed=-1", ConfigError, r"arm_limits: left\.max_speed: Input should be greater than 0"),
+        ("left.box_low=[0.9, 0, 0]", ConfigError, "have to be three numbers each"),
+        ("left.box_low=[0.9", ConfigError, "is not YAML"),
+    ],
+)
+def test_a_wrong_limit_of_an_arm_is_one_clear_line(entry, error, text):
+    with pytest.raises(error, match=text):
+        guards_for(LIMITS, tuple(HERE), differing=[entry])
+
+
 def test_a_limit_is_lowered_for_both():
     cell = Cell()
-    assert cell.both.lower("max_speed", 0.1).max_speed == 0.1
+    cell.both.lower("max_speed", 0.1)
     leads = cell.both.check(to((0.1, 0, 0), (0.1, 0, 0)), NOW).command.arms
     for arm, point in leads.items():
         assert np.linalg.norm(point.T_base_target.position - HERE[arm].position) <= 0.1 * LIMITS.reaction_time + 1e-12
     with pytest.raises(ConfigError, match="may only be lowered"):
         cell.both.lower("max_speed", 0.3)
+
+
+class Meeting:
+    """Two balls as arms, which go where they are sent at once, and can meet."""
+
+    def __init__(self, folder):
+        box = Workspace((-1, -1, -1), (1, 1, 1), yaw=3.0, tilt=1.0)
+        arms = {arm: ArmSpec(box, base_position=place, capsules=BALL) for arm, place in BASES.items()}
+        self.spec = TaskSpec.of_arms(
+            arms, name="meeting", instruction="", max_steps=9, control_period=0.1, keep_out=KEEP_OUT
+        )
+        self.file = folder / "meeting.yaml"
+        self.file.write_text(dump_yaml(task_content(self.spec)))
+        self.guards = guards_for(LIMITS, (), str(self.file))
+        self.true = keep_out_of(self.spec.arms, KEEP_OUT)
+        self.at = {"left": Pose(np.array([0.5, -0.1, 0.2]), DOWN), "right": Pose(np.array([0.5, 0.1, 0.2]), DOWN)}
+        self.now, self.twists = NOW, dict.fromkeys(BASES, np.zeros(6))
+
+    def send(self, wanted):
+        """Send both there; returns what passed."""
+        self.now += NS_PER_S // 10
+        for arm, guard in self.guards.each.items():
+            guard.measured_pose(self.at[arm], self.now)
+            guard.measured_wrench(np.zeros(6), self.now)
+            guard.measured_twist(self.twists[arm], self.now)
+        points = {arm: SetPoint(Pose(np.array(place), DOWN)) for arm, place in wanted.items()}
+        command = Command.of_arms(self.now, 0.3, points)
+        safe = self.guards.whole.check(command, self.now)
+        for arm, point in safe.command.arms.items():
+            assert np.linalg.norm(point.T_base_target.position - self.at[arm].position) <= LEAD + 1e-12
+            self.at[arm] = point.T_base_target
+        return command, safe
+
+
+LEAD = LIMITS.max_speed * LIMITS.reaction_time
+INWARDS = {"left": -0.003, "right": 0.003}
+"""Rather towards each other [m]."""
+PLACES = st.lists(st.floats(-0.4, 1.0), min_size=3, max_size=3)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.tuples(PLACES, PLACES), min_size=1, max_size=10))
+def test_arms_are_kept_apart_wherever_they_are_sent(tmp_path_factory, ways):
+    cell = Meeting(tmp_path_factory.mktemp("cell"))
+    for left, right in ways:
+        for _ in range(5):
+            cell.send({"left": left, "right": right})
+            assert cell.true.distance(cell.at) >= KEEP_OUT.distance - 1e-4
+
+
+def test_two_arms_on_their_way_to_one_place_stop_before_it_and_it_is_said(tmp_path):
+    cell, said = Meeting(tmp_path), set()
+    for _ in range(40):  # the middle between their bases
+        _, safe = cell.send({"left": (0.5, -0.4, 0.2), "right": (0.5, 0.4, 0.2)})
+        said |= set(safe.limited)
+    assert {"left keep-out", "right keep-out"} <= said
+    assert cell.true.distance(cell.at) == pytest.approx(KEEP_OUT.tool_distance[0] - 0.06, abs=2e-3)
+
+
+def test_what_the_policys_side_has_kept_apart_passes_as_it_is(tmp_path):
+    cell = Meeting(tmp_path)
+    rng, moved = np.random.default_rng(0), 0
+
+    def confine(place):
+        return np.clip(place, LIMITS.box_low, LIMITS.box_high)
+
+    for _ in range(200):
+        cell.twists = {arm: rng.normal(0.0, 0.02, 6) for arm in BASES}
+        ways = {arm: rng.uniform(-0.012, 0.012, 3) + np.array([0.0, inwards, 0.0]) for arm, inwards in INWARDS.items()}
+        wanted = {arm: Pose(confine(at.position + ways[arm]), DOWN) for arm, at in cell.at.items()}
+        targets = cell.true.limit(
+            {arm: ArmMotion(cell.at[arm], cell.twists[arm][:3], pose, confine) for arm, pose in wanted.items()}
+        )
+        moved += any(not np.array_equal(targets[arm].position, wanted[arm].position) for arm in BASES)
+        command, safe = cell.send({arm: pose.position for arm, pose in targets.items()})
+        assert safe.command is command
+    assert moved > 20
+
+
+def test_an_arm_whose_speed_is_not_known_holds_both_and_a_file_of_other_arms_is_refused(tmp_path):
+    cell = Meeting(tmp_path)
+    for guard in cell.guards.each.values():
+        guard.measured_pose(HERE["left"], NOW)
+        guard.measured_wrench(np.zeros(6), NOW)
+    assert cell.guards.whole.stale(NOW) == "arm left: the arm's twist is not known: nothing valid has come"
+    with pytest.raises(ConfigError, match=r"arms are a, b, and .*meeting\.yaml is for left, right; leave arms out"):
+        guards_for(LIMITS, ("a", "b"), str(cell.file))
+    assert guards_for(LIMITS, ("right", "left"), str(cell.file)).arms == ("left", "right")
+    assert guards_for(LIMITS, (), "").arms == ()

@@ -130,7 +130,8 @@ def test_a_box_holds_finite_numbers_in_order_by_default(kind):
 def test_the_safety_node_has_the_limits_of_commands_with_the_same_defaults():
     limits, node = dataclasses.asdict(CommandLimits()), dataclasses.asdict(nodes.SafetyNodeConfig())
     assert {name: node[name] for name in limits} == limits
-    own = {"arms", "required_nodes", "heartbeat_timeout", "liveliness_lease", "lockstep", "start_inactive"}
+    of_arms = {"arms", "arm_limits", "task_file"}
+    own = of_arms | {"required_nodes", "heartbeat_timeout", "liveliness_lease", "lockstep", "start_inactive"}
     assert set(node) - set(limits) == own
 
 

@@ -230,8 +230,8 @@ def test_a_box_that_is_none_is_refused(low):
 @given(factor=st.floats(0.01, 1.0))
 def test_a_lowered_speed_shortens_the_lead_at_once(factor):
     made = guard()
-    limits = made.lower("max_speed", factor * LIMITS.max_speed)
-    assert limits == replace(LIMITS, max_speed=factor * LIMITS.max_speed)
+    made.lower("max_speed", factor * LIMITS.max_speed)
+    assert made.limits == replace(LIMITS, max_speed=factor * LIMITS.max_speed)
     found, _ = lead(made.check(to((0.2, 0.0, 0.0)), NOW).command)
     assert found <= factor * LIMITS.max_speed * LIMITS.reaction_time + 1e-9
 

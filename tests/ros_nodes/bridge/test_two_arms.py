@@ -1,10 +1,13 @@
 """Two arms in one cell: a node and a namespace for each, one safety node, one command of both."""
 
 import contextlib
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
+from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PoseStamped
 from ros_nodes_graph import namespaced
 from std_srvs.srv import Trigger
@@ -22,7 +25,7 @@ from ros_nodes.bridge.ros_supervision import RosSupervision
 from ros_nodes.bridge.ros_workcell import RosWorkcell
 from ros_nodes.bridge.wait import Arrivals
 from ros_nodes.interface import convert, topics
-from ros_nodes.node.robot_node_base import RobotNode
+from ros_nodes.node.robot_node_base import LIMIT, RobotNode
 from ros_nodes.nodes.robot_node import ArmNode
 from ros_nodes.nodes.safety_node import SafetyNode
 from ros_nodes.nodes.task_node import TaskNode
@@ -39,19 +42,17 @@ LEFTWARDS, UP = np.array([0.0, 0.01, 0.0]), np.array([0.0, 0.0, 0.01])
 class Cell:
     """Two stand-ins for real arms, and who commands them."""
 
-    def __init__(self, graph, faults=None):
-        faults = faults or {}
-        self.graph = graph
+    def __init__(self, graph, settings=None, **safety):
+        settings, self.graph = settings or {}, graph
         self.actor = graph.add(lambda **made: RobotNode("actor_node", **made))
         self.arms = {
             arm: graph.add(
-                namespaced(arm)(ArmNode), arm_name=arm, driver="standin", **PATIENT, **SLOW, **faults.get(arm, {})
+                namespaced(arm)(ArmNode), arm_name=arm, driver="standin", **PATIENT, **SLOW, **settings.get(arm, {})
             )
             for arm in ARMS
         }
-        self.safety = graph.add(
-            SafetyNode, arms=list(ARMS), required_nodes=[f"{arm}/robot_node" for arm in ARMS], **PATIENT
-        )
+        safety = safety or {"arms": list(ARMS)}
+        self.safety = graph.add(SafetyNode, required_nodes=[f"{arm}/robot_node" for arm in ARMS], **PATIENT, **safety)
         self.stopped = []
         self.actor.subscribe(topics.STOPPED, lambda message: self.stopped.append(message.data))
 
@@ -122,6 +123,37 @@ def test_a_second_source_of_one_arms_pose_holds_both_and_a_command_for_one_arm_i
     command = convert.command_message(Command(cell.actor.wall.now(), 0.3, cell.io.read().T_base_tcp))
     wanted = "one of the two nodes is for several arms; give safety_node their names (arms)"
     assert eventually(lambda: one.publish(command) or any(wanted in text for text in cell.safety.problems))
+
+
+def test_arms_that_a_program_sends_at_each_other_stop_before_they_meet_and_it_is_said(graph, tmp_path):
+    ball = {"capsules": [{"start": [0, 0, 0], "end": [0, 0, 0], "radius": 0.03}], "action_axes": ["y"]}
+    box = {"workspace": {"low": [-1, -1, -1], "high": [1, 1, 1], "yaw": 0.0, "tilt": 0.0}}
+    arms = {arm: ball | box | {"base_position": [0.0, y, 0.0]} for arm, y in (("left", 0.3), ("right", -0.3))}
+    facts = {"instruction": "meet", "max_steps": 9, "control_period": 0.1, "keep_out": {"distance": 0.02}}
+    (tmp_path / "meet.yaml").write_text(yaml.safe_dump(facts | {"arms": arms}))
+    starts = {"left": {"start": [0.5, -0.2, 0.2]}, "right": {"start": [0.5, 0.2, 0.2]}}
+    cell, gaps = Cell(graph, starts, task_file=str(tmp_path / "meet.yaml")).connect(), []
+
+    def near():
+        cell.go(left=-LEFTWARDS, right=LEFTWARDS)
+        tools = cell.tools()
+        gaps.append(tools["left"][1] + 0.3 - (tools["right"][1] - 0.3) - 0.06)
+        return gaps[-1] < 0.025
+
+    assert eventually(near), gaps
+    for _ in range(20):
+        near()
+        time.sleep(0.05)
+    assert min(gaps) > 0.018
+    assert cell.safety.facts()["limited"] > 10
+
+
+def test_limits_of_one_arm_beyond_its_cap_hold_both_and_are_named(graph):
+    cell = Cell(graph, arms=list(ARMS), arm_limits=["left.max_speed=0.9", "right.max_speed=0.1"])
+    wider = "the limits of /safety_node are wider than the cap of robot_node: max_speed 0.9 is more than cap_speed 0.5"
+    assert eventually(lambda: wider in cell.arms["left"].health()[1]), cell.arms["left"].health()
+    assert eventually(lambda: cell.arms["right"].health()[0] == DiagnosticStatus.OK), cell.arms["right"].health()
+    assert cell.safety.facts()[f"{LIMIT}right.max_speed"] == 0.1
 
 
 def test_states_that_are_too_far_apart_in_time_are_no_state(graph):

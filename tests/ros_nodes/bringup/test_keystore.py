@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 from cryptography import x509
 
-from ros_nodes.bringup.keystore import WRITERS, main
+from ros_nodes.bringup.keystore import MEASURED, WRITERS, main
 from ros_nodes.bringup.table import NodeSpec
 from ros_nodes.interface.topics import TOPICS
 
@@ -47,14 +47,34 @@ def test_each_node_has_a_certificate_of_its_own_name_from_the_authority(keystore
 
 
 def test_only_the_writers_of_a_topic_may_write_it(keystore):
-    assert {topic.name for topic in TOPICS} >= set(WRITERS)
+    every = WRITERS | dict.fromkeys(MEASURED, ("robot_node", "sim_node"))
+    assert {topic.name for topic in TOPICS} >= set(every)
     nodes = [path.parent.name for path in keystore.glob("enclaves/cell/*/cert.pem")]
-    for topic, writers in WRITERS.items():
+    for topic, writers in every.items():
         allowed = {node for node in nodes if may_write(keystore, f"/cell/{node}", f"/cell/{topic}")}
         assert allowed == set(writers), topic
     assert not may_write(keystore, "/controller_manager", "/cell/safe_command")
     assert [node for node in nodes if may_write(keystore, f"/cell/{node}", "/target_pose")] == ["robot_node"]
     assert may_write(keystore, "/cell/teleop_node", "/cell/intervention")
+
+
+def test_each_of_several_arms_has_its_own_driver_which_may_not_write_the_others_topics(tmp_path, capsys):
+    out, arms = tmp_path / "keystore", ["--arms", "left", "right"]
+    assert main(["--out", str(out), "--namespace", "cell", *arms]) == 2
+    assert "--target names 1 topics, and there are 2 arms; name that of each, in their order" in capsys.readouterr().err
+    assert main(["--out", str(out), "--namespace", "cell", *arms, "--target", "/left_arm/goal", "/right_arm/goal"]) == 0
+    enclaves = [f"/{path.parent.relative_to(out / 'enclaves')}" for path in out.glob("enclaves/**/cert.pem")]
+    assert "/cell/robot_node" not in enclaves
+
+    def writers(topic):
+        return {enclave for enclave in enclaves if may_write(out, enclave, topic)}
+
+    for arm in ("left", "right"):
+        driver = f"/cell/{arm}/robot_node"
+        assert writers(f"/{arm}_arm/goal") == {driver}
+        for topic in MEASURED:
+            assert writers(f"/cell/{arm}/{topic}") == {driver, "/cell/sim_node"}
+    assert writers("/cell/safe_command") == {"/cell/safety_node"}
 
 
 @pytest.mark.parametrize("name", ["permissions.p7s", "governance.p7s"])

@@ -8,15 +8,19 @@ from fakes import OneOfArms
 from play import always, play, stage, steps
 from robot_io_contract import RobotIOContract, RobotUnderTest
 
+from robot_rl.cell.cell_guards import guards_for
+from robot_rl.cell.task_file import task_content
 from robot_rl.clock import NS_PER_S
+from robot_rl.config.command_limits import CommandLimits
+from robot_rl.config.yaml_file import dump_yaml
 from robot_rl.data.schema import Source
-from robot_rl.env.cell_geometry.keep_out import ArmShape, KeepOut
 from robot_rl.env.choice import join_grippers
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.robot_io import Command, SetPoint
 from robot_rl.env.task import WorkcellOptions
+from robot_rl.env.task_arms import keep_out_of
 from robot_rl.errors import ActionError, RenderError, StaleStateError, UnknownNameError
-from robot_rl.geometry import Pose, quat_conjugate, quat_rotate
+from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_multiply, quat_rotate
 from sim.tasks.handover import BAR, BASES, HOLD_STEPS, LEFT, PLACE, RIGHT, SPEC, TOLERANCE, make
 
 PIECE = NS_PER_S // 100
@@ -174,8 +178,7 @@ def adversary(rng):
 @pytest.mark.parametrize("commands", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_whatever_is_commanded_the_arms_keep_their_distance_and_their_workspace(commands):
     cell = make(WorkcellOptions())
-    keep_out = KeepOut(SPEC.keep_out, {n: ArmShape(arm.T_cell_base, arm.capsules) for n, arm in SPEC.arms.items()})
-    clock = Watched(cell.io, keep_out)
+    clock = Watched(cell.io, keep_out_of(SPEC.arms, SPEC.keep_out))
     env = RobotEnv(replace(cell, clock=clock, task=Endless(cell.task)))
     rng, sent, start = np.random.default_rng(0), [], {}
     own = cell.io.command
@@ -200,6 +203,48 @@ def test_whatever_is_commanded_the_arms_keep_their_distance_and_their_workspace(
                     break
             if len(sent) % 500 == 0:
                 break
+    assert clock.nearest >= SPEC.keep_out.distance - 0.002
+
+
+def anywhere(rng):
+    """Poses for both tools that no task has limited: at the other tool, near it, or anywhere; turned, too."""
+    mode = rng.integers(4)
+    while True:
+        arms = yield None
+        tools = {name: BASES[name] @ arm.T_base_tcp for name, arm in arms.items()}
+        points = {}
+        for name, other in ((LEFT, RIGHT), (RIGHT, LEFT)):
+            base, here = BASES[name], arms[name].T_base_tcp
+            place = quat_rotate(quat_conjugate(base.quaternion), tools[other].position - base.position)
+            place = {0: place, 1: place + rng.normal(0.0, 0.1, 3), 2: here.position + rng.uniform(-0.3, 0.3, 3)}.get(
+                mode, place if name == LEFT else here.position
+            )
+            turned = quat_multiply(here.quaternion, quat_from_rotvec(rng.normal(0.0, 0.5, 3)))
+            points[name] = SetPoint(Pose(place, turned))
+        yield points
+
+
+@pytest.mark.parametrize("commands", [200, pytest.param(4000, marks=pytest.mark.slow)])
+def test_the_last_check_alone_keeps_arms_apart_that_a_program_sends_at_each_other(tmp_path, commands):
+    cell, rng = make(WorkcellOptions()), np.random.default_rng(0)
+    cell.task.reset(100)
+    (tmp_path / "task.yaml").write_text(dump_yaml(task_content(SPEC)))
+    guards = guards_for(CommandLimits(box_high=(0.75, 0.3, 0.5)), (), str(tmp_path / "task.yaml"))
+    clock, limited = Watched(cell.io, keep_out_of(SPEC.arms, SPEC.keep_out)), 0
+    for number in range(commands):
+        if number % 20 == 0:
+            program = anywhere(rng)
+        arms, now = cell.io.read(images=False).arms, cell.clock.now()
+        for name, guard in guards.each.items():
+            guard.measured_pose(arms[name].T_base_tcp, now)
+            guard.measured_twist(arms[name].twist, now)
+            guard.measured_wrench(np.zeros(6), now)
+        next(program)
+        safe = guards.whole.check(Command.of_arms(now, 0.3, program.send(arms)), now)
+        limited += any("keep-out" in what for what in safe.limited)
+        cell.io.command(safe.command)
+        clock.sleep_until(now + NS_PER_S // 10)
+    assert limited > 0.2 * commands
     assert clock.nearest >= SPEC.keep_out.distance - 0.002
 
 

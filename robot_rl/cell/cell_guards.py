@@ -1,0 +1,67 @@
+"""The guards of a cell, of one arm or of the arms that a task file names, kept apart as it says.
+
+It knows limits and task files; it does not know who commands, nor ROS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from robot_rl.arm.several_guards import SeveralGuards
+from robot_rl.cell.task_file import load_task
+from robot_rl.config.command_limits import CommandLimits, limits_of_arm
+from robot_rl.env.command_limits import CommandGuard
+from robot_rl.env.task_arms import last_keep_out_of
+from robot_rl.errors import ConfigError
+
+
+@dataclass(frozen=True, eq=False)
+class CellGuards:
+    """Guards of all arms.
+
+    Attributes:
+        whole: What a command has to pass.
+        each: What takes the measurements of each arm, by its name; a single arm has none: `""`.
+        need_twists: Whether commands need to know how fast the arms move.
+    """
+
+    whole: CommandGuard | SeveralGuards
+    each: Mapping[str, CommandGuard]
+    need_twists: bool
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """Names of several arms; none for one."""
+        return tuple(name for name in self.each if name)
+
+
+def guards_for(
+    limits: CommandLimits, arms: Sequence[str] = (), task_file: str = "", differing: Sequence[str] = ()
+) -> CellGuards:
+    """Make the guards of a cell.
+
+    Args:
+        limits: Of each arm, in its own base frame.
+        arms: Names of several arms; none: those in the task file, or one arm without a name.
+        task_file: The task's facts (YAML), by whose `keep_out` arms are kept apart; empty: nothing keeps them apart.
+        differing: As for `limits_of_arm`.
+
+    Raises:
+        ConfigError: if the task file is not valid, or is for other arms than those that are named; as `limits_of_arm`.
+        UnknownNameError: as `limits_of_arm`.
+    """
+    names, keep_out = tuple(arms), None
+    if task_file:
+        spec = load_task(Path(task_file), Path(task_file).stem)
+        if names and set(names) != set(spec.arms):
+            raise ConfigError(
+                f"arms are {', '.join(names)}, and {task_file} is for {', '.join(spec.arms) or 'one, without a name'}; "
+                "leave arms out, or name those of the file"
+            )
+        names, keep_out = tuple(spec.arms), last_keep_out_of(spec)
+    own = {name: limits_of_arm(limits, differing, name, names) for name in names or ("",)}
+    each = {name: CommandGuard(own[name], needs_twist=keep_out is not None) for name in own}
+    whole = SeveralGuards(each, keep_out) if names else each[""]
+    return CellGuards(whole, each, keep_out is not None)
