@@ -22,9 +22,11 @@ HUBER = 1.345
 
 def skew(vectors: np.ndarray) -> np.ndarray:
     """Return the cross product matrices `[v]x`, shape (..., 3, 3), of vectors of shape (..., 3)."""
-    x, y, z = np.moveaxis(np.asarray(vectors, dtype=float), -1, 0)
-    o = np.zeros_like(x)
-    return np.stack([np.stack(row, -1) for row in ((o, -z, y), (z, o, -x), (-y, x, o))], -2)
+    vectors = np.asarray(vectors, dtype=float)
+    matrices = np.zeros((*vectors.shape, 3))
+    matrices[..., (2, 0, 1), (1, 2, 0)] = vectors
+    matrices[..., (1, 2, 0), (2, 0, 1)] = -vectors
+    return matrices
 
 
 def step(d: np.ndarray) -> Pose:
