@@ -10,12 +10,16 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from robot_rl.clock import NS_PER_S
 from robot_rl.config.command_limits import LOWERABLE
 from robot_rl.env.cell_geometry.keep_out import KeepOut
 from robot_rl.env.command_limits import LATCHED, CommandGuard, GuardedCommand
 from robot_rl.env.robot_io import Command, SetPoint, check_command
 from robot_rl.errors import CommandRefusedError, RobotRLError
 from robot_rl.geometry import Pose
+
+SKEW = 0.25
+"""How far apart in time the poses of arms that could meet may be, as a share of `max_age`."""
 
 
 class SeveralGuards:
@@ -40,6 +44,11 @@ class SeveralGuards:
         """How far the tcp of an arm was measured outside its box [m], the farthest of them."""
         return max(guard.outside for guard in self._guards.values())
 
+    @property
+    def inwards_only(self) -> bool:
+        """Whether an arm may only come in, as it is outside its box."""
+        return any(guard.inwards_only for guard in self._guards.values())
+
     def trip(self, reason: str) -> None:
         """Latch the stop of all arms; the first reason stays until `release`."""
         self._tripped = self.tripped or reason
@@ -51,17 +60,14 @@ class SeveralGuards:
             guard.release()
 
     def lower(self, name: str, value: float) -> None:
-        """Lower a limit of all arms, as `CommandGuard.lower`; an arm whose own is lower keeps it."""
-        guards = list(self._guards.values())
-        if name in LOWERABLE:
-            guards.sort(key=lambda guard: float(getattr(guard.limits, name)), reverse=True)
-        guards[0].lower(name, value)
-        for guard in guards[1:]:
-            guard.lower(name, min(value, getattr(guard.limits, name)))
+        """Lower a limit of all arms, as `CommandGuard.lower`; an arm whose own is not higher keeps it."""
+        for guard in self._guards.values():
+            present = getattr(guard.limits, name) if name in LOWERABLE else value
+            guard.lower(name, min(value, present))
 
     def stale(self, now: int) -> str | None:
         """Why the state of an arm cannot be trusted at time `now` [ns], or None."""
-        return self._first(lambda guard: guard.stale(now))
+        return self._first(lambda guard: guard.stale(now)) or self._apart_in_time()
 
     def stop(self, stamp: int) -> None:
         """Take over a stop: commands made before it are refused, and the next one starts from rest."""
@@ -79,6 +85,8 @@ class SeveralGuards:
         if (tripped := self.tripped) is not None:
             raise CommandRefusedError(f"{LATCHED}{tripped}; release it by hand")
         check_command(command, now, self._guards)
+        if (apart := self._apart_in_time()) is not None:
+            raise CommandRefusedError(apart)
         guarded = {name: self._check(name, guard, command, now) for name, guard in self._guards.items()}
         targets = {name: one.command.T_base_target for name, one in guarded.items()}
         moved = self._kept_apart(targets)
@@ -99,6 +107,17 @@ class SeveralGuards:
         kept = self._keep_out.limit(motions)
         changed = {name: pose for name, pose in kept.items() if not _same(pose, targets[name])}
         return {name: self._guards[name].move(pose) for name, pose in changed.items()}
+
+    def _apart_in_time(self) -> str | None:
+        """Why the poses cannot be compared: where an arm was earlier says little on how near the others are now."""
+        if self._keep_out is None:
+            return None
+        stamps = [guard.pose_stamp for guard in self._guards.values()]
+        skew = (max(stamps) - min(stamps)) / NS_PER_S
+        allowed = SKEW * min(guard.limits.max_age for guard in self._guards.values())
+        if skew <= allowed:
+            return None
+        return f"the arms' poses were measured {skew:.3f} s apart, allowed are {allowed:.3f} s"
 
     def _check(self, name: str, guard: CommandGuard, command: Command, now: int) -> GuardedCommand:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -39,38 +39,49 @@ class CommandLimits:
     max_force: PositiveReal = 80.0
     """Contact force that latches the emergency stop [N]."""
     max_age: PositiveReal = 0.2
-    """Oldest pose and wrench with which commands are let through [s]."""
+    """Oldest pose and wrench, of arms that could meet also twist, with which commands are let through [s]."""
 
 
 _Limits = TypeVar("_Limits", bound=CommandLimits)
 
 
-def limits_of_arm(limits: _Limits, differing: Sequence[str], arm: str, arms: Collection[str]) -> _Limits:
+def parse_arm_limits(entries: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return in what the limits of single arms differ, by the arm's name.
+
+    Args:
+        entries: Each as ARM.LIMIT=VALUE, e.g. `left.max_speed=0.1`.
+
+    Raises:
+        ConfigError: if an entry is malformed, or says the same as another one.
+        UnknownNameError: if an entry names no limit.
+    """
+    differing: dict[str, dict[str, Any]] = {}
+    for entry in entries:
+        key, equals, text = entry.partition("=")
+        arm, dot, name = key.strip().rpartition(".")
+        if not (equals and dot and arm):
+            raise ConfigError(f"arm_limits: {entry!r} has to be ARM.LIMIT=VALUE, e.g. left.max_speed=0.1")
+        if name not in CommandLimits.__dataclass_fields__:
+            raise UnknownNameError("limit in arm_limits", name, CommandLimits.__dataclass_fields__)
+        if name in differing.setdefault(arm, {}):
+            raise ConfigError(f"arm_limits: {arm}.{name} appears twice")
+        value = parse_yaml(text, f"arm_limits {entry!r}")
+        differing[arm][name] = tuple(value) if isinstance(value, list) else value
+    return differing
+
+
+def limits_of_arm(limits: _Limits, arm: str, differing: Mapping[str, Mapping[str, Any]]) -> _Limits:
     """Return the limits of one of several arms.
 
     Args:
         limits: Those of all arms.
-        differing: In what those of one arm differ, each as ARM.LIMIT=VALUE, e.g. `left.max_speed=0.1`.
         arm: Its name.
-        arms: The names of all.
+        differing: As `parse_arm_limits` returns it.
 
     Raises:
-        ConfigError: if an entry is malformed, or its value is not valid.
-        UnknownNameError: if an entry names no arm or no limit.
+        ConfigError: if a value is not valid.
     """
-    changed: dict[str, Any] = {}
-    for entry in differing:
-        key, equals, text = entry.partition("=")
-        name, dot, field = key.strip().rpartition(".")
-        if not (equals and dot):
-            raise ConfigError(f"arm_limits: {entry!r} has to be ARM.LIMIT=VALUE, e.g. left.max_speed=0.1")
-        if name not in arms:
-            raise UnknownNameError("arm in arm_limits", name, arms)
-        if field not in CommandLimits.__dataclass_fields__:
-            raise UnknownNameError("limit in arm_limits", field, CommandLimits.__dataclass_fields__)
-        if name == arm:
-            value = parse_yaml(text, f"arm_limits {entry!r}")
-            changed[field] = tuple(value) if isinstance(value, list) else value
+    changed: dict[str, Any] = dict(differing.get(arm, {}))
     try:
         return replace(limits, **changed)
     except ValidationError as error:

@@ -74,6 +74,10 @@ class CommandGuard:
         self._stamps = dict.fromkeys(needed, -1)  # of the newest measurement
         self._last_stamp = -1  # of the newest command or stop
         self._lead = (np.zeros(3), np.zeros(3))
+        self._lead_before, self._change = (
+            np.zeros(3),
+            0.0,
+        )  # before the newest command, and by how much it may change [m]
         self.tripped: str | None = None
         """Why the emergency stop is latched, or None."""
 
@@ -161,6 +165,16 @@ class CommandGuard:
         """How far the tcp was measured outside the box [m]; 0 inside, and before the first measurement."""
         return 0.0 if self._pose is None else self._outside(self._pose)
 
+    @property
+    def inwards_only(self) -> bool:
+        """Whether the tcp was measured so far outside the box that it may only come in."""
+        return self.outside > self._config.box_tolerance
+
+    @property
+    def pose_stamp(self) -> int:
+        """When the pose was measured [ns]; -1 before the first."""
+        return self._stamps["pose"]
+
     def stale(self, now: int) -> str | None:
         """Why the arm's own state cannot be trusted at time `now` [ns], or None."""
         for what in self._needed:
@@ -206,15 +220,29 @@ class CommandGuard:
         return GuardedCommand(replace(command, ttl=ttl, T_base_target=target), limited)
 
     def motion_to(self, target: Pose) -> ArmMotion:
-        """Return how the arm would be sent to a set-point, in its box; only once it is not `stale`."""
+        """Return how the arm would be sent to a set-point, in its box.
+
+        Args:
+            target: In the base frame; it has passed `check`, so that the pose is known.
+        """
         return ArmMotion(cast("Pose", self._pose), self._twist[:3], target, self._confine)
 
     def move(self, target: Pose) -> Pose:
-        """Take over another set-point in place of the one that passed last; returns it, with no longer a lead."""
-        pose = cast("Pose", self._pose)
+        """Take over a set-point in place of the one that has just passed, and return it with a lead that is allowed.
+
+        The lead may become shorter at once. Where it grows, or goes the other way, it changes as the limits say.
+
+        Args:
+            target: Pose of the tcp in the base frame.
+        """
+        pose, (before, _) = cast("Pose", self._pose), self._lead
         lead, turn = _lead_of(target, pose)
-        self._lead = _shorten(lead, np.zeros(3), self._leads[0][0])[0], turn
-        return Pose(pose.position + self._lead[0], target.quaternion)
+        if float(lead @ before) < 0.0 or np.linalg.norm(lead) > np.linalg.norm(before):
+            origin = self._lead_before if lead @ self._lead_before > 0.0 else np.zeros(3)
+            lead, _ = _shorten(lead, origin, self._change)
+            lead, _ = _shorten(lead, np.zeros(3), self._leads[0][0])
+        self._lead = lead, turn
+        return Pose(pose.position + lead, target.quaternion)
 
     def _take(self, what: str, stamp: int, values: tuple[np.ndarray, ...], now: int | None) -> None:
         if fault := measurement_fault(stamp, self._stamps[what], values, now):
@@ -235,6 +263,7 @@ class CommandGuard:
         elapsed = (stamp - self._last_stamp) / NS_PER_S if self._last_stamp >= 0 else math.inf
         elapsed = min(elapsed, self._config.reaction_time)
         wanted = _lead_of(target, pose)
+        self._lead_before, self._change = self._lead[0], self._leads[0][1] * elapsed
         leads, limited = [], []
         names = (("speed", "acceleration"), ("turn rate", "turn acceleration"))
         for lead, before, (largest, rate), (speed, acceleration) in zip(

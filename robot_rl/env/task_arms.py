@@ -8,6 +8,7 @@ their keep-out, and one command. A robot with one arm has a single `TaskArm`, wi
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -326,13 +327,13 @@ def keep_out_of(arms: Mapping[str, ArmSpec], limits: KeepOutLimits) -> KeepOut:
 def last_keep_out_of(spec: TaskSpec) -> KeepOut | None:
     """Return the same as the last check of commands has it, or None if the arms cannot meet.
 
-    Without the slack that set-points of the policy keep: it then changes none of these.
+    It has no slack, so that it changes nothing which the policy's side has kept apart at the same state, and no largest
+    distance between tools: it only ever moves set-points apart.
     """
     limits = spec.keep_out
     if limits is None:
         return None
-    nearest, farthest = limits.tool_distance
-    return keep_out_of(spec.arms, replace(limits, slack=0.0, tool_distance=(nearest, farthest + limits.slack)))
+    return keep_out_of(spec.arms, replace(limits, slack=0.0, tool_distance=(limits.tool_distance[0], math.inf)))
 
 
 def _names(arms: Mapping[str, object]) -> str:

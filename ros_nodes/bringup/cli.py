@@ -73,6 +73,8 @@ def _up(arguments: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="robot_rl-") as folder:
         if arguments.robot_file:
             _read_robot_file(arguments, given, table, Path(folder))
+        if (file := given.get("task_file")) and not Path(file).expanduser().is_file():
+            raise ConfigError(f"--task_file {file}: there is no such file; launch/config/task.yaml is an example")
         specs = node_specs(table, arguments.bringup, given)
         if not given.get("task_file") and any(spec.name == GUARD for spec in specs):
             task = str(given.get("task", table["arguments"]["task"]["default"]))

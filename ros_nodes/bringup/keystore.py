@@ -130,7 +130,7 @@ def permissions(enclave: str, denied: Sequence[str], now: datetime) -> str:
 def make_keystore(
     out: Path,
     namespace: str = "",
-    targets: Sequence[str] = (TARGET,),
+    targets: Sequence[str] | None = None,
     others: Sequence[str] = (),
     arms: Sequence[str] = (),
 ) -> None:
@@ -140,6 +140,7 @@ def make_keystore(
         out: Its directory, which does not exist yet.
         namespace: Of the nodes.
         targets: The set-point of the controller, which only `robot_node` may write; of several arms, that of each.
+            None: `/target_pose`, of several arms none.
         others: Names of more enclaves, e.g. `/controller_manager`, for the controller and drivers of devices.
         arms: Names of several arms, each of which has a `robot_node` in a namespace of its own; none: there is one.
 
@@ -152,16 +153,20 @@ def make_keystore(
     for name in others:
         if not name.startswith("/"):
             raise ConfigError(f"--also {name}: the name of an enclave begins with a slash, e.g. /{name}")
-    if len(targets) != (len(arms) or 1):
+    targets = ([] if arms else [TARGET]) if targets is None else targets
+    for option, names in (("--arms", arms), ("--target", targets)):
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ConfigError(f"{option} names {', '.join(twice)} twice; each arm has its own")
+    if targets and len(targets) != (len(arms) or 1):
         count = f"{len(targets)} topics, and there are {len(arms) or 1} arms"
         raise ConfigError(f"--target names {count}; name that of each, in their order")
     place = f"/{namespace.strip('/')}".rstrip("/")
     writers = {f"{place}/{topic}": [f"{place}/{node}" for node in nodes] for topic, nodes in WRITERS.items()}
     places = [f"{place}/{arm}" for arm in arms] or [place]
     drivers = [f"{own}/{DRIVER}" for own in places]
-    for own, driver, target in zip(places, drivers, targets, strict=True):
+    for own, driver in zip(places, drivers, strict=True):
         writers |= {f"{own}/{topic}": [driver, f"{place}/{SIMULATION}"] for topic in MEASURED}
-        writers[target] = [driver]
+    writers |= {target: [driver] for target, driver in zip(targets, drivers, strict=False)}  # a simulation has none
     now = datetime.now(UTC)
     authority = Authority("robot_rl", now)
     private = out / "private"
@@ -206,7 +211,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--target",
         nargs="+",
-        default=[TARGET],
         metavar="X",
         help="topic of the set-point of the controller of each arm",
     )

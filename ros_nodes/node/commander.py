@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import fields
 from typing import Any
 
@@ -12,7 +12,7 @@ from rcl_interfaces.srv import GetParameters
 from rclpy.parameter import parameter_value_to_python
 
 from robot_rl.arm.set_point.set_point_cap import SetPointCap
-from robot_rl.config.command_limits import ArmCap, CommandLimits, limits_of_arm
+from robot_rl.config.command_limits import ArmCap, CommandLimits, limits_of_arm, parse_arm_limits
 from robot_rl.env.robot_io import Command, RobotState, SetPoint, check_arms
 from robot_rl.errors import RobotRLError
 from ros_nodes.interface import topics
@@ -53,6 +53,7 @@ class Commander:
         place = "" if cell is None else f"{cell.rstrip('/')}/"
         self._writer = node.sole_writer(f"{place}{topics.SAFE_COMMAND.name}", f"{place}{config.commander}")
         self._client = node.create_client(GetParameters, f"{self._writer.expected}/get_parameters")
+        self._asked = LIMITS if set(arms) == {""} else [*LIMITS, DIFFERING]
         self._known: frozenset[bytes] = frozenset()  # writers whose limits are known
         self._wider: list[str] = []
         self._asked_at = -PATIENCE
@@ -70,12 +71,16 @@ class Commander:
             return conflict
         if self.pending:
             return f"the limits of {self._writer.expected} are not known yet"
-        if self._wider and self._writer.identity():
-            return (
-                f"the limits of {self._writer.expected} are wider than the cap of {self._node.get_name()}: "
-                f"{'; '.join(self._wider)}; change one of each pair"
-            )
-        return None
+        return self.misfit()
+
+    def misfit(self) -> str | None:
+        """Return in what the limits of the present commander do not fit the cap; None as long as that is not known."""
+        if not (self._wider and self._writer.identity()):
+            return None
+        return (
+            f"the limits of {self._writer.expected} are wider than the cap of {self._node.get_name()}: "
+            f"{'; '.join(self._wider)}; change one of each pair"
+        )
 
     def overspeed(self, state: RobotState) -> str | None:
         """Return in what an arm is too fast; None if none is."""
@@ -110,25 +115,25 @@ class Commander:
         if not self.pending or time.monotonic() - self._asked_at < PATIENCE or not self._client.service_is_ready():
             return
         self._asked_at, writers = time.monotonic(), self._writer.identity()
-        future = self._client.call_async(GetParameters.Request(names=[*LIMITS, DIFFERING]))
+        future = self._client.call_async(GetParameters.Request(names=self._asked))
         future.add_done_callback(lambda answered: self._compare(writers, answered.result()))
 
     def _compare(self, writers: frozenset[bytes], answer: Any) -> None:
         values = [parameter_value_to_python(value) for value in answer.values]
-        if len(values) != len(LIMITS) + 1 or None in values:
-            self._wider = ["it has no limits that could be compared"]
+        if len(values) != len(self._asked) or None in values:
+            self._wider = [f"it has no limits that could be compared: {', '.join(self._asked)}"]
         else:
-            self._wider = self._compared(dict(zip(LIMITS, values[:-1], strict=True)), values[-1])
+            self._wider = self._compared(dict(zip(self._asked, values, strict=True)))
         self._known, self._asked_at = writers, -PATIENCE
         for sentence in self._wider:
             self._node.get_logger().error(f"{self._writer.expected}: {sentence}")
         self._on_known()
 
-    def _compared(self, values: dict[str, Any], differing: Sequence[str]) -> list[str]:
-        own = [entry for entry in differing if entry and entry.partition(".")[0] in self._arms]
+    def _compared(self, values: dict[str, Any]) -> list[str]:
         try:
+            parsed = parse_arm_limits([entry for entry in values.pop(DIFFERING, []) if entry])
             limits = CommandLimits(**{**values, **{name: tuple(values[name]) for name in ("box_low", "box_high")}})
-            each = [limits_of_arm(limits, own, arm, self._arms) for arm in self._arms]
+            each = [limits_of_arm(limits, arm, parsed) for arm in self._arms]
         except (TypeError, ValidationError, RobotRLError) as error:
             return [f"they are not valid: {error}"]
         return list(dict.fromkeys(sentence for one in each for sentence in self.cap.exceeded_by(one)))

@@ -98,12 +98,15 @@ class ArmNode(ManagedNode):
             self._arm.stop(f"{self.get_name()} is no longer active")
 
     def sign(self) -> str:
-        """Return what its heartbeats carry: the reason why it passes nothing on, a fault of the arm, or its name."""
+        """Return what its heartbeats carry: the reason why it passes nothing on, a fault of the arm, or its name.
+
+        So that an arm which obeys nothing holds the others, too.
+        """
         faults = self._driver.faults()
         self._faulty_since = (self._faulty_since or time.monotonic()) if faults else None
         settled = self._faulty_since is not None and time.monotonic() - self._faulty_since > FAULT_SETTLES
         fault = f"{topics.fault_of(self.config.arm_name)}{'; '.join(faults)}"
-        return self.inactive() or (fault if settled else self.get_name())
+        return self.inactive() or (fault if settled else self._commander.misfit() or self.get_name())
 
     def health(self) -> tuple[bytes, str]:
         """Return whether the arm would obey."""

@@ -11,7 +11,7 @@ import re
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
@@ -25,7 +25,7 @@ from robot_rl.cell.cell_guards import guards_for
 from robot_rl.config.command_limits import LOWERABLE, CommandLimits
 from robot_rl.config.nodes import SafetyNodeConfig
 from robot_rl.env.command_limits import LATCHED, CommandGuard
-from robot_rl.errors import RobotRLError
+from robot_rl.errors import ConfigError, RobotRLError
 from ros_nodes.interface import convert, qos, topics
 from ros_nodes.node.managed import ManagedNode
 from ros_nodes.node.parameters import declare, refuse_changes
@@ -52,7 +52,9 @@ class SafetyNode(ManagedNode):
         config = self.config
         guards = guards_for(config, config.arms, config.task_file, config.arm_limits)
         self.guard, arms = guards.whole, guards.each
-        self._each = arms
+        self._each, self._max_age = arms, min(guard.limits.max_age for guard in arms.values())
+        if guards.arms and not guards.need_twists:
+            self.get_logger().warning("nothing here keeps the arms apart: task_file is not given, or has no keep_out")
         refuse_changes(self, SafetyNodeConfig, {name: partial(self._lower, name) for name in LOWERABLE})
         self._silent: str | None = None  # who was silent when it last looked
         self._stopped: str | None = None
@@ -93,7 +95,7 @@ class SafetyNode(ManagedNode):
         """Whether the arm may move."""
         if self._stopped:
             return DiagnosticStatus.ERROR, self._stopped
-        if self.guard.outside > self.config.box_tolerance:
+        if self.guard.inwards_only:
             return DiagnosticStatus.WARN, self._permission()
         return DiagnosticStatus.OK, self._permission()
 
@@ -116,7 +118,12 @@ class SafetyNode(ManagedNode):
 
     def _lower(self, name: str, value: float) -> None:
         """Lower a limit while the arm is driven; a higher one needs a restart, which somebody decides on."""
+        present = getattr(self.config, name)
+        if value > present:
+            raise ConfigError(f"{name} is {present:g} and may only be lowered, to above 0, not set to {value:g}")
         self.guard.lower(name, value)
+        changed: dict[str, Any] = {name: float(value)}
+        self.config = replace(self.config, **changed)
         self.get_logger().info(f"{name} is {value:g} from now on")
 
     # What it hears.
@@ -202,7 +209,7 @@ class SafetyNode(ManagedNode):
                 return conflict
         if self.config.lockstep and stamp is None:
             return None  # time waits for whoever is late
-        return self._silent or self.time_fault(self.config.max_age) or self.guard.stale(self._now(stamp))
+        return self._silent or self.time_fault(self._max_age) or self.guard.stale(self._now(stamp))
 
     def _unheard(self) -> str | None:
         """Which required node is silent. Where time waits for them, they may be."""
@@ -252,10 +259,9 @@ class SafetyNode(ManagedNode):
         return response
 
     def _permission(self) -> str:
-        outside = self.guard.outside
-        if outside <= self.config.box_tolerance:
+        if not self.guard.inwards_only:
             return "the arm may move"
-        return f"the tcp is {1e3 * outside:.0f} mm outside the box: it may move inwards only"
+        return f"the tcp is {1e3 * self.guard.outside:.0f} mm outside the box: it may move inwards only"
 
 
 def _kind(reason: str | None) -> str | None:

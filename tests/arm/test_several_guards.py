@@ -1,5 +1,6 @@
 """The guards of two arms as one: what must hold one holds both, and a command passes whole or not at all."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -117,13 +118,15 @@ def test_a_command_for_other_arms_is_refused():
 
 def test_an_arm_may_have_limits_of_its_own(tmp_path):
     differing = ["left.max_speed=0.1", "right.box_low=[0.3, -0.05, 0.0]"]
-    guards = guards_for(LIMITS, tuple(HERE), differing=differing)
+    guards = guards_for(LIMITS, tuple(HERE), arm_limits=differing)
     assert guards.each["left"].limits == replace(LIMITS, max_speed=0.1)
     assert guards.each["right"].limits == replace(LIMITS, box_low=(0.3, -0.05, 0.0))
     guards.whole.lower("max_speed", 0.2)
     assert [guard.limits.max_speed for guard in guards.each.values()] == [0.1, 0.2]
+    guards.whole.lower("max_speed", 0.25)
+    assert [guard.limits.max_speed for guard in guards.each.values()] == [0.1, 0.2]
     with pytest.raises(ConfigError, match="may only be lowered"):
-        guards.whole.lower("max_speed", 0.25)
+        guards.whole.lower("max_speed", -1.0)
     with pytest.raises(ConfigError, match="box_low counts from the start"):
         guards.whole.lower("box_low", 0.1)
 
@@ -134,14 +137,22 @@ def test_an_arm_may_have_limits_of_its_own(tmp_path):
         ("left.max_sped=0.1", UnknownNameError, "unknown limit in arm_limits 'max_sped'; .*did you mean 'max_speed'"),
         ("lift.max_speed=0.1", UnknownNameError, "unknown arm in arm_limits 'lift'; valid: left, right; did you mean"),
         ("max_speed=0.1", ConfigError, r"'max_speed=0\.1' has to be ARM\.LIMIT=VALUE, e\.g\. left\.max_speed=0\.1"),
+        ("a.b", ConfigError, "has to be ARM"),
         ("left.max_speed=-1", ConfigError, r"arm_limits: left\.max_speed: Input should be greater than 0"),
-        ("left.box_low=[0.9, 0, 0]", ConfigError, "have to be three numbers each"),
+        ("left.box_low=[0.9, 0, 0]", ConfigError, "arm left: box_low .* have to be three numbers each"),
         ("left.box_low=[0.9", ConfigError, "is not YAML"),
     ],
 )
 def test_a_wrong_limit_of_an_arm_is_one_clear_line(entry, error, text):
     with pytest.raises(error, match=text):
-        guards_for(LIMITS, tuple(HERE), differing=[entry])
+        guards_for(LIMITS, tuple(HERE), arm_limits=[entry])
+
+
+def test_limits_of_an_arm_that_is_not_there_or_appear_twice_are_refused():
+    with pytest.raises(ConfigError, match=r"arm_limits: left\.max_speed appears twice"):
+        guards_for(LIMITS, tuple(HERE), arm_limits=["left.max_speed=0.1", " left.max_speed=0.2"])
+    with pytest.raises(ConfigError, match="arm_limits name left, and there is one arm, without a name"):
+        guards_for(LIMITS, arm_limits=["left.max_speed=0.1"])
 
 
 def test_a_limit_is_lowered_for_both():
@@ -150,8 +161,8 @@ def test_a_limit_is_lowered_for_both():
     leads = cell.both.check(to((0.1, 0, 0), (0.1, 0, 0)), NOW).command.arms
     for arm, point in leads.items():
         assert np.linalg.norm(point.T_base_target.position - HERE[arm].position) <= 0.1 * LIMITS.reaction_time + 1e-12
-    with pytest.raises(ConfigError, match="may only be lowered"):
-        cell.both.lower("max_speed", 0.3)
+    with pytest.raises(ConfigError, match="counts from the start"):
+        cell.both.lower("max_age", 0.1)
 
 
 class Meeting:
@@ -241,3 +252,46 @@ def test_an_arm_whose_speed_is_not_known_holds_both_and_a_file_of_other_arms_is_
         guards_for(LIMITS, ("a", "b"), str(cell.file))
     assert guards_for(LIMITS, ("right", "left"), str(cell.file)).arms == ("left", "right")
     assert guards_for(LIMITS, (), "").arms == ()
+
+
+def test_tools_that_are_too_far_apart_are_not_drawn_together(tmp_path):
+    cell = Meeting(tmp_path)
+    cell.at = {"left": Pose(np.array([0.5, 0.29, 0.2]), DOWN), "right": Pose(np.array([0.5, -0.29, 0.2]), DOWN)}
+    assert cell.at["left"].position[1] - cell.at["right"].position[1] + 0.6 > KEEP_OUT.tool_distance[1]
+    command, safe = cell.send({arm: pose.position for arm, pose in cell.at.items()})
+    assert safe.command is command
+
+
+def test_poses_that_were_measured_too_far_apart_hold_both(tmp_path):
+    cell = Meeting(tmp_path)
+    for arm, guard in cell.guards.each.items():
+        stamp = NOW - (NS_PER_S // 10 if arm == "left" else 0)
+        guard.measured_pose(cell.at[arm], stamp)
+        guard.measured_wrench(np.zeros(6), stamp)
+        guard.measured_twist(np.zeros(6), stamp)
+    apart = "the arms' poses were measured 0.100 s apart, allowed are 0.050 s"
+    assert cell.guards.whole.stale(NOW) == apart
+    points = {arm: SetPoint(pose) for arm, pose in cell.at.items()}
+    with pytest.raises(CommandRefusedError, match=apart):
+        cell.guards.whole.check(Command.of_arms(NOW, 0.3, points), NOW)
+
+
+def test_an_arm_that_is_pushed_back_is_not_jerked_back(tmp_path):
+    """At 100 Hz, with the arms nearer than they may be: the way back begins slowly, the way on ends at once."""
+    cell = Meeting(tmp_path)
+    cell.at = {"left": Pose(np.array([0.5, -0.25, 0.2]), DOWN), "right": Pose(np.array([0.5, 0.29, 0.2]), DOWN)}
+    assert cell.true.distance(cell.at) < KEEP_OUT.distance
+    leads = [{arm: np.zeros(3) for arm in cell.at}]
+    for number in range(12):
+        for arm, guard in cell.guards.each.items():
+            stamp = NOW + number * NS_PER_S // 100
+            guard.measured_pose(cell.at[arm], stamp)
+            guard.measured_wrench(np.zeros(6), stamp)
+            guard.measured_twist(np.zeros(6), stamp)
+        points = {arm: SetPoint(pose) for arm, pose in cell.at.items()}
+        safe = cell.guards.whole.check(Command.of_arms(stamp, 0.3, points), stamp)
+        leads.append({arm: p.T_base_target.position - cell.at[arm].position for arm, p in safe.command.arms.items()})
+    change = LIMITS.max_acceleration * LIMITS.reaction_time / 100
+    for before, after in itertools.pairwise(leads[1:]):
+        assert all(np.linalg.norm(after[arm] - before[arm]) <= change + 1e-9 for arm in cell.at)
+    assert leads[-1]["left"][1] > 0.01 and leads[-1]["right"][1] < -0.01

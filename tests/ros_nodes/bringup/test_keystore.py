@@ -60,8 +60,13 @@ def test_only_the_writers_of_a_topic_may_write_it(keystore):
 
 def test_each_of_several_arms_has_its_own_driver_which_may_not_write_the_others_topics(tmp_path, capsys):
     out, arms = tmp_path / "keystore", ["--arms", "left", "right"]
-    assert main(["--out", str(out), "--namespace", "cell", *arms]) == 2
+    assert main(["--out", str(tmp_path / "simulated"), *arms]) == 0
+    assert main(["--out", str(out), "--namespace", "cell", *arms, "--target", "/goal"]) == 2
     assert "--target names 1 topics, and there are 2 arms; name that of each, in their order" in capsys.readouterr().err
+    assert main(["--out", str(out), "--arms", "left", "left"]) == 2
+    assert "--arms names left twice; each arm has its own" in capsys.readouterr().err
+    assert main(["--out", str(out), *arms, "--target", "/goal", "/goal"]) == 2
+    assert "--target names /goal twice" in capsys.readouterr().err
     assert main(["--out", str(out), "--namespace", "cell", *arms, "--target", "/left_arm/goal", "/right_arm/goal"]) == 0
     enclaves = [f"/{path.parent.relative_to(out / 'enclaves')}" for path in out.glob("enclaves/**/cert.pem")]
     assert "/cell/robot_node" not in enclaves
