@@ -55,6 +55,14 @@ def test_a_value_of_the_file_that_does_not_count_is_reported(file):
     assert "max_speed: 0.2 counts, not 0.1" in reported
 
 
+def test_up_refuses_a_task_file_that_is_not_there(tmp_path):
+    command = [ROBOT_RL, "up", "robot", "--task_file", str(tmp_path / "task.yaml")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert f"--task_file {tmp_path / 'task.yaml'}: there is no such file" in done.stderr
+    assert "started" not in done.stderr
+
+
 def test_up_refuses_the_file_before_anything_starts(file):
     path = file("/**/safety_node: {ros__parameters: {max_sped: 0.1}}")
     command = [ROBOT_RL, "up", "robot", "--params", str(path)]
