@@ -240,7 +240,8 @@ class CommandGuard:
         if float(lead @ before) < 0.0 or np.linalg.norm(lead) > np.linalg.norm(before):
             origin = self._lead_before if lead @ self._lead_before > 0.0 else np.zeros(3)
             lead, _ = _shorten(lead, origin, self._change)
-            lead, _ = _shorten(lead, np.zeros(3), self._leads[0][0])
+            inside = self._confine(pose.position + lead)
+            lead, _ = _shorten(inside - pose.position, np.zeros(3), self._leads[0][0])
         self._lead = lead, turn
         return Pose(pose.position + lead, target.quaternion)
 

@@ -319,6 +319,10 @@ class TaskArms:
         return placed.min(axis=0), placed.max(axis=0)
 
 
+LAST_SLACK = 1 / 3
+"""Share of the slack that the last check has."""
+
+
 def keep_out_of(arms: Mapping[str, ArmSpec], limits: KeepOutLimits) -> KeepOut:
     """Return how near the arms of a task may come to each other."""
     return KeepOut(limits, {name: ArmShape(arm.T_cell_base, arm.capsules) for name, arm in arms.items()})
@@ -327,13 +331,15 @@ def keep_out_of(arms: Mapping[str, ArmSpec], limits: KeepOutLimits) -> KeepOut:
 def last_keep_out_of(spec: TaskSpec) -> KeepOut | None:
     """Return the same as the last check of commands has it, or None if the arms cannot meet.
 
-    It has no slack, so that it changes nothing which the policy's side has kept apart at the same state, and no largest
-    distance between tools: it only ever moves set-points apart.
+    It has less slack, so that it changes nothing which the policy's side has kept apart at the same state, and no
+    largest distance between tools: it only ever moves set-points apart.
     """
     limits = spec.keep_out
     if limits is None:
         return None
-    return keep_out_of(spec.arms, replace(limits, slack=0.0, tool_distance=(limits.tool_distance[0], math.inf)))
+    return keep_out_of(
+        spec.arms, replace(limits, slack=LAST_SLACK * limits.slack, tool_distance=(limits.tool_distance[0], math.inf))
+    )
 
 
 def _names(arms: Mapping[str, object]) -> str:
