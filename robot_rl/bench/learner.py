@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from robot_rl.bench.learner_cuda import bench_on_gpu
+from robot_rl.bench.learner_cuda import bench_encoding, bench_on_gpu
 from robot_rl.bench.workload import Workload, cached_features
 from robot_rl.config.components import EncoderConfig, EngineConfig
 from robot_rl.learn.engine.engine import Engine
@@ -57,7 +57,7 @@ def bench_learner(
         such products, taken right beside each call so that a machine that slows down slows both, to the call's. For
         pixels also `encoder_in_update_ms`: the eager call and the frozen encoder's time for the 4096
         images that it would see, at its time per image in batches of 32; and `times_faster`. Where there is a GPU also
-        `cuda`, see `bench_on_gpu`.
+        `cuda`, see `bench_on_gpu`, with `encoding`, see `bench_encoding`.
     """
     with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as fresh:  # as a training has one
         size = fresh.submit(_fastest_square).result()
@@ -80,6 +80,8 @@ def bench_learner(
             }
     if torch.cuda.is_available():
         report["cuda"] = bench_on_gpu({case: CASES[case] for case in cases}, rounds)
+        if "pixels" in cases:
+            report["cuda"]["encoding"] = bench_encoding(ENCODER, rounds)
     if "pixels" in cases:
         row, images = report["pixels"], 2 * len(ENCODER.cameras) * CASES["pixels"].updates * CASES["pixels"].batch
         cached = row[engines[0]]["best_ms"]

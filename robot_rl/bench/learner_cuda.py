@@ -1,4 +1,4 @@
-"""How close the learner comes to a GPU: its update in the plain way, compiled, and recorded as a graph."""
+"""How close the learner comes to a GPU: updates in the plain way, compiled and recorded as a graph; and its encoder."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 
 from robot_rl.bench.workload import Workload
-from robot_rl.config.components import EngineConfig
+from robot_rl.config.components import EncoderConfig, EngineConfig
 from robot_rl.learn.engine.engine import Engine
+from robot_rl.learn.perception import FrozenFeatures
 
 GEMM_SIZE = 4096
 CALLS = 20
@@ -66,6 +68,31 @@ def bench_on_gpu(cases: dict[str, Workload], rounds: int, engines: tuple[str, ..
                 "busy": _busy(update),
             }
     return report
+
+
+def bench_encoding(config: EncoderConfig, rounds: int) -> dict[str, dict[str, float]]:
+    """Time what the frozen encoder makes of the frames of one observation, on this thread and on the GPU.
+
+    Returns:
+        For `cpu` and `cuda`: medians of `act_ms`, from frames to what a policy acts on, and `replay_ms`, from the same
+        frames to what replay stores beyond that [wall clock], both from and to the memory of the CPU.
+    """
+    torch.set_num_threads(1)
+    size = config.image_size
+    frames = np.random.default_rng(0).integers(0, 256, (len(config.cameras), size, size, 3), np.uint8)
+    report = {}
+    for device in ("cpu", "cuda"):
+        encoder = FrozenFeatures(config, device)
+        view = encoder.view(frames)
+        report[device] = {
+            "act_ms": _median_ms(partial(encoder.view, frames), rounds),
+            "replay_ms": _median_ms(partial(encoder.encode, frames, view), rounds),
+        }
+    return report
+
+
+def _median_ms(work: Callable[[], object], rounds: int) -> float:
+    return 1e3 * statistics.median(_seconds(work, 1) for _ in range(rounds))
 
 
 def _seconds(work: Callable[[], object], calls: int) -> float:

@@ -349,7 +349,7 @@ class TrainConfig:
     seed: Annotated[NonNegative, FORKABLE] = 0
     """Everything random follows from it."""
     device: Literal["cpu", "cuda"] = "cpu"
-    """Where the learner computes."""
+    """Where the learner computes, and a frozen encoder on each machine that has one."""
     robot: str = ""
     """Which arm and tool; calibrations of another one are refused. Empty: any, but all of one."""
     calibrations: Annotated[tuple[str, ...], Resumable("to the same content in other files")] = ()

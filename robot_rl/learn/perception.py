@@ -20,7 +20,8 @@ from robot_rl.data.replay.observation_scaling import ObservationPacker
 from robot_rl.data.replay.percept import ImageSpec, Percept, PerceptSpec
 from robot_rl.data.schema import BASE_ACTION, IMAGE_PREFIX, Observation
 from robot_rl.errors import SpecError, StepOrderError, UnknownNameError
-from robot_rl.learn.engine.hardware import computed_in
+from robot_rl.learn.engine.cuda_graph import CapturedForward
+from robot_rl.learn.engine.hardware import computed_in, device_here
 from robot_rl.learn.networks.encoders import TRAINED, make_encoder
 from robot_rl.spec import ArraySpec, DictSpec
 
@@ -208,32 +209,34 @@ class RawFrames:
 
 
 class FrozenFeatures:
-    """Features of several crops of each frame by a frozen encoder, on the CPU.
+    """Features of several crops of each frame by a frozen encoder.
 
     The first crop is not shifted. The shifts of the others follow from the pixels, so that features computed again from
     recorded frames are the same.
 
     Args:
         config: Encoder, crops and projection.
+        device: `cpu` or `cuda`, where it computes; frames come from, and features go to, the CPU.
     """
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(self, config: EncoderConfig, device: str = "cpu") -> None:
         self._crops, self._shift = config.crops, config.shift
-        self._dtype = computed_in(config.precision)
+        self._device, self._dtype = device, computed_in(config.precision, device)
         self.name = config.name
-        encoder = make_encoder(config.name)
-        self._encoder = encoder.to(self._dtype)
+        encoder = make_encoder(config.name).to(self._dtype)
+        fingerprint = _fingerprint(encoder)
+        encoder.to(device)
+        self._encoder: Callable[[Tensor], Tensor] = CapturedForward(encoder) if device == "cuda" else encoder
         self.maps = torch.empty(0)
         """Of the frames that were viewed last, before the projection, (cameras, all channels, rows, columns)."""
-        fingerprint = _fingerprint(encoder)
-        blank = torch.zeros(1, 3, config.image_size, config.image_size, dtype=self._dtype)
+        blank = torch.zeros(1, 3, config.image_size, config.image_size, dtype=self._dtype, device=device)
         with torch.no_grad():
-            channels, *plane = self._encoder(blank).shape[1:]
+            channels, *plane = encoder(blank).shape[1:]
         self._projection: Tensor | None = None
         if 0 < config.projection < channels:  # Johnson-Lindenstrauss: keeps distances between features, roughly
             generator = torch.Generator().manual_seed(0)
             matrix = torch.randn(config.projection, channels, generator=generator) / config.projection**0.5
-            self._projection, channels = matrix[:, :, None, None].to(self._dtype), config.projection
+            self._projection, channels = matrix[:, :, None, None].to(device, self._dtype), config.projection
         self.spec = ImageSpec(
             "features",
             (config.crops, len(config.cameras), channels, *plane),
@@ -244,6 +247,9 @@ class FrozenFeatures:
             ),
             size=config.image_size,
         )
+        if device == "cuda":  # A recording takes seconds, which no period of control has.
+            frames = np.zeros((len(config.cameras), config.image_size, config.image_size, 3), np.uint8)
+            self.encode(frames, self.view(frames))
 
     def view(self, frames: np.ndarray) -> np.ndarray:
         """(cameras, height, width, 3) -> (cameras, channels, rows, columns), float16, of the crop not shifted."""
@@ -260,16 +266,15 @@ class FrozenFeatures:
     @torch.no_grad()
     def _maps(self, images: np.ndarray) -> Tensor:
         """(B, height, width, 3) -> (B, all channels, rows, columns)."""
-        pixels = torch.from_numpy(images).permute(0, 3, 1, 2).to(self._dtype)  # channels last in memory, as they come
-        maps: Tensor = self._encoder(pixels)
-        return maps
+        pixels = torch.from_numpy(images).to(self._device).permute(0, 3, 1, 2)  # channels last in memory, as they come
+        return self._encoder(pixels.to(self._dtype))
 
     @torch.no_grad()
     def _packed(self, maps: Tensor) -> np.ndarray:
         """(B, all channels, rows, columns) -> (B, channels, rows, columns), float16."""
         if self._projection is not None:
             maps = nn.functional.conv2d(maps, self._projection)
-        packed: np.ndarray = maps.half().contiguous().numpy()
+        packed: np.ndarray = maps.half().contiguous().cpu().numpy()
         return packed
 
     def _shifted(self, frames: np.ndarray) -> Iterator[np.ndarray]:
@@ -305,7 +310,9 @@ def make_perception(
     for camera in encoder.cameras:
         if camera not in valid:
             raise UnknownNameError("camera", camera, valid)
-    frame_encoder: FrameEncoder = RawFrames(encoder) if encoder.name in TRAINED else FrozenFeatures(encoder)
+    frame_encoder: FrameEncoder = (
+        RawFrames(encoder) if encoder.name in TRAINED else FrozenFeatures(encoder, device_here(config.device))
+    )
     return Perception(specs, encoder.cameras, frame_encoder, goal=config.sac.goal_weight > 0, potential=potential)
 
 
@@ -318,7 +325,7 @@ def _shared(
     if (encoder.name, encoder.spec.size) != (potential.encoder, potential.size):
         return None
     row = cameras.index(potential.camera)
-    return lambda: encoder.maps[row].flatten().float()
+    return lambda: encoder.maps[row].flatten().float().cpu()
 
 
 def _fingerprint(network: nn.Module) -> str:

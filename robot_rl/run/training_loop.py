@@ -89,6 +89,7 @@ class Training:
         self.demo_cycle_time: float | None = None
         self.stop_requested = False
         self._recorded: dict[str, str] = {}  # fingerprints of the episodes up to the newest checkpoint
+        self._effort: Mapping[str, int] = {}  # what the operator did in the episodes up to the checkpoint resumed from
         self._saved = (-1, -1)  # env steps and updates offline at the newest checkpoint
 
     def run(self, *, resumed: bool) -> bool:
@@ -176,7 +177,7 @@ class Training:
     def begin_learning(self) -> None:
         """Make ready to play; call it once, before `play_next`."""
         self._player = self._rollout()
-        self.record.effort.recount(self._store)
+        self.record.effort.recount(self._store, self._effort)
         if self._labels is not None:
             self._labels.begin(self._store, self._learner, self.record)
 
@@ -267,7 +268,7 @@ class Training:
         reached = self.env_steps, self._learner.offline_updates
         if self._saved == reached:
             return  # another would only replace the one before it
-        self._recorded = self._store.fingerprints(self._recorded)
+        self._recorded, effort = self._store.fingerprints(self._recorded), self.record.effort.counts
         save_training(
             self._checkpoint,
             {
@@ -277,6 +278,7 @@ class Training:
                 "episodes": self._episodes,
                 "stored": len(self._store),
                 "recorded": self._recorded,
+                "effort": effort if effort.get("episodes") == len(self._store) else {},
                 "demo_cycle_time": self.demo_cycle_time,
                 "wall_time": self.record.wall_time,
                 "base": None if self.base is None else self.base.facts(),
@@ -301,7 +303,7 @@ class Training:
         self.deployed.load_state_dict(state["deployed"])
         self.env_steps, self._episodes = int(state["env_steps"]), int(state["episodes"])
         self.demo_cycle_time = state["demo_cycle_time"]
-        self._recorded = dict(state.get("recorded", {}))  # older checkpoints have none
+        self._recorded, self._effort = dict(state.get("recorded", {})), state.get("effort", {})  # older ones have none
         self.record.resume(self.env_steps, self._learner.updates, float(state["wall_time"]))
         self._saved = self.env_steps, self._learner.offline_updates
         keep_checkpoint(self._checkpoint, self.env_steps, self._config.keep_checkpoints)  # if it was killed before

@@ -155,7 +155,9 @@ def test_a_lazy_operator_watches_no_episode_that_begins_after_its_time_also_when
     summary = train(config, tmp_path / "run", resume=True)
     led = sum(int((episode.source != Source.POLICY).sum()) for episode in online_episodes(tmp_path / "run"))
     assert summary["person"]["led_s"] == pytest.approx(0.1 * led)
-    assert HumanEffort.of_run(tmp_path / "run", 0.1).figures == summary["person"]
+    effort = HumanEffort.of_run(tmp_path / "run", 0.1)
+    assert effort.figures == summary["person"]
+    assert load_checkpoint(tmp_path / "run" / "checkpoint.pt")["effort"] == effort.counts
     recorded = [row for row in read_metrics(tmp_path / "run" / "metrics.jsonl") if row["kind"] == "episode"]
     assert recorded[-1]["person"] == summary["person"]
     assert summary["person"]["takeovers"] == sum(row["takeovers"] for row in recorded) > 0

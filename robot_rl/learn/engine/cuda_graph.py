@@ -1,6 +1,7 @@
-"""A whole high-UTD update recorded as one CUDA graph: on a GPU, launching is most of the time of a small network.
+"""Recordings as CUDA graphs: on a GPU, launching is most of the time of a small network.
 
-It works on the tensors that a function reads and fills, whatever the function computes.
+Of a whole high-UTD update, and of a frozen network. They work on the tensors that a function reads and fills, whatever
+the function computes.
 """
 
 from __future__ import annotations
@@ -68,3 +69,39 @@ class CapturedUpdate:
             self._outputs = self._update(self._inputs)
         self._graph = graph
         return graph
+
+
+class CapturedForward:
+    """Calls a function of one tensor: in the plain way a few times, then as a recording, one for each shape.
+
+    Args:
+        forward: Needs no gradient, draws no random numbers, and makes no decision that depends on values.
+    """
+
+    def __init__(self, forward: Callable[[Tensor], Tensor]) -> None:
+        self._forward = forward
+        self._recordings: dict[torch.Size, tuple[torch.cuda.CUDAGraph, Tensor, Tensor]] = {}
+
+    @torch.no_grad()
+    def __call__(self, x: Tensor) -> Tensor:
+        """Compute `forward` of a tensor on a CUDA device."""
+        if x.shape not in self._recordings:
+            self._recordings[x.shape] = self._record(x)
+        graph, given, result = self._recordings[x.shape]
+        given.copy_(x)
+        graph.replay()
+        return result.clone()  # the next replay writes over it
+
+    def _record(self, x: Tensor) -> tuple[torch.cuda.CUDAGraph, Tensor, Tensor]:
+        """Record a call; return the graph, its input and its result."""
+        given, graph = x.clone(), torch.cuda.CUDAGraph()
+        stream = torch.cuda.Stream(x.device)  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream(x.device))
+        with torch.cuda.stream(stream):
+            for _ in range(WARM_UPS):
+                self._forward(given)
+        torch.cuda.synchronize(x.device)
+        # A learner in another thread may go on meanwhile.
+        with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+            result = self._forward(given)
+        return graph, given, result

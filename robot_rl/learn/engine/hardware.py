@@ -40,6 +40,11 @@ def check_device(device: str) -> None:
         )
 
 
+def device_here(device: str) -> str:
+    """Return the device of a run if this machine has it, else the CPU: of what also runs where the learner does not."""
+    return device if device != "cuda" or torch.cuda.is_available() else "cpu"
+
+
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3  # names of `mallopt` in glibc's malloc.h
 _KEPT = 1 << 30
 _AT_ONCE = 1 << 26

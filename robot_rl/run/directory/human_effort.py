@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,15 +48,24 @@ class HumanEffort:
             effort.recount(store)
         return effort
 
-    def recount(self, store: EpisodeStore) -> None:
+    def recount(self, store: EpisodeStore, known: Mapping[str, int] | None = None) -> None:
         """Count the episodes of a store, and nothing else, from now on.
+
+        Args:
+            store: The store.
+            known: `counts` of its first episodes, which are not read again: that would take seconds for thousands.
 
         Raises:
             DataError: if an episode cannot be read.
         """
-        self._counts.clear()
-        for row in store.summaries():
+        self._counts = Counter(known or {})
+        for row in store.summaries()[self._counts["episodes"] :]:
             self.add(store.sources(row.episode_id), row.facts)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What `recount` takes: the number of `episodes`, and what was counted in them."""
+        return dict(self._counts)
 
     def add(self, sources: np.ndarray, facts: EpisodeFacts) -> None:
         """Add an episode.
@@ -66,6 +76,7 @@ class HumanEffort:
         """
         led = int(np.isin(sources, OPERATOR_SOURCES).sum())
         counts = self._counts
+        counts["episodes"] += 1
         counts["manual_resets"] += facts.cut == RESET
         counts["judged"] += facts.judge == OPERATOR_JUDGE
         if facts.demonstration:

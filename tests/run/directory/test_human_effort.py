@@ -3,11 +3,13 @@
 import json
 
 import numpy as np
+from scenes import stamped_store
 
 from robot_rl.cli.summary_text import effort_text
 from robot_rl.console.job_state import JobState
 from robot_rl.data.episode_facts import EpisodeFacts
 from robot_rl.data.schema import Source
+from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.supervision import OPERATOR_JUDGE, RESET
 from robot_rl.run.directory.human_effort import HumanEffort
 from sim.tasks.reach import SPEC
@@ -40,6 +42,21 @@ def test_seconds_take_overs_resets_labels_and_presses_by_hand(tmp_path):
     log = "".join(json.dumps(row) + "\n" for row in rows)
     (tmp_path / "operator.jsonl").write_text(log + '{"kind": "do", "wh')  # another process is writing
     assert effort.figures == {**figures, "labels": 2, "presses": 2}
+
+
+def test_what_is_known_of_the_first_episodes_is_not_read_again(tmp_path):
+    stamped_store(tmp_path / "store", 6)
+    whole, first = (HumanEffort(0.1, tmp_path / "operator.jsonl") for _ in range(2))
+    with EpisodeStore.open(tmp_path / "store") as store:
+        whole.recount(store)
+        for row in store.summaries()[:4]:
+            first.add(store.sources(row.episode_id), row.facts)
+        known, end = first.counts, whole.counts
+        for file in sorted((tmp_path / "store" / "episodes").iterdir())[:4]:
+            file.unlink()
+        first.recount(store, known)
+    assert known != end == first.counts
+    assert first.figures == whole.figures
 
 
 def test_it_is_told_in_words(tmp_path):
