@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from robot_rl.statistics import bootstrap_interval, interquartile_mean
 
 WANTED = 0.9
 REAL = {"clearance": 0.7, "friction": 1.3, "command_delay": 0.05, "wrench_bias": 1.0}
@@ -62,16 +62,25 @@ def main() -> None:
 
 
 def _print(arguments: argparse.Namespace, rows: Mapping[str, list[dict[str, Any]]]) -> None:
-    for kind, found in rows.items():
-        reached = [row["steps"] for row in found]
-        print(f"{kind}: steps to {WANTED:.0%}: {reached}; at the end {[row['end'] for row in found]}")
+    """Print the steps and successes of all seeds, and of those that have every kind ratios to those from scratch.
+
+    A training that never succeeds that often counts with all its steps, so ratios to such a one are too high.
+    """
     full = min(len(found) for found in rows.values())
     scratch = [row["steps"] or arguments.steps for row in rows["from scratch"][:full]]
-    for kind in list(rows)[1:]:
-        ratios = [(row["steps"] or arguments.steps) / whole for row, whole in zip(rows[kind], scratch, strict=False)]
+    for kind, found in rows.items():
+        ends = [row["end"] for row in found]
+        print(f"{kind}: steps to {WANTED:.0%}: {[row['steps'] for row in found]}; at the end {ends}")
         if full:
-            print(f"{kind}: {np.median(ratios):.2f} of the steps (median; {[round(ratio, 2) for ratio in ratios]})")
+            ratios = [(row["steps"] or arguments.steps) / whole for row, whole in zip(found, scratch, strict=False)]
+            print(f"  of the steps from scratch {_with_interval(ratios)}; at the end {_with_interval(ends[:full])}")
     sys.stdout.flush()
+
+
+def _with_interval(values: Sequence[float]) -> str:
+    """Return the interquartile mean and its 95 % interval over seeds."""
+    low, high = bootstrap_interval([values])
+    return f"{interquartile_mean(values):.3f} ({low:.3f}-{high:.3f})"
 
 
 def _on_robot(arguments: argparse.Namespace, seed: int, kind: str, parts: Sequence[str]) -> dict[str, Any]:

@@ -13,12 +13,9 @@ from typing import Any
 import yaml
 
 from robot_rl.cli.command import MakeParser, add_parser
-from robot_rl.config.yaml_file import dump_yaml
-from robot_rl.errors import ConfigError, PluginError, RobotRLError
-from ros_nodes.bringup.table import NodeSpec, node_specs, read_table
-
-GUARD = "safety"
-"""The node, in the table, that has to know the arms of a simulated task, and their keep-out."""
+from robot_rl.errors import ConfigError, PluginError
+from ros_nodes.bringup.plan import plan
+from ros_nodes.bringup.table import NodeSpec, read_table
 
 
 def add_command(commands: Any, add: MakeParser) -> None:
@@ -68,18 +65,10 @@ def _up(arguments: argparse.Namespace) -> int:
         if not isinstance(value, wanted):
             raise ConfigError(f"--{name} has to be a whole number, got {value!r}")
         given[name] = value
-    if (params := given.get("params")) and not Path(params).is_file():
-        raise ConfigError(f"--params {params}: there is no such file; launch/config/robot.yaml is an example")
     with tempfile.TemporaryDirectory(prefix="robot_rl-") as folder:
         if arguments.robot_file:
             _read_robot_file(arguments, given, table, Path(folder))
-        if (file := given.get("task_file")) and not Path(file).expanduser().is_file():
-            raise ConfigError(f"--task_file {file}: there is no such file; launch/config/task.yaml is an example")
-        specs = node_specs(table, arguments.bringup, given)
-        if not given.get("task_file") and any(spec.name == GUARD for spec in specs):
-            task = str(given.get("task", table["arguments"]["task"]["default"]))
-            given["task_file"] = _write_task(task, Path(folder))
-            specs = node_specs(table, arguments.bringup, given)
+        specs = plan(arguments.bringup, given, Path(folder))
         return _run(specs, arguments, str(given.get("namespace", "")))
 
 
@@ -111,26 +100,6 @@ def _read_robot_file(arguments: argparse.Namespace, given: dict[str, Any], table
     task = str(given.get("task", table["arguments"]["task"]["default"]))
     cell = write_cell(Path(arguments.robot_file), task, folder).arguments()
     given |= cell | {"without": [*given.get("without", []), *cell["without"]]}
-
-
-def _write_task(task: str, folder: Path) -> str:
-    """Write the facts of a simulated task of several arms; empty for one arm, and where it is not installed or known.
-
-    A machine that runs other nodes of the bringup may have no simulation; the node that simulates says what is wrong.
-    """
-    from robot_rl.cell.task_file import task_content  # other commands start faster
-    from robot_rl.env.registry import make_workcell
-
-    try:
-        cell = make_workcell(task)
-    except RobotRLError:
-        return ""
-    cell.close()
-    if not cell.task.spec.arms:
-        return ""
-    file = folder / "task.yaml"
-    file.write_text(dump_yaml(task_content(cell.task.spec)), encoding="utf-8")
-    return str(file)
 
 
 def _check_parameters(specs: Sequence[NodeSpec], namespace: str) -> None:

@@ -74,6 +74,9 @@ def read_table() -> dict[str, Any]:
 def node_specs(table: Mapping[str, Any], bringup: str, arguments: Mapping[str, Any]) -> list[NodeSpec]:
     """Return the nodes of a bringup with these arguments; those left out have their default.
 
+    What is an empty text or list then is not among the parameters, as they count more than a parameter file. It is the
+    default of the node, too.
+
     Raises:
         UnknownNameError: if there is no such bringup, argument, or node in `only` or `without`.
     """
@@ -94,7 +97,8 @@ def node_specs(table: Mapping[str, Any], bringup: str, arguments: Mapping[str, A
         if name not in (values["only"] or names) or name in values["without"]:
             continue
         entry = dict(table["nodes"][name])
-        parameters = {key: _filled(value, values) for key, value in entry.pop("parameters", {}).items()}
+        filled = {key: _filled(value, values) for key, value in entry.pop("parameters", {}).items()}
+        parameters = {key: value for key, value in filled.items() if value not in ("", [])}
         specs.append(NodeSpec(name, parameters=parameters, params=str(values["params"]), **entry))
     return specs
 
@@ -115,8 +119,7 @@ def _filled(value: Any, values: Mapping[str, Any]) -> Any:
 
 
 def _flow(value: Any) -> str:
-    """Return a parameter's value as `-p` takes it. An empty list becomes one empty text: ROS cannot infer its type."""
-    value = [""] if value == [] else value
+    """Return a parameter's value as `-p` takes it."""
     if isinstance(value, str):
         return yaml.safe_dump(value, default_style='"', width=10**6).strip()
     return yaml.safe_dump(value, default_flow_style=True, width=10**6).removesuffix("...\n").strip()

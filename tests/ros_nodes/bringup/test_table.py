@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,10 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from robot_rl.config.nodes import NODE_CONFIGS
+from robot_rl.cell.cell_guards import guards_for
+from robot_rl.config.nodes import NODE_CONFIGS, SafetyNodeConfig
 from robot_rl.errors import UnknownNameError
+from ros_nodes.bringup.plan import plan
 from ros_nodes.bringup.table import node_specs, read_table, table_folder
 
 LAUNCH = Path(__file__).parents[3] / "launch"
@@ -46,14 +49,13 @@ def test_arguments_take_their_places_and_keep_their_types():
     specs = {spec.name: spec for spec in node_specs(TABLE, "train", {"task": "reach", "settings": ["env_steps=5"]})}
     assert specs["sim"].parameters["task"] == "reach"
     assert specs["sim"].parameters["lockstep"] is False
-    assert specs["sim"].parameters["cameras"] == []
+    assert "cameras" not in specs["sim"].parameters  # a parameter file may name them
     assert specs["actor"].parameters["settings"] == ["task=reach", "seed=0", "device=cpu", "env_steps=5"]
     command = specs["sim"].command("left/arm")
     start = command.index("-m")
     assert command[start : start + 4] == ["-m", "ros_nodes.nodes.sim_node", "--ros-args", "-r"]
     assert "__ns:=/left/arm" in command
     assert 'task:="reach"' in command
-    assert "cameras:=['']" in command
     assert "lockstep:=false" in command
 
 
@@ -91,21 +93,68 @@ def test_every_bringup_has_a_launch_file_that_names_it():
         assert f'{{"bringup": "{name}"}}' in (LAUNCH / f"{name}.launch.py").read_text()
 
 
-def test_launch_files_and_robot_rl_up_make_the_same_of_the_table():
-    """The converter of the launch file is run on its own: `launch` itself need not be installed."""
+@pytest.mark.parametrize("bringup", TABLE["bringups"])
+def test_what_is_left_out_because_it_is_empty_is_the_default_of_its_node(bringup):
+    for spec in node_specs(TABLE, bringup, {}):
+        defaults = NODE_CONFIGS[spec.executable]()
+        for name in set(TABLE["nodes"][spec.name].get("parameters", {})) - set(spec.parameters):
+            assert not getattr(defaults, name), (spec.name, name)
+
+
+def launched(**given):
+    """Return what the launch file of all bringups gives `launch_ros`: `launch` itself need not be installed."""
     tree = ast.parse((LAUNCH / "bringup.launch.py").read_text())
-    (function,) = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "filled"]
-    scope = {"yaml": yaml}
-    exec(compile(ast.Module([function], []), "bringup.launch.py", "exec"), scope)
-    given = {"task": "reach", "lockstep": "true", "settings": "[env_steps=5]", "cameras": "[wrist]", "seed": "3"}
-    given["calibrations"] = "[wrist=wrist.yaml]"
-    given["console"], given["arms"] = ":8480", "[left, right]"
-    texts = {name: given.get(name, str(entry["default"])) for name, entry in TABLE["arguments"].items()}
-    texts |= {n: str(d["given" if texts[d["of"]] else "otherwise"]) for n, d in TABLE["derived"].items()}
-    typed = {name: yaml.safe_load(value) for name, value in given.items()}
-    for spec in node_specs(TABLE, "train", typed):
-        written = TABLE["nodes"][spec.name].get("parameters", {})
-        assert {key: scope["filled"](value, texts) for key, value in written.items()} == dict(spec.parameters)
+    (function,) = [node for node in tree.body if isinstance(node, ast.FunctionDef)][:1]
+    profile = {}
+    names = {"json": json, "subprocess": subprocess, "executable": sys.executable, "CONFIG": table_folder()}
+    names |= {
+        "END": ((2,), (0, 2, 130, -2)),
+        "Shutdown": lambda: "shutdown",
+        "Node": lambda **kw: SimpleNamespace(**kw),
+    }
+    names |= {"FILES": SimpleNamespace(name=given.pop("files")), "LaunchContext": object, "Path": Path}
+    exec(compile(ast.Module([function], []), "bringup.launch.py", "exec"), names)
+    texts = {name: str(entry["default"]) for name, entry in TABLE["arguments"].items()} | {"not_ours": "1"} | given
+    return {n.exec_name: n for n in names["nodes"](SimpleNamespace(environment=profile, launch_configurations=texts))}
+
+
+def test_launch_files_and_robot_rl_up_make_the_same_of_the_table(tmp_path):
+    texts = {"task": "reach", "lockstep": "true", "settings": "[env_steps=5]", "cameras": "[wrist]", "seed": "3"}
+    texts |= {"calibrations": "[wrist=wrist.yaml]", "console": ":8480", "without": "[recorder]"}
+    nodes = launched(bringup="train", files=str(tmp_path), **texts)
+    typed = {name: yaml.safe_load(value) for name, value in texts.items()}
+    specs = {spec.name: spec for spec in node_specs(TABLE, "train", typed)}
+    assert {name: node.parameters[1] for name, node in nodes.items()} == {
+        n: dict(s.parameters) for n, s in specs.items()
+    }
+    assert {name: node.arguments[-1] for name, node in nodes.items()} == {
+        name: f"ros_nodes.nodes.{spec.executable}" for name, spec in specs.items()
+    }
+    ends = {
+        name: [c for c in (0, 1, 2) if node.on_exit(SimpleNamespace(returncode=c), None)]
+        for name, node in nodes.items()
+    }
+    assert ends == {name: [0, 2] if spec.main else [2] for name, spec in specs.items()}
+
+
+def test_with_either_the_safety_node_knows_the_arms_and_keep_out_of_a_simulated_task(tmp_path):
+    node = launched(bringup="sim", task="handover", files=str(tmp_path))["safety"]
+    (safety,) = [spec for spec in plan("sim", {"task": "handover"}, tmp_path) if spec.name == "safety"]
+    assert node.parameters[1] == dict(safety.parameters)
+    config = SafetyNodeConfig(task_file=safety.parameters["task_file"])
+    guards = guards_for(config, config.arms, config.task_file, config.arm_limits)
+    assert guards.arms == ("left", "right")
+    assert guards.need_twists  # it keeps them apart
+
+
+def test_a_launch_file_refuses_what_robot_rl_up_refuses(tmp_path):
+    for given, words in (
+        ({"without": "[lerner]"}, "unknown node of this bringup 'lerner'"),
+        ({"seed": "three"}, "seed has to be like 0, got 'three'"),
+        ({"params": "missing.yaml"}, "params missing.yaml: there is no such file"),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            launched(bringup="train", files=str(tmp_path), **given)
 
 
 def test_the_launch_file_of_a_robot_makes_of_a_robot_file_what_robot_rl_up_makes(tmp_path):

@@ -1,0 +1,101 @@
+"""The nodes of a bringup with all that they are given, for `robot-rl up` and for `ros2 launch`; needs no ROS.
+
+Beside the table it knows where a simulated task's arms and keep-out are, as the safety node, which knows of no
+simulation, reads them from a file. For `ros2 launch` it is a program: `plan FOLDER` reads arguments of a launch file as
+JSON, all of them text, and prints the nodes as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from robot_rl.config.yaml_file import dump_yaml
+from robot_rl.errors import ConfigError, RobotRLError
+from ros_nodes.bringup.table import NodeSpec, node_specs, read_table
+
+GUARD = "safety"
+"""The node, in the table, that has to know the arms of a simulated task, and their keep-out."""
+
+
+def plan(bringup: str, given: Mapping[str, Any], folder: Path) -> list[NodeSpec]:
+    """Return the nodes of a bringup.
+
+    Args:
+        bringup: Its name.
+        given: Its arguments; those left out have their default.
+        folder: For files that nodes read; it has to stay until they have ended.
+
+    Raises:
+        ConfigError: if a file that is given is not there.
+        UnknownNameError: if there is no such bringup, argument or node.
+    """
+    if (params := given.get("params")) and not Path(params).is_file():
+        raise ConfigError(f"params {params}: there is no such file; launch/config/robot.yaml is an example")
+    if (file := given.get("task_file")) and not Path(file).expanduser().is_file():
+        raise ConfigError(f"task_file {file}: there is no such file; launch/config/task.yaml is an example")
+    table = read_table()
+    specs = node_specs(table, bringup, given)
+    if given.get("task_file") or all(spec.name != GUARD for spec in specs):
+        return specs
+    task = str(given.get("task") or table["arguments"]["task"]["default"])
+    return node_specs(table, bringup, {**given, "task_file": _write_task(task, folder)})
+
+
+def _write_task(task: str, folder: Path) -> str:
+    """Write the facts of a simulated task of several arms; empty for one arm, and where it is not installed or known.
+
+    A machine that runs other nodes of the bringup may have no simulation; the node that simulates says what is wrong.
+    """
+    from robot_rl.cell.task_file import task_content  # bringups of a real arm need no simulation
+    from robot_rl.env.registry import make_workcell
+
+    try:
+        cell = make_workcell(task)
+    except RobotRLError:
+        return ""
+    cell.close()
+    if not cell.task.spec.arms:
+        return ""
+    file = folder / "task.yaml"
+    file.write_text(dump_yaml(task_content(cell.task.spec)), encoding="utf-8")
+    return str(file)
+
+
+def from_texts(texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the arguments of the table among those of a launch file, each of the type of its default.
+
+    Raises:
+        ConfigError: if one is not of that type.
+    """
+    given = {}
+    for name, entry in read_table()["arguments"].items():
+        wanted, text = type(entry["default"]), texts.get(name)
+        if text is None:
+            continue
+        value = text if wanted is str else yaml.safe_load(text)
+        if type(value) is not wanted:
+            raise ConfigError(f"{name} has to be like {entry['default']!r}, got {text!r}")
+        given[name] = [str(item) for item in value] if wanted is list else value
+    return given
+
+
+def main() -> int:
+    """Do it for `ros2 launch`."""
+    texts, folder = json.load(sys.stdin), Path(sys.argv[1])
+    try:
+        print(json.dumps([asdict(spec) for spec in plan(texts["bringup"], from_texts(texts), folder)]))
+    except RobotRLError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
