@@ -268,7 +268,8 @@ class Training:
         reached = self.env_steps, self._learner.offline_updates
         if self._saved == reached:
             return  # another would only replace the one before it
-        self._recorded, effort = self._store.fingerprints(self._recorded), self.record.effort.counts
+        self._recorded = self._store.fingerprints(self._recorded)
+        effort = self.record.effort.counts
         save_training(
             self._checkpoint,
             {
@@ -303,7 +304,8 @@ class Training:
         self.deployed.load_state_dict(state["deployed"])
         self.env_steps, self._episodes = int(state["env_steps"]), int(state["episodes"])
         self.demo_cycle_time = state["demo_cycle_time"]
-        self._recorded, self._effort = dict(state.get("recorded", {})), state.get("effort", {})  # older ones have none
+        self._recorded = dict(state.get("recorded", {}))  # older checkpoints have none
+        self._effort = state.get("effort", {})
         self.record.resume(self.env_steps, self._learner.updates, float(state["wall_time"]))
         self._saved = self.env_steps, self._learner.offline_updates
         keep_checkpoint(self._checkpoint, self.env_steps, self._config.keep_checkpoints)  # if it was killed before

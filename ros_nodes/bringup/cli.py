@@ -10,12 +10,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from robot_rl.cli.command import MakeParser, add_parser
 from robot_rl.errors import ConfigError, PluginError
 from ros_nodes.bringup.plan import plan
-from ros_nodes.bringup.table import NodeSpec, read_table
+from ros_nodes.bringup.table import NodeSpec, from_text, read_table
 
 
 def add_command(commands: Any, add: MakeParser) -> None:
@@ -60,15 +58,11 @@ def _up(arguments: argparse.Namespace) -> int:
         value = getattr(arguments, name)
         if value is None:
             continue
-        wanted = type(entry["default"])
-        value = yaml.safe_load(value) if wanted is int else value
-        if not isinstance(value, wanted):
-            raise ConfigError(f"--{name} has to be a whole number, got {value!r}")
-        given[name] = value
+        given[name] = from_text(f"--{name}", value, entry["default"]) if isinstance(value, str) else value
     with tempfile.TemporaryDirectory(prefix="robot_rl-") as folder:
         if arguments.robot_file:
             _read_robot_file(arguments, given, table, Path(folder))
-        specs = plan(arguments.bringup, given, Path(folder))
+        specs = plan(arguments.bringup, given, Path(folder), flag="--")
         return _run(specs, arguments, str(given.get("namespace", "")))
 
 

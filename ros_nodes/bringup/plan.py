@@ -14,32 +14,32 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from robot_rl.config.yaml_file import dump_yaml
 from robot_rl.errors import ConfigError, RobotRLError
-from ros_nodes.bringup.table import NodeSpec, node_specs, read_table
+from ros_nodes.bringup.program import answer
+from ros_nodes.bringup.table import NodeSpec, from_text, node_specs, read_table
 
 GUARD = "safety"
 """The node, in the table, that has to know the arms of a simulated task, and their keep-out."""
 
 
-def plan(bringup: str, given: Mapping[str, Any], folder: Path) -> list[NodeSpec]:
+def plan(bringup: str, given: Mapping[str, Any], folder: Path, *, flag: str = "") -> list[NodeSpec]:
     """Return the nodes of a bringup.
 
     Args:
         bringup: Its name.
         given: Its arguments; those left out have their default.
         folder: For files that nodes read; it has to stay until they have ended.
+        flag: Written before the name of an argument, in messages.
 
     Raises:
         ConfigError: if a file that is given is not there.
         UnknownNameError: if there is no such bringup, argument or node.
     """
     if (params := given.get("params")) and not Path(params).is_file():
-        raise ConfigError(f"params {params}: there is no such file; launch/config/robot.yaml is an example")
+        raise ConfigError(f"{flag}params {params}: there is no such file; launch/config/robot.yaml is an example")
     if (file := given.get("task_file")) and not Path(file).expanduser().is_file():
-        raise ConfigError(f"task_file {file}: there is no such file; launch/config/task.yaml is an example")
+        raise ConfigError(f"{flag}task_file {file}: there is no such file; launch/config/task.yaml is an example")
     table = read_table()
     specs = node_specs(table, bringup, given)
     if given.get("task_file") or all(spec.name != GUARD for spec in specs):
@@ -74,27 +74,14 @@ def from_texts(texts: Mapping[str, str]) -> dict[str, Any]:
     Raises:
         ConfigError: if one is not of that type.
     """
-    given = {}
-    for name, entry in read_table()["arguments"].items():
-        wanted, text = type(entry["default"]), texts.get(name)
-        if text is None:
-            continue
-        value = text if wanted is str else yaml.safe_load(text)
-        if type(value) is not wanted:
-            raise ConfigError(f"{name} has to be like {entry['default']!r}, got {text!r}")
-        given[name] = [str(item) for item in value] if wanted is list else value
-    return given
+    arguments = read_table()["arguments"]
+    return {n: from_text(n, texts[n], entry["default"]) for n, entry in arguments.items() if n in texts}
 
 
 def main() -> int:
     """Do it for `ros2 launch`."""
     texts, folder = json.load(sys.stdin), Path(sys.argv[1])
-    try:
-        print(json.dumps([asdict(spec) for spec in plan(texts["bringup"], from_texts(texts), folder)]))
-    except RobotRLError as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
+    return answer(lambda: [asdict(spec) for spec in plan(texts["bringup"], from_texts(texts), folder)])
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ arguments of the bringup as YAML.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -20,7 +19,8 @@ from robot_rl.cell.robot_file import CameraConfig, RobotFile, read_robot_file
 from robot_rl.cell.task_file import task_content
 from robot_rl.config.describe import list_keys
 from robot_rl.config.yaml_file import dump_yaml
-from robot_rl.errors import ConfigError, RobotRLError
+from robot_rl.errors import ConfigError
+from ros_nodes.bringup.program import answer
 from ros_nodes.bringup.table import read_table
 
 CAMERAS = "camera_node"
@@ -159,13 +159,8 @@ def _plain(value: Any) -> Any:
 def main() -> int:
     """Do it for `ros2 launch`."""
     file, task, folder = sys.argv[1:]
-    try:
-        task = task or read_table()["arguments"]["task"]["default"]
-        print(json.dumps(write_cell(Path(file), task, Path(folder)).arguments()))
-    except RobotRLError as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
+    task = task or read_table()["arguments"]["task"]["default"]
+    return answer(lambda: write_cell(Path(file), task, Path(folder)).arguments())
 
 
 if __name__ == "__main__":

@@ -12,10 +12,12 @@ from typing import Any
 
 import yaml
 
+from robot_rl.config.yaml_file import parse_yaml
 from robot_rl.errors import ConfigError, UnknownNameError
 from robot_rl.system.process import python_module
 
 FASTDDS_PROFILE = "fastdds.xml"
+_KINDS = {int: "a whole number", bool: "true or false", list: "a list"}
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,25 @@ def read_table() -> dict[str, Any]:
     """Return the table, as it is written."""
     table: dict[str, Any] = yaml.safe_load((table_folder() / "bringups.yaml").read_text(encoding="utf-8"))
     return table
+
+
+def from_text(name: str, text: str, default: Any) -> Any:
+    """Return the value of an argument from its text, of the type of its default.
+
+    Args:
+        name: As the user wrote it, for messages.
+        text: YAML, where the default is no text; entries of a list become texts.
+        default: In the table.
+
+    Raises:
+        ConfigError: if it is of another type.
+    """
+    if isinstance(default, str):
+        return text
+    value = parse_yaml(text, name)
+    if type(value) is not type(default):
+        raise ConfigError(f"{name} has to be {_KINDS[type(default)]}, got {text!r}")
+    return [str(item) for item in value] if isinstance(value, list) else value
 
 
 def node_specs(table: Mapping[str, Any], bringup: str, arguments: Mapping[str, Any]) -> list[NodeSpec]:

@@ -120,7 +120,12 @@ def launched(**given):
 
 def test_launch_files_and_robot_rl_up_make_the_same_of_the_table(tmp_path):
     texts = {"task": "reach", "lockstep": "true", "settings": "[env_steps=5]", "cameras": "[wrist]", "seed": "3"}
-    texts |= {"calibrations": "[wrist=wrist.yaml]", "console": ":8480", "without": "[recorder]"}
+    texts |= {
+        "calibrations": "[wrist=wrist.yaml]",
+        "console": ":8480",
+        "arms": "[left, right]",
+        "without": "[recorder]",
+    }
     nodes = launched(bringup="train", files=str(tmp_path), **texts)
     typed = {name: yaml.safe_load(value) for name, value in texts.items()}
     specs = {spec.name: spec for spec in node_specs(TABLE, "train", typed)}
@@ -150,7 +155,9 @@ def test_with_either_the_safety_node_knows_the_arms_and_keep_out_of_a_simulated_
 def test_a_launch_file_refuses_what_robot_rl_up_refuses(tmp_path):
     for given, words in (
         ({"without": "[lerner]"}, "unknown node of this bringup 'lerner'"),
-        ({"seed": "three"}, "seed has to be like 0, got 'three'"),
+        ({"seed": "three"}, "seed has to be a whole number, got 'three'"),
+        ({"only": "[learner"}, "only: is not YAML"),
+        ({"lockstep": "1"}, "lockstep has to be true or false, got '1'"),
         ({"params": "missing.yaml"}, "params missing.yaml: there is no such file"),
     ):
         with pytest.raises(RuntimeError, match=words):

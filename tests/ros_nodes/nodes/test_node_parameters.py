@@ -59,7 +59,7 @@ def test_up_refuses_a_task_file_that_is_not_there(tmp_path):
     command = [ROBOT_RL, "up", "robot", "--task_file", str(tmp_path / "task.yaml")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
-    assert f"task_file {tmp_path / 'task.yaml'}: there is no such file" in done.stderr
+    assert f"--task_file {tmp_path / 'task.yaml'}: there is no such file" in done.stderr
     assert "started" not in done.stderr
 
 
