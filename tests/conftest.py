@@ -16,7 +16,7 @@ import sim  # noqa: F401
 RERUNS = 2
 """How often a test that keeps to the wall clock is run again where it fails; a defect fails each time."""
 
-HUNG = 1000
+HUNG = 700
 """After how long a test, run thrice, that its own time limit could not end takes its process with it [s]."""
 STDERR = pytest.StashKey[int]()
 """Where the standard error goes while tests catch it."""

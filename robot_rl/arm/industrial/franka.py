@@ -11,7 +11,6 @@ References:
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import threading
 import time
@@ -26,6 +25,7 @@ from robot_rl.arm.control_thread import ControlThread, own_priority
 from robot_rl.arm.driver import MOTION, DriverHost, Receive
 from robot_rl.arm.industrial.controller_claim import ControllerClaim
 from robot_rl.arm.industrial.franka_checks import FrankaFacts, franka_checks
+from robot_rl.arm.industrial.franka_hand import FrankaHand
 from robot_rl.arm.industrial.robot_address import check_address
 from robot_rl.arm.kinematics.fr3 import fr3_chain
 from robot_rl.arm.own_checks import OwnCheck, late_cycles
@@ -37,12 +37,8 @@ from robot_rl.geometry import Pose
 FCI_PORT = 1337
 STATE_RATE = 200.0
 """Of what is reported and of the references [Hz]; the controller itself runs at 1 kHz."""
-GRIPPER_RATE = 10.0
-"""Of the width of the gripper [Hz]."""
 RECOVERY_SHOWN = 3.0
 """Longest time until the state shows a recovery [s]."""
-SAME_WIDTH = 1e-3
-"""Difference of two widths below which the gripper is not moved again [m]: each motion takes half a second."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -102,22 +98,19 @@ class FrankaArm:
         self._lock = threading.RLock()  # of the tracker
         self._fault: str | None = None
         self._is_lost = False  # the connection
-        self._width: float | None = None  # that the gripper was sent to
-        self._measured_width = 0.0
         self._receive: Receive | None = None
         self._tracker: Any = None
         self._claim = ControllerClaim(config.host, what="Franka")
         try:
             with own_priority():
                 self._robot: Any = self._connect()
-                self._hand: Any = self._gripper() if config.gripper else None
+                self._hand = self._connect_hand()
                 self._set_up()
                 self._open_tracker()
         except BaseException:  # Ctrl-C too: the arm may be opened again
             self._claim.close()
             raise
         self._thread = ControlThread("franka", STATE_RATE, self._cycle, host.problem)
-        self._gripper_thread = ControlThread("franka hand", GRIPPER_RATE, self._measure_gripper)
 
     # As an `ArmDriver`.
 
@@ -126,7 +119,7 @@ class FrankaArm:
         self._receive = receive
         self._thread.start()
         if self._hand is not None:
-            self._gripper_thread.start()
+            self._hand.start()
 
     def move_to(self, T_base_target: Pose) -> None:
         """Set the reference of the impedance controller."""
@@ -136,10 +129,8 @@ class FrankaArm:
 
     def move_gripper(self, width: float) -> None:
         """Move the fingers, if the width is another one than before."""
-        if self._hand is None or (self._width is not None and abs(width - self._width) < SAME_WIDTH):
-            return
-        self._width = width
-        self._hand.move_async(width, self._config.gripper_speed)
+        if self._hand is not None:
+            self._hand.move(width)
 
     def hold(self) -> None:
         """Make the present pose the reference."""
@@ -153,14 +144,17 @@ class FrankaArm:
             return [self._fault]
         if self._receive is not None and not self._thread.alive:
             return ["the driver's thread has ended with an error; start the program again"]
-        return []
+        hand = self._hand
+        return [fault] if hand is not None and (fault := hand.fault()) is not None else []
 
     def recover(self) -> None:
-        """Recover from the reflex, and start the controller at the present pose.
+        """Recover from the reflex, and start the controller at the present pose; end the motion of a silent hand.
 
         Raises:
             ArmStoppedError: if an error stays, e.g. because the external activation device is pressed.
         """
+        if self._hand is not None and self._hand.fault() is not None:
+            self._hand.recover()
         if self._fault is None:
             return
         with self._lock, own_priority():
@@ -185,7 +179,7 @@ class FrankaArm:
         state = robot.state
         facts = FrankaFacts(
             package=version("franky-control"),
-            hand=None if hand is None else int(hand.server_version),
+            hand=None if hand is None else hand.version,
             mode=state.robot_mode.name,
             in_control=bool(robot.is_in_control),
             success_rate=float(state.control_command_success_rate),
@@ -197,7 +191,8 @@ class FrankaArm:
     def close(self) -> None:
         """End the controller and let the arm go; every reference goes, or the next connection would wait for ever."""
         self._thread.close()
-        self._gripper_thread.close()
+        if self._hand is not None:
+            self._hand.close()
         with self._lock:
             self._end_tracker()
             self._tracker = self._hand = self._robot = None
@@ -208,7 +203,7 @@ class FrankaArm:
 
     def _cycle(self) -> None:
         """Report the newest state, and notice when the controller has ended."""
-        robot, receive = self._robot, self._receive
+        robot, hand, receive = self._robot, self._hand, self._receive
         if robot is None or receive is None or self._is_lost:
             return
         try:
@@ -225,15 +220,9 @@ class FrankaArm:
         receive("twist", now, six)
         receive("wrench", now, -np.array(state.K_F_ext_hat_K, float))  # libfranka: what the robot exerts
         receive("joints", now, Joints(np.array(state.q, float), np.array(state.dq, float)))
-        if self._hand is not None:
-            receive("gripper", now, self._measured_width)
+        if hand is not None:
+            receive("gripper", now, hand.width)
         receive("pose", now, _pose(state.O_T_EE))
-
-    def _measure_gripper(self) -> None:
-        hand = self._hand
-        if hand is not None:  # a connection that is lost is named by the arm's own state
-            with contextlib.suppress(self._franky.NetworkException, RuntimeError):
-                self._measured_width = float(hand.width)
 
     def _why_ended(self) -> str:
         """Return why the controller has ended, with the cure."""
@@ -280,10 +269,14 @@ class FrankaArm:
             ArmStoppedError: if the arm cannot be reached.
         """
         check_address(self._config.host, FCI_PORT, 5.0, what="Franka control box (FCI)")
+        if self._hand is not None:
+            self._hand.close()
         self._hand = self._robot = None  # else the next connection would wait for ever
         gc.collect()
         self._robot = self._connect()
-        self._hand = self._gripper() if self._config.gripper else None
+        self._hand = self._connect_hand()
+        if self._hand is not None:
+            self._hand.start()
         self._is_lost = False
 
     def _check_ready(self) -> None:
@@ -343,13 +336,17 @@ class FrankaArm:
             self._host.problem(f"the controller ended with: {_first_line(error)}")
         self._tracker = None
 
-    def _gripper(self) -> Any:
+    def _connect_hand(self) -> FrankaHand | None:
+        if not self._config.gripper:
+            return None
         try:
-            return self._franky.Gripper(self._config.host)
+            gripper = self._franky.Gripper(self._config.host)
         except self._franky.Exception as error:
             raise ArmStoppedError(
                 f"no Franka Hand answers: {_first_line(error)}; set `gripper: false` if there is none"
             ) from error
+        errors = (self._franky.Exception, RuntimeError)  # the latter is Poco's
+        return FrankaHand(gripper, self._config.gripper_speed, errors, self._host.problem)
 
     def _affine(self, T: Pose) -> Any:
         w, x, y, z = T.quaternion.tolist()

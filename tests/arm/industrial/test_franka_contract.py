@@ -1,6 +1,7 @@
 """The contract of robots over franky and franky-sim, which simulates the arm; and reflexes, which end with consent."""
 
 import os
+import time
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scripted_arm import eventually
 
 from robot_rl.arm.arm_robot_io import ArmRobotIO
 from robot_rl.arm.industrial.franka import FrankaArm, FrankaConfig
+from robot_rl.env.robot_io import Command
 from robot_rl.env.state_assembler import Freshness
 from robot_rl.errors import ArmStoppedError, ConfigError
 
@@ -86,6 +88,29 @@ def test_a_stop_of_the_arm_is_named_and_ends_with_consent(io, peer, fault, named
     before = io.read().T_base_tcp.position
     assert eventually(lambda: io.read().T_base_tcp.position is not None)
     assert np.linalg.norm(io.read().T_base_tcp.position - before) < 5e-3
+
+
+@pytest.mark.slow
+def test_a_hand_that_does_not_answer_keeps_nobody_waiting_and_is_named(io, peer):
+    """franky waits for the motion before, for ever; the lock that was held meanwhile is that of expiry and holds."""
+
+    def command(width):
+        here, began = io.read().T_base_tcp, time.monotonic()
+        io.command(Command(time.time_ns(), 1.0, here, width))
+        return time.monotonic() - began
+
+    command(0.08)
+    assert eventually(lambda: io.read().gripper_width > 0.07)
+    peer.inject("hand silent")
+    assert max(command(width) for width in (0.02, 0.06, 0.03)) < 0.3
+    assert eventually(lambda: "the Franka Hand has not ended a motion for 4 s" in (io.stopped or ""), 8.0), io.stopped
+    with pytest.raises(ArmStoppedError, match="the Franka Hand does not answer"):
+        io.recover()
+    peer.inject("hand answers")
+    io.recover()
+    assert io.stopped is None
+    command(0.05)
+    assert eventually(lambda: io.read().gripper_width == pytest.approx(0.05, abs=0.003))
 
 
 @pytest.mark.slow

@@ -127,9 +127,11 @@ def main():
     import franky_sim.franka_robot_protocol as protocol
     import franky_sim.franka_robot_server as robot_server
     from franky_sim import SimulationServer
+    from franky_sim.franka_gripper_protocol import GripperCommand
     from franky_sim.mujoco_simulator import MujocoSimulator
 
     fault, overridden = {"mode": None}, {}
+    hand_is_silent, unsaid = threading.Event(), []
     injected, threshold = np.zeros(6), np.full(6, np.inf)
     table = None
     plain = robot_server.FrankaRobotServer.robot_state.fget
@@ -162,6 +164,15 @@ def main():
         threshold[:] = self.upper_force_thresholds_nominal
         accepted(self, server)
 
+    answer = protocol.BaseCommand.send_response
+
+    def respond(socket, command, *what, **how):
+        if hand_is_silent.is_set() and isinstance(command, GripperCommand):
+            unsaid.append(lambda: answer(socket, command, *what, **how))
+        else:
+            answer(socket, command, *what, **how)
+
+    protocol.BaseCommand.send_response = staticmethod(respond)
     robot_server.FrankaRobotServer.robot_state = property(state)
     protocol.SetCollisionBehaviorCommand.handle = set_collision
     protocol.AutomaticErrorRecoveryCommand.handle = recover
@@ -215,6 +226,10 @@ def main():
             elif what == "state":  # NAME VALUE, until "state NAME"
                 overridden.pop(numbers[0], None)
                 overridden |= {numbers[0]: float(numbers[1])} if numbers[1:] else {}
+            elif what == "hand":  # silent or answers
+                (hand_is_silent.set if numbers == ["silent"] else hand_is_silent.clear)()
+                while not hand_is_silent.is_set() and unsaid:
+                    unsaid.pop(0)()
             elif what == "force":
                 injected[:] = list(map(float, numbers))
 
