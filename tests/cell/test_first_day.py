@@ -12,7 +12,6 @@ import pytest
 import yaml
 from franka_peer import FrankaPeer
 from peer_process import PeerProcess
-from preloaded import Preloaded
 from running import robot_rl, ros_domain
 from ur_peer import UrPeer
 
@@ -38,12 +37,6 @@ TRIAL = {"so101": "hold", "ur": "stop", "franka": "stop"}
 """The only motion of the commissioning."""
 SAYS = {"so101": "servo", "ur": "PolyScope", "franka": "franky-control"}
 """What the doctor finds of each arm."""
-
-
-@pytest.fixture(scope="module")
-def preloaded():
-    with Preloaded() as made:
-        yield made
 
 
 @contextlib.contextmanager
@@ -75,7 +68,7 @@ def observed(store):
 @pytest.mark.slow
 @pytest.mark.wall_clock
 @pytest.mark.parametrize("arm", ["so101", "ur", "franka"])
-def test_the_six_commands_lead_from_nothing_to_an_evaluated_policy(arm, preloaded, tmp_path):
+def test_the_six_commands_lead_from_nothing_to_an_evaluated_policy(arm, tmp_path):
     """The UR over topics, where there is ROS 2; without, it is trained in test_robot_command.py."""
     section = PAGE.read_text(encoding="utf-8").partition("## The first day")[2]
     lines = [shlex.split(line, comments=True) for line in re.findall("^    (.+)$", section, re.M)[:8]]
@@ -84,15 +77,15 @@ def test_the_six_commands_lead_from_nothing_to_an_evaluated_policy(arm, preloade
     over_topics = lines[6]
     assert over_topics[1:3] == ["up", "robot"] and "eval" in lines[7]
 
-    def run(start, command, *more):
-        done = start(*command[1:], *more, cwd=tmp_path, input="y\n" * 20)
+    def run(command, *more):
+        done = robot_rl(*command[1:], *more, cwd=tmp_path, input="y\n" * 20)
         allowed = (0, 1) if command[1] == "doctor" else (0,)  # this machine may have faults
         assert done.returncode in allowed, (command, done.stdout, done.stderr)
         return done.stdout + done.stderr
 
     with peer_of(arm, tmp_path) as found:
         settings = [("--setting", f"{name}={value}") for name, value in {**found, **PATIENT[arm]}.items()]
-        run(preloaded.robot_rl, commands[0], "--arm", arm, "--no-questions", "--no-check", *sum(settings, ()))
+        run(commands[0], "--arm", arm, "--no-questions", "--no-check", *sum(settings, ()))
         file = tmp_path / commands[0][-1]
         tree = yaml.safe_load(file.read_text(encoding="utf-8"))
         tree["cell"]["max_age"] = tree["limits"]["max_age"] = OLD
@@ -101,17 +94,15 @@ def test_the_six_commands_lead_from_nothing_to_an_evaluated_policy(arm, preloade
         over_ros = arm == "ur" and importlib.util.find_spec("rclpy") is not None
         for command in commands[1:3] if over_ros else commands[1:]:
             trial = [TRIAL[arm]] if command[1] == "commission" else []
-            said = run(preloaded.robot_rl, command, *SHORT[command[1]], *trial)
+            said = run(command, *SHORT[command[1]], *trial)
             assert command[1] != "doctor" or SAYS[arm] in said, said
         name = "topics" if over_ros else "touch"
         if over_ros:
             out = ("--out", "runs/topics", "--domain", ros_domain())
-            said = run(robot_rl, over_topics, *out, "--settings", *SHORT_SETTINGS)
+            said = run(over_topics, *out, "--settings", *SHORT_SETTINGS)
             assert "on 1 held-out resets of touch" in said
             # What was learned over topics observes the same, so it plays without them.
-            run(
-                preloaded.robot_rl, [part.replace("runs/touch", "runs/topics") for part in commands[-1]], *SHORT["eval"]
-            )
+            run([part.replace("runs/touch", "runs/topics") for part in commands[-1]], *SHORT["eval"])
         summary = json.loads((tmp_path / "runs" / name / "summary.json").read_text(encoding="utf-8"))
         assert summary["env_steps"] == 5
         assert ("state/wrench" in observed(tmp_path / "runs" / name / "episodes")) == (arm != "so101")

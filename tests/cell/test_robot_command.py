@@ -5,7 +5,7 @@ import os
 
 import pytest
 import yaml
-from preloaded import Preloaded
+from running import robot_rl
 from ur_peer import UrPeer
 
 pytest.importorskip("rtde_control", reason="ur_rtde is not installed: pip install 'robot_rl[ur]'")
@@ -16,12 +16,6 @@ def peer():
     made = UrPeer(f"127.22.{os.getpid() // 250 % 250}.{os.getpid() % 250 + 1}")
     yield made
     made.close()
-
-
-@pytest.fixture(scope="module")
-def robot_rl():
-    with Preloaded() as made:
-        yield made.robot_rl
 
 
 def robot_file(path, address, **cell):
@@ -48,7 +42,7 @@ SMALL += ("--set", "warmup_steps=10", "--set", "evaluation.curve_interval=0", "-
 
 @pytest.mark.wall_clock  # the controller's watchdog stops the arm after a second
 @pytest.mark.slow
-def test_a_run_trains_on_the_arm_and_is_evaluated(tmp_path, peer, robot_rl):
+def test_a_run_trains_on_the_arm_and_is_evaluated(tmp_path, peer):
     file, out = robot_file(tmp_path, peer.address), tmp_path / "run"
     flags = ("--robot", file, *SMALL, "--steps", "30", "--episodes", "1", "--out", out)
     done = robot_rl("train", "touch", *flags, cwd=tmp_path)
@@ -74,7 +68,7 @@ def test_a_run_trains_on_the_arm_and_is_evaluated(tmp_path, peer, robot_rl):
         ),
     ],
 )
-def test_what_is_missing_is_one_line_before_anything_moves(tmp_path, peer, robot_rl, cell, flags, named):
+def test_what_is_missing_is_one_line_before_anything_moves(tmp_path, peer, cell, flags, named):
     uploads = peer.report()["uploads"]
     file = robot_file(tmp_path, peer.address, **cell)
     done = robot_rl("train", "touch", "--robot", file, *SMALL, *flags, "--out", tmp_path / "run", cwd=tmp_path)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 import torch
+from preloaded import Preloaded
 
 from robot_rl.learn.checkpoint import load_checkpoint
 
@@ -63,11 +64,32 @@ def ros_domain() -> int:
 _HELD: list[IO[str]] = []
 
 
-def robot_rl(*arguments: object, **options) -> subprocess.CompletedProcess[str]:
-    """Runs a command to its end, with standard output and standard error apart."""
+PATIENCE = 140.0
+"""Longest time for a command [s]."""
+
+
+def robot_rl(*arguments: object, env=None, cwd=None, input="") -> subprocess.CompletedProcess[str]:
+    """Runs a command to its end, with standard output and standard error apart.
+
+    That of `up`, which supervises processes for hours, is the installed program; others are forked from a process that
+    has imported what they need.
+    """
+    env = env or environment()
+    if arguments[:1] == ("up",) or not (preloaded := _preloaded()).serves(env):
+        return installed_robot_rl(*arguments, env=env, cwd=cwd, input=input)
+    return preloaded.robot_rl(list(map(str, arguments)), env, cwd or Path.cwd(), input, PATIENCE)
+
+
+def installed_robot_rl(*arguments: object, **options) -> subprocess.CompletedProcess[str]:
+    """The same with the installed program, from its first import on."""
     command = [ROBOT_RL, *map(str, arguments)]
     options = {"env": environment()} | options
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=280, **options)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE, **options)
+
+
+@cache
+def _preloaded() -> Preloaded:
+    return Preloaded(environment())
 
 
 def start(*arguments: object) -> subprocess.Popen[str]:
