@@ -255,7 +255,7 @@ class Policy(nn.Module):
         return torch.where(gain[:, 0] > self.residual.gripper_margin, best, usual)
 
     def executed(self, action: Tensor, proposal: Tensor | None) -> Tensor:
-        """Return the action (B, continuous) that is carried out for an output (B, output_size) of the actor in [-1, 1]."""
+        """Return the action (B, continuous) carried out for an output of the actor, (B, output_size) in [-1, 1]."""
         if self.steering is not None and proposal is not None:  # a = flow(s, bound tanh(...)): DSRL (Wagenmaker 2025)
             return self.steering.actions(proposal, self.bound * action)
         # a = clip(a_base + bound tanh(...)): a residual policy (Silver 2018; Johannink 2019) of bounded reach
