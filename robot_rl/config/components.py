@@ -82,7 +82,7 @@ class AlgorithmConfig(Section):
     """Name in the entry point group `robot_rl.algorithms`. `sac`: soft actor-critic, pretrained by IQL where
     `offline.steps` is set. `iql`: implicit Q-learning throughout. `bc`: behaviour cloning. All three take networks and
     rates from `sac`. Another one comes with an installed package."""
-    chunk: Annotated[Positive, WithNoise(4)] = 1
+    chunk: Annotated[Positive, WithNoise(2)] = 1
     """With `sac`: control steps that the policy decides for at once (Q-chunking, Li 2025). It plays its chunk without
     looking, until somebody takes over; critics value whole chunks, with the rewards of these steps in the place of
     `sac.n_step`. A gripper's choice is held for a chunk. 1: it decides in every step."""
@@ -145,7 +145,9 @@ class BaseConfig(Section):
     """Largest correction, as a share of half an action's range: 2 reaches everything from everywhere. A schedule over
     env steps, {0: 0.2, 10000: 1}, begins gently and then leaves more and more to what was learned. Of noise: its
     largest magnitude, in standard deviations of that with which the base was trained."""
-    penalty: Annotated[Rate, Scheduled(ge=0), FORKABLE] = field(default_factory=lambda: {0: 1.0, 1000: 0.5, 4000: 0.05})
+    penalty: Annotated[Rate, Scheduled(ge=0), FORKABLE, WithNoise(0.0)] = field(
+        default_factory=lambda: {0: 1.0, 1000: 0.5, 4000: 0.05}
+    )
     """Weight of the mean square of the correction, as a share of its bound, in the policy's loss; times the range of
     returns where that is known. While critics have seen little it holds the policy to its base; 0 leaves it out."""
 

@@ -50,7 +50,8 @@ def run(tmp_path_factory):
 
 
 def test_its_defaults_are_those_of_the_base():
-    assert (CONFIG.algorithm.chunk, CONFIG.sac.n_step, CONFIG.base.bound) == (4, 1, 1.5)
+    assert (CONFIG.algorithm.chunk, CONFIG.sac.n_step) == (2, 1)
+    assert (CONFIG.base.bound, CONFIG.base.penalty) == (1.5, 0.0)
     assert CONFIG.replay.history == tuple(range(CONFIG.base.history))
     residual = replace(TrainConfig(), base=BaseConfig(kind="chunk"))
     assert (residual.algorithm.chunk, residual.base.bound) == (1, 0.3)
@@ -138,7 +139,7 @@ def test_a_base_of_other_sizes_is_refused_by_its_own(run, tmp_path):
         ({"base": BaseConfig(correction="noise"), "warmup": "policy"}, r"base\.kind=none: there is no noise"),
         ({"replay": ReplayConfig(history=(0, 1))}, r"set replay\.history=\[0, 1, 2, 3, 4, 5, 6, 7\]"),
         ({"base": replace(BASE, history=2, horizon=2)}, r"set replay\.history=\[0, 1\]"),
-        ({"base": replace(BASE, horizon=3)}, r"algorithm\.chunk=4: the base plans base\.horizon=3"),
+        ({"base": replace(BASE, horizon=1)}, r"algorithm\.chunk=2: the base plans base\.horizon=1"),
         ({"warmup": "uniform"}, "warmup=uniform: the policy draws noise"),
         ({"base": replace(BASE, delay=1)}, r"base\.delay=1: the policy plans at once"),
     ],
