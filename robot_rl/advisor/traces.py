@@ -48,7 +48,8 @@ def read_traces(run: Path, store: Path) -> tuple[list[tuple[ValueTrace, bool]], 
         env = stack.enter_context(deployment.environment(config.task, observed))
         base = stack.enter_context(open_base(config, env, run))
         spec = env.environment_spec
-        perception = make_perception(env.observation_specs, config, proposal=None if base is None else spec.action_size)
+        proposal = None if base is None or config.steers else spec.action_size
+        perception = make_perception(env.observation_specs, config, proposal=proposal)
         learner = LocalLearner(spec, perception, config)
         learner.load_state_dict(checkpoint["learner"])
         traces = []

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from robot_rl.base_policy.chunk_network import ChunkNetwork
 from robot_rl.base_policy.contract import (
     ActionChunk,
     BasePolicy,
@@ -26,11 +25,9 @@ from robot_rl.base_policy.fingerprint import fingerprint
 from robot_rl.data.schema import IMAGE_PREFIX, OPERATOR_SOURCES, STATE_PREFIX, Episode
 from robot_rl.env.choice import join_grippers, split_grippers
 from robot_rl.errors import BasePolicyError, CheckpointError, DataError
-from robot_rl.learn.networks.networks import make_head
+from robot_rl.learn.networks.chunk_network import ChunkNetwork, make_chunk_network
 from robot_rl.learn.perception import make_perception
 
-WIDTH = 256
-"""Of the hidden layers."""
 LEARNING_RATE = 1e-3
 """Of Adam at the start; it falls to zero along a cosine."""
 AVERAGE_RATE = 0.005
@@ -85,14 +82,14 @@ class ClonedPolicy(BasePolicy):
         self._more = max(task.grippers - 1, 0)  # columns of a chunk beyond those of an action
         self._states = [key for key in self.spec.observations if key.startswith(STATE_PREFIX)]
         self._generator = torch.Generator().manual_seed(setup.config.seed)
-        self._network = ChunkNetwork(
-            make_head(percepts, config, self._generator, history),
-            state_size=percepts.state_size * history,
+        self._network = make_chunk_network(
+            percepts,
+            config,
+            self._generator,
             horizon=horizon,
+            history=history,
             action_size=task.action_size + self._more,
-            width=WIDTH,
             flow=flow,
-            generator=self._generator,
         ).requires_grad_(False)
         self._sees = percepts.images.maker if percepts.images is not None else ""
         self._grips = np.zeros((0, task.grippers), np.float32)  # what several grippers were shown to do together
@@ -132,6 +129,11 @@ class ClonedPolicy(BasePolicy):
     def trained(self) -> bool:
         """Whether it was trained."""
         return self._trained
+
+    @property
+    def flow(self) -> ChunkNetwork | None:
+        """Its network, where that carries noise to chunks of what is an action here; else None."""
+        return self._network if self._network.flow and not self._more else None
 
     def train(self, episodes: Iterable[Episode], report: Report) -> dict[str, float]:
         """Clone demonstrations in `base.updates` steps of Adam.

@@ -21,6 +21,7 @@ from robot_rl.env.choice import GRIPPER_CHOICES, nearest_entries
 from robot_rl.env.environment import Environment, EnvironmentSpec
 from robot_rl.env.registry import load
 from robot_rl.errors import BasePolicyError, ConfigError, PluginError
+from robot_rl.learn.networks.chunk_network import ChunkNetwork
 from robot_rl.spec import ArraySpec
 
 BASE_GROUP = "robot_rl.base_policies"
@@ -179,6 +180,11 @@ class BasePolicy(abc.ABC):
         del episodes, report
         raise ConfigError(f"base {self.name} is not trained from demonstrations")
 
+    @property
+    def flow(self) -> ChunkNetwork | None:
+        """The network of a base whose noise can be learned, `base.correction=noise`; None for others."""
+        return None
+
     def state_dict(self) -> dict[str, Any] | None:
         """Return all that it consists of, as plain values, arrays and tensors, for `BaseSetup.state`.
 
@@ -231,8 +237,23 @@ def check_fit(base: BasePolicy, setup: BaseSetup) -> None:
         wrong.append(f"it plans no choices but those of grippers, and {task.name} has {task.choices} of them")
     if abs(spec.period - task.control_period) > 0.01 * task.control_period:
         wrong.append(f"it plans every {spec.period:g} s, and {task.name} is controlled every {task.control_period:g} s")
+    if setup.config.steers:
+        wrong += _not_steered(base, setup.config)
     if wrong:
         raise BasePolicyError(f"base {base.name} does not fit {task.name}: {'; '.join(wrong)}")
+
+
+def _not_steered(base: BasePolicy, config: TrainConfig) -> list[str]:
+    """Return why the noise of a base cannot be learned."""
+    if base.flow is None:
+        return [
+            "it has no noise that could be learned; set base.correction=residual, or base.kind=chunk with at most one "
+            "gripper"
+        ]
+    mine, wanted = (base.spec.horizon, base.spec.history), (config.base.horizon, config.base.history)
+    if mine == wanted:
+        return []
+    return ["its network has base.horizon={}, base.history={}, and here they are {}, {}".format(*mine, *wanted)]
 
 
 def check_arms(base: str, arms: Sequence[str], task: EnvironmentSpec) -> None:

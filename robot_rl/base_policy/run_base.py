@@ -15,6 +15,10 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.data.schema import Episode
 from robot_rl.env.environment import Environment
 from robot_rl.errors import CheckpointError
+from robot_rl.learn.learner_port import LearnerPort
+
+STEERED = "steering.network."
+"""Where a policy has the network of the base whose noise it chooses."""
 
 
 class RunBase:
@@ -23,10 +27,11 @@ class RunBase:
     Args:
         player: Plays its chunks.
         kind: Of the base, as in `base.kind`.
+        steered: Whether its noise is learned.
     """
 
-    def __init__(self, player: ChunkPlayer, kind: str) -> None:
-        self.player, self._kind = player, kind
+    def __init__(self, player: ChunkPlayer, kind: str, steered: bool) -> None:
+        self.player, self._kind, self._steered = player, kind, steered
 
     def prepare(self, run: Path, demonstrations: Iterable[Episode], report: Report) -> None:
         """Train the base if it is not, and keep it in the directory of the run.
@@ -39,6 +44,20 @@ class RunBase:
         if not base.trained:
             facts = base.train(demonstrations, report)
         save_base(run / BASE_FILE, self._kind, base, facts)
+
+    def give(self, learner: LearnerPort) -> None:
+        """Give a learner the network whose noise it learns, before it has learned; nothing where it learns a residual.
+
+        Raises:
+            CheckpointError: if it is of other sizes.
+        """
+        flow = self.player.base.flow
+        if not self._steered or flow is None:
+            return
+        state = learner.state_dict()
+        steered = {f"{STEERED}{name}": value.clone() for name, value in flow.state_dict().items()}
+        state["algorithm"]["modules"]["policy"] |= steered
+        learner.load_state_dict(state)
 
     def with_proposals(self, episode: Episode) -> Episode:
         """Return a recorded episode with what the base would have proposed in it."""
@@ -90,4 +109,4 @@ def open_base(config: TrainConfig, env: Environment, run: Path | None) -> Iterat
                 f"{player.base.identity}; a correction of one base is none of another: bring that one back, or start a "
                 "new run"
             )
-        yield None if player is None else RunBase(player, kind)
+        yield None if player is None else RunBase(player, kind, config.steers)

@@ -29,6 +29,7 @@ from robot_rl.config.field_types import (
     WithBase,
     WithChunk,
     WithGuest,
+    WithNoise,
     WithPixels,
 )
 from robot_rl.config.operator_profile import InterventionConfig
@@ -74,14 +75,14 @@ class SACConfig(Section):
 
 
 @dataclass(frozen=True, config=STRICT)
-class AlgorithmConfig:
+class AlgorithmConfig(Section):
     """The algorithm that learns."""
 
     name: str = "sac"
     """Name in the entry point group `robot_rl.algorithms`. `sac`: soft actor-critic, pretrained by IQL where
     `offline.steps` is set. `iql`: implicit Q-learning throughout. `bc`: behaviour cloning. All three take networks and
     rates from `sac`. Another one comes with an installed package."""
-    chunk: Positive = 1
+    chunk: Annotated[Positive, WithNoise(2)] = 1
     """With `sac`: control steps that the policy decides for at once (Q-chunking, Li 2025). It plays its chunk without
     looking, until somebody takes over; critics value whole chunks, with the rewards of these steps in the place of
     `sac.n_step`. A gripper's choice is held for a chunk. 1: it decides in every step."""
@@ -106,8 +107,8 @@ class IQLConfig:
 
 
 @dataclass(frozen=True, config=STRICT)
-class BaseConfig:
-    """A base policy, which stays as it is, while the algorithm learns a bounded correction of its actions.
+class BaseConfig(Section):
+    """A base policy, which stays as it is, while the algorithm learns a bounded correction of its actions or noise.
 
     A residual policy (Silver 2018, Johannink 2019): it starts as good as its base, and is never far from it.
     """
@@ -115,6 +116,9 @@ class BaseConfig:
     kind: str = "none"
     """Name in the entry point group `robot_rl.base_policies`; `none`: the policy that learns acts alone. `clone`,
     `chunk`: cloned from the demonstrations, one action or a chunk of them at a time. docs/base_policies.md has all."""
+    correction: Literal["residual", "noise"] = "residual"
+    """What is learned. `residual`: what is added to the base's actions. `noise`: the noise from which a base that draws
+    its chunks begins, so that it acts as was demonstrated (DSRL, Wagenmaker 2025); for `chunk`, which has one."""
     path: str = ""
     """Of the base: a file of `robot-rl base train`, a run directory, a checkpoint, or an address."""
     updates: Positive = 3_000
@@ -137,10 +141,13 @@ class BaseConfig:
     gripper_margin: Annotated[NonNegativeReal, FORKABLE] = 0.05
     """How much more, in units of the reward, critics must expect of another gripper action than of the base's before it
     is taken."""
-    bound: Annotated[Rate, Scheduled(gt=0, le=2), FORKABLE] = 0.3
+    bound: Annotated[Rate, Scheduled(gt=0, le=2), FORKABLE, WithNoise(1.5)] = 0.3
     """Largest correction, as a share of half an action's range: 2 reaches everything from everywhere. A schedule over
-    env steps, {0: 0.2, 10000: 1}, begins gently and then leaves more and more to what was learned."""
-    penalty: Annotated[Rate, Scheduled(ge=0), FORKABLE] = field(default_factory=lambda: {0: 1.0, 1000: 0.5, 4000: 0.05})
+    env steps, {0: 0.2, 10000: 1}, begins gently and then leaves more and more to what was learned. Of noise: its
+    largest magnitude, in standard deviations of that with which the base was trained."""
+    penalty: Annotated[Rate, Scheduled(ge=0), FORKABLE, WithNoise(0.0)] = field(
+        default_factory=lambda: {0: 1.0, 1000: 0.5, 4000: 0.05}
+    )
     """Weight of the mean square of the correction, as a share of its bound, in the policy's loss; times the range of
     returns where that is known. While critics have seen little it holds the policy to its base; 0 leaves it out."""
 
@@ -167,7 +174,7 @@ class ReplayConfig(Section):
     run. `dynamics_gap`: each the less, the less likely its outcome is on this robot (H2O, Niu 2022); needs `sac`."""
     simulated_penalty: NonNegativeReal = 0.01
     """With `dynamics_gap`: how strongly values are held down where the gap is large, in ranges of returns."""
-    history: Annotated[tuple[NonNegative, ...], WithGuest((0,))] = (0, 1)
+    history: Annotated[tuple[NonNegative, ...], WithGuest((0,)), WithNoise(tuple(range(8)))] = (0, 1)
     """Ages [steps] of the observations stacked for the networks; before the first one, the first is repeated."""
 
 
@@ -407,6 +414,11 @@ class TrainConfig:
     def has_base(self) -> bool:
         """Whether the policy corrects a base."""
         return self.base.kind != "none"
+
+    @property
+    def steers(self) -> bool:
+        """Whether it corrects the noise of its base."""
+        return self.has_base and self.base.correction == "noise"
 
     @property
     def pretraining_updates(self) -> int:

@@ -1,10 +1,11 @@
-"""Defaults that differ with pixels, in environments of others, with a base and with chunks.
+"""Defaults that differ with pixels, in environments of others, with a base, with its noise and with chunks.
 
 They are applied when a configuration is made.
 
 With pixels updates cost ten times as much, and frames take memory. In an environment of others nobody demonstrates, and
 episodes are long. A base explores from the first step. A chunk is itself the window whose rewards are summed. The
-fields are marked `WithPixels`, `WithGuest`, `WithBase` and `WithChunk`; where several apply, the last of them holds.
+fields are marked `WithPixels`, `WithGuest`, `WithBase`, `WithNoise` and `WithChunk`; where several apply, the last of
+them holds.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from robot_rl.config.field_types import (
     WithBase,
     WithChunk,
     WithGuest,
+    WithNoise,
     WithPixels,
     annotations_of,
     mark_of,
@@ -48,9 +50,14 @@ def with_conditional_defaults(config_type: type, value: ArgsKwargs) -> ArgsKwarg
     """Return the arguments of a configuration, completed by the defaults under the conditions that they fulfil."""
     given = _arguments(config_type, value)
     kinds: list[type[OtherDefault]] = []
-    if getattr(given.get("algorithm"), "chunk", 1) > 1:
+    algorithm, base = given.get("algorithm"), given.get("base")
+    based = getattr(base, "kind", "none") != "none"
+    steered = based and getattr(base, "correction", "") == "noise"
+    if getattr(algorithm, "chunk", 1) > 1 or (steered and "chunk" not in getattr(algorithm, "_given", ())):
         kinds.append(WithChunk)
-    if getattr(given.get("base"), "kind", "none") != "none":
+    if steered:
+        kinds.append(WithNoise)
+    if based:
         kinds.append(WithBase)
     if FAMILY_MARK in str(given.get("task", "")):
         kinds.append(WithGuest)

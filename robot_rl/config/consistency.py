@@ -27,6 +27,8 @@ def check_consistent(config: TrainConfig) -> None:
         config.intervention.refuse(f"in {config.task} an expert takes over, as environment.takeovers says")
     if config.has_base:
         _check_base(config)
+    elif config.base.correction == "noise":
+        raise ConfigError("base.correction=noise with base.kind=none: there is no noise; set base.kind=chunk")
     elif config.warmup == "base":
         raise ConfigError("warmup=base with base.kind=none: there is no base to act; set base.kind, or another warmup")
     if config.replay.hindsight_goals:
@@ -67,7 +69,11 @@ def _check_chunk(config: TrainConfig) -> None:
     goals, warmup = config.replay.hindsight_goals, config.warmup_steps
     early = not config.demonstrations and warmup < config.algorithm.chunk
     clashes = (
-        (config.has_base, f"base.kind={config.base.kind}", "a correction is decided in every step; set one of them"),
+        (
+            config.has_base and not config.steers,
+            f"base.kind={config.base.kind}",
+            "a correction is decided in every step; set one of them, or base.correction=noise",
+        ),
         (bool(config.offline.steps), f"offline.steps={config.offline.steps}", "IQL learns no chunks; set it to 0"),
         (config.learners > 1, f"learners={config.learners}", "not for several learners yet; set learners=1"),
         (bool(goals), f"replay.hindsight_goals={goals}", "goals are judged step by step; set it to 0"),
@@ -109,11 +115,31 @@ def _check_base(config: TrainConfig) -> None:
         raise ConfigError(
             f"{base} with env_steps=0: nothing would be corrected; train the base by `robot-rl base train`"
         )
+    if config.steers:
+        _check_steering(config)
     if config.replay.hindsight_goals:
         raise ConfigError(
             f"{base} with replay.hindsight_goals={config.replay.hindsight_goals}: what the base would have "
             "proposed for another goal is not known; set replay.hindsight_goals=0"
         )
+
+
+def _check_steering(config: TrainConfig) -> None:
+    noise, seen = "base.correction=noise", list(range(config.base.history))
+    if list(config.replay.history) != seen:
+        raise ConfigError(
+            f"{noise} with replay.history={list(config.replay.history)} and base.history={config.base.history}: the "
+            f"learner must see what the base sees; set replay.history={seen}"
+        )
+    if config.algorithm.chunk > config.base.horizon:
+        raise ConfigError(
+            f"{noise} with algorithm.chunk={config.algorithm.chunk}: the base plans base.horizon={config.base.horizon} "
+            "steps at once; set no more than that"
+        )
+    if config.warmup == "uniform":
+        raise ConfigError(f"{noise} with warmup=uniform: the policy draws noise from the first step; set warmup=policy")
+    if config.base.delay:
+        raise ConfigError(f"{noise} with base.delay={config.base.delay}: the policy plans at once; set it to 0")
 
 
 def _check_hindsight(config: TrainConfig) -> None:

@@ -23,6 +23,7 @@ from robot_rl.config.field_types import (
     WithBase,
     WithChunk,
     WithGuest,
+    WithNoise,
     WithPixels,
     annotations_of,
     mark_of,
@@ -109,7 +110,7 @@ def _walk(config_type: type, prefix: str, resumable: Resumable | None, forkable:
             yield from _walk(section, f"{key}.", mark, fork)
             continue
         notes: list[str] = []
-        others = (mark_of(annotation, kind) for kind in (WithPixels, WithGuest, WithBase, WithChunk))
+        others = (mark_of(annotation, kind) for kind in (WithPixels, WithGuest, WithBase, WithNoise, WithChunk))
         notes += [f"{other.condition}: {as_typed(other.default)}" for other in others if other is not None]
         if mark is not None:
             notes.append(f"a resumed run may change it {mark.note}".rstrip())

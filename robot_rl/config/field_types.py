@@ -82,6 +82,12 @@ class WithBase(OtherDefault):
     condition = "with a base"
 
 
+class WithNoise(OtherDefault):
+    """Mark of a setting whose default differs where the noise of a base is learned, `base.correction=noise`."""
+
+    condition = "with learned noise"
+
+
 class WithChunk(OtherDefault):
     """Mark of a setting whose default differs where a policy decides for several steps, e.g. `algorithm.chunk=5`."""
 

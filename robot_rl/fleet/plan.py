@@ -207,6 +207,8 @@ def checked_plan(plan: FleetPlan, where: str) -> FleetPlan:
         raise ConfigError(
             f"{where}: base.kind={train.base.kind}: robots of a fleet correct a base from a file: {' or '.join(FILED)}"
         )
+    if train.steers:
+        raise ConfigError(f"{where}: base.correction=noise is not for fleets yet; set base.correction=residual")
     if train.has_base and not train.base.path:
         raise ConfigError(
             f"{where}: base.kind={train.base.kind} without base.path: each robot would train a base of its own; make "

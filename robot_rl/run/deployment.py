@@ -137,7 +137,7 @@ class Deployment:
             env: The environment that it learns about.
             potential: Shapes the rewards; None does not.
         """
-        actions = env.environment_spec.action_size if config.has_base else None
+        actions = env.environment_spec.action_size if config.has_base and not config.steers else None
         perceive = partial(make_perception, env.observation_specs, config, potential, proposal=actions)
         if self.port is not None:
             with self.port(env, perceive, config) as port:

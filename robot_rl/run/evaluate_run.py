@@ -96,7 +96,8 @@ def evaluate_run(
         every = {rate: steps_between(rate, spec.control_period) for rate in decisions}
         of_run = stack.enter_context(open_base(config, env, path))
         check_base(of_run, checkpoint)
-        base, proposal = (None, None) if of_run is None else (of_run.player, spec.action_size)
+        base = None if of_run is None else of_run.player
+        proposal = None if of_run is None or config.steers else spec.action_size
         perception = make_perception(env.observation_specs, config, proposal=proposal)
         policy = make_policy(spec, perception.spec, config, torch.Generator(config.device))
         parameters = checkpoint["deployed"]["policy"]

@@ -139,6 +139,8 @@ class Training:
         if (base := self.base) is not None:
             base.prepare(self._checkpoint.parent, demonstrations, self.record.base)
             self.record.progress.update(0, base=None)
+            base.give(self._learner)
+            self.deployed.restart()
             again = (store.read(demonstration_id(number)) for number in range(total))
             demonstrations = (base.with_proposals(episode) for episode in again)
         for episode in demonstrations:

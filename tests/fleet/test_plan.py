@@ -76,6 +76,10 @@ def test_only_what_makes_policy_and_reward_has_to_be_alike(path):
         ("robots: {arm1: {set: {world: {frictions: 1}}}}", "frictions"),
         ("robots: {arm1: }\ntrain: {tusk: reach}", "tusk"),
         ("robots: {arm1: }\ntrain: {base: {kind: clone}}", "base.kind=clone without base.path: each robot would train"),
+        (
+            "robots: {arm1: }\ntrain: {base: {kind: chunk, path: base.pt, correction: noise}}",
+            "base.correction=noise is not for fleets yet; set base.correction=residual",
+        ),
         ("robots: {arm1: }\ntrain: {base: {kind: scripted}}", "base.kind=scripted: .* from a file: chunk or clone"),
         ("robots: {a: , b: , c: }\ntrain: {env_steps: 2}", "env_steps=2 for 3 robots"),
     ],

@@ -60,7 +60,7 @@ class ActorCritic:
     def value(self, state: Tensor, images: Tensor | None) -> Tensor:
         """Return mean_i Q_i(s, a) of states (B, state) and images (B, *view_shape), a the policy's mean; shape (B,)."""
         latent = self.policy.head(state, images)
-        action = self.policy.executed(self.policy(latent)[0].tanh(), self.policy.proposal(state))
+        action = self.policy.executed(self.policy(latent)[0].tanh(), self.policy.proposal(state, images))
         outputs = self.critic(self.policy.head.with_action(latent, action))
         return self.critic_outputs.value(outputs).float().mean(0)
 

@@ -67,7 +67,7 @@ class SAC(ActorCritic, Algorithm):
         self.n_step = policy.chunk.length if policy.chunk.length > 1 else config.n_step
         self.discount = config.discount or horizon_discount(USUAL_STEPS)
         self._clamp = return_range if config.clamp_targets else None
-        per_action, actions = config.target_entropy_per_action, policy.continuous_size
+        per_action, actions = config.target_entropy_per_action, policy.output_size
         self.target_entropy = self.scheduled.follow("target_entropy", per_action, actions)
         """Entropy of the policy that the temperature is tuned for."""
         device = self.generator.device
@@ -78,7 +78,7 @@ class SAC(ActorCritic, Algorithm):
         rate = self.scheduled.follow("learning_rate", config.learning_rate)
         self._bound, self._gap = bound, gap
         self._penalty: float | Tensor | None = None
-        if policy.residual is not None:
+        if policy.corrects:
             span = 1.0 if return_range is None else return_range[1] - return_range[0]
             self._penalty = self.scheduled.follow("penalty", penalty, span)
         self._temperature: float | Tensor | None = None  # where it is set and not tuned
@@ -97,7 +97,7 @@ class SAC(ActorCritic, Algorithm):
     def advance(self, env_steps: int) -> dict[str, float]:
         """Set what follows a schedule; see `Algorithm.advance`."""
         values = super().advance(env_steps)
-        if self.policy.residual is not None:
+        if self.policy.corrects:
             values["bound"] = value_at(self._bound, env_steps)
             self.policy.bound.fill_(values["bound"])
         return values
@@ -168,7 +168,7 @@ class SAC(ActorCritic, Algorithm):
         latent = self.policy.head(state, images)
         mean, log_std = self.policy(latent)
         output, _ = squashed_sample(mean, log_std, noise)
-        return latent, self.policy.executed(output, self.policy.proposal(state))
+        return latent, self.policy.executed(output, self.policy.proposal(state, images))
 
     def _critic_step(
         self, batch: Batch, next_latent: Tensor, next_action: Tensor, members: Tensor | None
@@ -187,7 +187,7 @@ class SAC(ActorCritic, Algorithm):
             with torch.no_grad():
                 self.log_temperature.copy_(torch.as_tensor(self._temperature).log())
         temperature = self.log_temperature.detach().exp()
-        loss, entropy = self._actor_objective(latent, self.policy.proposal(state), noise, temperature)
+        loss, entropy = self._actor_objective(latent, self.policy.proposal(state, images), noise, temperature)
         gradient = self._optimizers["actor"].minimize(loss)
 
         if self._temperature is None:  # J_alpha = alpha (H - H_target)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from robot_rl.config.components import EncoderConfig
+from robot_rl.config.components import EncoderConfig, TrainConfig
 from robot_rl.data.replay.percept import PerceptSpec
 from robot_rl.errors import SpecError
 from robot_rl.learn.networks.image_networks import ImageNetwork, make_image_network
@@ -198,6 +198,19 @@ class ImageHead(nn.Module):
             return torch.addcmul(self.shift, images, self.scale)
         maps: Tensor = self.encoder(images.flatten(0, 1).permute(0, 3, 1, 2))  # the same encoder for all cameras
         return maps.view(*images.shape[:2], *maps.shape[1:])
+
+
+def make_head(
+    percepts: PerceptSpec, config: TrainConfig, generator: torch.Generator, stacked: int
+) -> StateHead | ImageHead:
+    """Make what sees for a network, for `stacked` states side by side."""
+    size = percepts.state_size * stacked
+    scaling: StateScaling | None = None
+    if percepts.unscaled:
+        scaling = StateScaling(percepts.state_size, percepts.unscaled, stacked, generator.device)
+    if percepts.images is None:
+        return StateHead(size, scaling)
+    return ImageHead(size, percepts, config.encoder, generator, scaling)
 
 
 def _check_shape(what: str, value: Tensor, expected: tuple[int, ...]) -> None:

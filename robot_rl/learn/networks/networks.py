@@ -21,8 +21,8 @@ from robot_rl.data.replay.percept import PerceptSpec
 from robot_rl.env.choice import entry_of_choice
 from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.errors import CheckpointError, ConfigError
-from robot_rl.learn.networks.heads import ImageHead, StateHead
-from robot_rl.learn.networks.state_scaling import StateScaling
+from robot_rl.learn.networks.heads import ImageHead, StateHead, make_head
+from robot_rl.learn.networks.noise_steering import NoiseSteering, make_noise_steering
 from robot_rl.learn.parallel.ranks import ALONE, Ranks
 
 LOG_STD_LOW, LOG_STD_HIGH = -5.0, 2.0
@@ -164,7 +164,8 @@ class Policy(nn.Module):
         hidden_sizes: Widths of the hidden layers.
         generator: Source of all randomness, from initialisation to exploration. Its device is the policy's device.
         gripper_exploration: Chance of a random choice when `act` is not deterministic.
-        residual: Where its input has the proposal of a base, which it corrects; None: it acts alone.
+        residual: Where its input has the proposal of a base, which it corrects; None: it does not.
+        steering: Of the noise of a base, which is then its output; a gripper does what follows from it.
         ranks: The processes that train it together.
         chunk: Steps that it decides for at once; what it calls its action is then the vector of a `ChunkLayout`.
 
@@ -182,6 +183,7 @@ class Policy(nn.Module):
         generator: torch.Generator,
         gripper_exploration: float = 0.0,
         residual: Residual | None = None,
+        steering: NoiseSteering | None = None,
         ranks: Ranks = ALONE,
         chunk: int = 1,
     ) -> None:
@@ -191,18 +193,22 @@ class Policy(nn.Module):
         self.action_size = self.chunk.size
         self.choices = choices
         self.continuous_size = self.action_size - bool(choices)
+        self.output_size = self.continuous_size if steering is None else steering.noise_size
         if action_size < 1:
             raise ConfigError(f"action_size {action_size} is no action; valid: 1 or more")
         self.generator, self.ranks = generator, ranks
         self.gripper_exploration = gripper_exploration
         acting = hidden_sizes if self.continuous_size else ()  # without continuous actions it has no parameters
-        self.actor = StackedMLP(1, head.size, acting, 2 * self.continuous_size, generator)
+        self.actor = StackedMLP(1, head.size, acting, 2 * self.output_size, generator)
         self.gripper: StackedMLP | None = None
         if choices:
             self.gripper = StackedMLP(CHOICE_MEMBERS, head.size, hidden_sizes, choices, generator)
-        self.residual = residual
-        if residual is not None:
-            self.register_buffer("bound", torch.tensor(residual.bound, device=generator.device))
+        self.residual, self.steering = residual, steering
+        correction = residual or steering
+        self.corrects = correction is not None
+        """Whether it is bounded by a base."""
+        if correction is not None:
+            self.register_buffer("bound", torch.tensor(correction.bound, device=generator.device))
             self.bound: Tensor
             with torch.no_grad():  # no correction yet but some noise, and no other gripper action that is worth more
                 for last in (self.actor.last, *([] if self.gripper is None else [self.gripper.last])):
@@ -210,17 +216,22 @@ class Policy(nn.Module):
                     last.bias.zero_()
 
     def forward(self, latent: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, head.size) -> mean and log standard deviation before the tanh, (B, continuous) each."""
+        """(B, head.size) -> mean and log standard deviation before the tanh, (B, output_size) each."""
         mean, raw = self.actor(latent)[0].float().chunk(2, -1)
         return mean, LOG_STD_LOW + (LOG_STD_HIGH - LOG_STD_LOW) * torch.sigmoid(raw)
 
     def sample(self, latent: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, head.size) -> continuous action (B, continuous) and its log-probability (B,), differentiable."""
+        """(B, head.size) -> output (B, output_size) and its log-probability (B,), differentiable."""
         mean, log_std = self(latent)
         return squashed_sample(mean, log_std, self.draw_noise(latent))
 
-    def proposal(self, state: Tensor) -> Tensor | None:
-        """Return what the base proposes in states (B, state), (B, continuous); None without one."""
+    def proposal(self, state: Tensor, images: Tensor | None) -> Tensor | None:
+        """Return what the base proposes in states (B, state), (B, continuous); None without one.
+
+        Where its noise is steered it is what the base makes of states and images (B, *view_shape), before any noise.
+        """
+        if self.steering is not None:
+            return self.steering.condition(state, images)
         if self.residual is None:
             return None
         start = self.residual.start
@@ -244,16 +255,18 @@ class Policy(nn.Module):
         return torch.where(gain[:, 0] > self.residual.gripper_margin, best, usual)
 
     def executed(self, action: Tensor, proposal: Tensor | None) -> Tensor:
-        """Return the action that is carried out for an output of the actor, both (B, continuous) in [-1, 1]."""
+        """Return the action (B, continuous) carried out for an output of the actor, (B, output_size) in [-1, 1]."""
+        if self.steering is not None and proposal is not None:  # a = flow(s, bound tanh(...)): DSRL (Wagenmaker 2025)
+            return self.steering.actions(proposal, self.bound * action)
         # a = clip(a_base + bound tanh(...)): a residual policy (Silver 2018; Johannink 2019) of bounded reach
         return action if proposal is None else (proposal + self.bound * action).clamp(-1.0, 1.0)
 
     def draw_noise(self, rows: Tensor, minibatches: int = 1) -> Tensor:
-        """Draw standard normal noise for `squashed_sample`, (B, continuous), for B rows: so many minibatches in a row.
+        """Draw standard normal noise for `squashed_sample`, (B, output_size), for B rows: so many minibatches in a row.
 
         Processes that learn as one draw the same noise for whole minibatches, and each returns that of its own rows.
         """
-        shape = (minibatches, len(rows) // minibatches * self.ranks.size, self.continuous_size)
+        shape = (minibatches, len(rows) // minibatches * self.ranks.size, self.output_size)
         whole = torch.randn(shape, generator=self.generator, device=self.generator.device)
         return self.ranks.own(whole).flatten(0, 1)
 
@@ -262,7 +275,7 @@ class Policy(nn.Module):
         """State (B, state) and images (B, *view_shape) -> (B, act) in [-1, 1]."""
         latent = self.head(state, images)
         output: Tensor = self(latent)[0].tanh() if deterministic else self.sample(latent)[0]
-        action = self.executed(output, self.proposal(state))
+        action = self.executed(output, self.proposal(state, images))
         if self.gripper is None:
             return action
         choice = self.gripper_choice(self.gripper(latent).mean(0), state)
@@ -307,7 +320,9 @@ def make_policy(
     Raises:
         ConfigError: if the settings contradict each other.
     """
-    residual = None
+    residual, steering = None, None
+    if config.steers:
+        steering = make_noise_steering(task, percepts, config, generator.device)
     if percepts.proposal is not None:
         if 0 not in config.replay.history:
             raise ConfigError(
@@ -319,27 +334,15 @@ def make_policy(
     return Policy(
         head=make_head(percepts, config, generator, len(config.replay.history)),
         action_size=task.action_size,
-        choices=task.choices,
+        choices=0 if config.steers else task.choices,
         hidden_sizes=config.sac.hidden_sizes,
         generator=generator,
         gripper_exploration=config.sac.gripper_exploration,
         residual=residual,
+        steering=steering,
         ranks=ranks,
         chunk=config.algorithm.chunk,
     )
-
-
-def make_head(
-    percepts: PerceptSpec, config: TrainConfig, generator: torch.Generator, stacked: int
-) -> StateHead | ImageHead:
-    """Make what sees for a network, for `stacked` states side by side."""
-    size = percepts.state_size * stacked
-    scaling: StateScaling | None = None
-    if percepts.unscaled:
-        scaling = StateScaling(percepts.state_size, percepts.unscaled, stacked, generator.device)
-    if percepts.images is None:
-        return StateHead(size, scaling)
-    return ImageHead(size, percepts, config.encoder, generator, scaling)
 
 
 def choice_index(action: Tensor, choices: int) -> Tensor:

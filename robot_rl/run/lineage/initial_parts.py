@@ -33,6 +33,7 @@ NETWORKS = (
     "sac.goal_weight",
     "replay.history",
     "base.kind",
+    "base.correction",
     "algorithm.chunk",
 )
 """Settings by which networks differ."""

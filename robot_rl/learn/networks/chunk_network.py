@@ -12,8 +12,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
-from robot_rl.learn.networks.heads import ImageHead, StateHead
+from robot_rl.config.components import TrainConfig
+from robot_rl.data.replay.percept import PerceptSpec
+from robot_rl.learn.networks.heads import ImageHead, StateHead, make_head
 
+WIDTH = 256
+"""Of the hidden layers."""
 INTEGRATION_STEPS = 10
 """Euler steps from noise to a chunk."""
 FREQUENCIES = 8
@@ -98,15 +102,17 @@ class ChunkNetwork(nn.Module):
         between = torch.lerp(start, end, time[:, None])
         return mse_loss(self._velocity(condition, between, time), end - start)
 
-    @torch.no_grad()
     def chunks(self, condition: Tensor, noise: Tensor) -> Tensor:
-        """Return chunks (B, H, n) for conditions (B, head.size) and standard normal noise (B, H, n)."""
+        """Return chunks (B, H, n) for conditions (B, head.size) and noise (B, H, n), standard normal for samples.
+
+        With flow matching it is differentiable along both, by explicit Euler steps.
+        """
         if not self.flow:
             mean: Tensor = self.layers(condition)
             return mean.view_as(noise)
         x = noise.flatten(1)
         for step in range(INTEGRATION_STEPS):
-            time = torch.full((len(x),), step / INTEGRATION_STEPS)
+            time = torch.full((len(x),), step / INTEGRATION_STEPS, device=x.device)
             x = x + self._velocity(condition, x, time) / INTEGRATION_STEPS
         return x.view_as(noise)
 
@@ -114,3 +120,25 @@ class ChunkNetwork(nn.Module):
         angles = time[:, None] * self.frequencies
         velocity: Tensor = self.layers(torch.cat([condition, x, angles.sin(), angles.cos()], -1))
         return velocity
+
+
+def make_chunk_network(
+    percepts: PerceptSpec,
+    config: TrainConfig,
+    generator: torch.Generator,
+    *,
+    horizon: int,
+    history: int,
+    action_size: int,
+    flow: bool,
+) -> ChunkNetwork:
+    """Make the network of a base for percepts without a pose, on the device of the generator; see `ChunkNetwork`."""
+    return ChunkNetwork(
+        make_head(percepts, config, generator, history),
+        state_size=percepts.state_size * history,
+        horizon=horizon,
+        action_size=action_size,
+        width=WIDTH,
+        flow=flow,
+        generator=generator,
+    )
