@@ -26,7 +26,7 @@ def nodes(context: LaunchContext) -> list[Node]:
     made = []
     for n in json.loads(done.stdout):
         kw = {"executable": executable, "arguments": ["-Pm", f"ros_nodes.nodes.{n['executable']}"], "output": "both"}
-        kw |= {"parameters": [n["params"] or {}, n["parameters"]], "respawn": n["respawn"], "respawn_delay": 1.0}
+        kw |= {"ros_arguments": n["ros_arguments"], "respawn": n["respawn"], "respawn_delay": 1.0}
         kw["on_exit"] = lambda e, _, n=n: None if n["respawn"] and e.returncode not in END[n["main"]] else Shutdown()
         made.append(Node(exec_name=n["name"], namespace=given["namespace"], **kw))
     return made

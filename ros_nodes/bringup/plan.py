@@ -81,7 +81,12 @@ def from_texts(texts: Mapping[str, str]) -> dict[str, Any]:
 def main() -> int:
     """Do it for `ros2 launch`."""
     texts, folder = json.load(sys.stdin), Path(sys.argv[1])
-    return answer(lambda: [asdict(spec) for spec in plan(texts["bringup"], from_texts(texts), folder)])
+
+    def make() -> list[dict[str, Any]]:
+        specs = plan(texts["bringup"], from_texts(texts), folder)
+        return [asdict(spec) | {"ros_arguments": spec.ros_arguments()} for spec in specs]
+
+    return answer(make)
 
 
 if __name__ == "__main__":

@@ -47,11 +47,12 @@ class NodeSpec:
             command += ["-r", f"__ns:=/{namespace.strip('/')}"]
         if secured:
             command += ["--enclave", f"/{namespace.strip('/')}/{self.executable}".replace("//", "/")]
-        if self.params:
-            command += ["--params-file", self.params]
-        for key, value in self.parameters.items():
-            command += ["-p", f"{key}:={_flow(value)}"]
-        return command
+        return command + self.ros_arguments()
+
+    def ros_arguments(self) -> list[str]:
+        """Return what gives the node its parameters, after `--ros-args`."""
+        given = ["--params-file", self.params] if self.params else []
+        return given + [word for key, value in self.parameters.items() for word in ("-p", f"{key}:={_flow(value)}")]
 
 
 def table_folder() -> Path:

@@ -129,8 +129,8 @@ def test_launch_files_and_robot_rl_up_make_the_same_of_the_table(tmp_path):
     nodes = launched(bringup="train", files=str(tmp_path), **texts)
     typed = {name: yaml.safe_load(value) for name, value in texts.items()}
     specs = {spec.name: spec for spec in node_specs(TABLE, "train", typed)}
-    assert {name: node.parameters[1] for name, node in nodes.items()} == {
-        n: dict(s.parameters) for n, s in specs.items()
+    assert {name: node.ros_arguments for name, node in nodes.items()} == {
+        name: spec.ros_arguments() for name, spec in specs.items()
     }
     assert {name: node.arguments[-1] for name, node in nodes.items()} == {
         name: f"ros_nodes.nodes.{spec.executable}" for name, spec in specs.items()
@@ -145,7 +145,7 @@ def test_launch_files_and_robot_rl_up_make_the_same_of_the_table(tmp_path):
 def test_with_either_the_safety_node_knows_the_arms_and_keep_out_of_a_simulated_task(tmp_path):
     node = launched(bringup="sim", task="handover", files=str(tmp_path))["safety"]
     (safety,) = [spec for spec in plan("sim", {"task": "handover"}, tmp_path) if spec.name == "safety"]
-    assert node.parameters[1] == dict(safety.parameters)
+    assert node.ros_arguments == safety.ros_arguments()
     config = SafetyNodeConfig(task_file=safety.parameters["task_file"])
     guards = guards_for(config, config.arms, config.task_file, config.arm_limits)
     assert guards.arms == ("left", "right")
