@@ -127,6 +127,8 @@ class Scripted(Policy):
     def _struck(self) -> np.ndarray:
         """Return the action of one stroke after another at the estimated block, from where the operator strikes."""
         seen, twist = self._env.observation, self._env.observation["state/tcp_twist"]
+        if not seen["state/tcp_pose"].any():  # at reset
+            self._stroke = 0
         *place, turn = seen[BLOCK]
         T_base_tcp = START @ Pose.from_rotvec(seen["state/tcp_pose"][:3], seen["state/tcp_pose"][3:])
         upright = quat_multiply(yaw_pose(0.0, 0.0, 0.0, turn).quaternion, quat_conjugate(DOWNWARD))
