@@ -192,8 +192,9 @@ class Whip:
         qpos = np.zeros(io.model.nq)
         qpos[:ARM_DOF] = self.q_start
         for block, rank in enumerate(self.ranks()):
-            place = np.append(rng.uniform(-p.jitter, p.jitter, 2), (2 * rank + 1) * HALF[2])
-            pose = self.T_base_tower @ yaw_pose(*place, rng.uniform(-p.jitter_yaw, p.jitter_yaw))
+            dx, dy = rng.uniform(-p.jitter, p.jitter, 2).tolist()
+            turn = rng.uniform(-p.jitter_yaw, p.jitter_yaw)
+            pose = self.T_base_tower @ yaw_pose(dx, dy, (2 * rank + 1) * HALF[2], turn)
             qpos[self._joints[block] :][:7] = np.concatenate((pose.position, pose.quaternion))
         io.data.mocap_pos[0], io.data.mocap_quat[0] = self.T_base_tower.position, self.T_base_tower.quaternion
         io.reset(qpos, seed)
@@ -244,7 +245,7 @@ def _tilt(pose: Pose) -> float:
     return swing_twist_z(pose.quaternion)[1]
 
 
-class Stroke(NamedTuple):
+class StrokeFacts(NamedTuple):
     """A stroke of hand and wrist at once with the largest actions, and what it does where nothing is in its way."""
 
     forward: int = 3
@@ -262,7 +263,7 @@ class Stroke(NamedTuple):
     """How far beyond the face of the block the weight would turn back [m]."""
 
 
-STROKE = Stroke()
+STROKE = StrokeFacts()
 
 
 def struck_from(block: Pose, further: float = 0.0) -> Pose:
