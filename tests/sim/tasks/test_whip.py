@@ -253,6 +253,7 @@ def test_the_safety_filter_lets_strokes_through_with_the_stated_limits_and_bound
     with monkeypatch.context() as patch:
         infos, changed = stroke_of(env, cell, 111, patch, CommandGuard(CommandLimits()))
         assert {"speed", "turn rate"} <= changed
+        assert not infos[-1]["step"].success
 
 
 def test_a_stroke_begins_before_the_block_and_level_with_it():
