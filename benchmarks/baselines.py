@@ -27,6 +27,7 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.choice import join_grippers
 from robot_rl.env.registry import make_workcell
 from robot_rl.env.robot_env import RobotEnv
+from robot_rl.geometry import Pose, quat_conjugate, quat_multiply, yaw_pose
 from robot_rl.learn.actor import Rollout
 from robot_rl.learn.algorithms.bc import clone
 from robot_rl.learn.local_learner import LocalLearner
@@ -36,18 +37,23 @@ from robot_rl.run.demonstrate import record_demonstrations
 from robot_rl.run.deployment import workcell_options
 from robot_rl.run.evaluation import evaluate
 from robot_rl.statistics import mean
+from sim.scene import DOWNWARD
 from sim.tasks.cable_clip import CLIP as CABLE_CLIP
 from sim.tasks.cable_clip import REACH as CABLE_REACH
 from sim.tasks.handover_operator import GRASP
 from sim.tasks.usb_pick_insert import half_turn
+from sim.tasks.whip import ROD, START, WhipOperator, struck_from
+from sim.tasks.whip import STROKE as WHIP
 
 ESTIMATE, PLUG, CLIP = "state/hole_estimate", "state/plug_estimate", "state/clip_estimate"
-BAR, PLACE = "state/bar_estimate", "state/place"
+BAR, PLACE, BLOCK = "state/bar_estimate", "state/place", "state/block_estimate"
 STRAIGHT, AROUND = "straight to the estimate and down", "beside the estimate, down, and sideways into it"
 RULES = dict.fromkeys(
     ("peg_insert", "peg_hard", "ram_insert", "usb_pick_insert"), ("do nothing", "push down", STRAIGHT)
 )
 RULES["cable_clip"] = ("do nothing", "push down", STRAIGHT, AROUND)
+STROKE = "the operator's stroke, at the estimate"
+RULES["whip"] = ("do nothing", "push down", STRAIGHT, STROKE)
 RULES["handover"] = ("do nothing", "push down", STRAIGHT)
 
 
@@ -59,6 +65,7 @@ class Scripted(Policy):
         self.chunk = ChunkLayout(1, env.spec_task.action_size)
         self._env, self._rule = env, rule
         self.generator = torch.Generator()
+        self._stroke = 0  # steps of the stroke that are left
 
     def act(self, state: Tensor, images: Tensor | None = None, *, deterministic: bool) -> Tensor:
         """Return the action of the rule; the packed observation is not used."""
@@ -67,7 +74,9 @@ class Scripted(Policy):
         axes = self._env.spec_task.action_axes
         if self._rule == "push down":
             action[axes.index("z")] = 1.0
-        if self._rule == STRAIGHT and BAR in self._env.observation:
+        if self._rule == STROKE:
+            action[:] = self._struck()
+        elif self._rule == STRAIGHT and BAR in self._env.observation:
             action[:] = self._handed()
         elif self._rule in (STRAIGHT, AROUND):
             motion, gripper = self._motion(), 0.0
@@ -82,6 +91,8 @@ class Scripted(Policy):
 
     def _motion(self) -> dict[str, float]:
         """Return the motion of the rule with what is held already."""
+        if BLOCK in self._env.observation:
+            return self._pushed()
         if CLIP not in self._env.observation:
             return self._inserted()
         return self._clipped() if self._rule == STRAIGHT else self._clipped_around()
@@ -106,6 +117,33 @@ class Scripted(Policy):
         y = CABLE_REACH + 0.002
         # The tcp points down: its y and z are opposite to those of the clip.
         return {"x": here[0] + c * x + s * y, "y": here[1] + s * x - c * y, "z": here[2] - z, "yaw": turn}
+
+    def _pushed(self) -> dict[str, float]:
+        """Return the motion of the rod to before the estimated block, then straight through it; y is away from it."""
+        x, _, z, turn = self._env.observation[BLOCK]
+        there = abs(x) < 0.004 and abs(z) < 0.0015 and abs(turn) < 0.03
+        return {"x": x, "z": z, "yaw": turn} | ({"y": -1.0} if there else {})
+
+    def _struck(self) -> np.ndarray:
+        """Return the action of one stroke after another at the estimated block, from where the operator strikes."""
+        seen, twist = self._env.observation, self._env.observation["state/tcp_twist"]
+        if not seen["state/tcp_pose"].any():  # at reset
+            self._stroke = 0
+        *place, turn = seen[BLOCK]
+        T_base_tcp = START @ Pose.from_rotvec(seen["state/tcp_pose"][:3], seen["state/tcp_pose"][3:])
+        upright = quat_multiply(yaw_pose(0.0, 0.0, 0.0, turn).quaternion, quat_conjugate(DOWNWARD))
+        block = T_base_tcp @ Pose(np.array(place) + np.array([ROD.length, 0.0, 0.0]), upright)
+        way = T_base_tcp.inverse() @ struck_from(block)
+        still = np.abs(twist[:3]).max() < 0.03 and abs(twist[5]) < 0.1
+        if not self._stroke and still and float(np.linalg.norm(way.position)) < WhipOperator.ready:
+            self._stroke = WHIP.forward + WHIP.back
+        if self._stroke:
+            self._stroke -= 1
+            sign = -1.0 if self._stroke >= WHIP.back else 1.0
+            return np.array([0.0, sign, 0.0, sign], np.float32)
+        spec = self._env.spec_task
+        motion = np.append(way.position / spec.action_translation, way.rotvec[2] / spec.action_rotation)
+        return (0.5 * motion).astype(np.float32)
 
     def _inserted(self) -> dict[str, float]:
         """Return the motion in the tcp frame [m, rad]: over the estimated hole at first, then down."""

@@ -1,6 +1,6 @@
 """Pictures of simulated tasks for the documentation: moments of one scripted demonstration, from both cameras.
 
-python benchmarks/task_pictures.py ram_insert usb_pick_insert cable_clip   # docs/images/tasks/<task>.png
+python benchmarks/task_pictures.py ram_insert usb_pick_insert cable_clip whip   # docs/images/tasks/<task>.png
 """
 
 from __future__ import annotations

@@ -106,11 +106,27 @@ CONTACT = {
 """Contact of machined plastic: friction 0.3, stiff enough that a peg pressed with 20 N sinks in less than 0.1 mm."""
 
 
-def add_wrist_camera(tool: mujoco.MjsBody, tcp: float, eye: tuple[float, float, float], fovy: float) -> None:
-    """Add a camera on the tool at `eye`, in the tool's frame, with the tcp a little below the centre of its picture."""
+def add_wrist_camera(
+    tool: mujoco.MjsBody,
+    tcp: float,
+    eye: tuple[float, float, float],
+    fovy: float,
+    ahead: float = 0.005,
+    up: tuple[float, float, float] = (1.0, 0.0, 0.0),
+) -> None:
+    """Add a camera on the tool, with the tcp a little below the centre of its picture.
+
+    Args:
+        tool: Body that carries it; all else is in its frame.
+        tcp: Distance of the tcp along z [m].
+        eye: Where the camera is [m].
+        fovy: Vertical angle of view [degrees].
+        ahead: Distance along x at which it looks [m].
+        up: Direction that is upwards in the picture.
+    """
     camera = tool.add_camera(name="wrist", pos=eye, fovy=fovy)
     camera.alt.type = mujoco.mjtOrientation.mjORIENTATION_XYAXES
-    camera.alt.xyaxes = _look_at(eye, (0.005, 0.0, tcp), up=(1.0, 0.0, 0.0))
+    camera.alt.xyaxes = _look_at(eye, (ahead, 0.0, tcp), up=up)
 
 
 def _look_at(

@@ -150,4 +150,4 @@ def test_zsh_has_the_functions_of_bash(scripts):
 def test_the_command_prints_the_script_with_the_tasks_of_this_machine(capsys):
     assert main(["completion", "bash"]) == 0
     tasks = "cable_clip cube_lift handover peg_hard peg_insert ram_insert reach relocate relocate_back relocate_forward"
-    assert f'names="{tasks} usb_pick_insert dm_control: gym: metaworld:"' in capsys.readouterr().out
+    assert f'names="{tasks} usb_pick_insert whip dm_control: gym: metaworld:"' in capsys.readouterr().out

@@ -146,6 +146,7 @@ def test_tasks_and_settings_for_people_and_for_programs():
         "relocate_back",
         "relocate_forward",
         "usb_pick_insert",
+        "whip",
     ]
     lines = robot_rl("tasks").stdout.splitlines()
     expected = [[task["name"], task["instruction"]] for task in tasks]
