@@ -1,8 +1,9 @@
 """The nodes of a bringup with all that they are given, for `robot-rl up` and for `ros2 launch`; needs no ROS.
 
-Beside the table it knows where a simulated task's arms and keep-out are, as the safety node, which knows of no
-simulation, reads them from a file. For `ros2 launch` it is a program: `plan FOLDER` reads arguments of a launch file as
-JSON, all of them text, and prints the nodes as JSON.
+Beside the table it knows a simulated task: its arms and their keep-out, which the safety node, as it knows of no
+simulation, reads from a file, and steps that are longer than what this node and the arm let through by default. For
+`ros2 launch` it is a program: `plan FOLDER` reads arguments of a launch file as JSON, all of them text, and prints the
+nodes as JSON.
 """
 
 from __future__ import annotations
@@ -10,17 +11,20 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from robot_rl.config.yaml_file import dump_yaml
 from robot_rl.errors import ConfigError, RobotRLError
 from ros_nodes.bringup.program import answer
 from ros_nodes.bringup.table import NodeSpec, from_text, node_specs, read_table
 
-GUARD = "safety"
-"""The node, in the table, that has to know the arms of a simulated task, and their keep-out."""
+if TYPE_CHECKING:
+    from robot_rl.env.task import TaskSpec
+
+GUARD, SIMULATED_ARM = "safety", "sim"
+"""Nodes, in the table, that have to know the simulated task: its arms and keep-out, and how long its steps are."""
 
 
 def plan(bringup: str, given: Mapping[str, Any], folder: Path, *, flag: str = "") -> list[NodeSpec]:
@@ -44,28 +48,45 @@ def plan(bringup: str, given: Mapping[str, Any], folder: Path, *, flag: str = ""
     specs = node_specs(table, bringup, given)
     if given.get("task_file") or all(spec.name != GUARD for spec in specs):
         return specs
-    task = str(given.get("task") or table["arguments"]["task"]["default"])
-    return node_specs(table, bringup, {**given, "task_file": _write_task(task, folder)})
+    task = _simulated_task(str(given.get("task") or table["arguments"]["task"]["default"]))
+    if task is None:
+        return specs
+    if task.arms:
+        specs = node_specs(table, bringup, {**given, "task_file": _write_task(task, folder)})
+    return specs if params else [_with_step_limits(spec, task) for spec in specs]
 
 
-def _write_task(task: str, folder: Path) -> str:
-    """Write the facts of a simulated task of several arms; empty for one arm, and where it is not installed or known.
+def _simulated_task(name: str) -> TaskSpec | None:
+    """Return the facts of a simulated task; None where it is not installed or known.
 
     A machine that runs other nodes of the bringup may have no simulation; the node that simulates says what is wrong.
     """
-    from robot_rl.cell.task_file import task_content  # bringups of a real arm need no simulation
-    from robot_rl.env.registry import make_workcell
+    from robot_rl.env.registry import make_workcell  # bringups of a real arm need no simulation
 
     try:
-        cell = make_workcell(task)
+        cell = make_workcell(name)
     except RobotRLError:
-        return ""
+        return None
     cell.close()
-    if not cell.task.spec.arms:
-        return ""
+    return cell.task.spec
+
+
+def _write_task(task: TaskSpec, folder: Path) -> str:
+    """Write the facts of a task of several arms."""
+    from robot_rl.cell.task_file import task_content
+
     file = folder / "task.yaml"
-    file.write_text(dump_yaml(task_content(cell.task.spec)), encoding="utf-8")
+    file.write_text(dump_yaml(task_content(task)), encoding="utf-8")
     return str(file)
+
+
+def _with_step_limits(spec: NodeSpec, task: TaskSpec) -> NodeSpec:
+    """Return a node with limits that let the task's longest steps through."""
+    from robot_rl.cell.step_limits import step_limits
+
+    widened = step_limits(task)
+    more = {GUARD: widened.limits, SIMULATED_ARM: widened.cap}.get(spec.name)
+    return replace(spec, parameters={**spec.parameters, **more}) if more else spec
 
 
 def from_texts(texts: Mapping[str, str]) -> dict[str, Any]:

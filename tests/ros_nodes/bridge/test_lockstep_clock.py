@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from ros_nodes_graph import Cell
 
+from robot_rl.cell.step_limits import step_limits
 from robot_rl.config.nodes import ActorNodeConfig
 from robot_rl.data.schema import Source
 from robot_rl.env.registry import make_workcell, task_names
@@ -43,16 +44,12 @@ def play_both(envs, seed, policy, **options):
         done = ends.pop()
 
 
-FAST = {"max_speed": 0.6, "max_turn_rate": 2.5, "max_acceleration": 24.0, "max_turn_acceleration": 100.0}
-"""Limits of `safety_node`, as `docs/tasks.md` has them for strokes."""
-FAST_CAP = {"cap_lead": 0.06, "cap_turn": 0.25, "cap_speed": 0.6, "cap_turn_rate": 3.5}
-
-
 @pytest.mark.parametrize("task", sorted({*task_names()} - {"handover"}))  # whose episodes are long: see below
 def test_an_episode_over_topics_is_the_episode_in_one_process(graph, task):
-    limits = {"safety": FAST, "cap": FAST_CAP} if task == "whip" else {}
-    cells = (Cell(graph, task, **limits).workcell, make_workcell(task))
-    envs = [RobotEnv(cell, interventions=True) for cell in cells]
+    here = make_workcell(task)
+    widened = step_limits(here.task.spec)
+    there = Cell(graph, task, safety=widened.limits, cap=widened.cap).workcell
+    envs = [RobotEnv(cell, interventions=True) for cell in (there, here)]
     rng, sources = np.random.default_rng(0), set()
 
     def policy(_):

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from robot_rl.cell.cell_guards import guards_for
-from robot_rl.config.nodes import NODE_CONFIGS, SafetyNodeConfig
+from robot_rl.config.nodes import NODE_CONFIGS, SafetyNodeConfig, SimNodeConfig
 from robot_rl.errors import UnknownNameError
 from ros_nodes.bringup.plan import plan
 from ros_nodes.bringup.table import node_specs, read_table, table_folder
@@ -150,6 +150,30 @@ def test_with_either_the_safety_node_knows_the_arms_and_keep_out_of_a_simulated_
     guards = guards_for(config, config.arms, config.task_file, config.arm_limits)
     assert guards.arms == ("left", "right")
     assert guards.need_twists  # it keeps them apart
+
+
+def test_with_either_the_longer_steps_of_a_simulated_task_are_let_through(tmp_path):
+    nodes = launched(bringup="sim", task="whip", files=str(tmp_path))
+    specs = {spec.name: spec for spec in plan("sim", {"task": "whip"}, tmp_path)}
+    usual = {spec.name: spec for spec in plan("sim", {"task": "reach"}, tmp_path)}
+    for name, config in (("safety", SafetyNodeConfig), ("sim", SimNodeConfig)):
+        assert nodes[name].ros_arguments == specs[name].ros_arguments()
+        more = specs[name].parameters.keys() - usual[name].parameters.keys()
+        assert all(specs[name].parameters[key] > getattr(config(), key) for key in more)
+        assert (
+            more
+            == {
+                "safety": {"max_speed", "max_turn_rate", "max_acceleration", "max_turn_acceleration"},
+                "sim": {"cap_lead", "cap_turn", "cap_speed", "cap_turn_rate"},
+            }[name]
+        )
+
+
+def test_limits_in_a_parameter_file_are_left_to_it(tmp_path):
+    file = tmp_path / "params.yaml"
+    file.write_text("safety_node: {ros__parameters: {max_speed: 0.1}}")
+    (safety,) = [s for s in plan("sim", {"task": "whip", "params": str(file)}, tmp_path) if s.name == "safety"]
+    assert not {"max_speed", "max_acceleration"} & safety.parameters.keys()
 
 
 def test_a_launch_file_refuses_what_robot_rl_up_refuses(tmp_path):

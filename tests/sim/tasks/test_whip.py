@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from play import always, stage, steps
 
+from robot_rl.cell.step_limits import step_limits
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.command_limits import CommandLimits
 from robot_rl.data.schema import Source
@@ -19,8 +20,8 @@ from sim.tasks.whip import BLOCKS, FOLLOWED, HALF, RANKS, ROD, SPEC, STROKE, Whi
 P = WhipParameters()
 FLAWLESS = OperatorSkill(0.0, 0.0, 0.0, (0.5, 0.5), 0.0, 0.0, 0)
 CORNERS = np.stack(np.meshgrid(*[(-1.0, 1.0)] * 3), axis=-1).reshape(-1, 3) * HALF
-LIMITS = CommandLimits(max_speed=0.6, max_turn_rate=2.5, max_acceleration=24.0, max_turn_acceleration=100.0)
-"""Those with which the safety node lets strokes through, as `docs/tasks.md` has them."""
+LIMITS = CommandLimits(**step_limits(SPEC).limits)
+"""Those with which the safety node lets strokes through."""
 
 
 @pytest.fixture(scope="module")
