@@ -30,7 +30,7 @@ from robot_rl.reward.classifier.record import EveryStepReward
 from robot_rl.reward.validation.ground_truth import NEAR_MISS, OUTCOME
 from robot_rl.seeding import Purpose, episode_seed
 from robot_rl.system.progress import Progress
-from sim.arm import DARK, GREY
+from sim.arm.shapes import DARK, GREY
 from sim.render import MujocoCameras
 from sim.scene import PEG_HALF_WIDTH
 

@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from robot_rl.geometry import Pose
-from sim.arm import WHITE, visual
+from sim.arm.shapes import WHITE, visual
 
 PIXELS_PER_METRE = 4000
 """Of the texture: letters stay sharp in frames of 512 px."""

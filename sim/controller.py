@@ -20,9 +20,10 @@ from scipy.linalg.lapack import dposv
 
 from robot_rl.errors import DivergedError
 from robot_rl.geometry import Pose, quat_conjugate, quat_multiply
-from sim.arm import ARM_DOF, HOME, ArmPlace
+from sim.arm.place import ArmPlace
 
-EYE = np.eye(ARM_DOF)
+TASK_DOF = 6
+"""Of the pose of a tool."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +71,15 @@ class ImpedanceController:
         self._model, self._data, self._refresh = model, data, refresh
         place = place or ArmPlace.of(model)
         self._dof = dof = place.dof
+        self._ready, self._eye = place.ready, np.eye(place.count)
+        self._redundant = place.count > TASK_DOF
         site = model.site(f"{place.prefix}tcp")
         self._site = site.id
         self.set_gains(gains)
         self._waiting: list[tuple[int, Pose]] = []  # delayed set-points, with the remaining steps
         # The law is linear in `inputs` = (K e, qd, 1): torque = inputs @ law, and the first rows of `law` are J.
-        self._inputs, self._law = np.zeros(6 + ARM_DOF + 1), np.zeros((6 + ARM_DOF + 1, model.nv))
+        count = 6 + place.count + 1
+        self._inputs, self._law = np.zeros(count), np.zeros((count, model.nv))
         self._inputs[-1] = 1.0
         self._torque, self._minv_jt = np.zeros(model.nv), np.zeros((6, model.nv))
         # Views are made once: at this rate, slicing costs as much as computing.
@@ -94,7 +98,8 @@ class ImpedanceController:
         self._gains, timestep = gains, self._model.opt.timestep
         self._springs = gains.translation, gains.max_translation_error, gains.rotation, gains.max_rotation_error
         self._stiffness = np.repeat([gains.translation, gains.rotation], 3)
-        self._posture_damping = 2.0 * math.sqrt(gains.posture)
+        self._posture_stiffness = gains.posture if self._redundant else 0.0  # others have no nullspace, only rounding
+        self._posture_damping = 2.0 * math.sqrt(self._posture_stiffness)
         self._ramp_steps = max(1, round(gains.ramp / timestep))
         self._delay = round(gains.delay / timestep)  # [steps]
 
@@ -183,8 +188,8 @@ class ImpedanceController:
         if singular:
             raise DivergedError("the arm is in a singular pose, where its inertia at the tcp is not defined")
         d = self._posture_damping
-        self._joint_damping[:] = (d * jbar_t - damping[:, None] * J).T.dot(J) - d * EYE  # -(J^T D J + d N^T)^T
-        posture = self._gains.posture * (HOME - self._q)
+        self._joint_damping[:] = (d * jbar_t - damping[:, None] * J).T.dot(J) - d * self._eye  # -(J^T D J + d N^T)^T
+        posture = self._posture_stiffness * (self._ready - self._q)
         np.subtract(posture, jbar_t.dot(posture).dot(J), out=self._posture)
 
 

@@ -18,7 +18,7 @@ from robot_rl.config.components import SimulationConfig
 from robot_rl.config.randomization import DynamicsConfig, WorldConfig
 from robot_rl.env.robot_io import Command, RobotState, check_command
 from robot_rl.errors import DivergedError, UnknownNameError
-from sim.arm import ArmPlace
+from sim.arm.place import ArmPlace
 from sim.controller import ImpedanceController, ImpedanceGains
 from sim.randomize import DynamicsRandomizer
 from sim.sensed_arm import SensedArm

@@ -12,7 +12,8 @@ from robot_rl.config.components import SimulationConfig
 from robot_rl.env.playback import Motion
 from robot_rl.errors import ConfigError
 from robot_rl.geometry import Pose, quat_conjugate, quat_multiply, rotvec_from_quat
-from sim.arm import ARM_DOF, solve_ik
+from sim.arm.inverse_kinematics import solve_ik
+from sim.arm.place import ArmPlace
 from sim.controller import ImpedanceController, ImpedanceGains
 from sim.sensing import seconds_to_ns
 from sim.settings import apply_settings, settings_of
@@ -40,7 +41,7 @@ class MujocoPlayback:
         data = mujoco.MjData(model)
         start = motion.poses[0]
         try:
-            data.qpos[:ARM_DOF] = solve_ik(model, "tcp", start.position, start.quaternion)
+            data.qpos[ArmPlace.of(model).qpos] = solve_ik(model, "tcp", start.position, start.quaternion)
         except ValueError as error:
             raise ConfigError(f"{motion.name}: starts at a pose that this arm cannot reach: {error}") from error
         mujoco.mj_forward(model, data)

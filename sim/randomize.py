@@ -13,7 +13,7 @@ import mujoco
 import numpy as np
 
 from robot_rl.config.randomization import DynamicsConfig, LooksConfig, WorldConfig
-from sim.arm import ARM_DOF, ArmPlace
+from sim.arm.place import ArmPlace
 from sim.controller import ImpedanceGains
 
 
@@ -106,9 +106,9 @@ class DynamicsRandomizer:
         def about_one(width: float, count: int) -> np.ndarray:
             return 1.0 + rng.uniform(-width, width, count)
 
-        for arm in (place.dof for place in self._places):
-            model.dof_frictionloss[arm] = self._joint_friction[arm] + rng.uniform(0.0, amount.joint_friction, ARM_DOF)
-            model.dof_damping[arm] = self._joint_damping[arm] * about_one(amount.joint_damping, ARM_DOF)
+        for arm, count in ((place.dof, place.count) for place in self._places):
+            model.dof_frictionloss[arm] = self._joint_friction[arm] + rng.uniform(0.0, amount.joint_friction, count)
+            model.dof_damping[arm] = self._joint_damping[arm] * about_one(amount.joint_damping, count)
         model.geom_friction[:, 0] = self._contact_friction[:, 0] * about_one(amount.contact_friction, 1)
         scale = np.where(self._movable, about_one(amount.mass, model.nbody), 1.0)
         translation, rotation = about_one(amount.stiffness, 2).tolist()

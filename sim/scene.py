@@ -9,7 +9,8 @@ import mujoco
 import numpy as np
 
 from robot_rl.geometry import Pose
-from sim.arm import DARK, GREEN, GREY, ORANGE, WHITE, add_arm, visual
+from sim.arm.mount import add_arm
+from sim.arm.shapes import DARK, GREEN, GREY, ORANGE, WHITE, visual
 
 PHYSICS_PERIOD = 0.002
 """Physics step [s]: impedance control of this stiffness is stable at 500 Hz, not at 100 Hz."""
@@ -60,9 +61,14 @@ def new_scene(look_at: tuple[float, float, float] = (0.5, 0.0, 0.09), distance: 
     return spec
 
 
-def add_peg_tool(spec: mujoco.MjSpec) -> None:
-    """Add the arm with a rigidly held square peg; the tcp is the centre of the peg's tip, z along the peg."""
-    flange = add_arm(spec)
+def add_peg_tool(spec: mujoco.MjSpec, arm: str | None = None) -> None:
+    """Add the arm with a rigidly held square peg; the tcp is the centre of the peg's tip, z along the peg.
+
+    Args:
+        spec: Scene.
+        arm: File of another arm, see `add_arm`; here and below.
+    """
+    flange = add_arm(spec, arm)
     tool = flange.add_body(name="tool")
     visual(tool, mujoco.mjtGeom.mjGEOM_CYLINDER, GREY, fromto=(0, 0, 0, 0, 0, 0.075), size=(0.03, 0, 0))
     tool.add_geom(
@@ -240,14 +246,15 @@ def add_table(spec: mujoco.MjSpec) -> None:
     )
 
 
-def add_gripper_tool(spec: mujoco.MjSpec, stiffness: float = 800.0) -> None:
+def add_gripper_tool(spec: mujoco.MjSpec, stiffness: float = 800.0, arm: str | None = None) -> None:
     """Add the arm with a gripper of the Franka Hand's mass, reach and travel; the tcp is between the finger pads.
 
     Args:
         spec: Scene.
         stiffness: Of each finger [N/m]; closed on an object, it presses by this times half the object's width.
+        arm: File of another arm.
     """
-    flange = add_arm(spec)
+    flange = add_arm(spec, arm)
     hand = flange.add_body(name="hand")
     hand.mass, hand.ipos, hand.explicitinertial = 0.6544, (0.0, 0.0119, 0.0207), True
     hand.fullinertia = (0.00186, 0.0003, 0.00174, 0.0, 0.0, -0.00002)
@@ -274,16 +281,17 @@ def add_gripper_tool(spec: mujoco.MjSpec, stiffness: float = 800.0) -> None:
     add_wrist_camera(hand, HAND_TCP, (0.08, 0.0, 0.045), fovy=68)
 
 
-def add_gripper_arms(spec: mujoco.MjSpec, places: Mapping[str, Pose]) -> None:
+def add_gripper_arms(spec: mujoco.MjSpec, places: Mapping[str, Pose], file: str | None = None) -> None:
     """Add several arms with the gripper, before anything that moves; the names of their parts begin with the arm's.
 
     Args:
         spec: Scene.
         places: Where the base of each arm stands, by its name.
+        file: Of another kind of arm.
     """
     for name, place in places.items():
         arm = mujoco.MjSpec()
         arm.compiler.degree = False
-        add_gripper_tool(arm)
+        add_gripper_tool(arm, arm=file)
         frame = spec.worldbody.add_frame(pos=place.position, quat=place.quaternion)
         spec.attach(arm, prefix=f"{name}_", frame=frame)

@@ -21,7 +21,7 @@ from robot_rl.geometry import (
     quat_multiply,
     quat_rotate,
 )
-from sim.arm import ArmPlace
+from sim.arm.place import ArmPlace
 from sim.controller import ImpedanceController, ImpedanceGains
 from sim.randomize import drawn_direction
 from sim.sensing import SampleHistory, SensedState, Sensing, WrenchFilter, seconds_to_ns

@@ -6,23 +6,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import mujoco
+import numpy as np
 
 from robot_rl.config.components import SimulationConfig
-from sim.arm import ARM_DOF, ArmPlace
+from sim.arm.place import ArmPlace
 from sim.controller import ImpedanceGains
-
-LARGE, SMALL = slice(0, 4), slice(4, ARM_DOF)
-"""Joints by the size of their motors, 87 and 12 Nm."""
 
 
 def settings_of(model: mujoco.MjModel, gains: ImpedanceGains) -> SimulationConfig:
     """Return the settings of a model and its gains; no entry is None."""
-    friction, damping = model.dof_frictionloss, model.dof_damping
+    place = ArmPlace.of(model)
+    friction, damping = model.dof_frictionloss[place.dof], model.dof_damping[place.dof]
     return SimulationConfig(
-        large_joint_friction=float(friction[LARGE][0]),
-        small_joint_friction=float(friction[SMALL][0]),
-        large_joint_damping=float(damping[LARGE][0]),
-        small_joint_damping=float(damping[SMALL][0]),
+        large_joint_friction=float(friction[~place.small][0]),
+        small_joint_friction=_first(friction[place.small]),
+        large_joint_damping=float(damping[~place.small][0]),
+        small_joint_damping=_first(damping[place.small]),
         translation_stiffness=gains.translation,
         rotation_stiffness=gains.rotation,
         command_delay=gains.delay,
@@ -40,14 +39,14 @@ def apply_settings(
         gains: Gains of their controllers.
         places: Where the arms are in the model; none: its only one.
     """
-    for values, joints, value in (
-        (model.dof_frictionloss, LARGE, settings.large_joint_friction),
-        (model.dof_frictionloss, SMALL, settings.small_joint_friction),
-        (model.dof_damping, LARGE, settings.large_joint_damping),
-        (model.dof_damping, SMALL, settings.small_joint_damping),
-    ):
-        if value is not None:
-            for place in places or [ArmPlace.of(model)]:
+    for place in places or [ArmPlace.of(model)]:
+        for values, joints, value in (
+            (model.dof_frictionloss, ~place.small, settings.large_joint_friction),
+            (model.dof_frictionloss, place.small, settings.small_joint_friction),
+            (model.dof_damping, ~place.small, settings.large_joint_damping),
+            (model.dof_damping, place.small, settings.small_joint_damping),
+        ):
+            if value is not None:
                 values[place.dof][joints] = value
     chosen = {
         "translation": settings.translation_stiffness,
@@ -55,3 +54,7 @@ def apply_settings(
         "delay": settings.command_delay,
     }
     return replace(gains, **{name: value for name, value in chosen.items() if value is not None})
+
+
+def _first(values: np.ndarray) -> float | None:
+    return float(values[0]) if len(values) else None

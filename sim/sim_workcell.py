@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 from typing import Protocol
 
-from robot_rl.arm.kinematics.fr3 import fr3_chain
 from robot_rl.config.operator_profile import InterventionConfig
 from robot_rl.data.schema import Source
 from robot_rl.env.task import Operator, Task, Workcell, WorkcellOptions
+from sim.arm.link_points import LinkPoints
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.playback import MujocoPlayback
 from sim.real_time import RealTimeRobotIO
@@ -62,5 +62,5 @@ def simulated_workcell(io: MujocoRobotIO, task: Task, operator: Intervening, opt
         mounts=mounts,
         view=view.picture,
         scene=MujocoScene(io),
-        links=fr3_chain().points if one else None,
+        links=LinkPoints(io.model) if one else None,
     )

@@ -276,7 +276,12 @@ def test_no_path_of_somebodys_machine():
 
 SINNERS = [
     (import_complaints, "robot_rl/env/a.py", "import numpy\nimport mujoco", "robot_rl/env/a.py:2: only sim may import"),
-    (import_complaints, "robot_rl/a.py", "def f():\n    from sim.arm import Arm", "robot_rl/a.py:2: robot_rl may not"),
+    (
+        import_complaints,
+        "robot_rl/a.py",
+        "def f():\n    from sim.controller import Arm",
+        "robot_rl/a.py:2: robot_rl may not",
+    ),
     (import_complaints, "robot_rl/a.py", "from rclpy.node import Node", "only ros_nodes and launch may import rclpy"),
     (import_complaints, "sim/a.py", "import ros_nodes.qos", "sim may not import ros_nodes.qos"),
     (import_complaints, "sim/a.py", "from calibration import board", "sim may not import calibration.board"),
@@ -316,7 +321,7 @@ def test_a_rule_catches_a_sinner(complaints_of, path, text, expected):
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        ("ros_nodes/nodes/sim_cell.py", "from sim.arm import Arm\nimport rclpy"),
+        ("ros_nodes/nodes/sim_cell.py", "from sim.controller import Arm\nimport rclpy"),
         ("sim/a.py", "from calibration.result import HandEye\nfrom robot_rl.errors import RenderError"),
         ("robot_rl/data/a.py", "from . import schema\nfrom ..errors import DataError"),
         ("launch/a.launch.py", "from launch import LaunchDescription"),

@@ -14,9 +14,9 @@ from robot_rl.env.task_arms import TaskArms
 from robot_rl.errors import ConfigError, PluginError
 from robot_rl.run.directory.calibrations import CalibrationRecord, read_record
 from ros_nodes.node.parameters import named_values
+from sim.arm.urdf import arm_urdf
 from sim.calibration.cell import RigTruth, calibration_workcell, draw_truth
 from sim.calibration.rig import Plate
-from sim.urdf import arm_urdf
 
 
 class Mirror(NamedTuple):

@@ -18,7 +18,8 @@ from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import Outcome, TaskSpec, Workcell, WorkcellOptions, Workspace
 from robot_rl.geometry import Pose, quat_from_matrix
 from robot_rl.spec import ArraySpec
-from sim.arm import ARM_DOF, solve_ik
+from sim.arm.inverse_kinematics import solve_ik
+from sim.arm.place import ArmPlace
 from sim.calibration.lens_camera import LensCamera
 from sim.calibration.rig import PictureFaults, Plate, rig_model, with_faults
 from sim.mujoco_robot_io import MujocoRobotIO
@@ -166,7 +167,7 @@ def calibration_workcell(plate: Plate, truth: RigTruth, options: WorkcellOptions
         cameras=(truth.lens.camera,),
     )
     q_start = np.zeros(model.nq)
-    q_start[:ARM_DOF] = solve_ik(model, "tcp", start.position, start.quaternion)
+    q_start[ArmPlace.of(model).qpos] = solve_ik(model, "tcp", start.position, start.quaternion)
     task = CalibrationScene(io, q_start, spec)
     arm: MujocoRobotIO | RealTimeRobotIO = io
     if options.realtime:

@@ -15,7 +15,9 @@ from scipy.ndimage import gaussian_filter
 
 from calibration.result import CameraIntrinsics
 from robot_rl.geometry import Pose
-from sim.arm import ARM_DOF, solve_ik, visual
+from sim.arm.inverse_kinematics import solve_ik
+from sim.arm.place import ArmPlace
+from sim.arm.shapes import visual
 from sim.calibration.lens_camera import LensCamera, set_camera_pose
 from sim.scene import add_peg_tool, new_scene
 
@@ -149,7 +151,7 @@ class CalibrationRig:
         Raises:
             ValueError: if the arm cannot reach the pose.
         """
-        self.data.qpos[:ARM_DOF] = self._angles(T_base_tcp)
+        self.data.qpos[ArmPlace.of(self.model).qpos] = self._angles(T_base_tcp)
         mujoco.mj_kinematics(self.model, self.data)
         mujoco.mj_camlight(self.model, self.data)
         return with_faults(self._camera.render(self.data), faults, rng)

@@ -26,7 +26,9 @@ from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import Outcome, TaskSpec, Workcell, WorkcellOptions, Workspace
 from robot_rl.geometry import Pose, quat_multiply, quat_rotate
 from robot_rl.spec import ArraySpec
-from sim.arm import ARM_DOF, DARK, ORANGE, WHITE, add_arm, solve_ik, visual
+from sim.arm.inverse_kinematics import solve_ik
+from sim.arm.mount import add_arm
+from sim.arm.shapes import DARK, ORANGE, WHITE, visual
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.operator import InterventionHabit, OperatorSkill, ScriptedOperator
 from sim.scene import CAMERAS, CONTACT, DOWNWARD, add_wrist_camera, new_scene
@@ -131,7 +133,7 @@ SPEC = TaskSpec(
     workspace=Workspace(low=(-0.05, -0.05, -0.08), high=(0.06, 0.045, 0.02), yaw=0.4, tilt=0.2),
     action_axes=("x", "y", "z", "yaw"),
     cameras=CAMERAS,
-    world=("friction", "tilt", "estimate_error", *ARM_WORLD),
+    world=("friction", "tilt", "estimate_error", "arm", *ARM_WORLD),
 )
 
 
@@ -147,9 +149,9 @@ class CableClip(Insertion):
 
     def __init__(self, io: MujocoRobotIO, q_start: np.ndarray, spec: TaskSpec, parameters: CableClipParameters) -> None:
         model = io.model
-        self._hanging = mujoco.MjData(model)
+        self._hanging, self._arm_joints = mujoco.MjData(model), len(q_start)
         straight = self._hanging.qpos.copy()
-        straight[:ARM_DOF] = q_start
+        straight[: len(q_start)] = q_start
         super().__init__(io, straight, spec, parameters)
         self._y = CLIP_Y
         self._height_range, self._opening = parameters.height_range, parameters.success_opening
@@ -186,12 +188,13 @@ class CableClip(Insertion):
         mujoco.mj_forward(model, data)
         end = data.xpos[self._chain[-1]].copy()
         data.mocap_pos[:], data.mocap_quat[:] = positions, quaternions
+        arm = self._arm_joints
         for step in range(1, SETTLE + 1):
             data.mocap_pos[1] = end + min(1.0, step / BRING) * (positions[1] - end)
             mujoco.mj_step1(model, data)
-            data.ctrl[:ARM_DOF] = data.qfrc_bias[:ARM_DOF]
+            data.ctrl[:arm] = data.qfrc_bias[:arm]
             mujoco.mj_step2(model, data)
-            data.qpos[:ARM_DOF], data.qvel[:ARM_DOF] = self.q_start[:ARM_DOF], 0.0
+            data.qpos[:arm], data.qvel[:arm] = self.q_start[:arm], 0.0
             if step > BRING and np.abs(data.qvel).max() < AT_REST:
                 break
         return data.qpos.copy()
@@ -294,9 +297,9 @@ class ClippingOperator(ScriptedOperator):
         return Pose(clip.position + quat_rotate(clip.quaternion, goal), attitude), 1.0, 0.0
 
 
-def add_cable_tool(spec: mujoco.MjSpec) -> None:
+def add_cable_tool(spec: mujoco.MjSpec, arm: str | None = None) -> None:
     """Add the arm with a hand that holds the cable; the tcp is its axis between the fingers, y along it."""
-    flange, tip, c = add_arm(spec), TOOL_LENGTH, CABLE
+    flange, tip, c = add_arm(spec, arm), TOOL_LENGTH, CABLE
     tool = flange.add_body(name="tool")
     tool.mass, tool.ipos, tool.inertia, tool.explicitinertial = 0.5, (0, 0, 0.06), (8e-4, 6e-4, 4e-4), True
     visual(tool, BOX, WHITE, size=(0.055, 0.025, 0.03), pos=(0, 0, 0.03))
@@ -383,10 +386,10 @@ def make(options: WorkcellOptions) -> Workcell:
     parameters = CableClipParameters().in_world(options.world)
     spec = new_scene(look_at=(0.5, -0.02, 0.07), distance=0.8)
     spec.visual.quality.numslices, spec.visual.quality.numstacks = 14, 8  # of round shapes, of which there are many
-    add_cable_tool(spec)
+    add_cable_tool(spec, options.world.arm)
     add_clip(spec, parameters.clearance)
     model = spec.compile()
     io = MujocoRobotIO(model, simulation=options.simulation, sensing=parameters.sensing)
     start = np.array([0.5, 0.0, parameters.block_height + parameters.start_height])
-    task = CableClip(io, solve_ik(model, "tcp", start, DOWNWARD)[:ARM_DOF], SPEC, parameters)
+    task = CableClip(io, solve_ik(model, "tcp", start, DOWNWARD), SPEC, parameters)
     return simulated_workcell(io, task, ClippingOperator(task), parameters.widened(options))

@@ -13,7 +13,7 @@ from robot_rl.env.robot_io import RobotIO, RobotState
 from robot_rl.env.task import Outcome, StartPose, TaskSpec
 from robot_rl.geometry import Pose, quat_multiply, yaw_pose
 from robot_rl.spec import ArraySpec
-from sim.arm import ORANGE
+from sim.arm.shapes import ORANGE
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.operator import InterventionHabit, OperatorSkill, ScriptedOperator
 from sim.scene import DOWNWARD, FINGER_RANGE, GRIP, add_table

@@ -13,7 +13,7 @@ from robot_rl.data.sparse_reward import success_reward
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import Outcome, TaskSpec, Workcell, WorkcellOptions, Workspace
 from robot_rl.geometry import Pose
-from sim.arm import ARM_DOF, solve_ik
+from sim.arm.inverse_kinematics import solve_ik
 from sim.controller import ImpedanceGains
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.scene import CAMERAS, DOWNWARD, FINGER_RANGE, add_gripper_tool, new_scene
@@ -31,7 +31,7 @@ SPEC = TaskSpec(
     gripper=True,
     gripper_open_width=2 * FINGER_RANGE,
     cameras=CAMERAS,
-    world=("friction", "estimate_error", *ARM_WORLD),
+    world=("friction", "estimate_error", "arm", *ARM_WORLD),
 )
 START = np.array([0.5, 0.0, 0.10])
 CUBE_RANGE = 0.03
@@ -80,11 +80,11 @@ class LiftOperator(GraspOperator):
 def make(options: WorkcellOptions) -> Workcell:
     """Make the simulated workcell of this task; the entry point `cube_lift`."""
     spec = new_scene()
-    add_gripper_tool(spec)
+    add_gripper_tool(spec, arm=options.world.arm)
     add_table_and_cube(spec)
     model = spec.compile()
     gains = ImpedanceGains(translation=1500.0, max_translation_error=SPEC.action_translation)
     io = MujocoRobotIO(model, gains=gains, simulation=options.simulation, finger_open_width=2 * FINGER_RANGE)
-    q_start = solve_ik(model, "tcp", START, DOWNWARD)[:ARM_DOF]
+    q_start = solve_ik(model, "tcp", START, DOWNWARD)
     task = CubeLift(io, q_start, SPEC, options.world.estimate_error)
     return simulated_workcell(io, task, LiftOperator(SPEC, task.cube_pose), options)

@@ -22,7 +22,8 @@ from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import ArmSpec, Outcome, TaskSpec, Workcell, WorkcellOptions, Workspace
 from robot_rl.geometry import Pose, quat_conjugate, quat_rotate, yaw_pose
 from robot_rl.spec import ArraySpec
-from sim.arm import ARM_DOF, GREEN, ORANGE, solve_ik, visual
+from sim.arm.inverse_kinematics import solve_ik
+from sim.arm.shapes import GREEN, ORANGE, visual
 from sim.controller import ImpedanceGains
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.scene import (
@@ -95,7 +96,7 @@ SPEC = TaskSpec.of_arms(
     max_steps=200,
     control_period=0.1,
     cameras=("front", "left_wrist", "right_wrist"),
-    world=("friction", "estimate_error", *ARM_WORLD),
+    world=("friction", "estimate_error", "arm", *ARM_WORLD),
     keep_out=KeepOutLimits(distance=0.02, tool_distance=(0.06, 0.7)),
 )
 
@@ -200,7 +201,7 @@ class HandoverTask:
 def make(options: WorkcellOptions) -> Workcell:
     """Make the simulated workcell of this task; the entry point `handover`."""
     spec = new_scene(look_at=(0.5, 0.0, 0.10), distance=1.9)
-    add_gripper_arms(spec, BASES)
+    add_gripper_arms(spec, BASES, options.world.arm)
     add_table(spec)
     visual(spec.worldbody, SPHERE, (*GREEN[:3], 0.35), size=(0.5 * TOLERANCE, 0, 0), pos=PLACE)
     bar = spec.worldbody.add_body(name="bar", pos=(*BAR_START, BAR[2]))
@@ -214,18 +215,18 @@ def make(options: WorkcellOptions) -> Workcell:
         finger_open_width=2 * FINGER_RANGE,
         arms=tuple(BASES),
     )
-    task = HandoverTask(io, _start_angles(), options.world.estimate_error)
+    task = HandoverTask(io, _start_angles(options.world.arm), options.world.estimate_error)
     return simulated_workcell(io, task, HandoverOperator(task, BASES, STARTS), options)
 
 
-def _start_angles() -> dict[str, np.ndarray]:
+def _start_angles(file: str | None) -> dict[str, np.ndarray]:
     """Return the joint angles of each arm at the start [rad], found with a model of one arm."""
     alone = mujoco.MjSpec()
     alone.compiler.degree = False
-    add_gripper_tool(alone)
+    add_gripper_tool(alone, arm=file)
     model = alone.compile()
     starts = {}
     for name, start in STARTS.items():
         T_base_start = BASES[name].inverse() @ Pose(start, np.array([1.0, 0.0, 0.0, 0.0]))
-        starts[name] = solve_ik(model, "tcp", T_base_start.position, DOWNWARD)[:ARM_DOF]
+        starts[name] = solve_ik(model, "tcp", T_base_start.position, DOWNWARD)
     return starts

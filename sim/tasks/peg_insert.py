@@ -20,7 +20,7 @@ import numpy as np
 from robot_rl.config.randomization import DynamicsConfig
 from robot_rl.env.task import TaskSpec, Workcell, WorkcellOptions, Workspace
 from robot_rl.geometry import yaw_pose
-from sim.arm import solve_ik
+from sim.arm.inverse_kinematics import solve_ik
 from sim.card import Card, add_cards
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.operator import InsertionOperator, ScriptedOperator
@@ -53,7 +53,7 @@ SPEC = TaskSpec(
     workspace=Workspace(low=(-0.05, -0.05, -0.09), high=(0.05, 0.05, 0.02), yaw=0.35, tilt=0.2),
     action_axes=("x", "y", "z", "yaw"),
     cameras=CAMERAS,
-    world=("clearance", "friction", "tilt", "estimate_error", "card", *ARM_WORLD),
+    world=("clearance", "friction", "tilt", "estimate_error", "card", "arm", *ARM_WORLD),
 )
 
 CARDS = (
@@ -95,7 +95,7 @@ def make(
     world = options.world
     parameters = (parameters or PegInsertParameters()).in_world(world)
     spec = new_scene()
-    add_peg_tool(spec)
+    add_peg_tool(spec, world.arm)
     add_hole_block(
         spec,
         half_widths=(parameters.block_half_width,) * 2,

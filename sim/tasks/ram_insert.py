@@ -23,7 +23,9 @@ import numpy as np
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import TaskSpec, Workcell, WorkcellOptions, Workspace
 from robot_rl.geometry import Pose, quat_multiply
-from sim.arm import ARM_DOF, DARK, GREY, ORANGE, WHITE, add_arm, solve_ik, visual
+from sim.arm.inverse_kinematics import solve_ik
+from sim.arm.mount import add_arm
+from sim.arm.shapes import DARK, GREY, ORANGE, WHITE, visual
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.operator import InsertionOperator, OperatorSkill
 from sim.scene import CAMERAS, CONTACT, DOWNWARD, BlockColours, add_hole_block, add_wrist_camera, new_scene
@@ -92,7 +94,7 @@ SPEC = TaskSpec(
     workspace=Workspace(low=(-0.035, -0.035, -0.055), high=(0.035, 0.035, 0.02), yaw=0.3, tilt=0.2),
     action_axes=("x", "y", "z", "roll", "yaw"),
     cameras=CAMERAS,
-    world=("clearance", "friction", "tilt", "estimate_error", *ARM_WORLD),
+    world=("clearance", "friction", "tilt", "estimate_error", "arm", *ARM_WORLD),
 )
 
 
@@ -101,7 +103,7 @@ class RamInsert(Insertion):
 
     def latch_angles(self) -> np.ndarray:
         """Return how far the latches are bent outwards [rad], shape (2,)."""
-        return self._io.data.qpos[ARM_DOF : ARM_DOF + 2].copy()
+        return self._io.data.qpos[-2:].copy()
 
     def is_inserted(self, depth: float, lateral: float, yaw: float, tilt: float) -> bool:
         """Return whether the module is at the bottom and both latches have snapped in."""
@@ -130,9 +132,9 @@ class PressingOperator(InsertionOperator):
         return Pose(down, quat_multiply(goal.quaternion, lean)), 4.0, gripper
 
 
-def add_module_tool(spec: mujoco.MjSpec) -> None:
+def add_module_tool(spec: mujoco.MjSpec, arm: str | None = None) -> None:
     """Add the arm with a gripper that holds the module; the tcp is the middle of its lower edge, y along it."""
-    flange, m = add_arm(spec), MODULE
+    flange, m = add_arm(spec, arm), MODULE
     tool = flange.add_body(name="tool")
     tool.mass, tool.ipos, tool.inertia, tool.explicitinertial = 0.5, (0, 0, 0.06), (8e-4, 6e-4, 4e-4), True
     visual(tool, BOX, WHITE, size=(0.055, 0.025, 0.03), pos=(0, 0, 0.03))
@@ -220,12 +222,12 @@ def make(options: WorkcellOptions) -> Workcell:
     """Make the simulated workcell of this task; the entry point `ram_insert`."""
     parameters = RamInsertParameters().in_world(options.world)
     spec = new_scene()
-    add_module_tool(spec)
+    add_module_tool(spec, options.world.arm)
     add_socket(spec, parameters)
     model = spec.compile()
     io = MujocoRobotIO(model, simulation=options.simulation, sensing=parameters.sensing)
     start = np.array([0.5, 0.0, parameters.block_height + parameters.start_height])
-    q_start = np.append(solve_ik(model, "tcp", start, DOWNWARD)[:ARM_DOF], np.zeros(2))
+    q_start = np.append(solve_ik(model, "tcp", start, DOWNWARD), np.zeros(2))
     task = RamInsert(io, q_start, SPEC, parameters)
     skill = OperatorSkill(yaw_error=0.004)
     operator = PressingOperator(SPEC, lambda: task.T_base_hole, SOCKET_DEPTH, skill=skill)

@@ -9,7 +9,8 @@ from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import Outcome, TaskSpec, Workcell, WorkcellOptions, Workspace
 from robot_rl.geometry import Pose, quat_conjugate, quat_rotate
 from robot_rl.spec import ArraySpec
-from sim.arm import GREEN, solve_ik, visual
+from sim.arm.inverse_kinematics import solve_ik
+from sim.arm.shapes import GREEN, visual
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.operator import InterventionHabit, ScriptedOperator
 from sim.scene import CAMERAS, DOWNWARD, SPHERE, add_peg_tool, new_scene
@@ -23,7 +24,7 @@ SPEC = TaskSpec(
     workspace=Workspace(low=(-0.06, -0.06, -0.06), high=(0.06, 0.06, 0.06), yaw=0.1, tilt=0.1),
     action_axes=("x", "y", "z"),
     cameras=CAMERAS,
-    world=ARM_WORLD,
+    world=("arm", *ARM_WORLD),
 )
 START = np.array([0.5, 0.0, 0.2])
 TARGET_RANGE = 0.04
@@ -92,7 +93,7 @@ class ReachOperator(ScriptedOperator):
 def make(options: WorkcellOptions) -> Workcell:
     """Make the simulated workcell of this task; the entry point `reach`."""
     spec = new_scene(look_at=(0.5, 0.0, 0.21))
-    add_peg_tool(spec)
+    add_peg_tool(spec, options.world.arm)
     visual(spec.worldbody.add_body(name="target", mocap=True), SPHERE, GREEN, size=(0.006, 0, 0))
     model = spec.compile()
     io = MujocoRobotIO(model, simulation=options.simulation)

@@ -23,7 +23,7 @@ from robot_rl.env.robot_io import RobotIO, RobotState
 from robot_rl.env.task import Outcome, TaskSpec, Workcell, WorkcellOptions, Workspace
 from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_multiply, quat_rotate
 from robot_rl.spec import ArraySpec
-from sim.arm import ARM_DOF, solve_ik
+from sim.arm.inverse_kinematics import solve_ik
 from sim.controller import ImpedanceGains
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.scene import CAMERAS, DOWNWARD, FINGER_RANGE, GRIP, add_gripper_tool, new_scene
@@ -41,7 +41,7 @@ SPEC = TaskSpec(
     gripper=True,
     gripper_open_width=2 * FINGER_RANGE,
     cameras=CAMERAS,
-    world=("friction", "estimate_error", *ARM_WORLD),
+    world=("friction", "estimate_error", "arm", *ARM_WORLD),
 )
 START = np.array([0.5, 0.0, 0.14])
 BIN = (0.075, 0.08)
@@ -252,12 +252,12 @@ def make_back(options: WorkcellOptions) -> Workcell:
 
 def _make(options: WorkcellOptions, task_spec: TaskSpec, sides: tuple[int, ...]) -> Workcell:
     spec = new_scene(look_at=(0.5, 0.0, 0.05), distance=1.4)
-    add_gripper_tool(spec)
+    add_gripper_tool(spec, arm=options.world.arm)
     add_bins(spec)
     add_table_and_cube(spec)
     model = spec.compile()
     gains = ImpedanceGains(translation=1500.0, max_translation_error=task_spec.action_translation)
     io = MujocoRobotIO(model, gains=gains, simulation=options.simulation, finger_open_width=2 * FINGER_RANGE)
-    q_start = solve_ik(model, "tcp", START, DOWNWARD)[:ARM_DOF]
+    q_start = solve_ik(model, "tcp", START, DOWNWARD)
     task = Relocate(io, q_start, task_spec, sides, options.world.estimate_error)
     return simulated_workcell(io, task, RelocateOperator(task), options)

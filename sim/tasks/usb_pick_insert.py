@@ -25,7 +25,8 @@ from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import Outcome, TaskSpec, Workcell, WorkcellOptions, Workspace
 from robot_rl.geometry import Pose, quat_multiply, swing_twist_z, yaw_pose
 from robot_rl.spec import ArraySpec
-from sim.arm import ARM_DOF, DARK, GREY, ORANGE, WHITE, solve_ik, visual
+from sim.arm.inverse_kinematics import solve_ik
+from sim.arm.shapes import DARK, GREY, ORANGE, WHITE, visual
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.operator import InsertionOperator, InterventionHabit
 from sim.scene import (
@@ -101,7 +102,7 @@ SPEC = TaskSpec(
     gripper=True,
     gripper_open_width=2 * FINGER_RANGE,
     cameras=CAMERAS,
-    world=("clearance", "friction", "tilt", "estimate_error", *ARM_WORLD),
+    world=("clearance", "friction", "tilt", "estimate_error", "arm", *ARM_WORLD),
 )
 
 
@@ -309,7 +310,7 @@ def make(options: WorkcellOptions) -> Workcell:
     """Make the simulated workcell of this task; the entry point `usb_pick_insert`."""
     parameters = UsbInsertParameters().in_world(options.world)
     spec = new_scene(look_at=(0.5, 0.0, 0.05), distance=1.0)
-    add_gripper_tool(spec, GRIP_STIFFNESS)
+    add_gripper_tool(spec, GRIP_STIFFNESS, options.world.arm)
     add_hole_block(
         spec,
         half_widths=(0.03, 0.02),
@@ -333,6 +334,6 @@ def make(options: WorkcellOptions) -> Workcell:
     add_plug(spec)
     model = spec.compile()
     io = MujocoRobotIO(model, simulation=options.simulation, finger_open_width=2 * FINGER_RANGE)
-    q_start = solve_ik(model, "tcp", START, DOWNWARD)[:ARM_DOF]
+    q_start = solve_ik(model, "tcp", START, DOWNWARD)
     task = UsbPickInsert(io, q_start, SPEC, parameters, options.world.estimate_error)
     return simulated_workcell(io, task, PlugOperator(task), parameters.widened(options))

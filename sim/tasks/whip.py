@@ -30,7 +30,9 @@ from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import Outcome, TaskSpec, Workcell, WorkcellOptions, Workspace
 from robot_rl.geometry import Pose, quat_multiply, quat_rotate, swing_twist_z, yaw_pose
 from robot_rl.spec import ArraySpec
-from sim.arm import ARM_DOF, DARK, GREY, ORANGE, WHITE, add_arm, solve_ik, visual
+from sim.arm.inverse_kinematics import solve_ik
+from sim.arm.mount import add_arm
+from sim.arm.shapes import DARK, GREY, ORANGE, WHITE, visual
 from sim.controller import ImpedanceGains
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.operator import InterventionHabit, OperatorSkill, ScriptedOperator
@@ -124,7 +126,7 @@ SPEC = TaskSpec(
     action_translation=0.05,
     action_rotation=0.2,
     cameras=CAMERAS,
-    world=("friction", "estimate_error", *ARM_WORLD),
+    world=("friction", "estimate_error", "arm", *ARM_WORLD),
 )
 GAINS = ImpedanceGains(
     translation=2000.0,
@@ -190,7 +192,7 @@ class Whip:
             yaw + rng.uniform(-p.estimate_error_yaw, p.estimate_error_yaw),
         )
         qpos = np.zeros(io.model.nq)
-        qpos[:ARM_DOF] = self.q_start
+        qpos[: len(self.q_start)] = self.q_start
         for block, rank in enumerate(self.ranks()):
             dx, dy = rng.uniform(-p.jitter, p.jitter, 2).tolist()
             turn = rng.uniform(-p.jitter_yaw, p.jitter_yaw)
@@ -330,9 +332,9 @@ class WhipOperator(ScriptedOperator):
         return goal, 1.0, 0.0
 
 
-def add_rod_tool(spec: mujoco.MjSpec) -> None:
+def add_rod_tool(spec: mujoco.MjSpec, arm: str | None = None) -> None:
     """Add the arm with a hand that holds the rod; the tcp is where it holds it, x along the rod."""
-    flange, r, z = add_arm(spec), ROD, TOOL_LENGTH
+    flange, r, z = add_arm(spec, arm), ROD, TOOL_LENGTH
     tool = flange.add_body(name="tool")
     tool.mass, tool.ipos, tool.inertia, tool.explicitinertial = 0.5, (0, 0, 0.06), (8e-4, 6e-4, 4e-4), True
     visual(tool, BOX, WHITE, size=(0.025, 0.055, 0.03), pos=(0, 0, 0.03))
@@ -376,11 +378,11 @@ def make(options: WorkcellOptions) -> Workcell:
     )
     spec = new_scene(look_at=(0.58, 0.0, 0.1), distance=0.9)
     spec.option.timestep = 0.001  # of a stroke, and of blocks that are light
-    add_rod_tool(spec)
+    add_rod_tool(spec, options.world.arm)
     add_tower(spec)
     model = spec.compile()
     io = MujocoRobotIO(model, gains=GAINS, simulation=options.simulation)
-    task = Whip(io, solve_ik(model, "tcp", START.position, START.quaternion)[:ARM_DOF], parameters)
+    task = Whip(io, solve_ik(model, "tcp", START.position, START.quaternion), parameters)
     dynamics = options.randomization.dynamics.widened(parameters.dynamics)
     options = replace(options, randomization=replace(options.randomization, dynamics=dynamics))
     return simulated_workcell(io, task, WhipOperator(task), options)

@@ -35,6 +35,7 @@ from robot_rl.env.registry import environment_names, family_names, task_names
 from robot_rl.errors import RobotRLError
 from robot_rl.teleop.leader.gello import GelloConfig
 from robot_rl.teleop.mapping import load_map
+from sim.arm.model_file import ArmFile
 
 OURS = ("robot_rl", "sim", "calibration", "ros_nodes")
 KEYS = {described.key for config in (TrainConfig, LabelConfig) for described in list_keys(config)}
@@ -349,7 +350,7 @@ def _yaml_block(text):
     if keys <= set(SECTIONS):
         return _robot_yaml(text, tree)
     readers = [lambda file: load_config(file), load_map, load_mapping, lambda file: load_task(file, "task")]
-    readers.append(lambda file: load_component(GelloConfig, file))
+    readers += [lambda file: load_component(GelloConfig, file), lambda file: load_component(ArmFile, file)]
     reasons = []
     for reader in readers:
         try:

@@ -5,7 +5,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from robot_rl.geometry import quat_from_matrix, quat_from_rotvec, quat_multiply
-from sim.arm import ARM_DOF, HOME, JOINT_LIMITS, TORQUE_LIMITS, add_arm, solve_ik
+from sim.arm.fr3 import ARM_DOF, HOME, JOINT_LIMITS, TORQUE_LIMITS
+from sim.arm.inverse_kinematics import solve_ik
+from sim.arm.mount import add_arm
 from sim.scene import DOWNWARD, add_peg_tool, new_scene
 
 # Denavit-Hartenberg parameters (Craig's convention) of the FR3 as Franka Robotics publishes them: a, d, alpha.

@@ -6,8 +6,9 @@ import numpy as np
 from robot_rl.arm.kinematics.fr3 import fr3_chain
 from robot_rl.arm.kinematics.urdf import chain_from_urdf
 from robot_rl.geometry import quat_rotate
-from sim.arm import ARM_DOF, JOINT_LIMITS, add_arm
-from sim.urdf import arm_urdf
+from sim.arm.fr3 import ARM_DOF, JOINT_LIMITS
+from sim.arm.mount import add_arm
+from sim.arm.urdf import arm_urdf
 
 
 def test_it_moves_as_the_simulated_arm_does(tmp_path):

@@ -7,7 +7,7 @@ from arm_rig import ArmRig
 
 from robot_rl.errors import DivergedError
 from robot_rl.geometry import Pose, quat_conjugate, quat_multiply, rotvec_from_quat
-from sim.arm import ARM_DOF, TORQUE_LIMITS
+from sim.arm.fr3 import ARM_DOF, TORQUE_LIMITS
 from sim.controller import ImpedanceController, ImpedanceGains
 
 GAINS = ImpedanceGains()

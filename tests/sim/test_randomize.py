@@ -6,7 +6,7 @@ import numpy as np
 from robot_rl.config.randomization import DynamicsConfig, LooksConfig, RandomizationConfig
 from robot_rl.env.registry import make_environment
 from robot_rl.env.task import WorkcellOptions
-from sim.arm import ARM_DOF
+from sim.arm.fr3 import ARM_DOF
 from sim.controller import ImpedanceGains
 from sim.randomize import DynamicsRandomizer, VisualRandomizer
 from sim.scene import add_hole_block, add_peg_tool, new_scene

@@ -4,6 +4,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+from ur5e import UR5E
 
 from robot_rl.config.randomization import LooksConfig, RandomizationConfig, WorldConfig
 from robot_rl.env.registry import make_environment, make_workcell
@@ -88,10 +89,12 @@ def test_brightness_and_camera_pose_change_the_pictures_alone():
 
 
 @pytest.mark.parametrize("task", ["reach", "cube_lift", "peg_insert"])
-def test_a_task_has_what_it_declares_and_refuses_the_rest(task):
+def test_a_task_has_what_it_declares_and_refuses_the_rest(task, tmp_path):
     own = make_environment(task).environment_spec.world
+    file = tmp_path / "arm.xml"
+    file.write_text(UR5E)
     for field in fields(WorldConfig):
-        world = replace(WorldConfig(), **{field.name: "SUCCESS" if field.name == "card" else 0.5})
+        world = replace(WorldConfig(), **{field.name: {"card": "SUCCESS", "arm": str(file)}.get(field.name, 0.5)})
         if field.name in own:
             make_environment(task, WorkcellOptions(world=world)).close()
         else:

@@ -12,8 +12,8 @@ from robot_rl.errors import ConfigError
 from ros_nodes.drivers.joint_topics import JointTopics, JointTopicsConfig
 from ros_nodes.interface import convert
 from ros_nodes.node.robot_node_base import RobotNode
-from sim.arm import HOME
-from sim.urdf import arm_urdf
+from sim.arm.fr3 import HOME
+from sim.arm.urdf import arm_urdf
 
 NAMES = [f"joint{number}" for number in range(1, 8)]
 LAG = 0.03

@@ -9,7 +9,7 @@ from robot_rl.clock import NS_PER_S
 from robot_rl.env.robot_io import Command
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.geometry import Pose, quat_rotate, yaw_pose
-from sim.arm import ARM_DOF
+from sim.arm.fr3 import ARM_DOF
 from sim.tasks.cable_clip import CABLE, CLIP, REACH, CableClipParameters, crossing, make
 from sim.tasks.pose_estimate import seen_from_tcp
 

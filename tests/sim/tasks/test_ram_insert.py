@@ -9,7 +9,8 @@ from robot_rl.clock import NS_PER_S
 from robot_rl.env.robot_io import Command
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.geometry import Pose, quat_multiply
-from sim.arm import ARM_DOF, solve_ik
+from sim.arm.fr3 import ARM_DOF
+from sim.arm.inverse_kinematics import solve_ik
 from sim.scene import DOWNWARD
 from sim.tasks.pose_estimate import seen_from_tcp
 from sim.tasks.ram_insert import LATCH, MODULE, SOCKET_DEPTH, RamInsertParameters, make
@@ -81,7 +82,7 @@ def test_a_module_that_is_pushed_straight_down_does_not_go_in(ram):
     cell.task.reset(0)
     hole = cell.task.T_base_hole
     above = hole.position + np.array([0.0, 0.0, 0.001])
-    arm = solve_ik(cell.io.model, "tcp", above, quat_multiply(hole.quaternion, DOWNWARD))[:ARM_DOF]
+    arm = solve_ik(cell.io.model, "tcp", above, quat_multiply(hole.quaternion, DOWNWARD))
     cell.io.reset(np.append(arm, np.zeros(2)), 0)
     push(cell.io, -0.01)
     depth, *_ = cell.task.insertion()

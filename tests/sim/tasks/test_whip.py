@@ -12,7 +12,7 @@ from robot_rl.data.schema import Source
 from robot_rl.env.command_limits import CommandGuard
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.geometry import Pose
-from sim.arm import ARM_DOF
+from sim.arm.fr3 import ARM_DOF
 from sim.operator import OperatorSkill
 from sim.tasks.pose_estimate import seen_from_tcp
 from sim.tasks.whip import BLOCKS, FOLLOWED, HALF, RANKS, ROD, SPEC, STROKE, WhipParameters, make, struck_from

@@ -1,6 +1,6 @@
 """The simulated arm as a URDF, for programs that show it or compute with its joints.
 
-    python -m sim.urdf > arm.urdf
+    python -m sim.arm.urdf > arm.urdf
 
 Its root is `base`, its joints have the names of `joint_states`, and it ends at the flange: the tcp is measured.
 """
@@ -13,7 +13,8 @@ import xml.etree.ElementTree as ET
 import numpy as np
 
 from robot_rl.arm.kinematics.fr3 import FLANGE_OFFSET, FLANGE_TURN
-from sim.arm import ARM_DOF, DARK, FR3, VISUAL_SHAPES
+from sim.arm.fr3 import FR3, VISUAL_SHAPES
+from sim.arm.shapes import DARK
 
 NAME = "fr3"
 
@@ -37,7 +38,7 @@ def arm_urdf() -> str:
         ET.SubElement(joint, "limit", {key: f"{value:.9g}" for key, value in limits.items()})
     ET.SubElement(robot, "link", name="flange")
     turn = (0.0, 0.0, FLANGE_TURN)
-    _add_joint(robot, "flange", "fixed", f"link{ARM_DOF}", "flange", (0.0, 0.0, FLANGE_OFFSET), turn)
+    _add_joint(robot, "flange", "fixed", f"link{len(FR3)}", "flange", (0.0, 0.0, FLANGE_OFFSET), turn)
     ET.indent(robot)
     return ET.tostring(robot, encoding="unicode")
 
