@@ -69,31 +69,29 @@ class SearchingOperator(ScriptedOperator):
     told: Told = "estimate"
     lean = 0.095
     """Angle of the peg while it searches [rad]."""
-    back = 0.0023
+    back = 0.004
     """How far the corner is lowered inside the estimated corner of the hole, along both walls [m]."""
     hover = 0.004
     """Height of the corner over the mouth before lowering [m]."""
     contact = 4.0
     """Force by which it knows that it touches the board [N]."""
-    walls = 1.9, 4.5
+    walls = 2.0, 6.6
     """Least push of either wall, and of both together, by which it knows that it is in the corner of the hole [N]."""
     dropped = 0.002
     """Depth that the peg only has in the hole [m]."""
-    astray = 0.0043
+    astray = 0.0035
     """Distance beyond the estimate, towards the corner, from which on it has missed the hole [m]."""
-    longest = 30, 45
-    """Steps after which it has missed the hole: while it slides, and while it comes upright."""
     almost_upright = 0.03
     """Lean from which on the moments alone align the peg, since the board leans too [rad]."""
-    patience = 16
+    patience = 12
     """Steps without progress in depth before it begins again."""
-    turn_gain = 0.145, 0.04
+    turn_gain = 0.12, 0.03
     """Turn in one step per moment, about the peg's axis and about the others [rad/Nm]."""
-    turn_limit = 0.0095, 0.008
+    turn_limit = 0.01, 0.006
     """Largest of these turns [rad]: more would jam the peg, which is as stiff as the controller."""
     give = 0.0002
     """Motion in one step per force across the peg, while it is lowered into the hole [m/N]."""
-    again = 0.00075
+    again = 0.001
     """Standard deviation of the place where it begins again [m]."""
 
     def __init__(
@@ -172,7 +170,7 @@ class SearchingOperator(ScriptedOperator):
             self._go("insert")
         elif walls.min() > self.walls[0] and walls.sum() > self.walls[1]:
             self._go("upright")
-        elif self._missed(felt, self.longest[0]):
+        elif self._missed(felt, 25):
             self._begin_again()
         turn = self._leaning(felt)
         turn[2] = self._following(felt)[2]
@@ -182,7 +180,7 @@ class SearchingOperator(ScriptedOperator):
         """Bring the peg upright between the walls, as far as they have turned it into line."""
         if felt.depth > self.dropped:
             self._go("insert")
-        elif self._missed(felt, self.longest[1]):
+        elif self._missed(felt, 30):
             self._begin_again()
         turn = _at_most(felt.level, 0.02) * max(0.0, 1.0 - abs(felt.moment[2]) / 0.08)
         return 0.0022 * CORNER - 0.005 * UP, turn + self._following(felt)

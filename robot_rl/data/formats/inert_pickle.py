@@ -9,11 +9,13 @@ needs them.
 from __future__ import annotations
 
 import collections
+import mmap
 import pickle
+import pickletools
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, BinaryIO, cast
 
 import numpy as np
 
@@ -35,6 +37,9 @@ _DAMAGED = (
     MemoryError,  # of a length that is not true
     RecursionError,
 )
+
+_KEEPING = {"PUT", "BINPUT", "LONG_BINPUT"}
+"""Operations that keep an object under a number."""
 
 
 class OpaqueObject:
@@ -108,9 +113,25 @@ def load_inert(path: Path) -> Any:
     """
     try:
         with open_regular(path) as file:
+            _check_memo(file)
             return _plain(_InertUnpickler(file).load())
     except _DAMAGED as error:
         raise DataError(f"{path}: cannot be read as a pickle: {type(error).__name__}: {error}") from error
+
+
+def _check_memo(file: BinaryIO) -> None:
+    """Check the numbers under which a pickle keeps objects; Python makes room for as many as the largest one says.
+
+    Raises:
+        pickle.UnpicklingError: if one is larger than the number of operations before it, as none is that was written.
+        ValueError: if it is no sequence of operations.
+    """
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        for count, (operation, number, place) in enumerate(pickletools.genops(cast("IO[bytes]", content))):
+            if operation.name in _KEEPING and not 0 <= int(number or 0) <= count:
+                raise pickle.UnpicklingError(
+                    f"byte {place} keeps an object as number {number}, after {count} operations"
+                )
 
 
 class _InertUnpickler(pickle.Unpickler):

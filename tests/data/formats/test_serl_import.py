@@ -4,6 +4,7 @@ import collections
 import pickle
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -173,6 +174,23 @@ def test_sizes_that_are_not_true_take_no_memory(tmp_path):
     path.write_bytes(b"\x80\x05\x96" + (1 << 40).to_bytes(8, "little") + b"few")
     with pytest.raises(DataError, match="cannot be read as a pickle"):
         load_inert(path)
+
+
+def test_a_number_of_an_object_that_is_not_true_takes_no_memory_and_no_time(tmp_path):
+    # LONG_BINPUT of 2^32 - 1: Python's own reader makes a table of as many entries, 64 GiB
+    path = tmp_path / "demos.pkl"
+    path.write_bytes(b"\x80\x04]r\xff\xff\xff\xff.")
+    began = time.monotonic()
+    with pytest.raises(DataError, match="byte 3 keeps an object as number 4294967295, after 2 operations"):
+        load_inert(path)
+    assert time.monotonic() - began < 1.0
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_pickles_of_every_protocol_are_read(tmp_path, protocol):
+    path = tmp_path / "demos.pkl"
+    path.write_bytes(pickle.dumps([{"a": [1.5, "x" * 300], "b": (None, True)}] * 300, protocol))
+    assert load_inert(path) == [{"a": [1.5, "x" * 300], "b": (None, True)}] * 300
 
 
 def test_pickles_are_found_by_their_ending(tmp_path):
