@@ -83,13 +83,13 @@ TOOL_LENGTH = 0.1
 """From the flange to the grip, which is the tcp [m]."""
 FLOOR = np.array([0.22, 0.0, RIM[1]])
 """Middle of the pan's floor in the tcp frame, whose z points down [m]."""
-START = Pose(np.array([0.4, 0.0, 0.36]), DOWNWARD)
+START = Pose(np.array([0.43, 0.0, 0.35]), DOWNWARD)
 """Of the tcp, base frame."""
 FOLLOWED = 0.3
 """Largest distance of the estimate from the middle of the floor [m]."""
 PAN_COLOUR = (0.2, 0.21, 0.24, 1)
 SLICK = {"condim": 3, "friction": (0.1, 0.005, 0.0001)} | {
-    "solref": (0.004, 1.0),
+    "solref": (0.002, 1.0),
     "solimp": (0.95, 0.99, 0.0005, 0.5, 2.0),
 }
 """Contact of a coated pan: little friction, and no bounce."""
@@ -131,7 +131,7 @@ SPEC = TaskSpec(
     instruction="toss the egg out of the pan so that it turns over and lands in the pan with its white side up",
     max_steps=120,
     control_period=0.05,
-    workspace=Workspace(low=(-0.12, -0.01, -0.12), high=(0.12, 0.01, 0.15), yaw=0.1, tilt=0.6),
+    workspace=Workspace(low=(-0.12, -0.01, -0.12), high=(0.12, 0.01, 0.14), yaw=0.1, tilt=0.6),
     action_axes=("x", "z", "pitch"),
     action_translation=0.12,
     action_rotation=0.4,
@@ -212,6 +212,8 @@ class PanFlip:
         p, egg = self.parameters, self.egg()
         tilt, height = turned(egg), float(egg.position[2])
         turning = p.turning < tilt < math.pi - p.turning
+        if tilt < p.turning and height < RIM[1]:
+            self.tossed = False  # it lies as at the start
         self.tossed |= turning and height > p.flight and not self.touching()
         moved, self._last = float(np.linalg.norm(egg.position - self._last)), egg.position
         inside = math.hypot(*egg.position[:2]) < p.inside and 0.0 < height < RIM[1]
@@ -239,9 +241,9 @@ def turned(egg: Pose) -> float:
     return math.acos(min(max(float(egg.matrix[2, 2]), -1.0), 1.0))
 
 
-def pitch_of(state: RobotState) -> float:
+def pitch_of(T_base_tcp: Pose) -> float:
     """Return how far the front of the pan is up [rad]."""
-    return math.asin(min(max(float(state.T_base_tcp.matrix[2, 0]), -1.0), 1.0))
+    return math.asin(min(max(float(T_base_tcp.matrix[2, 0]), -1.0), 1.0))
 
 
 class TossFacts(NamedTuple):
@@ -255,13 +257,15 @@ class TossFacts(NamedTuple):
     """How far the front of the pan is up while the egg slides to the back [rad]."""
     back: float = -0.055
     """Where it has arrived there, along x of the pan [m]."""
-    pull: tuple[float, float, float] = (-0.8, -0.6, 0.34)
-    drive: tuple[float, float, float] = (0.98, 0.17, 0.01)
+    settle: int = 4
+    """Steps for which it has to rest there."""
+    pull: tuple[float, float, float] = (-0.84, -0.6, 0.3)
+    drive: tuple[float, float, float] = (0.96, 0.14, -0.02)
     steps: tuple[int, int] = (4, 3)
     """Of pull and drive."""
     under: float = 0.01
     """Where in the pan the egg is to be while it flies, along x [m]."""
-    follow: float = 1.13
+    follow: float = 1.1
     """Way of the pan in a step, as a share of the egg's distance from there."""
     give: float = 0.07
     """How far below the start the pan goes to meet it [m]."""
@@ -270,8 +274,29 @@ class TossFacts(NamedTuple):
     catch: int = 8
     """Steps."""
 
+    @property
+    def duration(self) -> int:
+        """Of toss and catch [steps]."""
+        return sum(self.steps) + self.catch
+
 
 TOSS = TossFacts()
+
+
+def toss_motion(step: int, T_base_tcp: Pose, egg: np.ndarray) -> tuple[float, float, float]:
+    """Return the motion along x and z of the tcp [m] and about its y [rad] in one step of toss and catch.
+
+    Args:
+        step: Counted from the first of the pull.
+        T_base_tcp: Where the hand is.
+        egg: Where the egg is, in the frame of the pan's floor [m].
+    """
+    if step < sum(TOSS.steps):
+        x, z, turn = TOSS.pull if step < TOSS.steps[0] else TOSS.drive
+        return x * SPEC.action_translation, z * SPEC.action_translation, turn * SPEC.action_rotation
+    away, flies = START.position - T_base_tcp.position, egg[2] > RIM[1]
+    x = TOSS.follow * (egg[0] - TOSS.under) if flies else away[0]
+    return float(x), float(TOSS.give - away[2]), TOSS.meet * flies - pitch_of(T_base_tcp)
 
 
 class PanFlipOperator(ScriptedOperator):
@@ -285,13 +310,13 @@ class PanFlipOperator(ScriptedOperator):
     """Steps for which it waits after a toss."""
 
     def __init__(self, task: PanFlip) -> None:
-        skill = OperatorSkill(action_noise=0.01, pause=0.01)
+        skill = OperatorSkill(action_noise=0.01, pause=0.0)  # nobody stops in a toss
         super().__init__(task.spec, skill, InterventionHabit(stall_steps=25, progress=0.003, burst=(40, 60)))
         self._task = task
 
     def begin(self) -> None:
         """Discard the state of the toss."""
-        self._step, self._looked, self._seen = 0, self.look, 0.0
+        self._step, self._looked, self._seen, self._rested = 0, self.look, 0.0, 0
 
     def distance(self, state: RobotState) -> float:
         """Return how far the egg has to turn and, before, to slide to the back [m]."""
@@ -303,35 +328,29 @@ class PanFlipOperator(ScriptedOperator):
     def plan(self, state: RobotState) -> tuple[Pose, float, float]:
         """Plan to lean the pan, to level it, the toss, the catch, and the wait after it."""
         egg = self.perceived(self._task.egg())
-        flies = self._task.egg().position[2] > RIM[1]
-        if not self._step and flies:  # by a policy
+        if not self._step and egg.position[2] > RIM[1]:  # by a policy
             self._step = sum(TOSS.steps) + 1
         if self._step:
-            return self._tossed(state, egg, flies), 10.0, 0.0
+            return self._tossed(state.T_base_tcp, egg), 10.0, 0.0
         over = turned(egg) > 0.5 * math.pi
         if over or self._looked < self.look:
             self._looked += 1
             return Pose(START.position, START.quaternion), 1.0, 0.0
-        still = np.abs(state.twist[:3]).max() < 0.03 and abs(state.twist[4]) < 0.1
         moved, self._seen = abs(egg.position[0] - self._seen), float(egg.position[0])
-        if still and abs(pitch_of(state) - TOSS.lean) < 0.02 and egg.position[0] < TOSS.back and moved < 0.001:
-            self._step = 1
-            return self._tossed(state, egg, flies), 10.0, 0.0
+        leans = abs(pitch_of(state.T_base_tcp) - TOSS.lean) < 0.02 and np.abs(state.twist[:3]).max() < 0.03
+        rests = leans and egg.position[0] < TOSS.back and moved < 0.001
+        self._rested = self._rested + 1 if rests else 0
+        if self._rested >= TOSS.settle:
+            self._step, self._rested = 1, 0
+            return self._tossed(state.T_base_tcp, egg), 10.0, 0.0
         return Pose(START.position, quat_multiply(START.quaternion, _pitched(TOSS.lean))), 1.0, 0.0
 
-    def _tossed(self, state: RobotState, egg: Pose, flies: bool) -> Pose:
-        """Return the goal of one step of the toss, or of the catch."""
-        here, step = state.T_base_tcp, self._step - 1
-        self._step = self._step + 1 if self._step < sum(TOSS.steps) + TOSS.catch else 0
+    def _tossed(self, here: Pose, egg: Pose) -> Pose:
+        """Return the goal of the next step of toss and catch."""
+        x, z, turn = toss_motion(self._step - 1, here, egg.position)
+        self._step = (self._step + 1) % (TOSS.duration + 1)
         if not self._step:
             self._looked = 0
-        if step < sum(TOSS.steps):
-            x, z, turn = TOSS.pull if step < TOSS.steps[0] else TOSS.drive
-            x, z, turn = x * SPEC.action_translation, z * SPEC.action_translation, turn * SPEC.action_rotation
-        else:
-            away = START.position - here.position
-            x = TOSS.follow * (egg.position[0] - TOSS.under) if flies else float(away[0])
-            z, turn = float(-away[2]) + TOSS.give, TOSS.meet * flies - pitch_of(state)
         there = here.position + quat_rotate(here.quaternion, np.array([x, 0.0, z]))
         return Pose(there, quat_multiply(here.quaternion, _pitched(turn)))
 
@@ -396,7 +415,7 @@ def make(options: WorkcellOptions) -> Workcell:
         jitter=parameters.jitter * factor,
         jitter_tilt=parameters.jitter_tilt * factor,
     )
-    spec = new_scene(look_at=(0.58, 0.0, 0.36), distance=1.2)
+    spec = new_scene(look_at=(0.61, 0.0, 0.36), distance=1.2)
     spec.option.timestep = 0.001  # of an egg that is light, and meets the wall at 1 m/s
     add_pan_tool(spec)
     add_egg(spec)
