@@ -1,7 +1,7 @@
 """Pictures of simulated tasks for the documentation: moments of one scripted demonstration, from both cameras.
 
 python benchmarks/task_pictures.py ram_insert usb_pick_insert cable_clip whip   # docs/images/tasks/<task>.png
-python benchmarks/task_pictures.py pan_flip --steps 0 22 30 33 36 50            # moments that are chosen
+python benchmarks/task_pictures.py pan_flip --seed 100 --steps 0 20 28 31 32 34   # chosen moments
 """
 
 from __future__ import annotations
