@@ -145,7 +145,7 @@ GAINS = ImpedanceGains(
     max_rotation_error=SPEC.action_rotation,
     ramp=0.03,
 )
-"""An action is up to 240 N and 40 Nm for a step, less what damps: the hand comes to 1.1 m/s and 2.9 rad/s with these."""
+"""An action is up to 240 N and 40 Nm for a step, less what damps: the hand comes to 1.1 m/s and 2.9 rad/s."""
 
 
 class PanFlip:

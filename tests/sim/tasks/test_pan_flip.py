@@ -219,7 +219,7 @@ def test_the_wall_is_a_bend_without_gaps(pan):
         heights = []
         for radius in np.linspace(0.04, RIM[0] - 0.002, 40):
             point = body.xpos + body.xmat.reshape(3, 3) @ [radius * np.cos(angle), radius * np.sin(angle), 0.2]
-            way = mujoco.mj_ray(model, data, point, -body.xmat.reshape(3, 3)[:, 2], only, 1, cell.task._body, geom)
+            way = mujoco.mj_ray(model, data, point, -body.xmat.reshape(3, 3)[:, 2], only, 1, model.body("egg").id, geom)
             assert model.geom_bodyid[geom[0]] == body.id
             heights.append(0.2 - way)
         assert heights[0] == pytest.approx(0.0, abs=1e-6)
