@@ -41,12 +41,15 @@ from sim.scene import DOWNWARD
 from sim.tasks.cable_clip import CLIP as CABLE_CLIP
 from sim.tasks.cable_clip import REACH as CABLE_REACH
 from sim.tasks.handover_operator import GRASP
+from sim.tasks.pan_flip import START as PAN_START
+from sim.tasks.pan_flip import TOSS, pitch_of, toss_motion
 from sim.tasks.usb_pick_insert import half_turn
 from sim.tasks.whip import ROD, START, WhipOperator, struck_from
 from sim.tasks.whip import STROKE as WHIP
 
 ESTIMATE, PLUG, CLIP = "state/hole_estimate", "state/plug_estimate", "state/clip_estimate"
 BAR, PLACE, BLOCK = "state/bar_estimate", "state/place", "state/block_estimate"
+EGG = "state/egg_estimate"
 STRAIGHT, AROUND = "straight to the estimate and down", "beside the estimate, down, and sideways into it"
 RULES = dict.fromkeys(
     ("peg_insert", "peg_hard", "ram_insert", "usb_pick_insert"), ("do nothing", "push down", STRAIGHT)
@@ -54,6 +57,8 @@ RULES = dict.fromkeys(
 RULES["cable_clip"] = ("do nothing", "push down", STRAIGHT, AROUND)
 STROKE = "the operator's stroke, at the estimate"
 RULES["whip"] = ("do nothing", "push down", STRAIGHT, STROKE)
+THROWN, TOSSED = "up at full speed, then still", "the operator's toss, at the estimate"
+RULES["pan_flip"] = ("do nothing", "push down", THROWN, TOSSED)
 RULES["handover"] = ("do nothing", "push down", STRAIGHT)
 
 
@@ -66,6 +71,7 @@ class Scripted(Policy):
         self._env, self._rule = env, rule
         self.generator = torch.Generator()
         self._stroke = 0  # steps of the stroke that are left
+        self._toss = self._leant = self._rest = 0  # the next step of the toss, how long the pan has leaned, is to rest
 
     def act(self, state: Tensor, images: Tensor | None = None, *, deterministic: bool) -> Tensor:
         """Return the action of the rule; the packed observation is not used."""
@@ -76,6 +82,10 @@ class Scripted(Policy):
             action[axes.index("z")] = 1.0
         if self._rule == STROKE:
             action[:] = self._struck()
+        elif self._rule == THROWN:
+            action[axes.index("z")] = -float(self._env.observation["state/tcp_pose"][2] > -0.1)
+        elif self._rule == TOSSED:
+            action[:] = self._tossed()
         elif self._rule == STRAIGHT and BAR in self._env.observation:
             action[:] = self._handed()
         elif self._rule in (STRAIGHT, AROUND):
@@ -144,6 +154,28 @@ class Scripted(Policy):
         spec = self._env.spec_task
         motion = np.append(way.position / spec.action_translation, way.rotvec[2] / spec.action_rotation)
         return (0.5 * motion).astype(np.float32)
+
+    def _tossed(self) -> np.ndarray:
+        """Return the action that leans the pan until the estimated egg is at the back, tosses and catches it."""
+        seen = self._env.observation
+        if not seen["state/tcp_pose"].any():  # at reset
+            self._toss = self._leant = self._rest = 0
+        here = PAN_START @ Pose.from_rotvec(seen["state/tcp_pose"][:3], seen["state/tcp_pose"][3:])
+        x, y, z, *_, down = seen[EGG]  # the tcp's z points down
+        if not self._toss and not self._rest:
+            self._leant = self._leant + 1 if x < TOSS.back and abs(pitch_of(here) - TOSS.lean) < 0.02 else 0
+            self._toss = int(self._leant > 5)
+        if self._toss:
+            motion = np.array(toss_motion(self._toss - 1, here, np.array([x, -y, -z])))
+            self._toss = (self._toss + 1) % (TOSS.duration + 1)
+            self._leant, self._rest = 0, 0 if self._toss else 10
+        else:
+            way = (here.inverse() @ PAN_START).position
+            lean = TOSS.lean if down < 0.0 and not self._rest else 0.0
+            self._rest = max(0, self._rest - 1)
+            motion = np.array([0.4 * way[0], 0.4 * way[2], lean - pitch_of(here)])
+        spec = self._env.spec_task
+        return (motion / [spec.action_translation, spec.action_translation, spec.action_rotation]).astype(np.float32)
 
     def _inserted(self) -> dict[str, float]:
         """Return the motion in the tcp frame [m, rad]: over the estimated hole at first, then down."""

@@ -1,6 +1,7 @@
 """Pictures of simulated tasks for the documentation: moments of one scripted demonstration, from both cameras.
 
 python benchmarks/task_pictures.py ram_insert usb_pick_insert cable_clip whip   # docs/images/tasks/<task>.png
+python benchmarks/task_pictures.py pan_flip --seed 100 --steps 0 20 28 31 32 34   # chosen moments
 """
 
 from __future__ import annotations
@@ -49,11 +50,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tasks", nargs="+", metavar="TASK")
     parser.add_argument("--seed", type=int, default=111)
+    parser.add_argument("--steps", type=int, nargs="+", help="which are shown; by default evenly spaced ones")
     arguments = parser.parse_args()
     OUT.mkdir(parents=True, exist_ok=True)
     for task in arguments.tasks:
         pictures = demonstration(task, arguments.seed)
-        shown = [pictures[i] for i in np.linspace(0, len(pictures) - 1, MOMENTS).astype(int)]
+        shown = [pictures[i] for i in arguments.steps or np.linspace(0, len(pictures) - 1, MOMENTS).astype(int)]
         whole = np.concatenate([np.concatenate(moment, axis=0) for moment in shown], axis=1)
         image = Image.fromarray(whole).quantize(COLOURS, dither=Image.Dither.NONE)
         image.save(OUT / f"{task}.png", optimize=True)

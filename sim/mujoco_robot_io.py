@@ -22,7 +22,7 @@ from sim.arm.place import ArmPlace
 from sim.controller import ImpedanceController, ImpedanceGains
 from sim.randomize import DynamicsRandomizer
 from sim.sensed_arm import SensedArm
-from sim.sensing import SampleHistory, Sensing, seconds_to_ns
+from sim.sensing import SampleHistory, SensedState, Sensing, seconds_to_ns
 from sim.settings import apply_settings
 
 NEVER = 2**63 - 1  # [ns]
@@ -184,8 +184,12 @@ class MujocoRobotIO:
 
     def frames(self) -> tuple[int, Mapping[str, np.ndarray]]:
         """Return the newest frames that the cameras' delay allows, by camera, and their stamp [ns]."""
-        sample = self.history.at(self.now() - self._camera_delay)
+        sample = self.pictured()
         return sample.stamp, self._cameras.render(sample.qpos, self._pixel_rng) if self._cameras is not None else {}
+
+    def pictured(self) -> SensedState:
+        """Return the state that the newest frames show, as late as they are."""
+        return self.history.at(self.now() - self._camera_delay)
 
     def camera_matrix(self, name: str) -> np.ndarray:
         """Return the camera matrix, shape (3, 3) [px].

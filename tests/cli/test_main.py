@@ -67,7 +67,7 @@ def test_help_does_not_wait_for_heavy_packages():
 
 # ------------------------------------------------------------------------ usage
 
-LISTS_TASKS = "valid: cable_clip, cube_lift, handover, peg_hard, peg_insert, ram_insert, reach, relocate"
+LISTS_TASKS = "valid: cable_clip, cube_lift, handover, pan_flip, peg_hard, peg_insert, ram_insert, reach, relocate"
 
 WRONG = [
     # usage: exit code 2
@@ -138,6 +138,7 @@ def test_tasks_and_settings_for_people_and_for_programs():
         "cable_clip",
         "cube_lift",
         "handover",
+        "pan_flip",
         "peg_hard",
         "peg_insert",
         "ram_insert",
