@@ -107,6 +107,7 @@ def add_arm_of_file(spec: mujoco.MjSpec, base: mujoco.MjsBody, file: Path) -> mu
     names = [model.joint(joint).name for joint in joints]
     holder_name = model.body(holder).name
     _strip(child)
+    _use_options_of(spec, child)
     half, unit = told.turn / 2.0, math.degrees(1.0) if child.compiler.degree else 1.0
     frame = base.add_frame(pos=told.position, quat=(math.cos(half), 0.0, 0.0, math.sin(half)))
     spec.attach(child, prefix=PREFIX, frame=frame)
@@ -219,3 +220,9 @@ def _strip(child: mujoco.MjSpec) -> None:
         geom.contype = geom.conaffinity = 0
     for body in child.bodies:
         body.gravcomp = 0.0  # the controller compensates gravity
+
+
+def _use_options_of(spec: mujoco.MjSpec, child: mujoco.MjSpec) -> None:
+    """Give a model the physics options of the scene: of two that differ, MuJoCo warns."""
+    for name in (name for name in dir(spec.option) if not name.startswith("_")):
+        setattr(child.option, name, getattr(spec.option, name))

@@ -121,6 +121,18 @@ def test_limits_and_strength_are_those_of_the_file(ur5e):
     assert not (model.geom_contype | model.geom_conaffinity).any()
 
 
+def test_physics_options_of_the_file_do_not_count_and_nothing_warns(ur5e, capfd, recwarn):
+    ur5e.write_text(
+        UR5E.replace("<worldbody>", '<option timestep="0.02" integrator="RK4" gravity="0 0 0"/><worldbody>', 1)
+    )
+    with_options = make_workcell("handover", WorkcellOptions(world=WorldConfig(arm=str(ur5e))))
+    assert with_options.io.model.opt.timestep == 0.002
+    assert with_options.io.model.opt.gravity[2] == pytest.approx(-9.81)
+    with_options.close()
+    assert not recwarn.list
+    assert "conflict" not in capfd.readouterr().err
+
+
 def test_it_stands_where_its_file_says(tmp_path, ur5e):
     file = tmp_path / "moved.yaml"
     file.write_text("model: ur5e.xml\nposition: [0.1, -0.2, 0.05]\nturn: 0.5\n")
