@@ -245,7 +245,7 @@ def test_eval_in_another_world_records_it(finished, tmp_path, capsys):
         ),
         (("--task", "gym:Pendulum-v1"), "an action is 1 numbers there, not 3"),
         (("--task", "reech"), "did you mean 'reach'"),
-        (("--set", "world.tilt=0.1"), "reach has no world.tilt; it has wrench_bias"),
+        (("--set", "world.tilt=0.1"), "reach has no world.tilt; it has arm, wrench_bias"),
         (("--set", "sac.discount=0.5"), "is no setting of the world, and the policy stays as it is"),
         (("--set", "world.brightnes=2"), "did you mean 'world.brightness'"),
     ],

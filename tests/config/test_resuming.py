@@ -33,6 +33,7 @@ CONDITIONAL = {"reward.path", "reward.shaping.head"}
 OTHERS = {
     "intervention.also": "[late]",
     "encoder.image_size": "256",
+    "world.arm": "arm.xml",
     "world.card": "SUCCESS",
     "environment.return_range": "[0.0, 2.0]",
 }
