@@ -8,11 +8,12 @@ apply them.
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 _T = TypeVar("_T")
 
@@ -22,6 +23,8 @@ Real = Annotated[float, Field(allow_inf_nan=False)]
 PositiveReal = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegativeReal = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
+AbsolutePath = Annotated[str, Field(min_length=1), AfterValidator(os.path.abspath)]
+"""Path of a file, kept as an absolute one: a run finds it from wherever it is continued or evaluated."""
 
 STRICT = ConfigDict(extra="forbid", strict=True)
 """How pydantic checks every component."""

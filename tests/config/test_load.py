@@ -149,3 +149,11 @@ def test_list_keys_describes_every_key():
 def test_configurations_cannot_be_changed_by_accident():
     with pytest.raises(dataclasses.FrozenInstanceError):
         TrainConfig().seed = 1
+
+
+def test_the_file_of_an_arm_is_found_from_elsewhere_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    written = load_config(None, ["world.arm=arm.xml"])
+    assert written.world.arm == str(tmp_path / "arm.xml")
+    monkeypatch.chdir("/")
+    assert config_from_dict(config_to_dict(written)).world.arm == written.world.arm
