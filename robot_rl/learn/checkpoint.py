@@ -33,6 +33,7 @@ _SIZES = struct.Struct("<QQ")
 _DIGEST_SIZE = hashlib.sha256().digest_size
 _TENSOR, _ARRAY, _SCALAR, _TUPLE, _INTEGER = 1, 2, 3, 4, 5  # msgpack extension codes
 _ARRAY_KINDS = "biufcSU"
+_LAST = 0x10FFFF  # code of the last character that there is
 MAX_DEPTH = 100
 """Levels of nesting of a payload that is read; those of a training are about ten."""
 MAX_DIMENSIONS, MAX_SIZE = 32, 2**48
@@ -203,7 +204,10 @@ def _payload(index: dict[str, Any], blobs: memoryview, *, kind: str | None, name
     """Return the payload of a checked checkpoint, if it is of the wanted kind."""
     if kind is not None and index["kind"] != kind:
         raise CheckpointError(f"{name}: is a checkpoint of kind {index['kind']!r}, not {kind!r}; check the path")
-    payload: dict[str, Any] = _unfold(index["payload"], blobs)
+    try:
+        payload: dict[str, Any] = _unfold(index["payload"], blobs)
+    except ValueError as error:
+        raise CheckpointError(f"{name}: its index is not true: {error}") from error
     return payload
 
 
@@ -266,4 +270,6 @@ def _unfold(value: Any, blobs: memoryview) -> Any:
             tensor.view(-1).view(torch.uint8).copy_(torch.from_numpy(content))
         return tensor
     array = content.view(dtype).reshape(shape)
+    if array.dtype.kind == "U" and (content.view(np.dtype("u4").newbyteorder(array.dtype.byteorder)) > _LAST).any():
+        raise ValueError("a text of characters that there are not")
     return array if value.code == _ARRAY else array[()]

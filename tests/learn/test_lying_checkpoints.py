@@ -92,6 +92,14 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.parametrize("code", [2, 3])
+def test_text_of_characters_that_there_are_not_is_refused(tmp_path, code):
+    path = tmp_path / "checkpoint.pt"
+    path.write_bytes(sealed(index({"a": array(code, "U1", [], 0, 4)}), b"\xff\xff\xff\x7f"))
+    with pytest.raises(CheckpointError, match="index is not true: a text of characters that there are not"):
+        load_checkpoint(path)
+
+
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(VALUES)
 def test_whatever_the_index_holds_the_file_is_read_or_refused(tmp_path, value):

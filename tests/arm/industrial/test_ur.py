@@ -165,6 +165,7 @@ def test_no_random_command_leaves_the_limits(peer, shared):
     """Random set-points, lifetimes and stops: the controller is sent to nowhere outside the box, and so is the tcp.
 
     A controller that gets no processor sees set-points that hurry past, and overshoots; that is not ours to prevent.
+    Where it then holds, it is sent to where it is.
     """
     shared.close()
     here = np.array(peer.report()["position"])
@@ -188,8 +189,12 @@ def test_no_random_command_leaves_the_limits(peer, shared):
             outside = max(outside, float(np.linalg.norm(p - np.clip(p, low, high))))
             time.sleep(0.02)
         report = peer.report()
-        assert np.all(report["low"] >= low - SAME) and np.all(report["high"] <= high + SAME)
+        been_low, been_high = report["been"]
+        assert np.all(report["low"] >= np.minimum(low, been_low) - SAME)
+        assert np.all(report["high"] <= np.maximum(high, been_high) + SAME)
         if report["late"] < LATE:
+            assert np.all(report["low"] >= low - SAME)
+            assert np.all(report["high"] <= high + SAME)
             assert guarded.stopped is None
             assert outside < 0.005
             assert np.subtract(report["high"], report["low"]).min() > 0.03, "they went far enough to try it"

@@ -136,6 +136,7 @@ class Controller:
         """Count from now how long and how far the arm moves, where it is sent, and how late this process is [s]."""
         self.marked, self.marked_at, self.moved_at, self.way = self.time, self.T[:3, 3].copy(), self.time, 0.0
         self.low, self.high, self.late = np.full(3, np.inf), np.full(3, -np.inf), 0.0
+        self.been = self.marked_at.copy(), self.marked_at.copy()
 
     def inject(self, what, *numbers):
         with self.lock:
@@ -183,6 +184,7 @@ class Controller:
                 "running": self.runtime == 2,
                 "low": self.low.tolist(),
                 "high": self.high.tolist(),
+                "been": [corner.tolist() for corner in self.been],
                 "late": self.late,
             }
 
@@ -199,6 +201,7 @@ class Controller:
             self.q = self.q + self.qd * TICK
             J, self.T = jacobian(self.q)
             self.twist = J @ self.qd
+            self.been = np.minimum(self.been[0], self.T[:3, 3]), np.maximum(self.been[1], self.T[:3, 3])
             if np.linalg.norm(self.twist[:3]) > MOVING:
                 self.moved_at = self.time
             self.way = max(self.way, float(np.linalg.norm(self.T[:3, 3] - self.marked_at)))
