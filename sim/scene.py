@@ -85,6 +85,24 @@ def add_peg_tool(spec: mujoco.MjSpec, arm: str | None = None) -> None:
     add_wrist_camera(tool, PEG_TOOL_LENGTH, (0.075, 0.045, 0.05), fovy=55)
 
 
+HAND_MASS = 0.5
+"""Of a hand that holds a part all the time [kg]."""
+
+
+def add_hand(spec: mujoco.MjSpec, half: tuple[float, float], arm: str | None = None) -> mujoco.MjsBody:
+    """Add the arm with a hand that holds a part all the time, and return the hand, to which part and fingers are added.
+
+    Args:
+        spec: Scene.
+        half: Half its width along x and y [m].
+        arm: File of another arm.
+    """
+    hand = add_arm(spec, arm).add_body(name="tool")
+    hand.mass, hand.ipos, hand.inertia, hand.explicitinertial = HAND_MASS, (0, 0, 0.06), (8e-4, 6e-4, 4e-4), True
+    visual(hand, mujoco.mjtGeom.mjGEOM_BOX, WHITE, size=(*half, 0.03), pos=(0, 0, 0.03))
+    return hand
+
+
 MARK_RADIUS = 0.003
 """Radius of the ball around the tcp of a pointer [m]."""
 

@@ -14,7 +14,7 @@ from sim.controller import ImpedanceGains
 
 
 def settings_of(model: mujoco.MjModel, gains: ImpedanceGains) -> SimulationConfig:
-    """Return the settings of a model and its gains; no entry is None."""
+    """Return the settings of a model and its gains; those of small joints are None where the arm has none."""
     place = ArmPlace.of(model)
     friction, damping = model.dof_frictionloss[place.dof], model.dof_damping[place.dof]
     return SimulationConfig(

@@ -6,6 +6,7 @@ import contextlib
 from typing import Protocol
 
 from robot_rl.config.operator_profile import InterventionConfig
+from robot_rl.config.randomization import DynamicsConfig
 from robot_rl.data.schema import Source
 from robot_rl.env.task import Operator, Task, Workcell, WorkcellOptions
 from sim.arm.link_points import LinkPoints
@@ -27,8 +28,21 @@ class Intervening(Operator, Protocol):
         ...
 
 
-def simulated_workcell(io: MujocoRobotIO, task: Task, operator: Intervening, options: WorkcellOptions) -> Workcell:
+def simulated_workcell(
+    io: MujocoRobotIO,
+    task: Task,
+    operator: Intervening,
+    options: WorkcellOptions,
+    dynamics: DynamicsConfig | None = None,
+) -> Workcell:
     """Make the workcell, with cameras if the options name any.
+
+    Args:
+        io: The simulated arm, or several.
+        task: The task.
+        operator: Its scripted operator.
+        options: The options.
+        dynamics: The task's own draws of the dynamics; those of the options are at least as wide.
 
     Raises:
         UnknownNameError: for a camera that the scene does not have.
@@ -43,7 +57,7 @@ def simulated_workcell(io: MujocoRobotIO, task: Task, operator: Intervening, opt
         cameras = MujocoCameras(io.model, io.data, options.cameras, options.image_size, noise, looks, options.world)
         io.attach_cameras(cameras)
         resources.callback(cameras.close)
-    io.randomize(options.randomization.dynamics)
+    io.randomize(options.randomization.dynamics.widened(dynamics or DynamicsConfig()))
     arm: MujocoRobotIO | RealTimeRobotIO = io
     if options.realtime:
         task.reset(seed=0)  # its time starts now, and a new simulation is not at the start pose

@@ -27,11 +27,10 @@ from robot_rl.env.task import Outcome, TaskSpec, Workcell, WorkcellOptions, Work
 from robot_rl.geometry import Pose, quat_multiply, quat_rotate
 from robot_rl.spec import ArraySpec
 from sim.arm.inverse_kinematics import solve_ik
-from sim.arm.mount import add_arm
 from sim.arm.shapes import DARK, ORANGE, WHITE, visual
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.operator import InterventionHabit, OperatorSkill, ScriptedOperator
-from sim.scene import CAMERAS, CONTACT, DOWNWARD, add_wrist_camera, new_scene
+from sim.scene import CAMERAS, CONTACT, DOWNWARD, add_hand, add_wrist_camera, new_scene
 from sim.sim_workcell import ARM_WORLD, simulated_workcell
 from sim.tasks.insertion import Insertion, InsertionParameters
 from sim.tasks.pose_estimate import seen_from_tcp
@@ -299,10 +298,7 @@ class ClippingOperator(ScriptedOperator):
 
 def add_cable_tool(spec: mujoco.MjSpec, arm: str | None = None) -> None:
     """Add the arm with a hand that holds the cable; the tcp is its axis between the fingers, y along it."""
-    flange, tip, c = add_arm(spec, arm), TOOL_LENGTH, CABLE
-    tool = flange.add_body(name="tool")
-    tool.mass, tool.ipos, tool.inertia, tool.explicitinertial = 0.5, (0, 0, 0.06), (8e-4, 6e-4, 4e-4), True
-    visual(tool, BOX, WHITE, size=(0.055, 0.025, 0.03), pos=(0, 0, 0.03))
+    tool, tip, c = add_hand(spec, (0.055, 0.025), arm), TOOL_LENGTH, CABLE
     for sign in (-1.0, 1.0):
         tool.add_geom(
             type=BOX,
@@ -392,4 +388,4 @@ def make(options: WorkcellOptions) -> Workcell:
     io = MujocoRobotIO(model, simulation=options.simulation, sensing=parameters.sensing)
     start = np.array([0.5, 0.0, parameters.block_height + parameters.start_height])
     task = CableClip(io, solve_ik(model, "tcp", start, DOWNWARD), SPEC, parameters)
-    return simulated_workcell(io, task, ClippingOperator(task), parameters.widened(options))
+    return simulated_workcell(io, task, ClippingOperator(task), options, parameters.dynamics)

@@ -16,7 +16,7 @@ import numpy as np
 from robot_rl.config.randomization import DynamicsConfig, WorldConfig
 from robot_rl.data.sparse_reward import success_reward
 from robot_rl.env.robot_io import RobotState
-from robot_rl.env.task import Outcome, TaskSpec, WorkcellOptions
+from robot_rl.env.task import Outcome, TaskSpec
 from robot_rl.geometry import Pose, quat_multiply, swing_twist_z, yaw_pose
 from robot_rl.spec import ArraySpec
 from sim.mujoco_robot_io import MujocoRobotIO
@@ -68,11 +68,6 @@ class InsertionParameters:
             estimate_error_z=self.estimate_error_z * world.estimate_error,
             estimate_error_yaw=self.estimate_error_yaw * world.estimate_error,
         )
-
-    def widened(self, options: WorkcellOptions) -> WorkcellOptions:
-        """Return options whose draws of the dynamics are at least as wide as the task's own."""
-        dynamics = options.randomization.dynamics.widened(self.dynamics)
-        return replace(options, randomization=replace(options.randomization, dynamics=dynamics))
 
 
 class Insertion:

@@ -29,12 +29,11 @@ from robot_rl.env.task import Outcome, TaskSpec, Workcell, WorkcellOptions, Work
 from robot_rl.geometry import Pose, quat_from_matrix, quat_from_rotvec, quat_multiply, quat_rotate, yaw_pose
 from robot_rl.spec import ArraySpec
 from sim.arm.inverse_kinematics import solve_ik
-from sim.arm.mount import add_arm
 from sim.arm.shapes import DARK, GREY, ORANGE, WHITE, visual
 from sim.controller import ImpedanceGains
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.operator import InterventionHabit, OperatorSkill, ScriptedOperator
-from sim.scene import CAMERAS, CONTACT, DOWNWARD, add_wrist_camera, new_scene
+from sim.scene import CAMERAS, CONTACT, DOWNWARD, add_hand, add_wrist_camera, new_scene
 from sim.sim_workcell import ARM_WORLD, simulated_workcell
 from sim.tasks.pose_estimate import drawn_offset
 
@@ -362,10 +361,7 @@ def _pitched(angle: float) -> np.ndarray:
 
 def add_pan_tool(spec: mujoco.MjSpec, arm: str | None = None) -> None:
     """Add the arm with a hand that holds the pan; the tcp is where it holds the handle, x along it, z down."""
-    flange, z = add_arm(spec, arm), TOOL_LENGTH
-    tool = flange.add_body(name="tool")
-    tool.mass, tool.ipos, tool.inertia, tool.explicitinertial = 0.5, (0, 0, 0.06), (8e-4, 6e-4, 4e-4), True
-    visual(tool, BOX, WHITE, size=(0.025, 0.055, 0.03), pos=(0, 0, 0.03))
+    tool, z = add_hand(spec, (0.025, 0.055), arm), TOOL_LENGTH
     for sign in (-1.0, 1.0):
         visual(tool, BOX, DARK, size=(0.01, 0.0035, 0.025), pos=(0, sign * (0.0085 + 0.0035), z - 0.015))
     visual(tool, CAPSULE, GREY, fromto=(-0.03, 0, z, FLOOR[0] - RIM[0] + 0.006, 0, z + 0.004), size=(0.0085, 0, 0))
@@ -422,6 +418,4 @@ def make(options: WorkcellOptions) -> Workcell:
     model = spec.compile()
     io = MujocoRobotIO(model, gains=GAINS, simulation=options.simulation)
     task = PanFlip(io, solve_ik(model, "tcp", START.position, START.quaternion), parameters)
-    dynamics = options.randomization.dynamics.widened(parameters.dynamics)
-    options = replace(options, randomization=replace(options.randomization, dynamics=dynamics))
-    return simulated_workcell(io, task, PanFlipOperator(task), options)
+    return simulated_workcell(io, task, PanFlipOperator(task), options, parameters.dynamics)

@@ -112,4 +112,4 @@ def make(
     operator: ScriptedOperator = InsertionOperator(task_spec, lambda: task.T_base_hole, parameters.success_depth)
     if task_spec is HARD_SPEC and options.intervention.knowledge == "estimate":
         operator = SearchingOperator(task_spec, lambda: task.T_base_estimate, parameters.success_depth)
-    return simulated_workcell(io, task, operator, parameters.widened(options))
+    return simulated_workcell(io, task, operator, options, parameters.dynamics)

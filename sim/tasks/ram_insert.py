@@ -24,11 +24,10 @@ from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import TaskSpec, Workcell, WorkcellOptions, Workspace
 from robot_rl.geometry import Pose, quat_multiply
 from sim.arm.inverse_kinematics import solve_ik
-from sim.arm.mount import add_arm
 from sim.arm.shapes import DARK, GREY, ORANGE, WHITE, visual
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.operator import InsertionOperator, OperatorSkill
-from sim.scene import CAMERAS, CONTACT, DOWNWARD, BlockColours, add_hole_block, add_wrist_camera, new_scene
+from sim.scene import CAMERAS, CONTACT, DOWNWARD, BlockColours, add_hand, add_hole_block, add_wrist_camera, new_scene
 from sim.sim_workcell import ARM_WORLD, simulated_workcell
 from sim.tasks.insertion import Insertion, InsertionParameters
 
@@ -134,10 +133,7 @@ class PressingOperator(InsertionOperator):
 
 def add_module_tool(spec: mujoco.MjSpec, arm: str | None = None) -> None:
     """Add the arm with a gripper that holds the module; the tcp is the middle of its lower edge, y along it."""
-    flange, m = add_arm(spec, arm), MODULE
-    tool = flange.add_body(name="tool")
-    tool.mass, tool.ipos, tool.inertia, tool.explicitinertial = 0.5, (0, 0, 0.06), (8e-4, 6e-4, 4e-4), True
-    visual(tool, BOX, WHITE, size=(0.055, 0.025, 0.03), pos=(0, 0, 0.03))
+    tool, m = add_hand(spec, (0.055, 0.025), arm), MODULE
     for sign in (-1.0, 1.0):  # the fingers, on the faces of the module
         visual(tool, BOX, DARK, size=(0.0035, 0.009, 0.0305), pos=(sign * 0.0044, 0, 0.0905))
     tip = TOOL_LENGTH
@@ -231,4 +227,4 @@ def make(options: WorkcellOptions) -> Workcell:
     task = RamInsert(io, q_start, SPEC, parameters)
     skill = OperatorSkill(yaw_error=0.004)
     operator = PressingOperator(SPEC, lambda: task.T_base_hole, SOCKET_DEPTH, skill=skill)
-    return simulated_workcell(io, task, operator, parameters.widened(options))
+    return simulated_workcell(io, task, operator, options, parameters.dynamics)

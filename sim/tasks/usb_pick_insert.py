@@ -336,4 +336,4 @@ def make(options: WorkcellOptions) -> Workcell:
     io = MujocoRobotIO(model, simulation=options.simulation, finger_open_width=2 * FINGER_RANGE)
     q_start = solve_ik(model, "tcp", START, DOWNWARD)
     task = UsbPickInsert(io, q_start, SPEC, parameters, options.world.estimate_error)
-    return simulated_workcell(io, task, PlugOperator(task), parameters.widened(options))
+    return simulated_workcell(io, task, PlugOperator(task), options, parameters.dynamics)

@@ -4,10 +4,13 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 
 from robot_rl.data.schema import Step
+from robot_rl.env.command_limits import CommandGuard
 from robot_rl.env.registry import make_workcell
 from robot_rl.env.robot_env import RobotEnv
+from robot_rl.env.robot_io import Command
 from robot_rl.env.task import Workcell
 
 Policy = Callable[[dict[str, np.ndarray]], np.ndarray]
@@ -54,3 +57,25 @@ def play(env: RobotEnv, seed: int, policy: Policy | None = None, **options) -> P
     last = infos[-1]
     force = max(info["step"].force_peak for info in infos)
     return Played([info["step"].recorded for info in infos], last["step"].success, last["step"].failure, force)
+
+
+def guarded_demonstration(
+    env: RobotEnv, cell: Workcell, seed: int, monkeypatch: pytest.MonkeyPatch, guard: CommandGuard
+) -> tuple[list[dict], set[str]]:
+    """A demonstration whose commands pass a guard, as over topics: `info` of its steps, and the limits that cut one."""
+    io, changed, told = cell.io, set(), -1
+    send = io.command
+
+    def guarded(command: Command) -> None:
+        nonlocal told
+        state = io.read()
+        if state.stamp > told:
+            guard.measured_pose(state.T_base_tcp, state.stamp)
+            guard.measured_wrench(state.wrench, state.stamp)
+            told = state.stamp
+        made = guard.check(command, io.now())
+        changed.update(made.limited)
+        send(made.command)
+
+    monkeypatch.setattr(io, "command", guarded)
+    return list(steps(env, seed, always(env), demonstrate=True)), changed

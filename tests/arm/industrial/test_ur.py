@@ -195,6 +195,8 @@ def test_no_random_command_leaves_the_limits(peer, shared):
         assert np.all(report["low"] >= np.minimum(low, been_low) - SAME)
         assert np.all(report["high"] <= np.maximum(high, been_high) + SAME)
         if max(report["late"], late) < LATE:
+            assert np.all(report["low"] >= low - SAME)
+            assert np.all(report["high"] <= high + SAME)
             assert guarded.stopped is None
             assert outside < 0.005
             assert np.subtract(report["high"], report["low"]).min() > 0.03, "they went far enough to try it"

@@ -3,7 +3,7 @@
 import mujoco
 import numpy as np
 import pytest
-from play import always, at_random, play, stage, steps
+from play import always, at_random, guarded_demonstration, play, stage, steps
 
 from robot_rl.cell.step_limits import step_limits
 from robot_rl.clock import NS_PER_S
@@ -320,35 +320,14 @@ def test_the_pan_stays_off_the_table_in_the_whole_workspace():
     assert lowest > 0.0, "its rim would be pressed into the table"
 
 
-def toss_of(env, cell, seed, monkeypatch, guard):
-    """Play a demonstration whose commands pass a guard, as over topics; which limits changed one of them."""
-    io, changed, stamp = cell.io, set(), -1
-    send = io.command
-
-    def guarded(command):
-        nonlocal stamp
-        state = io.read()
-        if state.stamp > stamp:
-            guard.measured_pose(state.T_base_tcp, state.stamp)
-            guard.measured_wrench(state.wrench, state.stamp)
-            stamp = state.stamp
-        made = guard.check(command, io.now())
-        changed.update(made.limited)
-        send(made.command)
-
-    monkeypatch.setattr(io, "command", guarded)
-    infos = list(steps(env, seed, always(env), demonstrate=True))
-    return infos, changed
-
-
 def test_the_safety_filter_lets_tosses_through_with_the_stated_limits_and_bounds_them_with_its_own(pan, monkeypatch):
     env, cell = pan
     with monkeypatch.context() as patch:
-        infos, changed = toss_of(env, cell, 111, patch, CommandGuard(LIMITS))
+        infos, changed = guarded_demonstration(env, cell, 111, patch, CommandGuard(LIMITS))
         assert infos[-1]["step"].success
         assert not changed
     with monkeypatch.context() as patch:
-        infos, changed = toss_of(env, cell, 111, patch, CommandGuard(CommandLimits()))
+        infos, changed = guarded_demonstration(env, cell, 111, patch, CommandGuard(CommandLimits()))
         assert {"speed", "turn rate"} <= changed
         assert not infos[-1]["step"].success
 

@@ -3,7 +3,7 @@
 import mujoco
 import numpy as np
 import pytest
-from play import always, stage, steps
+from play import always, guarded_demonstration, stage, steps
 
 from robot_rl.cell.step_limits import step_limits
 from robot_rl.clock import NS_PER_S
@@ -222,37 +222,16 @@ def test_the_estimate_follows_the_block_for_its_way(tower):
         assert after - before == pytest.approx([0.0, 0.0, -followed, 0.0], abs=0.001)  # the tcp's z points down
 
 
-def stroke_of(env, cell, seed, monkeypatch, guard):
-    """Play a demonstration whose commands pass a guard, as over topics; which limits changed one of them."""
-    io, changed, told = cell.io, set(), -1
-    send = io.command
-
-    def guarded(command):
-        nonlocal told
-        state = io.read()
-        if state.stamp > told:
-            guard.measured_pose(state.T_base_tcp, state.stamp)
-            guard.measured_wrench(state.wrench, state.stamp)
-            told = state.stamp
-        made = guard.check(command, io.now())
-        changed.update(made.limited)
-        send(made.command)
-
-    monkeypatch.setattr(io, "command", guarded)
-    infos = list(steps(env, seed, always(env), demonstrate=True))
-    return infos, changed
-
-
 def test_the_safety_filter_lets_strokes_through_with_the_stated_limits_and_bounds_them_with_its_own(tower, monkeypatch):
     env, cell = tower
     monkeypatch.setattr(cell.operator, "skill", FLAWLESS)
     with monkeypatch.context() as patch:
-        infos, changed = stroke_of(env, cell, 111, patch, CommandGuard(LIMITS))
+        infos, changed = guarded_demonstration(env, cell, 111, patch, CommandGuard(LIMITS))
         assert infos[-1]["step"].success
         assert not changed
     assert all(info["step"].recorded.source == Source.SCRIPT for info in infos)
     with monkeypatch.context() as patch:
-        infos, changed = stroke_of(env, cell, 111, patch, CommandGuard(CommandLimits()))
+        infos, changed = guarded_demonstration(env, cell, 111, patch, CommandGuard(CommandLimits()))
         assert {"speed", "turn rate"} <= changed
         assert not infos[-1]["step"].success
 
