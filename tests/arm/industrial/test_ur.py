@@ -36,6 +36,8 @@ LATE = 0.02
 """Of the peer's processor [s]: after that its arm is no judge of where it was sent."""
 SAME = 1e-6
 """What differs by rounding [m]."""
+START = np.array([-0.492, -0.133, 0.488])
+"""Where the peer's arm begins [m]."""
 FORCE = np.array([3.0, -4.0, 12.0])
 
 
@@ -70,7 +72,14 @@ def io(shared, peer):
         peer.inject(cure)
     if shared.stopped:
         shared.recover()
+    to_start(shared)
     return shared
+
+
+def to_start(io):
+    """Go back to where it began: the tests before have moved it, on a slow machine up to the end of its reach."""
+    io.command(Command(io.wall.now(), 3.0, Pose(START, io.read().T_base_tcp.quaternion)))
+    assert eventually(lambda: np.linalg.norm(io.read().T_base_tcp.position - START) < 2e-3)
 
 
 def move(io, way=(0.0, 0.0, 0.05), ttl=3.0):
@@ -164,15 +173,15 @@ def test_a_second_program_is_refused_by_name_and_the_first_goes_on(io, peer):
 def test_no_random_command_leaves_the_limits(peer, shared):
     """Random set-points, lifetimes and stops: the controller is sent to nowhere outside the box, and so is the tcp.
 
-    If the controller or this process gets no processor, set-points hurry past, and the arm overshoots; where it then
-    holds, it is sent to where it is.
+    A controller that gets no processor sees set-points that hurry past, and overshoots; that is not ours to prevent.
     """
     shared.close()
+    peer.inject("home")
     here = np.array(peer.report()["position"])
     low, high = here - 0.03, here + 0.03
     cap = ArmCap(cap_box_low=tuple(low), cap_box_high=tuple(high), cap_speed=3.0, cap_turn_rate=12.0)
     limits = CommandLimits(box_low=tuple(low), box_high=tuple(high), max_speed=0.2, max_age=OLD)
-    guarded, rng, outside, late = open_arm(peer, limits=limits, cap=cap), np.random.default_rng(7), 0.0, 0.0
+    guarded, rng, outside = open_arm(peer, limits=limits, cap=cap), np.random.default_rng(7), 0.0
     peer.inject("mark")
     end = time.monotonic() + 4.0
     try:
@@ -187,16 +196,10 @@ def test_no_random_command_leaves_the_limits(peer, shared):
                 guarded.stop()
             p = state.T_base_tcp.position
             outside = max(outside, float(np.linalg.norm(p - np.clip(p, low, high))))
-            began = time.monotonic()
             time.sleep(0.02)
-            late = max(late, time.monotonic() - began - 0.02)
         report = peer.report()
-        been_low, been_high = report["been"]
-        assert np.all(report["low"] >= np.minimum(low, been_low) - SAME)
-        assert np.all(report["high"] <= np.maximum(high, been_high) + SAME)
-        if max(report["late"], late) < LATE:
-            assert np.all(report["low"] >= low - SAME)
-            assert np.all(report["high"] <= high + SAME)
+        assert np.all(report["low"] >= low - SAME) and np.all(report["high"] <= high + SAME)
+        if report["late"] < LATE:
             assert guarded.stopped is None
             assert outside < 0.005
             assert np.subtract(report["high"], report["low"]).min() > 0.03, "they went far enough to try it"

@@ -136,12 +136,15 @@ class Controller:
         """Count from now how long and how far the arm moves, where it is sent, and how late this process is [s]."""
         self.marked, self.marked_at, self.moved_at, self.way = self.time, self.T[:3, 3].copy(), self.time, 0.0
         self.low, self.high, self.late = np.full(3, np.inf), np.full(3, -np.inf), 0.0
-        self.been = self.marked_at.copy(), self.marked_at.copy()
 
     def inject(self, what, *numbers):
         with self.lock:
             self.mark()
-            if what == "protective":
+            if what == "home":  # as if carried there, while no program runs
+                self.q, self.qd, self.q_target = np.array(START), np.zeros(6), np.array(START)
+                self.T = jacobian(self.q)[1]
+                self.mark()
+            elif what == "protective":
                 self.safety, self.runtime = 4, 1
             elif what == "estop":
                 self.safety, self.runtime, self.mode = 1 << 6 | 1 << 7, 1, 3
@@ -184,7 +187,6 @@ class Controller:
                 "running": self.runtime == 2,
                 "low": self.low.tolist(),
                 "high": self.high.tolist(),
-                "been": [corner.tolist() for corner in self.been],
                 "late": self.late,
             }
 
@@ -201,7 +203,6 @@ class Controller:
             self.q = self.q + self.qd * TICK
             J, self.T = jacobian(self.q)
             self.twist = J @ self.qd
-            self.been = np.minimum(self.been[0], self.T[:3, 3]), np.maximum(self.been[1], self.T[:3, 3])
             if np.linalg.norm(self.twist[:3]) > MOVING:
                 self.moved_at = self.time
             self.way = max(self.way, float(np.linalg.norm(self.T[:3, 3] - self.marked_at)))
