@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast
 
+from robot_rl.arm.kinematics.chain import Chain
 from robot_rl.clock import Clock
 from robot_rl.env.registry import load
 from robot_rl.env.robot_io import Links
@@ -134,8 +135,17 @@ def joint_names(driver: ArmDriver, count: int) -> list[str]:
 
 
 def links_of(driver: ArmDriver) -> Links | None:
-    """Return where an arm's links are, for people: the driver's method `links`; None without one."""
-    return cast("Links | None", getattr(driver, "links", None))
+    """Return where an arm's links are, for people: the driver's method `links`, or its chain's; None without both."""
+    own, chain = cast("Links | None", getattr(driver, "links", None)), chain_of(driver)
+    return own if own is not None or chain is None else chain.points
+
+
+def chain_of(driver: ArmDriver) -> Chain | None:
+    """Return the kinematics of the joints that an arm reports: the driver's attribute `chain`; None without one.
+
+    It may end at the flange, or at the tcp.
+    """
+    return cast("Chain | None", getattr(driver, "chain", None))
 
 
 def find_driver(name: str) -> DriverClass:

@@ -110,7 +110,11 @@ def _with_network(machine: Machine, robot: RobotConnection, seconds: float) -> I
         except RobotRLError as error:
             yield CheckResult(f"camera {name}", "fault", str(error), cure="correct its source in the robot's file")
     standing = StandingRobot(
-        robot.make_driver, robot.max_age, openers, {name: robot.cameras[name].rate for name in openers}
+        robot.make_driver,
+        robot.max_age,
+        (robot.limits.box_low, robot.limits.box_high),
+        openers,
+        {name: robot.cameras[name].rate for name in openers},
     )
     with ThreadPoolExecutor(1) as beside:
         network = beside.submit(lambda: list(check_network(machine)))

@@ -86,8 +86,7 @@ class FrankaArm:
     """
 
     Config = FrankaConfig
-    links = staticmethod(fr3_chain().points)
-    """Where its links are, see `Chain.points`."""
+    chain = fr3_chain()
 
     def __init__(self, config: FrankaConfig, host: DriverHost) -> None:
         self._franky = _library()

@@ -21,8 +21,8 @@ class IsolatedUr(IsolatedArm):
 
     def __init__(self, config: UrConfig, host: DriverHost) -> None:
         super().__init__(config, host)
-        self.links = ur_chain(config.model).points if config.model else None
-        """Where the links of that model are; None where the robot file names none."""
+        self.chain = ur_chain(config.model) if config.model else None
+        """Kinematics of that model; None where the robot file names none."""
 
 
 if __name__ == "__main__":

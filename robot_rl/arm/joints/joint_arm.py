@@ -64,15 +64,16 @@ class JointArm:
     """
 
     def __init__(self, port: JointPort, chain: Chain, config: JointArmConfig, host: DriverHost) -> None:
-        self._port, self._chain, self._config, self._host = port, chain, config, host
+        self._port, self._config, self._host = port, config, host
         low, high = port.limits
         if low.shape != chain.low.shape:
             raise ConfigError(f"the arm has {low.size} joints, its kinematics {chain.size}: {', '.join(chain.names)}")
-        low, high = chain.narrowed(low, high)
-        self._kinematics = InverseKinematics(chain, low, high, config.turn_weight)
+        self.chain = chain.narrowed(low, high)
+        """Its kinematics, within the limits of its calibration."""
+        self._kinematics = InverseKinematics(self.chain, config.turn_weight)
         tool_speed = config.tool_speed, config.tool_turn_rate
         self._controller = JointController(
-            low, high, config.joint_speed, config.joint_lead, port.resolution, tool_speed
+            self.chain.low, self.chain.high, config.joint_speed, config.joint_lead, port.resolution, tool_speed
         )
         self._receive: Receive = _discard
         self._using = FairLock()  # the port
@@ -87,10 +88,6 @@ class JointArm:
     def measures(self) -> frozenset[str]:
         """What is measured; motors do not measure a wrench, whatever their load."""
         return MOTION | {"gripper"} if self._port.has_gripper else MOTION
-
-    def links(self, position: np.ndarray) -> np.ndarray:
-        """Return where the joints are, see `Chain.points`."""
-        return self._chain.points(position)
 
     def start(self, receive: Receive) -> None:
         """Switch the motors on, without a jump, and begin to measure.
@@ -163,7 +160,7 @@ class JointArm:
         with self._using:
             try:
                 reading = self._port.read()
-                T, J = self._chain.pose_and_jacobian(reading.position)
+                T, J = self.chain.pose_and_jacobian(reading.position)
                 self._command(reading, J)
             except RobotLostError as error:
                 self._miss(error)

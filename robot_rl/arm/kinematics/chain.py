@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -130,20 +130,22 @@ class Chain:
             K = self._skews[joint]
             T[:3, :3] = T[:3, :3] @ (np.eye(3) + math.sin(q) * K + (1.0 - math.cos(q)) * (K @ K))
 
-    def narrowed(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the limits that hold where others hold too, e.g. those of a calibration. Shapes (n,).
+    def narrowed(self, low: np.ndarray, high: np.ndarray) -> Chain:
+        """Return the same chain within limits that hold besides its own, e.g. those of a calibration. Shapes (n,).
 
         Raises:
             ConfigError: if a joint has no room left.
         """
         low, high = np.maximum(self.low, low), np.minimum(self.high, high)
-        for name, least, most in zip(self.names, low.tolist(), high.tolist(), strict=True):
+        joints = []
+        for joint, least, most in zip(self.joints, low.tolist(), high.tolist(), strict=True):
             if not least < most:
                 raise ConfigError(
-                    f"the calibrated range of {name} does not overlap its limits in the model "
+                    f"the calibrated range of {joint.name} does not overlap its limits in the model "
                     f"({least:.2f} to {most:.2f} rad remain); is the calibration that of another arm?"
                 )
-        return low, high
+            joints.append(replace(joint, low=least, high=most))
+        return Chain(joints, self.tool)
 
 
 def _matrix(pose: Pose) -> np.ndarray:

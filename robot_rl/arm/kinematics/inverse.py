@@ -45,22 +45,12 @@ class InverseKinematics:
     """Solver for one chain.
 
     Args:
-        chain: The arm.
-        low: Limits of the joints, shape (n,); None takes the chain's.
-        high: The same.
+        chain: The arm, with its limits.
         turn_weight: What an error in orientation counts [m/rad].
     """
 
-    def __init__(
-        self,
-        chain: Chain,
-        low: np.ndarray | None = None,
-        high: np.ndarray | None = None,
-        turn_weight: float = 0.02,
-    ) -> None:
-        self._chain = chain
-        self._low = chain.low if low is None else low
-        self._high = chain.high if high is None else high
+    def __init__(self, chain: Chain, turn_weight: float = 0.02) -> None:
+        self._chain, self._low, self._high = chain, chain.low, chain.high
         self._weights = np.repeat([1.0, turn_weight], 3)
 
     def solve(self, start: np.ndarray, target: Pose) -> JointSolution:

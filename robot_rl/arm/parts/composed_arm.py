@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from robot_rl.arm.driver import ArmDriver, Receive, links_of
+from robot_rl.arm.driver import ArmDriver, Receive, chain_of, links_of
+from robot_rl.arm.kinematics.chain import Chain
 from robot_rl.arm.own_checks import ChecksItself, OwnCheck
 from robot_rl.arm.parts.part import ArmPart, GripperPart, WrenchPart
 from robot_rl.arm.parts.payload import Payload
@@ -50,6 +51,11 @@ class ComposedArm:
     def links(self) -> Links | None:
         """Where the links of the arm are; None where its driver does not know."""
         return links_of(self._arm)
+
+    @property
+    def chain(self) -> Chain | None:
+        """Kinematics of the arm; None where its driver does not know."""
+        return chain_of(self._arm)
 
     def start(self, receive: Receive) -> None:
         """Start all of them."""

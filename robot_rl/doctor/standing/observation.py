@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from robot_rl.arm.driver import ArmDriver, DriverHost
+from robot_rl.arm.driver import ArmDriver, DriverHost, chain_of
+from robot_rl.arm.kinematics.chain import Chain
 from robot_rl.arm.own_checks import ChecksItself, OwnCheck
 from robot_rl.clock import NS_PER_S, Clock, WallClock
 
@@ -32,6 +33,7 @@ class ArmObservation:
         own: Of its own checks.
         seconds: How long it was observed after the first pose [s].
         max_age: Oldest pose with which the arm may move [s].
+        chain: Kinematics of its joints; None where the driver does not know them.
     """
 
     samples: dict[str, list[tuple[int, int, Any]]]
@@ -41,6 +43,7 @@ class ArmObservation:
     own: Sequence[OwnCheck]
     seconds: float
     max_age: float
+    chain: Chain | None = None
 
 
 @dataclass
@@ -91,6 +94,7 @@ def observe(make_driver: Callable[[DriverHost], ArmDriver], seconds: float, max_
             own,
             observed,
             max_age,
+            chain_of(driver),
         )
     finally:
         driver.close()

@@ -112,8 +112,8 @@ def test_a_chain_that_is_none_is_refused(joints, message):
 
 def test_limits_of_another_arm_that_leave_no_room_are_named():
     chain = so101_chain()
-    low, high = chain.narrowed(chain.low - 1, np.full(5, 1.0))
-    assert low == pytest.approx(chain.low)
-    assert high == pytest.approx(np.full(5, 1.0))
+    narrowed = chain.narrowed(chain.low - 1, np.full(5, 1.0))
+    assert narrowed.low == pytest.approx(chain.low)
+    assert narrowed.high == pytest.approx(np.full(5, 1.0))
     with pytest.raises(ConfigError, match="range of elbow_flex does not overlap"):
         chain.narrowed(np.array([-1, -1, 2.0, -1, -1]), np.full(5, 3.0))

@@ -54,7 +54,7 @@ def test_what_it_reports_to_remain_is_what_remains():
 def test_limits_hold_for_any_target_and_start():
     rng = np.random.default_rng(4)
     low, high = CHAIN.low * 0.5, CHAIN.high * 0.5
-    solver = InverseKinematics(CHAIN, low, high)
+    solver = InverseKinematics(CHAIN.narrowed(low, high))
     for _ in range(200):
         target = Pose.from_rotvec(rng.normal(0, 1.0, 3), rng.normal(0, 2.0, 3))
         position = solver.solve(rng.uniform(CHAIN.low, CHAIN.high), target).position
@@ -70,6 +70,6 @@ def test_a_joint_at_its_limit_is_made_up_for_by_the_others():
     high = CHAIN.high.copy()
     high[1] = start[1] + 1e-6  # the shoulder would have gone further
     assert free[1] > high[1]
-    solution = InverseKinematics(CHAIN, CHAIN.low, high, turn_weight=1e-3).solve(start, down)
+    solution = InverseKinematics(CHAIN.narrowed(CHAIN.low, high), turn_weight=1e-3).solve(start, down)
     assert solution.position[1] <= high[1]
     assert solution.distance < 1e-3
