@@ -137,10 +137,10 @@ class RobotIOContract:
         assert robot.moves() < 0.0005
 
     def test_a_new_command_replaces_the_old_one_and_its_expiry(self, robot):
-        command = robot.up(0.02)
-        robot.io.command(robot.up(-0.02, ttl=0.1))
-        robot.io.command(command)
-        assert robot.arrives_at(command)
+        old, new = robot.up(-0.02, ttl=0.1), robot.up(0.02)  # from rest, both
+        robot.io.command(old)
+        robot.io.command(new)
+        assert robot.arrives_at(new)
 
     @pytest.mark.parametrize(
         "change",
