@@ -149,7 +149,8 @@ class BaseConfig(Section):
         default_factory=lambda: {0: 1.0, 1000: 0.5, 4000: 0.05}
     )
     """Weight of the mean square of the correction, as a share of its bound, in the policy's loss; times the range of
-    returns where that is known. While critics have seen little it holds the policy to its base; 0 leaves it out."""
+    returns, or, where that is not known, the mean size of what critics expect. While critics have seen little it holds
+    the policy to its base; 0 leaves it out."""
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -38,8 +38,8 @@ class SAC(ActorCritic, Algorithm):
         config: Hyper-parameters; without a discount, that of episodes of 100 steps.
         pretraining: Those of `pretrain`.
         bound: Of the corrections of a policy with a base: a number or a schedule.
-        penalty: Weight of their mean square in the policy's loss, as a share of the range of returns where that is
-            known: a number or a schedule.
+        penalty: Weight of their mean square in the policy's loss, as a share of the range of returns, or, where that is
+            not known, of the mean size of what critics expect: a number or a schedule.
         gap: Weighs the steps of a simulation; None: all steps count alike.
 
     Raises:
@@ -78,6 +78,7 @@ class SAC(ActorCritic, Algorithm):
         rate = self.scheduled.follow("learning_rate", config.learning_rate)
         self._bound, self._gap = bound, gap
         self._penalty: float | Tensor | None = None
+        self._penalty_is_relative = return_range is None
         if policy.corrects:
             span = 1.0 if return_range is None else return_range[1] - return_range[0]
             self._penalty = self.scheduled.follow("penalty", penalty, span)
@@ -247,7 +248,9 @@ class SAC(ActorCritic, Algorithm):
         values = self.critic_outputs.value(self.critic(self.policy.head.with_action(latent, action)))
         loss = losses.actor_loss(values, log_prob, temperature)
         if self._penalty is not None:
-            loss = loss + losses.correction_penalty(output, self._penalty)
+            # where the range of returns is not known, what is expected tells their size (Fujimoto and Gu 2021, eq. 5)
+            size = values.detach().abs().mean() if self._penalty_is_relative else 1.0
+            loss = loss + losses.correction_penalty(output, self._penalty * size)
         return loss, -log_prob.detach().mean()
 
     def state_dict(self) -> dict[str, Any]:

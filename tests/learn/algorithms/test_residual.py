@@ -113,6 +113,18 @@ def test_a_penalty_is_a_share_of_the_range_of_returns():
     assert mine.algorithm.advance(0)["penalty"] == pytest.approx(2.0)
 
 
+def test_where_that_is_not_known_a_penalty_follows_what_critics_expect():
+    lengths = {}
+    for size in (1.0, 30.0):
+        for penalty in (0.0, 4.0):
+            mine = learner(base=replace(CONFIG.base, penalty=penalty))
+            play(mine, 150, reward=lambda action, size=size: size * (1 - abs(action[0] - 0.6)))
+            correction = mine.policy.act(states(), deterministic=True) - proposals()
+            lengths[size, penalty] = float(correction.abs().mean())
+    assert lengths[1.0, 4.0] < 0.3 * lengths[1.0, 0.0], lengths
+    assert lengths[30.0, 4.0] < 0.3 * lengths[30.0, 0.0], "a penalty of 4 would be nothing beside returns of 30"
+
+
 def test_critics_see_the_proposal_and_what_was_carried_out():
     """The same executed action is valued by the proposal beside it, as it is part of the state."""
     mine = learner()
