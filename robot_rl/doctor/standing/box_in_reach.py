@@ -6,14 +6,14 @@ reach an arm is stretched: a small way of the tool takes a fast turn of its join
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
 from robot_rl.arm.kinematics.chain import Chain
-from robot_rl.arm.kinematics.inverse import InverseKinematics
+from robot_rl.arm.kinematics.inverse import InverseKinematics, JointSolution
 from robot_rl.doctor.contract.result import CheckResult
 from robot_rl.geometry import Pose
 
@@ -60,7 +60,8 @@ def judge_box(tool: StandingTool, box: Box) -> CheckResult:
     if np.any(at < low) or np.any(at > high):
         text = "the tcp stands outside of the box of the limits: commands hold until it is inside"
         return CheckResult(NAME, "note", text, cure="move the arm into it by hand, or correct box_low and box_high")
-    missed = _Reach(tool).missed(low, high)
+    reach = _Reach(tool)
+    missed = list(reach.missed(low, high))
     if not missed:
         return CheckResult(NAME, "ok", "the arm reaches its box with the tool turned as it is now")
     worst = max(missed, key=lambda miss: miss.short)
@@ -68,7 +69,7 @@ def judge_box(tool: StandingTool, box: Box) -> CheckResult:
         f"up to {1e3 * worst.short:.0f} mm short, at {_numbers(worst.point)}" if worst.short > SHORT else "or stretched"
     )
     text = f"with the tool turned as it is now, {len(missed)} of 27 points of the box are out of reach, {why}"
-    return CheckResult(NAME, "note", text, len(missed), "points", "none", _cure(tool, low, high))
+    return CheckResult(NAME, "note", text, len(missed), "points", "none", _cure(reach, at, low, high))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,23 +85,21 @@ class _Reach:
         self._tool, self._kinematics = tool, InverseKinematics(tool.chain)
         self._T_tcp_end = tool.T_base_tcp.inverse() @ tool.chain.pose(tool.joints)  # of the chain, e.g. the flange
 
-    def missed(self, low: np.ndarray, high: np.ndarray) -> list[_Miss]:
-        """Return what is not reached of corners, middles and centre of a box."""
-        points = [np.array(point) for point in product(*zip(low, 0.5 * (low + high), high, strict=True))]
-        return [miss for miss in map(self._go, points) if miss is not None]
+    def missed(self, low: np.ndarray, high: np.ndarray) -> Iterator[_Miss]:
+        """Find what is not reached of corners, middles and centre of a box."""
+        for point in product(*zip(low, 0.5 * (low + high), high, strict=True)):
+            if (miss := self._go(np.array(point))) is not None:
+                yield miss
 
     def _go(self, point: np.ndarray) -> _Miss | None:
         """Go straight to a point; return what is left if it is not reached."""
-        tool, joints = self._tool, self._tool.joints
+        tool, solution = self._tool, JointSolution(self._tool.joints, 0.0, 0.0)
         start = tool.T_base_tcp.position
-        solution = None
         for share in np.linspace(0.0, 1.0, 2 + int(np.linalg.norm(point - start) / STEP))[1:]:
             target = Pose(start + share * (point - start), tool.T_base_tcp.quaternion) @ self._T_tcp_end
-            solution = self._kinematics.solve(joints, target)
-            joints = solution.position
-        assert solution is not None
+            solution = self._kinematics.solve(solution.position, target)
         complete = tool.chain.size >= 6
-        if solution.distance > SHORT or (complete and (solution.angle > TURNED or self._stretched(joints))):
+        if solution.distance > SHORT or (complete and (solution.angle > TURNED or self._stretched(solution.position))):
             return _Miss(point, solution.distance)
         return None
 
@@ -111,15 +110,14 @@ class _Reach:
         return float(np.linalg.norm(rates, axis=1).max()) > STRETCHED
 
 
-def _cure(tool: StandingTool, low: np.ndarray, high: np.ndarray) -> str:
-    """Propose the largest box in reach of those between the tcp and this one."""
-    at, reach = tool.T_base_tcp.position, _Reach(tool)
+def _cure(reach: _Reach, at: np.ndarray, low: np.ndarray, high: np.ndarray) -> str:
+    """Propose the largest box in reach of those between the tcp, which is there, and this one."""
     least = most = at
     within, beyond = 0.0, 1.0  # shares of the box
     for _ in range(HALVINGS):
         share = 0.5 * (within + beyond)
         smaller = at + share * (low - at), at + share * (high - at)
-        if reach.missed(*smaller):
+        if any(reach.missed(*smaller)):
             beyond = share
         else:
             within, (least, most) = share, smaller

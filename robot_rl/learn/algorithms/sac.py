@@ -78,7 +78,6 @@ class SAC(ActorCritic, Algorithm):
         rate = self.scheduled.follow("learning_rate", config.learning_rate)
         self._bound, self._gap = bound, gap
         self._penalty: float | Tensor | None = None
-        self._penalty_is_relative = return_range is None
         if policy.corrects:
             span = 1.0 if return_range is None else return_range[1] - return_range[0]
             self._penalty = self.scheduled.follow("penalty", penalty, span)
@@ -249,7 +248,7 @@ class SAC(ActorCritic, Algorithm):
         loss = losses.actor_loss(values, log_prob, temperature)
         if self._penalty is not None:
             # where the range of returns is not known, what is expected tells their size (Fujimoto and Gu 2021, eq. 5)
-            size = values.detach().abs().mean() if self._penalty_is_relative else 1.0
+            size = values.detach().abs().mean() if self.return_range is None else 1.0
             loss = loss + losses.correction_penalty(output, self._penalty * size)
         return loss, -log_prob.detach().mean()
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from in_process_arm import WIDE_CAP, WIDE_LIMITS
 from scripted_arm import eventually
-from ur_peer import UrPeer
+from ur_peer import START, UrPeer, jacobian
 
 from robot_rl.arm.arm_robot_io import ArmRobotIO
 from robot_rl.arm.industrial.ur import UrArm, UrConfig
@@ -36,7 +36,7 @@ LATE = 0.02
 """Of the peer's processor [s]: after that its arm is no judge of where it was sent."""
 SAME = 1e-6
 """What differs by rounding [m]."""
-START = np.array([-0.492, -0.133, 0.488])
+HOME = jacobian(START)[1][:3, 3]
 """Where the peer's arm begins [m]."""
 FORCE = np.array([3.0, -4.0, 12.0])
 
@@ -72,14 +72,14 @@ def io(shared, peer):
         peer.inject(cure)
     if shared.stopped:
         shared.recover()
-    to_start(shared)
+    go_home(shared)
     return shared
 
 
-def to_start(io):
+def go_home(io):
     """Go back to where it began: the tests before have moved it, on a slow machine up to the end of its reach."""
-    io.command(Command(io.wall.now(), 3.0, Pose(START, io.read().T_base_tcp.quaternion)))
-    assert eventually(lambda: np.linalg.norm(io.read().T_base_tcp.position - START) < 2e-3)
+    io.command(Command(io.wall.now(), 3.0, Pose(HOME, io.read().T_base_tcp.quaternion)))
+    assert eventually(lambda: np.linalg.norm(io.read().T_base_tcp.position - HOME) < 2e-3)
 
 
 def move(io, way=(0.0, 0.0, 0.05), ttl=3.0):
