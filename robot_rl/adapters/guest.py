@@ -197,9 +197,15 @@ def make_guest(
     except GuestError:
         raise
     except ImportError as error:
-        raise GuestError(f"{family}:{name} needs a package that is not here: {error}") from error
+        raise GuestError(
+            f"{family}:{name} needs a package that is not here: {error}; install it in {sys.executable}, or name an "
+            "interpreter that has it by --env-python"
+        ) from error
     except Exception as error:
-        raise GuestError(f"{family}:{name} cannot be made: {one_line(error)}") from error
+        raise GuestError(
+            f"{family}:{name} cannot be made: {one_line(error)} ({_versions(family, name)}; packages that do not fit "
+            "each other live in an interpreter of their own: --env-python)"
+        ) from error
     return Guest(env, success=success, repeat=repeat, expert=leader, reset=reset)
 
 
@@ -287,6 +293,18 @@ def _switch_shadows_off(env: Any) -> None:
     if not hasattr(model, "light_castshadow"):
         raise GuestError("it has no MuJoCo scene whose shadows could be switched off; leave environment.shadows on")
     model.light_castshadow[:] = 0
+
+
+def _versions(family: str, name: str) -> str:
+    """Tell the versions of what an environment is made with: its package's, and those that packages pin."""
+    package = name.partition(":")[0].partition(".")[0] if family == "gym" else family
+    found = []
+    for distribution in (package, "gymnasium", "mujoco"):
+        try:
+            found.append(f"{distribution} {importlib.metadata.version(distribution)}")
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return ", ".join(found)
 
 
 def _check_known(name: str, known: Sequence[str]) -> None:
