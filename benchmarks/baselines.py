@@ -40,16 +40,17 @@ from robot_rl.statistics import mean
 from sim.scene import DOWNWARD
 from sim.tasks.cable_clip import CLIP as CABLE_CLIP
 from sim.tasks.cable_clip import REACH as CABLE_REACH
-from sim.tasks.handover_operator import GRASP
 from sim.tasks.pan_flip import START as PAN_START
 from sim.tasks.pan_flip import TOSS, pitch_of, toss_motion
+from sim.tasks.two_arms.belt_operator import EndOperator
+from sim.tasks.two_arms.handover_operator import GRASP
 from sim.tasks.usb_pick_insert import half_turn
 from sim.tasks.whip import ROD, START, WhipOperator, struck_from
 from sim.tasks.whip import STROKE as WHIP
 
 ESTIMATE, PLUG, CLIP = "state/hole_estimate", "state/plug_estimate", "state/clip_estimate"
 BAR, PLACE, BLOCK = "state/bar_estimate", "state/place", "state/block_estimate"
-EGG = "state/egg_estimate"
+EGG, PULLEY = "state/egg_estimate", "state/{}_pulley_estimate"
 STRAIGHT, AROUND = "straight to the estimate and down", "beside the estimate, down, and sideways into it"
 RULES = dict.fromkeys(
     ("peg_insert", "peg_hard", "ram_insert", "usb_pick_insert"), ("do nothing", "push down", STRAIGHT)
@@ -60,6 +61,8 @@ RULES["whip"] = ("do nothing", "push down", STRAIGHT, STROKE)
 THROWN, TOSSED = "up at full speed, then still", "the operator's toss, at the estimate"
 RULES["pan_flip"] = ("do nothing", "push down", THROWN, TOSSED)
 RULES["handover"] = ("do nothing", "push down", STRAIGHT)
+PULLED = "the operator's way, at the estimate"
+RULES["belt"] = ("do nothing", "push down", STRAIGHT, PULLED)
 
 
 class Scripted(Policy):
@@ -72,6 +75,7 @@ class Scripted(Policy):
         self.generator = torch.Generator()
         self._stroke = 0  # steps of the stroke that are left
         self._toss = self._leant = self._rest = 0  # the next step of the toss, how long the pan has leaned, is to rest
+        self._down = {"left": 0, "right": 0}  # steps since an end of the belt was pressed down
 
     def act(self, state: Tensor, images: Tensor | None = None, *, deterministic: bool) -> Tensor:
         """Return the action of the rule; the packed observation is not used."""
@@ -88,6 +92,8 @@ class Scripted(Policy):
             action[:] = self._tossed()
         elif self._rule == STRAIGHT and BAR in self._env.observation:
             action[:] = self._handed()
+        elif self._rule in (STRAIGHT, PULLED) and PULLEY.format("left") in self._env.observation:
+            action[:] = self._belted()
         elif self._rule in (STRAIGHT, AROUND):
             motion, gripper = self._motion(), 0.0
             if PLUG in self._env.observation:
@@ -195,6 +201,24 @@ class Scripted(Policy):
         scale, turned = 0.02, 0.0 if gripped else turn / 0.06
         axes = [*(way / scale), turned, *(there / scale), 0.0, join_grippers([-1.0 if close else 1.0, right])]
         return np.array(axes, np.float32)
+
+    def _belted(self) -> np.ndarray:
+        """Return the action of two arms: each brings its end of the belt to beside its pulley and down, and lets go."""
+        seen, ways, grippers = self._env.observation, [], []
+        for arm in self._down:
+            if not seen[f"state/{arm}/tcp_pose"].any():  # at reset
+                self._down[arm] = 0
+            x, y, z = seen[PULLEY.format(arm)]
+            way = np.array([x - EndOperator.pull, y, z - EndOperator.press])
+            down, over = self._down[arm], np.hypot(*way[:2]) < EndOperator.aligned or z < 0.8 * EndOperator.hover
+            if self._rule == PULLED and down > 3:
+                way[2] = z  # level with the groove
+            elif self._rule == PULLED and not down:
+                way[2] = EndOperator.descent if over else z - EndOperator.hover
+            self._down[arm] += bool(down) or float(np.linalg.norm(way)) < 0.008
+            ways += list(way / 0.015)
+            grippers.append(1.0 if self._down[arm] > (10 if self._rule == PULLED else 0) else -1.0)
+        return np.array([*ways, join_grippers(grippers)], np.float32)
 
     def _picked(self) -> tuple[dict[str, float], float]:
         """Return the motion that grasps the plug, lifts it and inserts it where the estimates are, and the gripper."""

@@ -217,12 +217,13 @@ class MujocoRobotIO:
 
     # ---------------------------------------------------------- for the task
 
-    def reset(self, qpos: np.ndarray, seed: int) -> None:
+    def reset(self, qpos: np.ndarray, seed: int, gripper_width: float | None = None) -> None:
         """Set the scene to a state at rest, settle it, tare the wrist sensors and restart the sensor noise.
 
         Args:
             qpos: All joint positions, shape (nq,).
             seed: Seeds the sensor noise.
+            gripper_width: Distance between the fingers that is commanded at first [m]; None: open.
         """
         self._pixel_rng = np.random.default_rng([seed, 3])
         for arm in self._each:
@@ -238,7 +239,7 @@ class MujocoRobotIO:
         self.data.mocap_pos[:], self.data.mocap_quat[:] = mocap
         self.data.qpos[:] = qpos
         for arm in self._each:
-            arm.open_fingers()
+            arm.set_fingers(gripper_width)
         mujoco.mj_forward(self.model, self.data)
         self._steps += -self._steps % self._sample_every  # so that an episode does not depend on what came before
         self._expires = NEVER

@@ -75,6 +75,7 @@ class MujocoCameras:
         data.qpos[:] = qpos
         data.mocap_pos[:], data.mocap_quat[:] = self._source.mocap_pos, self._source.mocap_quat
         mujoco.mj_kinematics(self._model, data)
+        mujoco.mj_flex(self._model, data)
         mujoco.mj_camlight(self._model, data)
         frames = {}
         for name in self._names:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import mujoco
@@ -299,17 +299,23 @@ def add_gripper_tool(spec: mujoco.MjSpec, stiffness: float = 800.0, arm: str | N
     add_wrist_camera(hand, HAND_TCP, (0.08, 0.0, 0.045), fovy=68)
 
 
-def add_gripper_arms(spec: mujoco.MjSpec, places: Mapping[str, Pose], file: str | None = None) -> None:
-    """Add several arms with the gripper, before anything that moves; the names of their parts begin with the arm's.
+def add_arms(
+    spec: mujoco.MjSpec,
+    places: Mapping[str, Pose],
+    add_tool: Callable[..., object],
+    file: str | None = None,
+) -> None:
+    """Add several arms, before anything that moves; the names of their parts begin with the arm's.
 
     Args:
         spec: Scene.
         places: Where the base of each arm stands, by its name.
+        add_tool: Adds an arm with its tool to a scene of its own, e.g. `add_gripper_tool`.
         file: Of another kind of arm.
     """
     for name, place in places.items():
         arm = mujoco.MjSpec()
         arm.compiler.degree = False
-        add_gripper_tool(arm, arm=file)
+        add_tool(arm, arm=file)
         frame = spec.worldbody.add_frame(pos=place.position, quat=place.quaternion)
         spec.attach(arm, prefix=f"{name}_", frame=frame)

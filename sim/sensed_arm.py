@@ -89,18 +89,18 @@ class SensedArm:
         """Follow a set-point."""
         target = T_base_target if self._T_world_base is None else self._T_world_base @ T_base_target
         self.controller.set_target(target)
-        if gripper_width is not None and self._finger_open_width:
-            width = min(max(gripper_width, 0.0), self._finger_open_width)
-            self.data.ctrl[self.place.fingers] = 0.5 * width
+        if gripper_width is not None:
+            self.set_fingers(gripper_width)
 
     def tcp(self) -> Pose:
         """Return the true pose of the tcp in the base frame."""
         pose = self.controller.pose()
         return pose if self._T_world_base is None else self._T_world_base.inverse() @ pose
 
-    def open_fingers(self) -> None:
-        """Command open fingers, at reset."""
-        self.data.ctrl[self.place.fingers] = 0.5 * self._finger_open_width
+    def set_fingers(self, width: float | None) -> None:
+        """Command a distance between the fingers [m], at most that of open ones; None: open."""
+        opened = self._finger_open_width
+        self.data.ctrl[self.place.fingers] = 0.5 * (opened if width is None else min(max(width, 0.0), opened))
 
     def draw_errors(self, seed: int) -> None:
         """Seed the noise of an episode, and draw the errors that its wrist sensor has all along."""

@@ -17,8 +17,9 @@ from robot_rl.errors import RenderError
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.render import MujocoCameras
 from sim.scene import CAMERAS
-from sim.tasks import handover, relocate
+from sim.tasks import relocate
 from sim.tasks.peg_insert import make
+from sim.tasks.two_arms import handover
 
 IMAGE_SIZE = (128, 128)
 

@@ -222,7 +222,11 @@ def test_without_an_expert_nobody_demonstrates():
     [
         ("gym:Pendulum-v9", {}, "no 'Pendulum-v9'; near: Pendulum-v1"),
         ("gym:no_such_package:Thing-v0", {}, "needs a package that is not here: .*no_such_package"),
-        ("gym:Pendulum-v1", {"options": ("gravitation=3",)}, "cannot be made: TypeError: .*gravitation.*gymnasium 1.*--env-python"),
+        (
+            "gym:Pendulum-v1",
+            {"options": ("gravitation=3",)},
+            "cannot be made: TypeError: .*gravitation.*gymnasium 1.*--env-python",
+        ),
         ("gym:Pendulum-v1", {"options": ("gravity",)}, "expected key=value"),
         (
             "gym:Pendulum-v1",

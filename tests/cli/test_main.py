@@ -67,7 +67,9 @@ def test_help_does_not_wait_for_heavy_packages():
 
 # ------------------------------------------------------------------------ usage
 
-LISTS_TASKS = "valid: cable_clip, cube_lift, handover, pan_flip, peg_hard, peg_insert, ram_insert, reach, relocate"
+LISTS_TASKS = (
+    "valid: belt, cable_clip, cube_lift, handover, pan_flip, peg_hard, peg_insert, ram_insert, reach, relocate"
+)
 
 WRONG = [
     # usage: exit code 2
@@ -135,6 +137,7 @@ def test_everything_wrong_in_a_configuration_file_is_told_at_once(tmp_path):
 def test_tasks_and_settings_for_people_and_for_programs():
     tasks = json.loads(robot_rl("tasks", "--json").stdout)
     assert [task["name"] for task in tasks] == [
+        "belt",
         "cable_clip",
         "cube_lift",
         "handover",

@@ -19,7 +19,7 @@ from ros_nodes.interface.task_messages import (
     from_text,
     to_text,
 )
-from sim.tasks.handover import SPEC as HANDOVER
+from sim.tasks.two_arms.handover import SPEC as HANDOVER
 
 MOUNT = CameraMount("tcp", (0.1, -0.2, 1 / 3), (1.0, 0.0, 0.0, 0.0))
 MESSAGES = (

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import mujoco
 import numpy as np
 
 from robot_rl.data.sparse_reward import success_reward
@@ -22,32 +21,25 @@ from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import ArmSpec, Outcome, TaskSpec, Workcell, WorkcellOptions, Workspace
 from robot_rl.geometry import Pose, quat_conjugate, quat_rotate, yaw_pose
 from robot_rl.spec import ArraySpec
-from sim.arm.inverse_kinematics import solve_ik
 from sim.arm.shapes import GREEN, ORANGE, visual
 from sim.controller import ImpedanceGains
 from sim.mujoco_robot_io import MujocoRobotIO
 from sim.scene import (
-    DOWNWARD,
     FINGER_RANGE,
     GRIP,
     HAND_TCP,
     SPHERE,
-    add_gripper_arms,
+    add_arms,
     add_gripper_tool,
     add_table,
     new_scene,
 )
 from sim.sim_workcell import ARM_WORLD, simulated_workcell
 from sim.tasks.cube import BOX
-from sim.tasks.handover_operator import HandoverOperator
 from sim.tasks.pose_estimate import drawn_offset, seen_from_tcp
+from sim.tasks.two_arms.facing_arms import BASES, LEFT, RIGHT, start_angles
+from sim.tasks.two_arms.handover_operator import HandoverOperator
 
-LEFT, RIGHT = "left", "right"
-BASES = {
-    LEFT: Pose(np.array([0.5, 0.65, 0.0]), np.array([np.sqrt(0.5), 0.0, 0.0, -np.sqrt(0.5)])),
-    RIGHT: Pose(np.array([0.5, -0.65, 0.0]), np.array([np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5)])),
-}
-"""Where the arms stand: they face each other along y, 1.3 m apart."""
 STARTS = {LEFT: np.array([0.5, 0.18, 0.09]), RIGHT: np.array([0.5, -0.16, 0.15])}
 """Positions of the tcps at the start, in the frame of the scene [m]."""
 BAR = np.array([0.015, 0.11, 0.015])
@@ -201,7 +193,7 @@ class HandoverTask:
 def make(options: WorkcellOptions) -> Workcell:
     """Make the simulated workcell of this task; the entry point `handover`."""
     spec = new_scene(look_at=(0.5, 0.0, 0.10), distance=1.9)
-    add_gripper_arms(spec, BASES, options.world.arm)
+    add_arms(spec, BASES, add_gripper_tool, options.world.arm)
     add_table(spec)
     visual(spec.worldbody, SPHERE, (*GREEN[:3], 0.35), size=(0.5 * TOLERANCE, 0, 0), pos=PLACE)
     bar = spec.worldbody.add_body(name="bar", pos=(*BAR_START, BAR[2]))
@@ -215,18 +207,5 @@ def make(options: WorkcellOptions) -> Workcell:
         finger_open_width=2 * FINGER_RANGE,
         arms=tuple(BASES),
     )
-    task = HandoverTask(io, _start_angles(options.world.arm), options.world.estimate_error)
+    task = HandoverTask(io, start_angles(STARTS, add_gripper_tool, options.world.arm), options.world.estimate_error)
     return simulated_workcell(io, task, HandoverOperator(task, BASES, STARTS), options)
-
-
-def _start_angles(file: str | None) -> dict[str, np.ndarray]:
-    """Return the joint angles of each arm at the start [rad], found with a model of one arm."""
-    alone = mujoco.MjSpec()
-    alone.compiler.degree = False
-    add_gripper_tool(alone, arm=file)
-    model = alone.compile()
-    starts = {}
-    for name, start in STARTS.items():
-        T_base_start = BASES[name].inverse() @ Pose(start, np.array([1.0, 0.0, 0.0, 0.0]))
-        starts[name] = solve_ik(model, "tcp", T_base_start.position, DOWNWARD)
-    return starts

@@ -21,7 +21,8 @@ from robot_rl.env.task import WorkcellOptions
 from robot_rl.env.task_arms import keep_out_of
 from robot_rl.errors import ActionError, RenderError, StaleStateError, UnknownNameError
 from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_multiply, quat_rotate
-from sim.tasks.handover import BAR, BASES, HOLD_STEPS, LEFT, PLACE, RIGHT, SPEC, TOLERANCE, make
+from sim.tasks.two_arms.facing_arms import BASES, LEFT, RIGHT
+from sim.tasks.two_arms.handover import BAR, HOLD_STEPS, PLACE, SPEC, TOLERANCE, make
 
 PIECE = NS_PER_S // 100
 

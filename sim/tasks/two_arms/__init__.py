@@ -1,0 +1,1 @@
+"""Simulated tasks of two arms."""
