@@ -44,7 +44,7 @@ class JobState:
             "control_period": spec.control_period,
             "workspace": [spec.workspace.low, spec.workspace.high],
             "action_axes": spec.action_axes,
-            "gripper": bool(spec.grippers),
+            "gripper": any(arm.gripper for arm in spec.each.values()),
             "arms": list(spec.arms),
             "env_steps": steps,
         }

@@ -3,7 +3,7 @@
 The same code runs in simulation and on the robot.
 
 The set-point is the measured pose plus the action, so the reference never runs away from the arm and the static contact
-force is bounded by the stiffness times the largest displacement.
+force is bounded by the stiffness times the largest displacement. So is that of a gripper which is moved to any width.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from robot_rl.errors import ActionError, ConfigError
 from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_multiply, quat_rotate, rotvec_from_quat
 
 AXES = ("x", "y", "z", "roll", "pitch", "yaw")
+GRIPPER_THRESHOLD = 0.5
+"""Size of the last entry of an action from which on a choice of the gripper opens or closes it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +63,17 @@ class SafetyFilter:
         ttl_periods: How many control periods a command is good for; then the arm holds.
 
     Raises:
-        ConfigError: if the task names an axis that does not exist.
+        ConfigError: if the task names an axis that does not exist, or its gripper cannot make the step that it names.
     """
 
     def __init__(self, spec: TaskSpec, ttl_periods: float = 3.0) -> None:
         if unknown := [axis for axis in spec.action_axes if axis not in AXES]:
             raise ConfigError(f"unknown action axes {unknown} in task {spec.name}; valid: {', '.join(AXES)}")
+        if spec.gripper_step and not (spec.gripper and 0.0 < spec.gripper_step <= spec.gripper_open_width):
+            raise ConfigError(
+                f"task {spec.name}: gripper_step is {spec.gripper_step:g} m; it needs gripper: true, and is at most "
+                f"gripper_open_width, {spec.gripper_open_width:g} m, or 0 for a gripper that only closes and opens"
+            )
         self._spec = spec
         self._ttl = ttl_periods * spec.control_period
         scale = np.repeat([spec.action_translation, spec.action_rotation], 3)
@@ -112,7 +119,7 @@ class SafetyFilter:
             T_base_reset.position + offset, quat_multiply(T_base_reset.quaternion, quat_from_rotvec(rotation))
         )
         clipped = np.concatenate((wanted_offset - offset, wanted_rotation - rotation))
-        return SafeCommand(Command(stamp, self._ttl, target, self._gripper_target(action)), clipped)
+        return SafeCommand(Command(stamp, self._ttl, target, self._gripper_target(action, state)), clipped)
 
     def confine(self, position: np.ndarray, T_base_reset: Pose) -> np.ndarray:
         """Return the position in the workspace, locked axes at their reset value, that is nearest to one [m]."""
@@ -121,12 +128,14 @@ class SafetyFilter:
     def _in_box(self, offset: np.ndarray) -> np.ndarray:
         return np.minimum(np.maximum(offset, self._low), self._high)
 
-    def _gripper_target(self, action: np.ndarray) -> float | None:
-        """-1 closes, +1 opens, 0 leaves it as it is; thresholds at a half."""
-        if not self._spec.gripper:
+    def _gripper_target(self, action: np.ndarray, state: RobotState) -> float | None:
+        """-1 closes, +1 opens, 0 leaves it as it is; thresholds at a half, or steps from the measured width."""
+        spec = self._spec
+        if not spec.gripper or not action[-1]:
             return None
-        if action[-1] <= -0.5:
-            return 0.0
-        if action[-1] >= 0.5:
-            return self._spec.gripper_open_width
-        return None
+        if spec.gripper_step:
+            width = state.gripper_width + float(action[-1]) * spec.gripper_step
+            return min(max(width, 0.0), spec.gripper_open_width)
+        if abs(action[-1]) < GRIPPER_THRESHOLD:
+            return None
+        return 0.0 if action[-1] < 0.0 else spec.gripper_open_width

@@ -93,11 +93,6 @@ class ArmSpec:
         workspace: Where the tcp may be sent.
         base_position: Where the arm's base stands, in a frame that all arms of the cell share [m].
         base_quaternion: Its attitude there, (w, x, y, z), of unit length.
-        action_axes: Which tcp axes the policy moves.
-        action_translation: Largest displacement per step and axis [m].
-        action_rotation: Largest turn per step and axis [rad].
-        gripper: Whether the policy moves its gripper.
-        gripper_open_width: Distance between the fingers when open [m].
         capsules: The arm's shape near the tool, in the tcp frame; other arms keep out of it.
     """
 
@@ -109,6 +104,7 @@ class ArmSpec:
     action_rotation: float = 0.06
     gripper: bool = False
     gripper_open_width: float = 0.08
+    gripper_step: float = 0.0
     capsules: tuple[Capsule, ...] = ()
 
     @property
@@ -130,8 +126,10 @@ class TaskSpec:
         action_axes: Which tcp axes the policy moves: of `x y z roll pitch yaw`. The others hold their reset value.
         action_translation: Largest displacement per step and axis [m].
         action_rotation: Largest turn per step and axis [rad].
-        gripper: Whether a last, discrete action (-1 close, 0 keep, 1 open) moves the gripper.
+        gripper: Whether the last entry of an action moves the gripper: a choice (-1 close, 0 keep, 1 open), or the
+            share of a `gripper_step` by which it opens.
         gripper_open_width: Distance between the fingers when open [m].
+        gripper_step: Largest change of that distance per step [m], of a gripper that goes to any width; 0: a choice.
         return_range: Smallest and largest possible discounted return; critic targets are clamped to it.
         force_limit: Filtered contact force [N] that ends the episode as a failure.
         cameras: Names of the cameras that the scene has.
@@ -139,7 +137,8 @@ class TaskSpec:
         world: Settings of `WorldConfig` that the scene has; none on a robot.
         reverse: Name of the task that begins where this one ends, and ends where this one begins; empty: none is known.
         arms: What each of several arms does, by name; empty: there is one. The entries above that `ArmSpec` has too are
-            then the first arm's. An action is the parts of all arms, in this order, and one choice of all grippers.
+            then the first arm's. An action is the parts of all arms, in this order, each its axes and the share of its
+            `gripper_step` if it has one, and one choice of all other grippers.
         keep_out: How near several arms may come to each other; None: their workspaces do not meet.
     """
 
@@ -153,6 +152,7 @@ class TaskSpec:
     action_rotation: float = 0.06
     gripper: bool = False
     gripper_open_width: float = 0.08
+    gripper_step: float = 0.0
     return_range: tuple[float, float] = (0.0, 1.0)
     force_limit: float = 60.0
     cameras: tuple[str, ...] = ()
@@ -179,14 +179,14 @@ class TaskSpec:
 
     @property
     def grippers(self) -> int:
-        """Number of grippers that the policy moves."""
-        return sum(arm.gripper for arm in self.arms.values()) if self.arms else int(self.gripper)
+        """Number of grippers that an action has a choice of."""
+        return sum(arm.gripper and not arm.gripper_step for arm in self.arms.values() or (self,))
 
     @property
     def action_size(self) -> int:
         """Length of the action vector."""
-        axes = sum(len(arm.action_axes) for arm in self.arms.values()) if self.arms else len(self.action_axes)
-        return axes + bool(self.grippers)
+        own = (len(arm.action_axes) + bool(arm.gripper and arm.gripper_step) for arm in self.arms.values() or (self,))
+        return sum(own) + bool(self.grippers)
 
     @property
     def environment(self) -> EnvironmentSpec:
@@ -214,6 +214,7 @@ def _own(arm: ArmSpec) -> dict[str, Any]:
         "action_rotation": arm.action_rotation,
         "gripper": arm.gripper,
         "gripper_open_width": arm.gripper_open_width,
+        "gripper_step": arm.gripper_step,
     }
 
 

@@ -139,7 +139,8 @@ class TaskArms:
     def __init__(self, spec: TaskSpec, handover: HandoverLimits | None = None, *, measures_wrench: bool = True) -> None:
         self._spec = spec
         self._arms = [TaskArm(n, s, handover, measures_wrench=measures_wrench) for n, s in spec.each.items()]
-        ends = list(itertools.accumulate((len(arm.spec.action_axes) for arm in self._arms), initial=0))
+        own = [arm.spec.action_size - arm.spec.grippers for arm in self._arms]
+        ends = list(itertools.accumulate(own, initial=0))
         self._parts = [slice(*both) for both in itertools.pairwise(ends)]
         self.observation_specs = {key: s for arm in self._arms for key, s in arm.observation_specs.items()}
         self._keep_out: KeepOut | None = None
@@ -288,7 +289,7 @@ class TaskArms:
             return [action]
         grippers = iter(split_grippers(float(action[-1]), self._spec.grippers) if self._spec.grippers else ())
         return [
-            np.append(action[part], np.float32(next(grippers))) if arm.spec.gripper else action[part].copy()
+            np.append(action[part], np.float32(next(grippers))) if arm.spec.grippers else action[part].copy()
             for arm, part in zip(self._arms, self._parts, strict=True)
         ]
 
@@ -296,9 +297,10 @@ class TaskArms:
         """Return the action of all arms."""
         if not self._spec.arms:
             return actions[0]
-        axes = [action[: len(arm.spec.action_axes)] for arm, action in zip(self._arms, actions, strict=True)]
-        grippers = [float(a[-1]) for arm, a in zip(self._arms, actions, strict=True) if arm.spec.gripper]
-        return np.concatenate([*axes, [join_grippers(grippers)] if grippers else []]).astype(np.float32)
+        both = list(zip(self._arms, actions, strict=True))
+        own = [action[: len(action) - arm.spec.grippers] for arm, action in both]
+        grippers = [float(action[-1]) for arm, action in both if arm.spec.grippers]
+        return np.concatenate([*own, [join_grippers(grippers)] if grippers else []]).astype(np.float32)
 
     def _check_apart(self) -> None:
         """Check that the workspaces of any two arms do not meet, by the boxes around them in the frame of the cell."""

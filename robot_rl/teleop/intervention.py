@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robot_rl.clock import NS_PER_S, Clock
-from robot_rl.env.action_mapping import AXES
+from robot_rl.env.action_mapping import AXES, GRIPPER_THRESHOLD
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import Taken, TaskSpec
 from robot_rl.errors import SpecError
@@ -28,7 +28,7 @@ class Intervention:
         active: Whether the operator is in control.
         motion: Share in [-1, 1] of the task's largest motion, along x, y, z, roll, pitch, yaw of the tcp frame.
             float32, shape (6,).
-        gripper: -1 closes, +1 opens, 0 leaves it as it is.
+        gripper: -1 closes, +1 opens, 0 leaves it as it is; a share of that where it is moved to any width.
     """
 
     stamp: int
@@ -60,7 +60,9 @@ class Intervention:
         axes = [AXES.index(axis) for axis in spec.action_axes]
         motion[axes] = action[: len(axes)]
         wanted = float(action[-1]) if spec.gripper else 0.0
-        return cls(stamp, True, motion, float(wanted >= 0.5) - float(wanted <= -0.5))
+        if not spec.gripper_step:
+            wanted = float(wanted >= GRIPPER_THRESHOLD) - float(wanted <= -GRIPPER_THRESHOLD)
+        return cls(stamp, True, motion, wanted)
 
     def action(self, spec: TaskSpec) -> np.ndarray:
         """Return it as an action of the task, float32, shape (n,)."""

@@ -209,8 +209,8 @@ class CommandMapper:
             return float(bool(held.get("open"))) - float(bool(held.get("close")))
         if "gripper" in pressed:
             self._closing = not self._closing
-            return -1.0 if self._closing else 1.0
-        return 0.0
+        moves = held.get("gripper") if self._spec.gripper_step else "gripper" in pressed
+        return (-1.0 if self._closing else 1.0) if moves else 0.0
 
 
 def _check(device: str, what: str, names: Any, valid: tuple[str, ...]) -> None:

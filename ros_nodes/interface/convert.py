@@ -319,10 +319,14 @@ def joy_message(stamp: int, axes: np.ndarray, buttons: tuple[int, ...]) -> Joy:
 
 
 def intervention_message(intervention: Intervention) -> Joy:
-    """Return an intervention: x, y, z, roll, pitch, yaw as axes; take over, close, open as buttons."""
+    """Return an intervention: x, y, z, roll, pitch, yaw as axes; take over, close, open as buttons.
+
+    A seventh axis says how fast the gripper is closed or opened where that is not at full speed.
+    """
     gripper = intervention.gripper
     buttons = (int(intervention.active), int(gripper < 0), int(gripper > 0))
-    return joy_message(intervention.stamp, intervention.motion, buttons)
+    share = [] if gripper in (-1.0, 0.0, 1.0) else [gripper]
+    return joy_message(intervention.stamp, np.append(intervention.motion, share), buttons)
 
 
 def operator_message(stamp: int, action: np.ndarray | None, spec: TaskSpec) -> Joy:
@@ -332,13 +336,14 @@ def operator_message(stamp: int, action: np.ndarray | None, spec: TaskSpec) -> J
 
 def intervention_of(message: Joy) -> Intervention:
     """Return an intervention."""
-    if len(message.axes) != 6 or len(message.buttons) != 3:
+    if len(message.axes) not in (6, 7) or len(message.buttons) != 3:
         raise SpecError(
-            f"an intervention has 6 axes and 3 buttons, this one {len(message.axes)} and {len(message.buttons)}"
+            f"an intervention has 6 axes, or 7, and 3 buttons, this one {len(message.axes)} and {len(message.buttons)}"
         )
     active, close, opened = message.buttons
     motion = np.array(message.axes, np.float32)
-    return Intervention(stamp_of(message.header.stamp), bool(active), motion, float(bool(opened)) - float(bool(close)))
+    gripper = float(motion[6]) if len(motion) == 7 else float(bool(opened)) - float(bool(close))
+    return Intervention(stamp_of(message.header.stamp), bool(active), motion[:6], gripper)
 
 
 def _set_point(transforms: Mapping[str, Transform], arm: str) -> SetPoint:

@@ -159,3 +159,26 @@ def test_the_set_point_is_never_outside_the_box(action, pose, chosen):
     if not safe.clipped.any() and not any(locked):
         step = quat_rotate(quat_conjugate(pose.quaternion), target.position - pose.position)
         assert np.abs(step).max() <= spec.action_translation * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(("wish", "width"), [(-1.0, 0.02), (0.25, 0.035), (1.0, 0.05), (0.0, None)])
+def test_a_gripper_that_goes_to_any_width_steps_from_where_it_is(wish, width):
+    spec = replace(SPEC, action_axes=("x",), gripper=True, gripper_step=0.02)
+    safety, here = SafetyFilter(replace(spec, gripper_step=0.015)), replace(state(RESET), gripper_width=0.035)
+    made = safety.apply(safety.check([0.0, wish]), here, RESET, stamp=5).command.gripper_width
+    assert made == (None if width is None else pytest.approx(0.035 + 0.015 * wish))
+    assert (spec.action_size, spec.grippers, spec.environment.choices) == (2, 0, 0)
+
+
+@pytest.mark.parametrize(("wish", "at", "end"), [(-1.0, 0.005, 0.0), (1.0, 0.075, 0.08)])
+def test_its_step_ends_where_it_is_closed_or_open(wish, at, end):
+    safety = SafetyFilter(replace(SPEC, action_axes=("x",), gripper=True, gripper_step=0.02))
+    made = safety.apply(safety.check([0.0, wish]), replace(state(RESET), gripper_width=at), RESET, stamp=5)
+    assert made.command.gripper_width == end
+
+
+@pytest.mark.parametrize("wrong", [{"gripper": False}, {"gripper_step": -0.01}, {"gripper_step": 0.09}])
+def test_a_gripper_step_that_cannot_be_made_is_one_line(wrong):
+    spec = replace(SPEC, **({"gripper": True, "gripper_step": 0.01} | wrong))
+    with pytest.raises(ConfigError, match=r"task t: gripper_step is .* m; it needs gripper: true, .* 0.08 m, or 0"):
+        SafetyFilter(spec)

@@ -12,7 +12,7 @@ from robot_rl.env.choice import grippers_of, join_grippers, split_grippers
 from robot_rl.env.handover import HandoverLimits
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.robot_io import Command, SetPoint, check_command
-from robot_rl.env.task import check_one_arm
+from robot_rl.env.task import TaskSpec, check_one_arm
 from robot_rl.errors import ActionError, ConfigError
 from robot_rl.geometry import Pose
 
@@ -43,6 +43,20 @@ def test_the_facts_of_a_cell_are_those_of_its_arms():
     with pytest.raises(ConfigError, match="fake_arms has the arms left, right, and a mouse leads one arm"):
         check_one_arm(ARMS_SPEC, "a mouse")
     check_one_arm(SPEC, "a mouse")
+
+
+def test_an_arm_whose_gripper_goes_to_any_width_beside_one_that_only_closes_and_opens():
+    left = replace(ARMS_SPEC.arms["left"], gripper_step=0.01)
+    spec = TaskSpec.of_arms({**ARMS_SPEC.arms, "left": left}, name="t", instruction="", max_steps=9, control_period=0.1)
+    assert (spec.action_size, spec.grippers, spec.environment.choices) == (7, 1, 3)
+    assert [one.action_size for one in spec.each.values()] == [4, 3]
+    cell, robots = fake_arms(spec)
+    env = RobotEnv(cell)
+    env.start(0, "e")
+    width = cell.io.read().arms["left"].gripper_width
+    env.advance(np.array([0.0, 0.0, 0.0, 0.5, 0.0, 0.0, CLOSE], np.float32))
+    assert robots["left"].commands[-1].gripper_width == pytest.approx(width + 0.005)
+    assert robots["right"].commands[-1].gripper_width == 0.0
 
 
 def test_each_arm_has_its_own_observations_and_one_arm_keeps_its_keys():

@@ -119,6 +119,16 @@ def test_buttons_clutch_slow_take_and_gripper():
     assert at(21, "slow").pressed == {"slow"}
 
 
+def test_the_button_of_a_gripper_that_goes_to_any_width_moves_it_while_it_is_held():
+    mapping, hand = replace(PLAIN, buttons={"gripper": "grip"}), device()
+    mapper = CommandMapper(mapping, hand, replace(SIX, gripper=True, gripper_step=0.01))
+    moved = []
+    for second, down in enumerate([False, True, True, False, True, False], start=1):
+        hand.push([0.0] * 6, [down and name == "grip" for name in hand.buttons])
+        moved.append(mapper.intent(hand.read(), DOWN, second * NS_PER_S).action[6])
+    assert moved == [0, -1, -1, 0, 1, 0]
+
+
 def test_only_the_axes_of_the_task_are_commanded():
     action = command(PLAIN, [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], spec=SPEC).action
     np.testing.assert_allclose(action, [0.1, -0.2, -0.3], atol=1e-6)
