@@ -10,13 +10,13 @@ from typing import Protocol
 
 import numpy as np
 
-from robot_rl.config.operator_profile import InterventionConfig
 from robot_rl.env.robot_io import RobotState
-from robot_rl.env.task import Taken, TaskSpec
+from robot_rl.env.task import TaskSpec
 from robot_rl.geometry import Pose, quat_rotate
 from sim.operator import InterventionHabit, OperatorSkill, ScriptedOperator
 from sim.tasks.two_arms.belt_drive import PULLEY
 from sim.tasks.two_arms.facing_arms import SIDES
+from sim.tasks.two_arms.two_hands import TwoHands
 
 OPEN = 0.009
 """Distance of the jaws from each other at which they are open [m]."""
@@ -144,7 +144,7 @@ class EndOperator(ScriptedOperator):
         return here.position * self._mirror - self._axis
 
 
-class BeltOperator:
+class BeltOperator(TwoHands):
     """Both hands.
 
     Args:
@@ -153,19 +153,4 @@ class BeltOperator:
     """
 
     def __init__(self, scene: BeltScene, bases: Mapping[str, Pose]) -> None:
-        self.hands = {arm: EndOperator(scene, base, arm, i) for i, (arm, base) in enumerate(bases.items())}
-
-    def use(self, intervention: InterventionConfig) -> None:
-        """Intervene as these profiles say, from the next reset on; demonstrations stay the same."""
-        for hand in self.hands.values():
-            hand.use(intervention)
-
-    def reset(self, seed: int, demonstrate: bool) -> None:
-        """Start an episode."""
-        for hand in self.hands.values():
-            hand.reset(seed, demonstrate)
-
-    def act(self, state: RobotState, T_base_reset: Pose) -> Taken | None:
-        """Return the actions of the arms that a hand leads; None where the policy leads both."""
-        taken = {arm: hand.act(state.arms[arm], T_base_reset) for arm, hand in self.hands.items()}
-        return {arm: action for arm, action in taken.items() if action is not None} or None
+        super().__init__({arm: EndOperator(scene, base, arm, i) for i, (arm, base) in enumerate(bases.items())})

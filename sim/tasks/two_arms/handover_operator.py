@@ -10,12 +10,12 @@ from typing import Protocol
 
 import numpy as np
 
-from robot_rl.config.operator_profile import InterventionConfig
 from robot_rl.env.robot_io import RobotState
-from robot_rl.env.task import Taken, TaskSpec
+from robot_rl.env.task import TaskSpec
 from robot_rl.geometry import Pose, quat_conjugate, quat_multiply, quat_rotate, yaw_pose
 from sim.operator import InterventionHabit, OperatorSkill, ScriptedOperator
 from sim.scene import DOWNWARD
+from sim.tasks.two_arms.two_hands import TwoHands
 
 GIVER, TAKER = "left", "right"
 MEETING = np.array([0.5, 0.0, 0.10])
@@ -152,7 +152,7 @@ class HandOperator(ScriptedOperator):
         return quat_conjugate(self._T_base_cell.quaternion)
 
 
-class HandoverOperator:
+class HandoverOperator(TwoHands):
     """Both hands.
 
     Args:
@@ -162,19 +162,4 @@ class HandoverOperator:
     """
 
     def __init__(self, scene: HandoverScene, bases: Mapping[str, Pose], starts: Mapping[str, np.ndarray]) -> None:
-        self.hands = {arm: HandOperator(scene, base, starts[arm], arm) for arm, base in bases.items()}
-
-    def use(self, intervention: InterventionConfig) -> None:
-        """Intervene as these profiles say, from the next reset on; demonstrations stay the same."""
-        for hand in self.hands.values():
-            hand.use(intervention)
-
-    def reset(self, seed: int, demonstrate: bool) -> None:
-        """Start an episode."""
-        for hand in self.hands.values():
-            hand.reset(seed, demonstrate)
-
-    def act(self, state: RobotState, T_base_reset: Pose) -> Taken | None:
-        """Return the actions of the arms that a hand leads; None where the policy leads both."""
-        taken = {arm: hand.act(state.arms[arm], T_base_reset) for arm, hand in self.hands.items()}
-        return {arm: action for arm, action in taken.items() if action is not None} or None
+        super().__init__({arm: HandOperator(scene, base, starts[arm], arm) for arm, base in bases.items()})
