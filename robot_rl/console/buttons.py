@@ -9,12 +9,12 @@ import datetime
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from robot_rl.console.camera_views import CameraViews
+from robot_rl.console.camera_views import CameraViews, along_base
 from robot_rl.console.control_lease import Lease
 from robot_rl.console.job_state import JobState
-from robot_rl.console.protocol import AXES, BUTTONS
+from robot_rl.console.protocol import AXES, BUTTONS, InputMessage
 from robot_rl.env.supervision import ARM, E_STOP, PAUSE, RESET, Supervised
 from robot_rl.errors import RobotRLError, UnknownNameError
 from robot_rl.system.atomic_file import to_json, writing
@@ -27,13 +27,31 @@ BACKSTOP = 1.25
 """Age of the newest input, in heartbeats, at which the control loop holds by itself, were the console stuck."""
 
 
-def page_device(heartbeat: float) -> PushedDevice:
-    """Return the device that the keys, pads and gamepads of pages move.
+class PageDevices(NamedTuple):
+    """The devices that the page in control moves."""
 
-    Args:
-        heartbeat: Time without a message from the page in control after which the arm holds [s].
-    """
-    return PushedDevice("browser", AXES, BUTTONS, name="console", max_age=BACKSTOP * heartbeat)
+    first: PushedDevice
+    """Keys, pads and gamepad, or a hand."""
+    other: PushedDevice
+    """A second hand, which leads the arm beside."""
+
+    @classmethod
+    def within(cls, heartbeat: float) -> PageDevices:
+        """Return them as long as nothing moves them.
+
+        Args:
+            heartbeat: Time without a message from the page in control after which the arm holds [s].
+        """
+        first, other = (
+            PushedDevice("browser", AXES, BUTTONS, name=name, max_age=BACKSTOP * heartbeat)
+            for name in ("console", "console, other hand")
+        )
+        return cls(first, other)
+
+    def detach(self) -> None:
+        """Nobody holds them any more, on purpose."""
+        for device in self:
+            device.detach()
 
 
 class StoppedError(RobotRLError):
@@ -47,7 +65,7 @@ class PageActions:
         supervision: Of the robot.
         job: State of the job, which lists its requests.
         lease: Who holds control.
-        device: Receives the page's keys, pads and gamepad.
+        devices: Receive what the page's hands do.
         views: How the cameras see the robot.
         request: Passes a request to the job.
         on_label: Receives an episode's id and whether it was a success, when a person labels a recorded episode.
@@ -59,13 +77,13 @@ class PageActions:
         supervision: Supervised,
         job: JobState,
         lease: Lease,
-        device: PushedDevice,
+        devices: PageDevices,
         views: CameraViews,
         request: Callable[[str], None],
         on_label: Callable[[str, bool], None],
         log: Path | None = None,
     ) -> None:
-        self._supervision, self._job, self._lease, self._device = supervision, job, lease, device
+        self._supervision, self._job, self._lease, self._devices = supervision, job, lease, devices
         self._views = views
         self._request, self._on_label, self.log = request, on_label, log
 
@@ -98,26 +116,32 @@ class PageActions:
             raise UnknownNameError("button", what, {*actions, *of_job})
         self.write(name, "do", what=what)
 
-    def lead(self, page: int, axes: list[float], buttons: list[bool], camera: str = "") -> None:
-        """Pass on the input of the page in control; its axes are meant as that camera sees them, or the base's.
+    def lead(self, page: int, given: InputMessage) -> None:
+        """Pass on the input of the page in control.
 
         Raises:
             LeaseError: if the page does not hold it.
-            BadMessageError: if the pose of the camera is not known.
+            BadMessageError: if the pose of its camera is not known.
         """
         self._lease.beat(page)
-        self._device.push(self._views.along_base(axes, camera), buttons)
+        self._devices.first.push(self._views.along_base(given.axes, given.camera), given.buttons)
+        beside = self._job.beside
+        if given.other is None or beside is None:
+            self._devices.other.detach()
+            return
+        axes = self._views.along_base(given.other.axes, given.camera)
+        self._devices.other.push(along_base(axes, beside.heading), given.other.buttons)
 
     def lost(self, name: str, why: str) -> None:
         """Hold the arm at once, because the page in control is gone."""
         self._supervision.hold(LOST, f"{name} {why}; take control and press Resume")
-        self._device.detach()
+        self._devices.detach()
         self._job.remark(f"holding: {name} {why}")
         self.write(name, "lost", why=why)
 
     def left(self, name: str) -> None:
         """Detach the device, because control was given back; the policy goes on."""
-        self._device.detach()
+        self._devices.detach()
         self.write(name, "left")
 
     def labelled(self, name: str, episode_id: str, success: bool, overlay: str) -> None:

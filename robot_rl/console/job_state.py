@@ -5,11 +5,12 @@ Everything here is cheap: the control loop never waits for a page.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,18 @@ CURVE_POINTS = 300
 """Points of a curve that a page gets; older ones are thinned out."""
 EPISODE_FIELDS = ("success", "assisted", "intervention_rate", "cycle_time_s", "return", CLASSIFIER_PROBABILITY)
 UPDATE_FIELDS = ("q_mean", "critic_loss", "updates_per_s", "utd")
+
+
+class ArmBeside(NamedTuple):
+    """An arm that is led by another hand than the chosen one.
+
+    Attributes:
+        name: Its name.
+        heading: Where the x axis of the chosen arm's base points in its own base: turn about z [rad].
+    """
+
+    name: str
+    heading: float
 
 
 class JobState:
@@ -53,6 +66,7 @@ class JobState:
         self._kept = {"count": 0, "wanted": 0}
         self.chosen: str | None = None
         """Which of several arms the page leads."""
+        self._bases = {name: arm.T_cell_base for name, arm in spec.arms.items()}
         self._remarks: deque[dict[str, Any]] = deque(maxlen=8)
         self._ended: deque[dict[str, Any]] = deque(maxlen=30)
         self._curves: dict[str, list[dict[str, Any]]] = {"episode": [], "update": [], "curve": [], "label": []}
@@ -61,6 +75,16 @@ class JobState:
         self._counted = 0
         self.curves_version = 0
         """Changes whenever the curves do."""
+
+    @property
+    def beside(self) -> ArmBeside | None:
+        """The arm that a second hand leads: the one after the chosen one; None where no other one is."""
+        names, chosen = list(self._bases), self.chosen
+        if chosen is None or len(names) < 2:
+            return None
+        other = names[(names.index(chosen) + 1) % len(names)]
+        ahead = self._bases[other].inverse().matrix @ self._bases[chosen].matrix[:, 0]
+        return ArmBeside(other, math.atan2(ahead[1], ahead[0]))
 
     # --------------------------------------------------- written by the job
 

@@ -39,14 +39,27 @@ class LeaseMessage(_PageMessage):
     take: bool
 
 
+Axes = Annotated[list[Unit], Field(min_length=len(AXES), max_length=len(AXES))]
+Buttons = Annotated[list[bool], Field(min_length=len(BUTTONS), max_length=len(BUTTONS))]
+
+
+class OtherHand(_PageMessage):
+    """The present state of a second hand, which leads the arm beside the one that the page leads."""
+
+    axes: Axes
+    """As they are meant of the first hand."""
+    buttons: Buttons
+
+
 class InputMessage(_PageMessage):
     """The present state of keys, pads and gamepad; also the heartbeat of the page in control."""
 
     type: Literal["input"]
-    axes: Annotated[list[Unit], Field(min_length=len(AXES), max_length=len(AXES))]
-    buttons: Annotated[list[bool], Field(min_length=len(BUTTONS), max_length=len(BUTTONS))]
+    axes: Axes
+    buttons: Buttons
     camera: Annotated[str, Field(max_length=100)] = ""
     """In whose picture the axes are meant: x ahead, y left, z up; without one they are the base's."""
+    other: OtherHand | None = None
 
 
 class ButtonMessage(_PageMessage):

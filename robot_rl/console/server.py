@@ -13,7 +13,7 @@ from robot_rl.clock import Clock, SystemClock
 from robot_rl.console.access.address import Address, ConsoleError
 from robot_rl.console.access.guard import HEADERS, Access, guard
 from robot_rl.console.access.tls import Certificate, Tls
-from robot_rl.console.buttons import PageActions, page_device
+from robot_rl.console.buttons import PageActions, PageDevices
 from robot_rl.console.control_lease import HEARTBEAT, Lease
 from robot_rl.console.job_state import JobState
 from robot_rl.console.places import Places
@@ -73,8 +73,8 @@ class Console:
         heartbeat: float = HEARTBEAT,
         silence: float = SILENCE,
     ) -> None:
-        self.device = page_device(heartbeat)
-        """Receives the pages' keys, pads and gamepads."""
+        self.devices = PageDevices.within(heartbeat)
+        """Receive what the hands of the page in control do."""
         self.address = address
         self.tls = Tls(certificate, address) if certificate is not None else None
         self._access = Access(address, token)
@@ -82,7 +82,7 @@ class Console:
         self._lease = Lease(self._clock, heartbeat)
         self._snapshot = ConsoleSnapshot(job, supervision, geometry or Geometry())
         views = self._snapshot.views
-        self._actions = PageActions(supervision, job, self._lease, self.device, views, request, on_label, log)
+        self._actions = PageActions(supervision, job, self._lease, self.devices, views, request, on_label, log)
         self._archive = Archive(store) if store is not None else None
         self._pages: dict[int, Page] = {}
         self._places = Places(self._lease)

@@ -88,7 +88,7 @@ class ConsoleSnapshot:
         now = time.monotonic()
         if now - self._made > MAX_AGE:
             holds = [{"name": hold.name, "reason": hold.reason} for hold in self._supervision.holds]
-            self._state = {**self._job.state(), "holds": holds, "arm": self._arm()}
+            self._state = {**self._job.state(), "holds": holds, "arm": self._arm(), "other": self._other()}
             self._state["question"] = self._supervision.question
             self._made = now
         return self._state
@@ -122,6 +122,19 @@ class ConsoleSnapshot:
             "cameras": list(whole.images),
             "views": self.views.facts(),
             **self._scene.at(whole, chosen),
+        }
+
+    def _other(self) -> dict[str, Any] | None:
+        """Return what a second hand has to know of the arm that it leads."""
+        whole, beside = self._supervision.io.latest, self._job.beside
+        if whole is None or beside is None:
+            return None
+        tool = whole.arms[beside.name].T_base_tcp
+        return {
+            "name": beside.name,
+            "heading": round(beside.heading, 4),
+            "position": np.round(tool.position, 5).tolist(),
+            "quaternion": np.round(tool.quaternion, 5).tolist(),
         }
 
 

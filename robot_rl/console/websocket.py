@@ -136,7 +136,7 @@ class Page:
         match message:
             case protocol.InputMessage():
                 if self._lease.owner is not None and self._lease.owner.page == self.number:
-                    actions.lead(self.number, message.axes, message.buttons, message.camera)
+                    actions.lead(self.number, message)
             case protocol.FramesShownMessage():
                 self._wants_frames.set()
             case protocol.PingMessage():

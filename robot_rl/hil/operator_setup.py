@@ -84,12 +84,12 @@ class OperatorSetup:
         Raises:
             DeviceError: if a map does not fit its device.
         """
-        pages = [("", self.console.device)] if self.console is not None else []
+        pages = self.console.devices if self.console is not None else None
         hands: dict[str, list[tuple[Device, DeviceMap]]] = {}
-        for arm, device in [*self._devices, *pages]:
+        for arm, device in [*self._devices, *([("", pages.first)] if pages is not None else [])]:
             hands.setdefault(arm, []).append((device, self._map(device)))
-        shared = hands.pop("", [])
-        self.person = make_person(hands, shared, self._spec, self.supervision, self.request, self._show_chosen)
+        shared, beside = hands.pop("", []), [(pages.other, self._map(pages.other))] if pages is not None else []
+        self.person = make_person(hands, shared, beside, self._spec, self.supervision, self.request, self._show_chosen)
         if shared and isinstance(self.person, SeveralArmsOperator):
             self.board.choose(self.person.chosen)
 

@@ -28,6 +28,7 @@ class SeveralArmsOperator:
     Args:
         own: The devices of each arm that has its own, by its name.
         shared: Devices that lead the chosen arm, at first the task's first one.
+        beside: Devices of a second hand, which lead the arm after the chosen one.
         spec: The task.
         supervision: Holds the arms when a device in use is lost.
         on_press: As for `DeviceOperator`.
@@ -42,6 +43,7 @@ class SeveralArmsOperator:
         spec: TaskSpec,
         supervision: Supervised,
         *,
+        beside: Hands = (),
         on_press: Callable[[str], object] = lambda role: None,
         on_chosen: Callable[[str], object] = lambda arm: None,
         clock: Clock | None = None,
@@ -51,6 +53,7 @@ class SeveralArmsOperator:
 
         self._own = {arm: leader(arm, hands) for arm, hands in own.items()}
         self._shared = {arm: leader(arm, shared) for arm in spec.arms} if shared else {}
+        self._beside = {arm: leader(arm, beside) for arm in spec.arms} if beside else {}
         self._idle = {arm: np.zeros(spec.of_arm(arm).action_size, np.float32) for arm in spec.arms}
         self._order, self._on_chosen = tuple(spec.arms), on_chosen
         self._demonstrate = False
@@ -60,12 +63,12 @@ class SeveralArmsOperator:
     def choose_next(self) -> None:
         """Have the shared devices lead the next arm, from the next step on; from any thread."""
         if self._shared:
-            self._wanted = self._order[(self._order.index(self._wanted) + 1) % len(self._order)]
+            self._wanted = self._after(self._wanted)
 
     def reset(self, seed: int, demonstrate: bool) -> None:
         """Start a new episode; the chosen arm stays chosen."""
         self._demonstrate = demonstrate
-        for operator in (*self._own.values(), *self._shared.values()):
+        for operator in (*self._own.values(), *self._shared.values(), *self._beside.values()):
             operator.reset(seed, demonstrate)
 
     def act(self, state: RobotState, T_base_reset: Pose) -> Taken | None:
@@ -88,22 +91,27 @@ class SeveralArmsOperator:
 
     def close(self) -> None:
         """Close the devices."""
-        for operator in (*self._own.values(), *list(self._shared.values())[:1]):
+        for operator in (*self._own.values(), *list(self._shared.values())[:1], *list(self._beside.values())[:1]):
             operator.close()
 
     def _polled(self) -> list[tuple[str, DeviceOperator]]:
-        """Return who is asked now: the shared devices for the chosen arm, then each arm's own, which come first."""
+        """Return who is asked now: the shared devices, a second hand, then each arm's own, which come first."""
         if self._shared and self._wanted != self.chosen:
             self.chosen = self._wanted
-            self._shared[self.chosen].reset(0, self._demonstrate)
+            for operator in (*self._shared.values(), *self._beside.values()):
+                operator.reset(0, self._demonstrate)
             self._on_chosen(self.chosen)
-        shared = [(self.chosen, self._shared[self.chosen])] if self._shared else []
-        return [*shared, *self._own.items()]
+        hands = ((self.chosen, self._shared), (self._after(self.chosen), self._beside))
+        return [*((arm, leads[arm]) for arm, leads in hands if leads), *self._own.items()]
+
+    def _after(self, arm: str) -> str:
+        return self._order[(self._order.index(arm) + 1) % len(self._order)]
 
 
 def make_person(
     own: Mapping[str, Hands],
     shared: Hands,
+    beside: Hands,
     spec: TaskSpec,
     supervision: Supervised,
     on_press: Callable[[str], object],
@@ -111,5 +119,7 @@ def make_person(
 ) -> DeviceOperator | SeveralArmsOperator:
     """Return who leads the arm of a task, or its arms; the parameters are those of `SeveralArmsOperator`."""
     if spec.arms:
-        return SeveralArmsOperator(own, shared, spec, supervision, on_press=on_press, on_chosen=on_chosen)
+        return SeveralArmsOperator(
+            own, shared, spec, supervision, beside=beside, on_press=on_press, on_chosen=on_chosen
+        )
     return DeviceOperator(shared, spec, supervision, on_press=on_press)

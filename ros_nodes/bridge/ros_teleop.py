@@ -35,6 +35,7 @@ class RosTeleoperation:
         supervision: Holds the arm when the device is lost, and receives the requests of its buttons.
         clock: Clock of smoothing and of the time at rest; None takes the machine's.
         arm: Which of several arms it leads; none: the first, until a button or a page chooses the next.
+        other: The device of a second hand, which leads the arm after that one, and its map.
         on_chosen: Called with the name of the arm that is led from now on.
 
     Raises:
@@ -50,6 +51,7 @@ class RosTeleoperation:
         clock: Clock | None = None,
         *,
         arm: str = "",
+        other: tuple[Device, DeviceMap] | None = None,
         on_chosen: Callable[[str], object] = lambda arm: None,
     ) -> None:
         if arm and arm not in spec.arms:
@@ -60,7 +62,14 @@ class RosTeleoperation:
         if spec.arms:
             own, shared = ({arm: [hand]}, []) if arm else ({}, [hand])
             self._operator = SeveralArmsOperator(
-                own, shared, spec, supervision, on_press=self._request, on_chosen=on_chosen, clock=clock
+                own,
+                shared,
+                spec,
+                supervision,
+                beside=[] if other is None else [other],
+                on_press=self._request,
+                on_chosen=on_chosen,
+                clock=clock,
             )
         else:
             self._operator = DeviceOperator([hand], spec, supervision, on_press=self._request, clock=clock)

@@ -89,8 +89,14 @@ class ConsoleNode(RobotNode):
             geometry=self.job.geometry,
             heartbeat=config.heartbeat,
         )
+        first, other = self.console.devices
         self.teleoperation = RosTeleoperation(
-            self, head.spec, (self.console.device, self._map()), self.supervision, on_chosen=self.board.choose
+            self,
+            head.spec,
+            (first, self._map()),
+            self.supervision,
+            other=(other, self._map()),
+            on_chosen=self.board.choose,
         )
         self.board.choose(self.teleoperation.chosen)
         self.timer(1.0 / RATE, self._tick)

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import aiohttp
 import numpy as np
-from fakes import SPEC, FakeRobot, fake_workcell
+from fakes import ARMS_SPEC, SPEC, FakeRobot, fake_arms, fake_workcell
 
-from robot_rl.clock import FakeClock
+from robot_rl.clock import NS_PER_S, FakeClock
 from robot_rl.console.access.address import Address
 from robot_rl.console.job_state import JobState
 from robot_rl.console.scene import Geometry
@@ -20,8 +20,8 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.supervision import Supervision
 from robot_rl.learn.actor import Rollout, StoreRecorder
-from robot_rl.teleop.device_operator import DeviceOperator
 from robot_rl.teleop.mapping import default_map
+from robot_rl.teleop.several_arms import make_person
 
 HOLD_WITHIN = 0.3
 """What the console promises [s]."""
@@ -29,6 +29,16 @@ SLACK = 0.5
 """Of the measurements here, on a machine that does other things too [s]."""
 LEAD = {"type": "input", "axes": [0.8, 0, 0, 0, 0, 0], "buttons": [False] * 4}
 LONG = replace(SPEC, max_steps=5000)
+HALF_TURN = (0.0, 0.0, 0.0, 1.0)
+FACING = replace(
+    ARMS_SPEC,
+    max_steps=5000,
+    arms={
+        "left": replace(ARMS_SPEC.arms["left"], action_axes=("x", "y", "z")),
+        "right": replace(ARMS_SPEC.arms["right"], action_axes=("x", "y", "z"), base_quaternion=HALF_TURN),
+    },
+)
+"""Two arms whose bases look at each other."""
 TOKEN = "a token for tests, long enough"
 
 
@@ -71,16 +81,21 @@ class Rig:
         links=None,
         port=0,
         clock=PacedClock,
+        facing=False,
         **options,
     ):
-        cell = replace(fake_workcell(LONG), measures_wrench=not forceless)
-        cell.io.clock.__class__ = clock
+        if facing:
+            cell, self.robots = fake_arms(FACING, clock(start=NS_PER_S))
+        else:
+            cell = replace(fake_workcell(LONG), measures_wrench=not forceless)
+            cell.io.clock.__class__ = clock
+        spec = cell.task.spec
         if filmed:
             cell.io.__class__ = FilmedRobot
         if forceless:
             cell.io.__class__ = ForcelessRobot
         self.io, self.supervision = cell.io, Supervision(cell)
-        self.board = JobState(job, SPEC)
+        self.board = JobState(job, spec)
         self.board.phase("training", "learning", ())
         self.store = EpisodeStore.create(tmp_path / "store", {})
         self.log = tmp_path / "operator.jsonl"
@@ -95,7 +110,10 @@ class Rig:
             geometry=Geometry(mounts or {}, links),
             **options,
         )
-        self.person = DeviceOperator([(self.console.device, default_map("browser"))], SPEC, self.supervision)
+        first, other = ([(device, default_map("browser"))] for device in self.console.devices)
+        self.person = make_person({}, first, other, spec, self.supervision, lambda role: None, self.board.choose)
+        if facing:
+            self.board.choose(self.person.chosen)
         env = RobotEnv(self.supervision.workcell(self.person), interventions=True)
         self._rollout = Rollout(env, None, None, (0,), [StoreRecorder(self.store), self.board])
         self._end = threading.Event()

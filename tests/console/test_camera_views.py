@@ -101,7 +101,7 @@ def test_the_arm_moves_as_the_chosen_picture_shows_it(tmp_path):
                 await anna.say(type="input", axes=[0.8, 0, 0, 0, 0, 0], buttons=[False] * 4, camera=camera)
                 await anna.say(type="ping", at=1)
                 await anna.hear("pong")
-                np.testing.assert_allclose(rig.console.device.read().axes, [x, 0, 0, 0, 0, 0], atol=1e-6)
+                np.testing.assert_allclose(rig.console.devices.first.read().axes, [x, 0, 0, 0, 0, 0], atol=1e-6)
             await anna.say(type="input", axes=[0.8, 0, 0, 0, 0, 0], buttons=[False] * 4, camera="wrist")
             assert "the pose of 'wrist' is not known; known: front" in (await anna.hear("error"))["text"]
 

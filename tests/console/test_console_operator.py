@@ -22,7 +22,7 @@ def test_exactly_one_operator_leads_and_everybody_may_stop(rig):
             await ben.say(type="do", what="success")
             assert "Anna is in control" in (await ben.hear("error"))["text"]
             await ben.say(**{**LEAD, "axes": [-1, 0, 0, 0, 0, 0]})
-            assert rig.console.device.read().axes[0] > 0
+            assert rig.console.devices.first.read().axes[0] > 0
 
             await ben.say(type="do", what="e-stop")
             await held(rig, "e-stop")

@@ -42,7 +42,7 @@ class Hand(PushedDevice):
 
 
 class Rig:
-    def __init__(self, own=(), shared=(), demonstrate=False):
+    def __init__(self, own=(), shared=(), demonstrate=False, beside=()):
         cell, self.robots = fake_arms(replace(ARMS_SPEC, max_steps=200))
         self.supervision, self.chosen, self.pressed = Supervision(cell), [], []
         self.person = SeveralArmsOperator(
@@ -50,6 +50,7 @@ class Rig:
             [(device, MAP) for device in shared],
             cell.task.spec,
             self.supervision,
+            beside=[(device, MAP) for device in beside],
             on_press=self.press,
             on_chosen=self.chosen.append,
             clock=cell.clock,
@@ -95,6 +96,23 @@ def test_a_shared_device_leads_one_arm_and_then_the_next_by_a_button():
     rig.person.choose_next()
     assert rig.sources() == (H, P)
     assert rig.chosen == ["right", "left"]
+
+
+def test_a_second_hand_leads_the_arm_beside_and_they_change_places():
+    first, second = Hand("first"), Hand("second")
+    rig = Rig(shared=[first], beside=[second])
+    second.moves(x=1.0)
+    assert rig.sources() == (P, H)
+    first.moves(x=1.0)
+    assert rig.sources() == (H, H)
+    second.moves()
+    for _ in range(REST + 1):
+        sources = rig.sources()
+    assert sources == (H, P)
+    rig.person.choose_next()
+    assert rig.sources() == (P, H)
+    second.moves(x=1.0)
+    assert rig.sources() == (H, H)
 
 
 def test_an_arms_own_device_comes_before_a_shared_one():

@@ -12,7 +12,7 @@ import { KeyDialog, Keys } from "./keys.js";
 import { Replay } from "./replay.js";
 import { Scene } from "./scene.js";
 import { Sounds } from "./sound.js";
-import { emergency, hint, status, task } from "./status.js";
+import { emergency, handsHint, hint, status, task } from "./status.js";
 import { Headset } from "./xr.js";
 
 const $ = (id) => document.getElementById(id);
@@ -103,7 +103,7 @@ let saidAt = 0;
 function say() {
   if (!state?.mine || (document.hidden && !headset.session) || performance.now() - saidAt < INPUT_MS - 5) return;
   saidAt = performance.now();
-  send({ type: "input", ...(headset.read(state.arm, heading()) ?? hands.read()), camera: followed() });
+  send({ type: "input", ...(headset.read(state.arm && { ...state.arm, name: state.chosen_arm }, state.other, heading()) ?? hands.read()), camera: followed() });
 }
 setInterval(say, INPUT_MS);
 
@@ -155,7 +155,7 @@ function render() {
   write("phase", task(state));
   actions();
   const pad = hands.gamepadName ? ` Gamepad: ${hands.gamepadName.split("(")[0].trim()}.` : "";
-  write("hint", headset.session ? "The tool follows your hand while you hold the grip." : hint(state) + pad);
+  write("hint", headset.session ? handsHint(state) : hint(state) + pad);
   write("headset", headset.session ? "Leave the headset" : "Headset or phone");
   if (state.arm) arm(state.arm);
   measures.show(state.episode);

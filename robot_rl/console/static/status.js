@@ -44,3 +44,9 @@ export function hint(state) {
   if (state.owner) return `${state.owner} is in control. You can stop and pause the arm.`;
   return "Take control to lead the arm.";
 }
+
+// The same with a headset on.
+export function handsHint({ chosen_arm: chosen, other }) {
+  if (!other) return "The tool follows your hand while you hold the grip.";
+  return `Your right hand leads the ${chosen} arm, your left hand the ${other.name} arm, while you hold its grip.`;
+}

@@ -35,10 +35,46 @@ function bounded(vector, full) {
   return vector.map((part) => part / scale);
 }
 
+// What one hand has the tool of an arm do.
+class Grip {
+  constructor(stop) {
+    Object.assign(this, { stop, origin: null, upper: true });
+  }
+
+  // The deflections that bring the tool to where the hand wants it. A hand that is not seen has let go.
+  //
+  // arm: as the server says it; heading: of what the operator means by ahead, in its base [rad].
+  read(hand, arm, heading) {
+    if (hand?.upper && !this.upper) this.stop();
+    this.upper = hand?.upper ?? true;
+    const held = { close: Boolean(hand?.close), open: Boolean(hand?.open), take: false, slow: false };
+    let axes = [0, 0, 0, 0, 0, 0];
+    if (!hand?.grip || !arm) this.origin = null;
+    else {
+      const origin = { hand, position: arm.position, quaternion: arm.quaternion, heading, name: arm.name };
+      this.origin ??= origin;
+      if (this.origin.heading !== heading || this.origin.name !== arm.name) this.origin = origin; // another picture, or arm
+      held.take = true;
+      axes = this.missing(hand, arm, heading);
+    }
+    return { axes: axes.map((value) => Number(value.toFixed(3))), buttons: BUTTONS.map((name) => held[name]) };
+  }
+
+  missing(hand, arm, heading) {
+    const { origin } = this, looks = -origin.hand.looks;
+    const wanted = turned(hand.position.map((value, axis) => value - origin.hand.position[axis]), looks);
+    const moved = turned(arm.position.map((value, axis) => value - origin.position[axis]), -heading);
+    const [ww, ...wv] = times(hand.quaternion, conjugate(origin.hand.quaternion));
+    const [mw, ...mv] = times(arm.quaternion, conjugate(origin.quaternion));
+    const turn = turnOf(times([ww, ...turned(wv, looks)], conjugate([mw, ...turned(mv, -heading)])));
+    return [...bounded(wanted.map((value, axis) => value - moved[axis]), FULL), ...bounded(turn, FULL_TURN)];
+  }
+}
+
 export class Headset {
   // stop() is the emergency stop; changed() is called when a session begins or ends.
   constructor(stop, changed) {
-    Object.assign(this, { stop, changed, session: null, hand: null, origin: null, upper: true });
+    Object.assign(this, { changed, session: null, hands: [], first: new Grip(stop), other: new Grip(stop) });
   }
 
   // The kind of session that there is, or null: with the real surroundings in view, if the device can.
@@ -54,15 +90,16 @@ export class Headset {
     session.updateRenderState({ baseLayer: new XRWebGLLayer(session, gl) });
     const space = await session.requestReferenceSpace("local-floor").catch(() => session.requestReferenceSpace("local"));
     session.addEventListener("end", () => {
-      Object.assign(this, { session: null, hand: null, origin: null });
+      this.session = null;
+      this.letGo();
       this.changed();
     });
     // What was held, or where the hand was, does not count after a jump of the space or a pause of the device.
-    space.addEventListener("reset", () => (this.origin = this.hand = null));
-    session.addEventListener("visibilitychange", () => (this.origin = this.hand = null));
+    space.addEventListener("reset", () => this.letGo());
+    session.addEventListener("visibilitychange", () => this.letGo());
     const draw = (time, frame) => {
       session.requestAnimationFrame(draw);
-      this.hand = session.visibilityState === "visible" ? this.look(frame, space) : null;
+      this.hands = session.visibilityState === "visible" ? this.look(frame, space) : [];
       each();
     };
     session.requestAnimationFrame(draw);
@@ -74,13 +111,23 @@ export class Headset {
     this.session?.end();
   }
 
-  // The hand in a frame: where, which way the operator looks, and what is held; null where it is not seen.
+  letGo() {
+    this.hands = [];
+    this.first.origin = this.other.origin = null;
+  }
+
+  // The hands in a frame, the right one first.
   look(frame, space) {
-    const sources = [...frame.session.inputSources];
-    const source = sources.find((one) => one.handedness === "right") ?? sources[0];
-    const viewer = frame.getViewerPose(space);
+    const viewer = frame.getViewerPose(space), sources = [...frame.session.inputSources];
+    const right = sources.findIndex((one) => one.handedness === "right");
+    if (right > 0) sources.unshift(...sources.splice(right, 1));
+    return sources.map((source) => this.lookAt(source, viewer, frame, space));
+  }
+
+  // A hand: where, which way the operator looks, and what is held; null where it is not seen.
+  lookAt(source, viewer, frame, space) {
     // A phone has no grip: it is the hand itself, while its screen is touched.
-    const pose = source?.gripSpace ? frame.getPose(source.gripSpace, space) : source?.targetRayMode === "screen" ? viewer : null;
+    const pose = source.gripSpace ? frame.getPose(source.gripSpace, space) : source.targetRayMode === "screen" ? viewer : null;
     if (!pose || !viewer || pose.emulatedPosition) return null;
     const down = (index) => Boolean(source.gamepad?.buttons[index]?.pressed);
     const { position, orientation: o } = pose.transform;
@@ -91,33 +138,12 @@ export class Headset {
     };
   }
 
-  // The deflections that bring the tool to where the hand wants it; null without a session.
+  // What the hands want, the second one of the arm beside; null without a session.
   //
-  // arm: as the server says it; heading: of the picture in which deflections are meant, in the base [rad].
-  read(arm, heading) {
+  // arm, beside: as the server says them; heading: of the picture in which deflections are meant, in the base [rad].
+  read(arm, beside, heading) {
     if (!this.session) return null;
-    const hand = this.hand;
-    if (hand?.upper && !this.upper) this.stop();
-    this.upper = hand?.upper ?? true;
-    const held = { close: Boolean(hand?.close), open: Boolean(hand?.open), take: false, slow: false };
-    let axes = [0, 0, 0, 0, 0, 0];
-    if (!hand?.grip || !arm) this.origin = null;
-    else {
-      this.origin ??= { hand, position: arm.position, quaternion: arm.quaternion, heading };
-      if (this.origin.heading !== heading) this.origin = { hand, position: arm.position, quaternion: arm.quaternion, heading }; // another picture
-      held.take = true;
-      axes = this.missing(hand, arm, heading);
-    }
-    return { axes: axes.map((value) => Number(value.toFixed(3))), buttons: BUTTONS.map((name) => held[name]) };
-  }
-
-  missing(hand, arm, heading) {
-    const { origin } = this, looks = -origin.hand.looks;
-    const wanted = turned(hand.position.map((value, axis) => value - origin.hand.position[axis]), looks);
-    const moved = turned(arm.position.map((value, axis) => value - origin.position[axis]), -heading);
-    const [ww, ...wv] = times(hand.quaternion, conjugate(origin.hand.quaternion));
-    const [mw, ...mv] = times(arm.quaternion, conjugate(origin.quaternion));
-    const turn = turnOf(times([ww, ...turned(wv, looks)], conjugate([mw, ...turned(mv, -heading)])));
-    return [...bounded(wanted.map((value, axis) => value - moved[axis]), FULL), ...bounded(turn, FULL_TURN)];
+    const [hand, second] = this.hands, other = this.other.read(second, beside, heading + (beside?.heading ?? 0));
+    return { ...this.first.read(hand, arm, heading), ...(beside && { other }) };
   }
 }

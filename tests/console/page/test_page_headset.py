@@ -19,24 +19,28 @@ pytestmark = [pytest.mark.slow, pytest.mark.wall_clock]
 
 IWER = os.environ.get("ROBOT_RL_IWER", "")
 VIRTUAL = """
-// A headset with one controller that is made up: the parts of WebXR (w3.org/TR/webxr) that the page uses.
-// `virtualHand` says where the controller is, how it is turned, and which of its buttons are pressed.
+// A headset that is made up: the parts of WebXR (w3.org/TR/webxr) that the page uses.
+// `virtualHand` says where its right controller is, how it is turned, and which of its buttons are pressed;
+// `virtualLeft` the same of the left one, which it has where `twoHands` is set.
 {
-  const at = (position, orientation) => ({ transform: { position, orientation }, emulatedPosition: hand.guessed });
+  const at = (position, orientation, guessed) => ({ transform: { position, orientation }, emulatedPosition: guessed });
   const upright = { x: 0, y: 0, z: 0, w: 1 };
-  const hand = { position: { x: 0, y: 1, z: -0.3 }, orientation: upright, pressed: [], seen: true, guessed: false };
+  const begins = { position: { x: 0, y: 1, z: -0.3 }, orientation: upright, pressed: [], seen: true, guessed: false };
+  const hand = { ...begins }, left = { ...begins };
   const head = { position: { x: 0, y: 1.6, z: 0 }, orientation: upright };
-  const grip = {};
-  const button = (_, index) => ({ pressed: hand.pressed.includes(index) });
-  const gamepad = { get buttons() { return Array.from({ length: 6 }, button); } };
+  const controller = (handedness, hand) => {
+    const button = (_, index) => ({ pressed: hand.pressed.includes(index) });
+    const gamepad = { get buttons() { return Array.from({ length: 6 }, button); } };
+    return { handedness, targetRayMode: "tracked-pointer", gripSpace: { hand }, gamepad };
+  };
   class Session extends EventTarget {
     visibilityState = "visible";
-    inputSources = [{ handedness: "right", targetRayMode: "tracked-pointer", gripSpace: grip, gamepad }];
+    inputSources = [...(window.twoHands ? [controller("left", left)] : []), controller("right", hand)];
     updateRenderState() {}
     async requestReferenceSpace() { return new EventTarget(); }
     requestAnimationFrame(draw) {
-      const getPose = (space) => (space === grip && hand.seen ? at(hand.position, hand.orientation) : null);
-      const frame = { session: this, getPose, getViewerPose: () => at(head.position, head.orientation) };
+      const getPose = ({ hand }) => (hand.seen ? at(hand.position, hand.orientation, hand.guessed) : null);
+      const frame = { session: this, getPose, getViewerPose: () => at(head.position, head.orientation, false) };
       setTimeout(() => this.ended || draw(performance.now(), frame), 14);
     }
     async end() { this.ended = true; this.dispatchEvent(new Event("end")); }
@@ -45,6 +49,7 @@ VIRTUAL = """
   const isSessionSupported = async (mode) => mode === "immersive-vr";
   Object.defineProperty(navigator, "xr", { value: { isSessionSupported, requestSession: async () => new Session() } });
   window.virtualHand = (change) => Object.assign(hand, change);
+  window.virtualLeft = (change) => Object.assign(left, change);
   window.virtualHead = (orientation) => Object.assign(head, { orientation });
 }
 """
@@ -160,15 +165,38 @@ def test_a_hand_that_is_lost_lets_the_tool_rest_and_the_upper_button_stops(hand)
     hand.hold()
     time.sleep(0.3)
     hand.hold(back=-0.06, seen=False)
-    assert eventually(lambda: not hand.rig.console.device.read().axes.any())
+    assert eventually(lambda: not hand.rig.console.devices.first.read().axes.any())
     lost = hand.tool.copy()
     hand.hold(back=-0.06, seen=True)
     time.sleep(0.5)
     assert hand.tool == pytest.approx(lost, abs=NEAR), "it goes on from where it is seen again"
     hand.hold(back=-0.06, pressed=(TRIGGER,))
-    assert eventually(lambda: hand.rig.console.device.read().buttons[0]), "the trigger closes the gripper"
+    assert eventually(lambda: hand.rig.console.devices.first.read().buttons[0]), "the trigger closes the gripper"
     hand.hold(pressed=(UPPER,))
     assert eventually(lambda: "e-stop" in hand.rig.holds)
+
+
+def test_each_hand_leads_an_arm_in_one_frame_though_the_bases_face_each_other(tmp_path):
+    with chromium() as page, Rig(tmp_path, heartbeat=5.0, clock=RealClock, facing=True) as rig:
+        page.context.add_init_script("window.twoHands = true;" + VIRTUAL)
+        person = Hand(page, rig.url)
+        person.put_on(rig)
+        assert "right hand leads the left arm, your left hand the right arm" in page.inner_text("#hint")
+        begins = {"x": 0, "y": 1, "z": -0.3}
+        both = "hands => [virtualHand, virtualLeft].forEach((hand, i) => hand({ position: hands[i], pressed: [1] }))"
+        page.evaluate(both, [begins, begins])
+        time.sleep(0.3)
+        ahead, aside = {**begins, "z": -0.33}, {**begins, "z": -0.32, "x": 0.02}
+        page.evaluate(both, [ahead, aside])
+        wanted = {"left": (0.03, 0.0, 0.0), "right": (-0.02, 0.02, 0.0)}  # in the base of each, by the first one's x
+        near = lambda: all(np.abs(rig.robots[arm].position() - at).max() < NEAR for arm, at in wanted.items())  # noqa: E731
+        assert eventually(near), {arm: robot.position() for arm, robot in rig.robots.items()}
+        page.evaluate("virtualLeft({ pressed: [] })")
+        assert eventually(lambda: not rig.console.devices.other.read().axes.any())
+        assert rig.console.devices.first.read().buttons[2], "the right hand holds on"
+        page.evaluate(f"virtualLeft({{ pressed: [{UPPER}] }})")
+        assert eventually(lambda: "e-stop" in rig.holds), "either hand can stop"
+        assert person.errors == []
 
 
 def test_an_arm_that_measures_no_force_is_shown(tmp_path):

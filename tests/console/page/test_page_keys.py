@@ -25,14 +25,14 @@ def moves(anna, axis, sign):
     """Whether the page's device is deflected that way, and in no other, within a moment."""
 
     def so():
-        deflection = anna.rig.console.device.read().axes
+        deflection = anna.rig.console.devices.first.read().axes
         return abs(deflection[axis] - sign * 0.75) < 1e-3 and abs(deflection).sum() < 0.76
 
     return eventually(so)
 
 
 def rests(anna):
-    return eventually(lambda: not anna.rig.console.device.read().axes.any())
+    return eventually(lambda: not anna.rig.console.devices.first.read().axes.any())
 
 
 def press(anna, code, key):
