@@ -83,8 +83,9 @@ def test_a_ur5e_does_the_tasks_of_the_franka(ur5e, task):
     assert demonstrated(task, ur5e) == 2
 
 
-def test_two_of_them_hand_a_bar_over(ur5e):
-    assert demonstrated("handover", ur5e, seeds=(0,)) == 1
+@pytest.mark.parametrize("task", ["handover", "belt"])
+def test_two_of_them_do_the_tasks_of_two_arms(ur5e, task):
+    assert demonstrated(task, ur5e, seeds=(0,)) == 1
 
 
 def test_the_same_arm_from_a_file_moves_as_ours(tmp_path):
