@@ -23,13 +23,15 @@ class UnknownNameError(RobotRLError):
         kind: What was looked up, e.g. `"task"` or `"camera"`.
         name: The requested name.
         valid: The names that exist.
+        chosen_by: The setting that chooses among them, if there is one.
     """
 
-    def __init__(self, kind: str, name: str, valid: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: str, valid: Iterable[str], chosen_by: str = "") -> None:
         self.kind, self.name, self.valid = kind, name, tuple(sorted(valid))
         near = difflib.get_close_matches(name, self.valid, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        super().__init__(f"unknown {kind} {name!r}; valid: {', '.join(self.valid) or '(none)'}{hint}")
+        setting = f"; {chosen_by} chooses" if chosen_by else ""
+        super().__init__(f"unknown {kind} {name!r}; valid: {', '.join(self.valid) or '(none)'}{hint}{setting}")
 
 
 class ConfigError(RobotRLError):

@@ -55,7 +55,7 @@ class MujocoCameras:
         valid = [model.camera(i).name for i in range(model.ncam)]
         for name in names:
             if name not in valid:
-                raise UnknownNameError("camera", name, valid)
+                raise UnknownNameError("camera", name, valid, "encoder.cameras")
         self._model, self._source, self._names = model, data, names
         pixels = size[0] * size[1] * 3
         # New noise would cost half as much as rendering: it is drawn once, and every frame starts at another offset.

@@ -213,7 +213,7 @@ def check_cameras(wanted: Iterable[str], spec: EnvironmentSpec) -> None:
     """
     for camera in wanted:
         if camera not in all_cameras(spec):
-            raise UnknownNameError("camera", camera, spec.cameras)
+            raise UnknownNameError("camera", camera, spec.cameras, "encoder.cameras")
 
 
 def check_world(world: WorldConfig, spec: EnvironmentSpec) -> None:
