@@ -45,7 +45,7 @@ from sim.tasks.two_arms.belt_drive import (
     loop,
 )
 from sim.tasks.two_arms.belt_operator import BeltOperator
-from sim.tasks.two_arms.facing_arms import BASES, LEFT, RIGHT, SIDES, start_angles
+from sim.tasks.two_arms.facing_arms import BASES, LEFT, RIGHT, SIDES, standing, start_angles
 
 DRIVE = np.array([0.5, 0.0, 0.06])
 """Nominal place of the drive: halfway between the pulleys, at the height of the grooves [m]."""
@@ -108,15 +108,8 @@ ARM = ArmSpec(
 )
 
 
-def _standing(arm: str) -> ArmSpec:
-    """Return what an arm does, which stands at its base."""
-    x, y, z = BASES[arm].position.tolist()
-    w, i, j, k = BASES[arm].quaternion.tolist()
-    return replace(ARM, base_position=(x, y, z), base_quaternion=(w, i, j, k))
-
-
 SPEC = TaskSpec.of_arms(
-    {arm: _standing(arm) for arm in BASES},
+    {arm: standing(arm, ARM) for arm in BASES},
     name="belt",
     instruction="stretch the orange belt with both arms, put it around both pulleys and let go",
     max_steps=150,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import mujoco
 import numpy as np
 
+from robot_rl.env.task import ArmSpec
 from robot_rl.geometry import Pose
 from sim.arm.inverse_kinematics import solve_ik
 from sim.scene import DOWNWARD
@@ -19,6 +21,13 @@ BASES = {
 """Where the arms stand, in the frame of the scene."""
 SIDES = {LEFT: 1.0, RIGHT: -1.0}
 """On which side of the middle each stands, along y."""
+
+
+def standing(arm: str, does: ArmSpec) -> ArmSpec:
+    """Return what an arm does, at the base where it stands."""
+    x, y, z = BASES[arm].position.tolist()
+    w, i, j, k = BASES[arm].quaternion.tolist()
+    return replace(does, base_position=(x, y, z), base_quaternion=(w, i, j, k))
 
 
 def start_angles(

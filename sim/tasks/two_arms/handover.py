@@ -37,7 +37,7 @@ from sim.scene import (
 from sim.sim_workcell import ARM_WORLD, simulated_workcell
 from sim.tasks.cube import BOX
 from sim.tasks.pose_estimate import drawn_offset, seen_from_tcp
-from sim.tasks.two_arms.facing_arms import BASES, LEFT, RIGHT, start_angles
+from sim.tasks.two_arms.facing_arms import BASES, LEFT, RIGHT, standing, start_angles
 from sim.tasks.two_arms.handover_operator import HandoverOperator
 
 STARTS = {LEFT: np.array([0.5, 0.18, 0.09]), RIGHT: np.array([0.5, -0.16, 0.15])}
@@ -65,14 +65,10 @@ TOOL = (
 """The arm near its tool, in the tcp frame: fingers, hand, flange and wrist."""
 
 
-def _arm(name: str, low: float, high: float) -> ArmSpec:
+def _arm(low: float, high: float) -> ArmSpec:
     """Return what an arm does; its tcp stays `low` to `high` above where it starts [m]."""
-    x, y, z = BASES[name].position.tolist()
-    w, i, j, k = BASES[name].quaternion.tolist()
     return ArmSpec(
         workspace=Workspace(low=(-0.06, -0.07, low), high=(0.16, 0.07, high), yaw=0.7, tilt=0.2),
-        base_position=(x, y, z),
-        base_quaternion=(w, i, j, k),
         action_axes=("x", "y", "z", "yaw"),
         action_translation=0.02,
         gripper=True,
@@ -82,7 +78,7 @@ def _arm(name: str, low: float, high: float) -> ArmSpec:
 
 
 SPEC = TaskSpec.of_arms(
-    {LEFT: _arm(LEFT, -0.08, 0.06), RIGHT: _arm(RIGHT, -0.14, 0.03)},
+    {LEFT: standing(LEFT, _arm(-0.08, 0.06)), RIGHT: standing(RIGHT, _arm(-0.14, 0.03))},
     name="handover",
     instruction="hand the orange bar from the left arm to the right arm, which brings it to the green mark",
     max_steps=200,
