@@ -37,13 +37,15 @@ class Intervention:
     gripper: float = 0.0
 
     def __post_init__(self) -> None:
-        """Check the motion.
+        """Check the motion and the gripper.
 
         Raises:
-            SpecError: if the motion is not six finite numbers.
+            SpecError: if the motion is not six finite numbers, or the gripper not one in [-1, 1].
         """
         if self.motion.shape != (6,) or not np.isfinite(self.motion).all():
             raise SpecError(f"an intervention's motion has to be six finite numbers, got {self.motion.tolist()}")
+        if not abs(self.gripper) <= 1.0:  # a NaN, too, is not
+            raise SpecError(f"an intervention's gripper has to be in [-1, 1], got {self.gripper:g}")
 
     @classmethod
     def of_action(cls, stamp: int, action: np.ndarray | None, spec: TaskSpec) -> Intervention:

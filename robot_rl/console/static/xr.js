@@ -74,7 +74,7 @@ class Grip {
 export class Headset {
   // stop() is the emergency stop; changed() is called when a session begins or ends.
   constructor(stop, changed) {
-    Object.assign(this, { changed, session: null, hands: [], first: new Grip(stop), other: new Grip(stop) });
+    Object.assign(this, { changed, session: null, hands: [], both: false, first: new Grip(stop), other: new Grip(stop) });
   }
 
   // The kind of session that there is, or null: with the real surroundings in view, if the device can.
@@ -90,7 +90,7 @@ export class Headset {
     session.updateRenderState({ baseLayer: new XRWebGLLayer(session, gl) });
     const space = await session.requestReferenceSpace("local-floor").catch(() => session.requestReferenceSpace("local"));
     session.addEventListener("end", () => {
-      this.session = null;
+      Object.assign(this, { session: null, both: false });
       this.letGo();
       this.changed();
     });
@@ -116,12 +116,13 @@ export class Headset {
     this.first.origin = this.other.origin = null;
   }
 
-  // The hands in a frame, the right one first.
+  // The hands in a frame, the right one first. Once there were two, the one that is left does not become the first.
   look(frame, space) {
     const viewer = frame.getViewerPose(space), sources = [...frame.session.inputSources];
-    const right = sources.findIndex((one) => one.handedness === "right");
-    if (right > 0) sources.unshift(...sources.splice(right, 1));
-    return sources.map((source) => this.lookAt(source, viewer, frame, space));
+    const right = sources.find((one) => one.handedness === "right"), others = sources.filter((one) => one !== right);
+    this.both ||= Boolean(right && others.length);
+    const hands = right || this.both ? [right, others[0]] : others;
+    return hands.map((source) => (source ? this.lookAt(source, viewer, frame, space) : null));
   }
 
   // A hand: where, which way the operator looks, and what is held; null where it is not seen.

@@ -35,7 +35,8 @@ VIRTUAL = """
   };
   class Session extends EventTarget {
     visibilityState = "visible";
-    inputSources = [...(window.twoHands ? [controller("left", left)] : []), controller("right", hand)];
+    controllers = [...(window.twoHands ? [controller("left", left)] : []), controller("right", hand)];
+    get inputSources() { return this.controllers.filter((one) => !one.gripSpace.hand.gone); }
     updateRenderState() {}
     async requestReferenceSpace() { return new EventTarget(); }
     requestAnimationFrame(draw) {
@@ -191,6 +192,11 @@ def test_each_hand_leads_an_arm_in_one_frame_though_the_bases_face_each_other(tm
         wanted = {"left": (0.03, 0.0, 0.0), "right": (-0.02, 0.02, 0.0)}  # in the base of each, by the first one's x
         near = lambda: all(np.abs(rig.robots[arm].position() - at).max() < NEAR for arm, at in wanted.items())  # noqa: E731
         assert eventually(near), {arm: robot.position() for arm, robot in rig.robots.items()}
+        page.evaluate("virtualHand({ gone: true })")
+        assert eventually(lambda: not any(rig.console.devices.first.read().buttons))
+        assert rig.console.devices.other.read().buttons[2], "the left hand keeps its arm when the right one is gone"
+        page.evaluate("virtualHand({ gone: false })")
+        assert eventually(lambda: rig.console.devices.first.read().buttons[2])
         page.evaluate("virtualLeft({ pressed: [] })")
         assert eventually(lambda: not rig.console.devices.other.read().axes.any())
         assert rig.console.devices.first.read().buttons[2], "the right hand holds on"

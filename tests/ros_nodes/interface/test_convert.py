@@ -162,3 +162,6 @@ def test_broken_interventions_are_refused():
         convert.intervention_of(Joy(axes=[0.0], buttons=[1, 0, 0]))
     with pytest.raises(SpecError, match="finite"):
         convert.intervention_of(Joy(axes=[float("nan")] * 6, buttons=[1, 0, 0]))
+    for share in (float("nan"), -1.5):
+        with pytest.raises(SpecError, match=r"gripper has to be in \[-1, 1\]"):
+            convert.intervention_of(Joy(axes=[0.0] * 6 + [share], buttons=[1, 0, 0]))
