@@ -216,7 +216,7 @@ class Scripted(Policy):
             elif self._rule == PULLED and not down:
                 way[2] = EndOperator.descent if over else z - EndOperator.hover
             self._down[arm] += bool(down) or float(np.linalg.norm(way)) < 0.008
-            ways += list(way / 0.015)
+            ways += list(way / self._env.spec_task.arms[arm].action_translation)
             grippers.append(1.0 if self._down[arm] > (10 if self._rule == PULLED else 0) else -1.0)
         return np.array([*ways, join_grippers(grippers)], np.float32)
 

@@ -282,8 +282,7 @@ def add_gripper_tool(spec: mujoco.MjSpec, stiffness: float = 800.0, arm: str | N
         finger = hand.add_body(name=f"{side}_finger", pos=(0, 0, 0.0584))
         finger.mass, finger.ipos, finger.explicitinertial = 0.0291, (0, 0.0153 * sign, 0.022), True
         finger.inertia = (8.5e-06, 8.5e-06, 1.8e-06)
-        joint = finger.add_joint(name=f"{side}_finger", type=mujoco.mjtJoint.mjJNT_SLIDE, axis=(0, sign, 0))
-        joint.range, joint.limited, joint.armature, joint.damping = (0, FINGER_RANGE), True, 0.1, (10.0, 0, 0)
+        drive_finger(spec, finger, (0, sign, 0), FINGER_RANGE, stiffness, 40.0 * (stiffness / 800.0) ** 0.5)
         length = HAND_TCP - 0.0584 + 0.008
         finger.add_geom(
             type=mujoco.mjtGeom.mjGEOM_BOX,
@@ -292,11 +291,33 @@ def add_gripper_tool(spec: mujoco.MjSpec, stiffness: float = 800.0, arm: str | N
             rgba=DARK,
             **GRIP,
         )
-        motor = spec.add_actuator(name=f"{side}_finger", target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
-        motor.set_to_position(kp=stiffness, kv=40.0 * (stiffness / 800.0) ** 0.5)
-        motor.forcerange, motor.forcelimited = (-30.0, 30.0), True
-        motor.ctrlrange, motor.ctrllimited = (0.0, FINGER_RANGE), True
     add_wrist_camera(hand, HAND_TCP, (0.08, 0.0, 0.045), fovy=68)
+
+
+def drive_finger(
+    spec: mujoco.MjSpec,
+    finger: mujoco.MjsBody,
+    opens: tuple[float, float, float],
+    travel: float,
+    stiffness: float,
+    damping: float,
+) -> None:
+    """Add a slide to a finger, and its position motor, both of the finger's name.
+
+    Args:
+        spec: Scene of the hand.
+        finger: Its body.
+        opens: Direction in which it opens, unit vector in the finger's frame.
+        travel: From closed [m].
+        stiffness: Of the motor, which pushes with 30 N at most [N/m].
+        damping: Of the motor [Ns/m].
+    """
+    joint = finger.add_joint(name=finger.name, type=mujoco.mjtJoint.mjJNT_SLIDE, axis=opens)
+    joint.range, joint.limited, joint.armature, joint.damping = (0, travel), True, 0.1, (10.0, 0, 0)
+    motor = spec.add_actuator(name=finger.name, target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
+    motor.set_to_position(kp=stiffness, kv=damping)
+    motor.forcerange, motor.forcelimited = (-30.0, 30.0), True
+    motor.ctrlrange, motor.ctrllimited = (0.0, travel), True
 
 
 def add_arms(

@@ -44,7 +44,7 @@ from sim.tasks.two_arms.belt_drive import (
     compile_with_belt,
     loop,
 )
-from sim.tasks.two_arms.belt_operator import BeltOperator
+from sim.tasks.two_arms.belt_operator import STIFFNESS, BeltOperator
 from sim.tasks.two_arms.facing_arms import BASES, LEFT, RIGHT, SIDES, standing, start_angles
 
 DRIVE = np.array([0.5, 0.0, 0.06])
@@ -118,7 +118,7 @@ SPEC = TaskSpec.of_arms(
     world=("friction", "estimate_error", "arm", *ARM_WORLD),
     keep_out=KeepOutLimits(distance=0.02, tool_distance=(0.1, 0.3)),
 )
-GAINS = ImpedanceGains(translation=3000.0, max_translation_error=ARM.action_translation)
+GAINS = ImpedanceGains(translation=STIFFNESS, max_translation_error=ARM.action_translation)
 
 
 class Belt:

@@ -13,6 +13,7 @@ import mujoco
 import numpy as np
 
 from sim.arm.shapes import DARK, GREY, ORANGE, WHITE, visual
+from sim.scene import drive_finger
 
 
 class BeltShape(NamedTuple):
@@ -186,8 +187,7 @@ def add_jaws(spec: mujoco.MjSpec, hand: mujoco.MjsBody, start: float, tcp: float
     for name, sign in (("left_finger", -1.0), ("right_finger", 1.0)):  # the upper and the lower one
         jaw = hand.add_body(name=name)
         jaw.mass, jaw.ipos, jaw.inertia, jaw.explicitinertial = 0.03, (0, 0, tcp), (8e-6, 8e-6, 2e-6), True
-        joint = jaw.add_joint(name=name, type=mujoco.mjtJoint.mjJNT_SLIDE, axis=(0, 0, sign))
-        joint.range, joint.limited, joint.armature, joint.damping = (0, j.travel), True, 0.1, (10.0, 0, 0)
+        drive_finger(spec, jaw, (0, 0, sign), j.travel, j.stiffness, 120.0)
         pad = tcp + sign * j.thickness / 2
         jaw.add_geom(type=BOX, size=(j.depth, j.width, j.thickness / 2), pos=(0, 0, pad), rgba=DARK, mass=0, **RUBBER)
         back, end = -j.depth - (0.003 if sign < 0.0 else 0.009), tcp + max(0.0, sign) * j.thickness
@@ -209,8 +209,4 @@ def add_jaws(spec: mujoco.MjSpec, hand: mujoco.MjsBody, start: float, tcp: float
                 mass=0,
                 **{**RUBBER, "conaffinity": 0},
             )
-        motor = spec.add_actuator(name=name, target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
-        motor.set_to_position(kp=j.stiffness, kv=120.0)
-        motor.forcerange, motor.forcelimited = (-30.0, 30.0), True
-        motor.ctrlrange, motor.ctrllimited = (0.0, j.travel), True
     hand.add_site(name="tcp", pos=(0, 0, tcp), size=(0.002, 0.002, 0.002), group=4)

@@ -22,7 +22,7 @@ OPEN = 0.009
 """Distance of the jaws from each other at which they are open [m]."""
 IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
 STIFFNESS = 3000.0
-"""By which it knows how far ahead of the tool it has to lead to make up for a force [N/m]."""
+"""Of the arms, by which it knows how far ahead of the tool it has to lead to make up for a force [N/m]."""
 
 
 class BeltScene(Protocol):
