@@ -116,6 +116,8 @@ class Rollout:
             observation = {**observation, BASE_ACTION: proposal}
         self._rows.clear()
         self._decided.clear()
+        if self.policy is not None:
+            self.policy.exploration.restart()
         self._perceive(observation)
         self._builder = EpisodeBuilder(episode_id)
         self._builder.note(task=self._env.environment_spec.name, seed=seed, demonstration=demonstrate)

@@ -107,8 +107,8 @@ INTERVENTION = Topic(
     qos.EVENT,
     "as the device",
     "tcp",
-    "the operator's action, after the device map; axes: x y z roll pitch yaw, and how fast the gripper opens where that "
-    "is not at full speed; buttons: in control, close, open",
+    "the operator's action, after the device map; axes: x y z roll pitch yaw, and how fast the gripper opens where "
+    "that is not at full speed; buttons: in control, close, open",
 )
 HEAD = Topic("task/head", String, qos.LATCHED, "once", "", "the task's facts (JSON)")
 ESTIMATES = Topic("task/estimates", String, qos.EVENT, "100 Hz", "", "the task's part of the observation (JSON)")

@@ -47,7 +47,7 @@ def other_value(described):
     if isinstance(default, bool):
         return str(not default).lower()
     if isinstance(default, tuple):
-        return "[7]" if "int" in kind else "[other]"
+        return "[7]" if "int" in kind or "float" in kind else "[other]"
     if " or " in kind and "'" in kind:
         return next(one for one in kind.replace("'", "").split(" or ") if one != default)
     if kind == "1 or 2":

@@ -21,6 +21,7 @@ from robot_rl.data.replay.percept import PerceptSpec
 from robot_rl.env.choice import entry_of_choice
 from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.errors import CheckpointError, ConfigError
+from robot_rl.learn.networks.exploration_noise import ExplorationNoise
 from robot_rl.learn.networks.heads import ImageHead, StateHead, make_head
 from robot_rl.learn.networks.noise_steering import NoiseSteering, make_noise_steering
 from robot_rl.learn.parallel.ranks import ALONE, Ranks
@@ -164,6 +165,7 @@ class Policy(nn.Module):
         hidden_sizes: Widths of the hidden layers.
         generator: Source of all randomness, from initialisation to exploration. Its device is the policy's device.
         gripper_exploration: Chance of a random choice when `act` is not deterministic.
+        exploration: The noise of `act` when it is not; None: white.
         residual: Where its input has the proposal of a base, which it corrects; None: it does not.
         steering: Of the noise of a base, which is then its output; a gripper does what follows from it.
         ranks: The processes that train it together.
@@ -182,6 +184,7 @@ class Policy(nn.Module):
         hidden_sizes: tuple[int, ...],
         generator: torch.Generator,
         gripper_exploration: float = 0.0,
+        exploration: ExplorationNoise | None = None,
         residual: Residual | None = None,
         steering: NoiseSteering | None = None,
         ranks: Ranks = ALONE,
@@ -197,7 +200,7 @@ class Policy(nn.Module):
         if action_size < 1:
             raise ConfigError(f"action_size {action_size} is no action; valid: 1 or more")
         self.generator, self.ranks = generator, ranks
-        self.gripper_exploration = gripper_exploration
+        self.gripper_exploration, self.exploration = gripper_exploration, exploration or ExplorationNoise()
         acting = hidden_sizes if self.continuous_size else ()  # without continuous actions it has no parameters
         self.actor = StackedMLP(1, head.size, acting, 2 * self.output_size, generator)
         self.gripper: StackedMLP | None = None
@@ -220,10 +223,13 @@ class Policy(nn.Module):
         mean, raw = self.actor(latent)[0].float().chunk(2, -1)
         return mean, LOG_STD_LOW + (LOG_STD_HIGH - LOG_STD_LOW) * torch.sigmoid(raw)
 
-    def sample(self, latent: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, head.size) -> output (B, output_size) and its log-probability (B,), differentiable."""
+    def sample(self, latent: Tensor, noise: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """(B, head.size) -> output (B, output_size) and its log-probability (B,), differentiable.
+
+        Of the noise (B, output_size); None: white noise is drawn.
+        """
         mean, log_std = self(latent)
-        return squashed_sample(mean, log_std, self.draw_noise(latent))
+        return squashed_sample(mean, log_std, self.draw_noise(latent) if noise is None else noise)
 
     def proposal(self, state: Tensor, images: Tensor | None) -> Tensor | None:
         """Return what the base proposes in states (B, state), (B, continuous); None without one.
@@ -272,9 +278,15 @@ class Policy(nn.Module):
 
     @torch.no_grad()
     def act(self, state: Tensor, images: Tensor | None = None, *, deterministic: bool) -> Tensor:
-        """State (B, state) and images (B, *view_shape) -> (B, act) in [-1, 1]."""
+        """State (B, state) and images (B, *view_shape) -> (B, act) in [-1, 1].
+
+        Unless it is deterministic, the noise goes on from that of the calls before, until `exploration.restart`.
+        """
         latent = self.head(state, images)
-        output: Tensor = self(latent)[0].tanh() if deterministic else self.sample(latent)[0]
+        if deterministic:
+            output: Tensor = self(latent)[0].tanh()
+        else:
+            output, _ = self.sample(latent, self.exploration.draw(lambda: self.draw_noise(latent)))
         action = self.executed(output, self.proposal(state, images))
         if self.gripper is None:
             return action
@@ -338,6 +350,7 @@ def make_policy(
         hidden_sizes=config.sac.hidden_sizes,
         generator=generator,
         gripper_exploration=config.sac.gripper_exploration,
+        exploration=ExplorationNoise(config.sac.exploration_times),
         residual=residual,
         steering=steering,
         ranks=ranks,

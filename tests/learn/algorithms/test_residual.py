@@ -20,7 +20,7 @@ CONFIG = TrainConfig(
     demonstrations=2,
     warmup_steps=0,
     update_to_data=4,
-    sac=SACConfig(hidden_sizes=(32,), learning_rate=3e-3, gripper_exploration=0.0),
+    sac=SACConfig(hidden_sizes=(32,), learning_rate=3e-3, exploration_times=(0.0,), gripper_exploration=0.0),
     base=BaseConfig(kind="chunk", bound=BOUND, penalty=0.0, gripper_margin=0.1),
     replay=ReplayConfig(capacity=400, batch_size=32, history=(1, 0)),
 )

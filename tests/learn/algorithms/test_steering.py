@@ -23,7 +23,7 @@ CONFIG = TrainConfig(
     warmup_steps=0,
     update_to_data=4,
     algorithm=AlgorithmConfig(chunk=STEPS),
-    sac=SACConfig(hidden_sizes=(32,), learning_rate=3e-3, discount=0.5, n_step=1),
+    sac=SACConfig(hidden_sizes=(32,), learning_rate=3e-3, discount=0.5, n_step=1, exploration_times=(0.0,)),
     base=BaseConfig(kind="chunk", correction="noise", horizon=4, history=2, penalty=0.0, bound=BOUND),
     replay=ReplayConfig(capacity=400, batch_size=32, history=(0, 1)),
 )
