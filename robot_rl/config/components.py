@@ -70,9 +70,9 @@ class SACConfig(Section):
     goal_weight: Annotated[float, Field(ge=0)] = 0.1
     """With pixels: weight of a second loss for what sees, which learns from the frames of successful episodes how far
     the tcp was from where they ended. 0 leaves it out."""
-    exploration_times: Annotated[tuple[NonNegativeReal, ...], FORKABLE] = (0.0, 4.0, 16.0)
-    """Correlation times of the noise with which it explores [decisions], in equal parts: about pink noise (Eberhard
-    2023), which moves where white noise averages out. Empty, or 0 alone: white noise."""
+    exploration_times: Annotated[tuple[NonNegativeReal, ...], FORKABLE, WithBase((0.0, 4.0, 16.0)), WithNoise(())] = ()
+    """Correlation times of the noise with which it explores [decisions], in equal parts; (0, 4, 16) is about pink noise
+    (Eberhard 2023), which moves where white noise averages out. Empty: white noise."""
     gripper_exploration: Annotated[Fraction, FORKABLE] = 0.02
     """Chance of a random choice while training, where an action has one: a gripper, a Discrete space."""
 
