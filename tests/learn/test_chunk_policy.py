@@ -27,6 +27,7 @@ from robot_rl.learn.actor import Rollout
 from robot_rl.learn.algorithms.batch import Batch
 from robot_rl.learn.algorithms.sac import SAC
 from robot_rl.learn.learner import Learner
+from robot_rl.learn.networks.exploration_noise import ExplorationNoise
 from robot_rl.learn.networks.heads import StateHead
 from robot_rl.learn.networks.networks import Policy
 from robot_rl.learn.perception import make_perception
@@ -47,6 +48,7 @@ class Numbered:
 
     def __init__(self, length):
         self.chunk, self.generator, self.decisions = ChunkLayout(length, 3), torch.Generator(), 0
+        self.exploration = ExplorationNoise()
 
     def act(self, state, images, *, deterministic):
         self.decisions += 1
