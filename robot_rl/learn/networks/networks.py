@@ -226,7 +226,7 @@ class Policy(nn.Module):
     def sample(self, latent: Tensor, noise: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """(B, head.size) -> output (B, output_size) and its log-probability (B,), differentiable.
 
-        Of the noise (B, output_size); None: white noise is drawn.
+        It is made of standard normal `noise` (B, output_size); None draws it.
         """
         mean, log_std = self(latent)
         return squashed_sample(mean, log_std, self.draw_noise(latent) if noise is None else noise)

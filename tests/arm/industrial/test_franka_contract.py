@@ -105,13 +105,14 @@ def test_a_hand_that_does_not_answer_keeps_nobody_waiting_and_is_named(io, peer)
     try:
         slowest = max(command(width) for width in (0.02, 0.06, 0.03))
         named = eventually(lambda: "the Franka Hand has not ended a motion for 4 s" in (io.stopped or ""), 8.0)
+        stopped = io.stopped
         with pytest.raises(ArmStoppedError, match="the Franka Hand does not answer"):
             io.recover()
     finally:
         peer.inject("hand answers")
         io.recover()
-    assert slowest < 1.0
-    assert named
+    assert slowest < 0.3
+    assert named, stopped
     assert io.stopped is None
     command(0.05)
     assert eventually(lambda: io.read().gripper_width == pytest.approx(0.05, abs=0.003))
