@@ -39,7 +39,13 @@ from robot_rl.cli.data import add_data_commands
 from robot_rl.cli.evaluate import add_eval_command, exit_code
 from robot_rl.cli.label import add_label_commands
 from robot_rl.cli.lineage import OneStore, add_lineage_flags, check_lineage_flags, fork, fork_source, initial_parts
-from robot_rl.cli.operator import add_devices_command, add_operator_flags, add_robot_flag, operator_options
+from robot_rl.cli.operator import (
+    add_devices_command,
+    add_operator_flags,
+    add_robot_flag,
+    check_robot_named,
+    operator_options,
+)
 from robot_rl.cli.parser import CommandParser
 from robot_rl.cli.summary_text import summary_lines
 from robot_rl.env.registry import check_task, environment_names, family_names, task_names
@@ -371,6 +377,8 @@ def _train(arguments: argparse.Namespace) -> int:
         if arguments.out is None:
             arguments.parser.error("--resume needs --out DIR, the directory of the run to continue")
         RunDirectory.read_config(arguments.out)  # its error names what is wrong, if there is no run
+        if arguments.robot is None:
+            check_robot_named(arguments.out)
         config = load_run_config(arguments.config or arguments.out / "config.yaml", overrides)
     elif arguments.fork is not None:
         source = fork_source(arguments)
