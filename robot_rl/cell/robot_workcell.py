@@ -20,7 +20,7 @@ from robot_rl.cell.robot_tasks import GoalOperator, GoalTask, PersonTask
 from robot_rl.data.schema import Source
 from robot_rl.env.state_assembler import Freshness
 from robot_rl.env.task import Workcell, WorkcellOptions
-from robot_rl.errors import ConfigError
+from robot_rl.errors import ConfigError, UnknownNameError
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,9 @@ class RobotWorkcell:
         file = self.file
         if task != file.task.name:
             raise ConfigError(f"{file.path} was read for the task {file.task.name}, not for {task}")
+        for name in options.cameras:
+            if name not in file.cameras:
+                raise UnknownNameError("camera", name, file.cameras, "encoder.cameras")
         with contextlib.ExitStack() as stack:
             stack.enter_context(own_priority())
             io = ArmRobotIO(

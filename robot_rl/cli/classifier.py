@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from robot_rl.cli.command import MakeParser, Reply, natural, positive, share_below_one
 from robot_rl.cli.label_report import figure_line
-from robot_rl.cli.operator import add_operator_flags, operator_options
+from robot_rl.cli.operator import add_operator_flags, add_robot_flag, operator_options
 from robot_rl.system.process import one_thread
+
+if TYPE_CHECKING:
+    from robot_rl.cell.robot_file import RobotFile
 
 
 def add_classifier_commands(commands: Any, add: MakeParser) -> None:
@@ -34,6 +37,7 @@ def add_classifier_commands(commands: Any, add: MakeParser) -> None:
         "--camera", action="append", default=[], metavar="NAME", help="repeatable (default: all of the scene)"
     )
     record.add_argument("--size", type=positive, default=128, metavar="PX", help="of the frames (default: 128)")
+    add_robot_flag(record)
     add_operator_flags(record)
 
     train = add(
@@ -106,14 +110,24 @@ def _record(arguments: argparse.Namespace) -> Reply:
     from robot_rl.env.registry import check_task
     from robot_rl.env.task import WorkcellOptions
 
-    check_task(arguments.task)
-    operator = operator_options(arguments)
+    robot, place, operator = None, None, operator_options(arguments)
+    if arguments.robot is None:
+        check_task(arguments.task)
+    else:
+        from robot_rl.cell.robot_file import read_robot_file
+        from robot_rl.cell.robot_place import operator_of, robot_deployment
+
+        robot = read_robot_file(arguments.robot.expanduser(), arguments.task)
+        operator = operator_of(robot, operator)
+        if operator is None:
+            arguments.parser.error("--robot needs a person who leads: --console, --teleop DEVICE, or `devices`")
+        place = robot_deployment(robot)
     wanted: dict[str, Any] = {
         "positives": arguments.positives,
         "negatives": arguments.negatives,
         "seed": arguments.seed,
         "observed": WorkcellOptions(
-            cameras=_cameras(arguments.task, arguments.camera), image_size=(arguments.size, arguments.size)
+            cameras=_cameras(arguments.task, arguments.camera, robot), image_size=(arguments.size, arguments.size)
         ),
     }
     if operator is None:
@@ -123,6 +137,8 @@ def _record(arguments: argparse.Namespace) -> Reply:
     else:
         from robot_rl.hil.classifier_frames_session import record_human_frames
 
+        if place is not None:
+            wanted["make"] = place.workcell
         answer = record_human_frames(arguments.task, arguments.out, **wanted, operator=operator)
     lines = [
         f"{answer['episodes']} episodes, {answer['successes']} with a success: {answer['positives']} frames with and "
@@ -132,13 +148,15 @@ def _record(arguments: argparse.Namespace) -> Reply:
     return Reply(answer, lines)
 
 
-def _cameras(task: str, named: list[str]) -> tuple[str, ...]:
-    """Return the cameras named, or all of the scene."""
+def _cameras(task: str, named: list[str], robot: RobotFile | None) -> tuple[str, ...]:
+    """Return the cameras named, or all of the scene, or those that the robot's file has for its task."""
     from robot_rl.env.environment import all_cameras
     from robot_rl.env.registry import make_workcell
 
     if named:
         return tuple(dict.fromkeys(named))
+    if robot is not None:
+        return all_cameras(robot.task.environment)
     cell = make_workcell(task)
     cell.close()
     return all_cameras(cell.task.spec.environment)

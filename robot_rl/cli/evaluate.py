@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl.cli.command import MakeParser, Reply, above_zero, add_set_flag, natural, positive, share
-from robot_rl.cli.operator import add_robot_flag
+from robot_rl.cli.operator import add_robot_flag, check_robot_named
 from robot_rl.cli.summary_text import summary_lines
 from robot_rl.env.registry import check_task
+from robot_rl.errors import ConfigError
 from robot_rl.system.process import one_thread
 
 
@@ -63,12 +64,20 @@ def _evaluate(arguments: argparse.Namespace) -> Reply:
 
     trained = RunDirectory.read_config(arguments.run)
     deployment = None
+    if arguments.robot is None and arguments.task is None:
+        check_robot_named(arguments.run)
     if arguments.robot is not None:
         from robot_rl.cell.robot_file import read_robot_file
         from robot_rl.cell.robot_place import check_judged, robot_deployment
 
         robot = read_robot_file(arguments.robot.expanduser(), arguments.task or trained.task)
-        check_judged(robot, None, trained.reward.kind)
+        try:
+            check_judged(robot, None, trained.reward.kind)
+        except ConfigError as error:
+            raise ConfigError(
+                f"{robot.path}: `eval` has no person who judges and makes the scene ready; with one, `robot-rl train "
+                f"--resume --robot {robot.path} --console --out {arguments.run} --episodes N` evaluates it once more"
+            ) from error
         deployment = robot_deployment(robot)
     answer = evaluate_run(
         arguments.run,

@@ -46,7 +46,7 @@ def add_label_commands(commands: Any, add: MakeParser) -> None:
         "train",
         _train,
         "train a head on your own episodes, which then labels without a server",
-        example="robot-rl label train demos --out head.pt",
+        example="robot-rl label train runs/one --out head.pt",
     )
     train.add_argument("store", type=Path, metavar="STORE", help="directory of a store, or of a run")
     train.add_argument("--out", type=Path, required=True, metavar="FILE", help="file of the new head")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from robot_rl.cli.command import natural
 
@@ -16,6 +16,20 @@ if TYPE_CHECKING:  # torch takes seconds to import
 
 logger = logging.getLogger(__name__)
 DEFAULT = "policy,critics"
+
+
+class OneStore(argparse.Action):
+    """`--demos` takes one store: a second one would silently replace the first."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *rest: Any) -> None:
+        """Keep the store.
+
+        Raises:
+            ArgumentError: if there is one already.
+        """
+        if getattr(namespace, self.dest) is not None:
+            raise argparse.ArgumentError(self, "takes one store; `robot-rl data merge` makes one of several")
+        setattr(namespace, self.dest, values)
 
 
 def add_lineage_flags(train: argparse.ArgumentParser) -> None:
@@ -40,6 +54,11 @@ def add_lineage_flags(train: argparse.ArgumentParser) -> None:
 def check_lineage_flags(arguments: argparse.Namespace) -> None:
     """Refuse flags that contradict each other, as wrong usage."""
     error = arguments.parser.error
+    if arguments.demos is not None and not arguments.resume and (arguments.demos / "provenance.json").is_file():
+        error(
+            f"--demos {arguments.demos}: a run, not a store; --init-from {arguments.demos} --init demonstrations "
+            f"begins with its demonstrations, --demos {arguments.demos / 'episodes'} with all of its episodes"
+        )
     if arguments.init is not None and arguments.init_from is None:
         error("--init needs --init-from RUN, the run to begin from")
     if arguments.at is not None and arguments.init_from is None and arguments.fork is None:

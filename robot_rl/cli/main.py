@@ -38,8 +38,14 @@ from robot_rl.cli.completion import SHELLS, completion
 from robot_rl.cli.data import add_data_commands
 from robot_rl.cli.evaluate import add_eval_command, exit_code
 from robot_rl.cli.label import add_label_commands
-from robot_rl.cli.lineage import add_lineage_flags, check_lineage_flags, fork, fork_source, initial_parts
-from robot_rl.cli.operator import add_devices_command, add_operator_flags, add_robot_flag, operator_options
+from robot_rl.cli.lineage import OneStore, add_lineage_flags, check_lineage_flags, fork, fork_source, initial_parts
+from robot_rl.cli.operator import (
+    add_devices_command,
+    add_operator_flags,
+    add_robot_flag,
+    check_robot_named,
+    operator_options,
+)
 from robot_rl.cli.parser import CommandParser
 from robot_rl.cli.summary_text import summary_lines
 from robot_rl.env.registry import check_task, environment_names, family_names, task_names
@@ -158,7 +164,9 @@ def command_line() -> CommandParser:
         "--min-success", type=share, default=0.0, metavar="RATE", help="exit with 1 if the success rate is below this"
     )
     _calibration_flag(train)
-    train.add_argument("--demos", type=Path, metavar="STORE", help="begin with these demonstrations, all of them")
+    train.add_argument(
+        "--demos", type=Path, action=OneStore, metavar="STORE", help="begin with these demonstrations, all of them"
+    )
     train.add_argument(
         "--base",
         metavar="KIND[:PATH]",
@@ -277,8 +285,10 @@ def _tasks(arguments: argparse.Namespace) -> int:
         rows.append(
             {"name": name, "instruction": spec.instruction, "max_steps": spec.max_steps, "cameras": spec.cameras}
         )
-    lines = [f"{row['name']:<12} {row['instruction']}" for row in rows]
-    lines += [f"{family + ':...':<12} any environment of {family}: docs/environments.md" for family in family_names()]
+    parts = [(str(row["name"]), row["instruction"]) for row in rows]
+    parts += [(f"{family}:...", f"any environment of {family}: docs/environments.md") for family in family_names()]
+    width = max(len(name) for name, _ in parts)
+    lines = [f"{name:<{width}}  {text}" for name, text in parts]
     _answer(arguments, rows, lines)
     return 0
 
@@ -367,6 +377,8 @@ def _train(arguments: argparse.Namespace) -> int:
         if arguments.out is None:
             arguments.parser.error("--resume needs --out DIR, the directory of the run to continue")
         RunDirectory.read_config(arguments.out)  # its error names what is wrong, if there is no run
+        if arguments.robot is None:
+            check_robot_named(arguments.out)
         config = load_run_config(arguments.config or arguments.out / "config.yaml", overrides)
     elif arguments.fork is not None:
         source = fork_source(arguments)

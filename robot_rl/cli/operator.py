@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from robot_rl.cli.command import MakeParser, Reply, add_group
 from robot_rl.console.access.address import TOKEN_VARIABLE
 from robot_rl.env.registry import names
+from robot_rl.errors import ConfigError
 
 if TYPE_CHECKING:
     from robot_rl.hil.operator_setup import OperatorOptions
@@ -80,6 +81,18 @@ def add_robot_flag(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="on a real arm: a YAML file with its driver, limits, cameras and task; without ROS (docs/arms.md)",
     )
+
+
+def check_robot_named(run: Path) -> None:
+    """Refuse to go on with a run of an arm without one, as its task may not exist, or be another one, in simulation.
+
+    Raises:
+        ConfigError: naming the robot file of the run.
+    """
+    from robot_rl.run.directory.run_directory import RunDirectory
+
+    if file := RunDirectory.read_facts(run).get("robot_file"):
+        raise ConfigError(f"{run} was trained on the arm of {file}; add --robot {file}")
 
 
 def operator_options(arguments: argparse.Namespace) -> OperatorOptions | None:

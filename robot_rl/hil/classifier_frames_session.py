@@ -22,7 +22,7 @@ from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.supervision import OPERATOR_JUDGE, Supervision
 from robot_rl.env.task import Outcome, TaskSpec, WorkcellOptions
 from robot_rl.hil.demo_session import Reporter
-from robot_rl.hil.operator_setup import OperatorOptions, viewed_workcell
+from robot_rl.hil.operator_setup import MakeWorkcell, OperatorOptions, viewed_workcell
 from robot_rl.hil.teleop_session import Requests, open_session
 from robot_rl.learn.actor import Rollout
 from robot_rl.reward.classifier.record import FrameCount, frame_facts
@@ -137,10 +137,11 @@ def record_human_frames(
     seed: int,
     observed: WorkcellOptions,
     operator: OperatorOptions,
+    make: MakeWorkcell = viewed_workcell,
 ) -> dict[str, Any]:
-    """Record frames that an operator labels; see `record_frames`, and `operator_setup.py` for the operator."""
+    """Record frames that an operator labels; see `record_frames`, and `record_human_demonstrations` for the rest."""
     button = ButtonJudge()
-    cell = viewed_workcell(task, observed)
+    cell = make(task, observed)
     judged = replace(cell, judges=(*cell.judges, button))
     with (
         contextlib.closing(cell),

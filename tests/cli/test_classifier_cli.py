@@ -187,3 +187,50 @@ def test_the_old_name_of_the_group_fails_with_the_new_one():
             f"`robot-rl {' '.join(command[:2])}` is `robot-rl {' '.join(('classifier', *command[1:2]))}` now"
             in old.stderr
         )
+
+
+# ------------------------------------------------------------------ on an arm
+
+ROBOT = """
+arm: {driver: standin}
+limits: {box_low: [0.38, -0.08, 0.1], box_high: [0.52, 0.08, 0.28], max_speed: 0.2, max_age: 1.0}
+cell: {judge: person, scene: none, max_age: 1.0, max_camera_age: 2.0}
+cameras: {front: {source: "pattern:", width: 64, height: 64}}
+task:
+  instruction: insert the plug
+  max_steps: 300
+  control_period: 0.1
+  workspace: {low: [-0.05, -0.05, -0.05], high: [0.05, 0.05, 0.05], yaw: 0.1, tilt: 0.1}
+  action_axes: [x, y, z]
+  force_limit: 30.0
+  cameras: [front]
+  start: {position: [0.45, 0.0, 0.2], quaternion: [0, 1, 0, 0], speed: 0.2}
+"""
+
+
+async def label_frames(url):
+    """Leads an arm, and says that it is done, and that it is not, until there are enough frames."""
+    async with page(Served(url)) as anna:
+        await anna.take()
+        for name in ("start", "success", "failure", "stop"):
+            await anna.hear("state", lambda m, name=name: name in m["phase"]["requests"])
+            await anna.say(type="do", what=name)
+            await asyncio.sleep(1.0)
+        await anna.give_back()
+
+
+def test_a_person_labels_frames_on_an_arm(tmp_path):
+    (tmp_path / "robot.yaml").write_text(ROBOT)
+    flags = ("--robot", tmp_path / "robot.yaml", "--out", tmp_path / "frames", "--positives", "2", "--negatives", "4")
+    alone = robot_rl("classifier", "record", "plug", *flags)
+    assert alone.returncode == 2
+    assert "--robot needs a person who leads" in alone.stderr
+    console = ("--console", "127.0.0.1:0", "--heartbeat", 5)
+    with job("classifier", "record", "plug", *flags, *console) as (process, url):
+        asyncio.run(label_frames(url))
+        told, messages = process.communicate(timeout=120)
+        assert process.returncode == 0, messages
+    assert "robot-rl classifier train" in told
+    (one,) = LabelledStore(tmp_path / "frames").episodes(0)
+    assert one.shows.any() and not one.shows.all()
+    assert list(one.episode.observations) and "images/front" in one.episode.observations

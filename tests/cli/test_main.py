@@ -82,6 +82,7 @@ WRONG = [
     ("train reach --min-success 95", 2, "from 0 to 1"),
     ("train reach --device gpu", 2, "'cpu', 'cuda'"),
     ("train reach --resume", 2, "--resume needs --out"),
+    ("train reach --demos one --demos two", 2, "takes one store; `robot-rl data merge` makes one of several"),
     ("eval run --camera front", 2, "--camera needs --video"),
     ("demo reach", 2, "--out"),
     # facts: exit code 1
@@ -122,6 +123,15 @@ def test_cuda_where_there_is_none(command, copy, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+def test_a_run_in_the_place_of_demonstrations_gets_the_flag_that_takes_them(tmp_path):
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "provenance.json").touch()
+    done = robot_rl("train", "reach", "--demos", "one", "--out", "two", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--init-from one --init demonstrations begins with its demonstrations, --demos one/episodes" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["one"]
+
+
 def test_everything_wrong_in_a_configuration_file_is_told_at_once(tmp_path):
     (tmp_path / "my.yaml").write_text("env_stps: 5\nsac:\n  discount: high\n")
     done = robot_rl("train", "reach", "--config", "my.yaml", cwd=tmp_path)
@@ -155,6 +165,7 @@ def test_tasks_and_settings_for_people_and_for_programs():
     lines = robot_rl("tasks").stdout.splitlines()
     expected = [[task["name"], task["instruction"]] for task in tasks]
     assert [line.split(maxsplit=1) for line in lines[: len(tasks)]] == expected
+    assert len({line.index(text) for line, (_, text) in zip(lines, expected, strict=False)}) == 1  # in one column
     assert [line.split()[0] for line in lines[len(tasks) :]] == ["dm_control:...", "gym:...", "metaworld:..."]
 
     settings = json.loads(robot_rl("train", "--list-settings", "--json").stdout)
