@@ -161,8 +161,9 @@ class ObservationLayout:
         if pixels.ndim != 3 or pixels.shape[-1] not in _CHANNELS or pixels.dtype != np.uint8:
             raise ValueError(f"a picture is {pixels.dtype} of shape {pixels.shape}, expected uint8, 1, 3 or 4 channels")
         pixels = np.repeat(pixels, 3, -1) if pixels.shape[-1] == 1 else pixels[..., :3]
-        pixels = np.ascontiguousarray(pixels)
-        return pixels if pixels.shape[:2] == self._size else _fitted(pixels, self._size)
+        if pixels.shape[:2] != self._size:
+            return _fitted(np.ascontiguousarray(pixels), self._size)
+        return np.array(pixels, order="C")  # a copy, as of vectors
 
 
 def _without(parts: Mapping[str, _Part], hidden: Sequence[str], name: str) -> dict[str, _Part]:
@@ -228,7 +229,7 @@ def _vector_of(space: gymnasium.Space[Any]) -> tuple[int, Callable[[Any], np.nda
 
 
 def _of_shape(value: Any, shape: tuple[int, ...]) -> np.ndarray:
-    array = np.asarray(value, np.float32)
+    array = np.array(value, np.float32)  # a copy: the environment may write its next observation into the same array
     if array.shape != shape:
         raise ValueError(f"its shape is {array.shape}, the space declares {shape}")
     return array.ravel()

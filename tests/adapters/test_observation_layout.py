@@ -131,3 +131,16 @@ def test_state_can_be_hidden_by_pattern_so_that_pictures_are_left_alone():
     assert set(alone.specs) == {"images/render"}
     with pytest.raises(UnknownNameError, match=r"state entry of odd 'sphere'; valid: arm, cube\.goal, cube\.pose"):
         ObservationLayout(space, "odd", hidden=["sphere"])
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_an_environment_may_write_each_observation_into_the_same_arrays(channels):
+    space = spaces.Dict({"pose": spaces.Box(-9.0, 9.0, (2,)), "eye": spaces.Box(0, 255, (20, 30, channels), np.uint8)})
+    own = {"pose": np.zeros(2, np.float32), "eye": np.zeros((20, 30, channels), np.uint8)}
+    layout = ObservationLayout(space, "odd", cameras=("eye",), image_size=(20, 30))
+    first = layout.arrays(own, no_frame)
+    for array in own.values():
+        array[:] = 7
+    second = layout.arrays(own, no_frame)
+    assert [array.max() for array in first.values()] == [0, 0], "what was seen does not change later"
+    assert [array.max() for array in second.values()] == [7, 7]
