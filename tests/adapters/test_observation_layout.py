@@ -144,3 +144,17 @@ def test_an_environment_may_write_each_observation_into_the_same_arrays(channels
     second = layout.arrays(own, no_frame)
     assert [array.max() for array in first.values()] == [0, 0], "what was seen does not change later"
     assert [array.max() for array in second.values()] == [7, 7]
+
+
+def test_two_parts_of_one_name_are_refused():
+    space = spaces.Dict({"goal.pose": numbers(2), "goal": spaces.Dict({"pose": numbers(3)})})
+    with pytest.raises(SpecError, match=r"two parts of its observation would be state/goal\.pose: .*goal/pose"):
+        ObservationLayout(space, "odd")
+
+
+def test_a_picture_that_is_called_as_the_drawn_one_is_the_one_observed():
+    space = spaces.Dict({"render": spaces.Box(0, 255, (20, 30, 3), np.uint8), "pose": numbers(2)})
+    layout = ObservationLayout(space, "odd", cameras=("render",), image_size=(20, 30), draws=True)
+    picture = np.full((20, 30, 3), 9, np.uint8)
+    assert layout.cameras == ("render",)
+    assert layout.arrays({"render": picture, "pose": np.zeros(2)}, no_frame)["images/render"].max() == 9
