@@ -229,8 +229,13 @@ class GymnasiumEnvironment:
         """Judge what was achieved by goals; see `SupportsGoals.judge_goals`.
 
         A goal is met where the reward is as large as that of the goal itself.
+
+        Raises:
+            EnvironmentFailedError: if it fails, or a reward is no finite number.
         """
         reward, best, ended = self._ask("compute_reward", lambda: self._guest.judge(achieved, desired))
+        if not np.isfinite([reward, best]).all():
+            raise EnvironmentFailedError(f"{self._name}: compute_reward returned a NaN, an infinity or None")
         met, config = reward >= best, self._config
         judged = config.reward_scale * (met.astype(float) if self._sparse else reward)
         return judged, ended | (met & self._success_ends)
