@@ -324,7 +324,14 @@ def _make_expert(expert: str, env: Any) -> Callable[[Any], Any]:
         make = points[expert].load() if expert in points else getattr(_module(module), function)
     except (ImportError, AttributeError, OSError) as error:
         raise GuestError(f"expert {expert!r} cannot be imported: {error}") from error
-    return make(env)
+    try:
+        leader = make(env)
+    except Exception as error:
+        raise GuestError(f"expert {expert!r} cannot be made: {one_line(error)}") from error
+    if not callable(leader):
+        raise GuestError(f"expert {expert!r} made {leader!r:.80}; expected a function from observation to action")
+    made: Callable[[Any], Any] = leader
+    return made
 
 
 def _module(name: str) -> ModuleType:

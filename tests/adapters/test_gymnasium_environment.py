@@ -237,6 +237,8 @@ def test_without_an_expert_nobody_demonstrates():
         ("gym:Pendulum-v1", {"shadows": False}, "has no MuJoCo scene.*leave environment.shadows on"),
         ("gym:CartPole-v1", {"discrete_gripper": True}, "choices already; leave environment.discrete_gripper off"),
         ("gym:Pendulum-v1", {"expert": "json:nothing"}, "cannot be imported"),
+        ("gym:Pendulum-v1", {"expert": "json:loads"}, "expert 'json:loads' cannot be made: TypeError: the JSON object"),
+        ("gym:Pendulum-v1", {"expert": "builtins:bool"}, "expert 'builtins:bool' made True; expected a function"),
         (
             "gym:test_gymnasium_environment:test_guest/Mixed-v0",
             {},
