@@ -36,6 +36,8 @@ SUCCESS_KEYS = ("is_success", "success", "succeed")
 EXPERT_GROUP = "robot_rl.experts"
 """Entry points of experts: functions of a gymnasium environment that return a function from observation to action."""
 NEAR_NAMES = 5
+INTERPRETER = "--set environment.python=FILE, or of a suite --env-python FILE"
+"""How another interpreter is named."""
 LEAST_GYMNASIUM = (0, 26)
 """Version since which a step tells termination and truncation apart."""
 _CALLS = ("facts", "reset", "step", "frame", "expert", "judge")
@@ -194,6 +196,11 @@ def _truth(key: str, value: Any) -> bool:
 def step_limit(env: gymnasium.Env[Any, Any]) -> int | None:
     """Return the number of steps after which an environment truncates its episodes; None if it declares none."""
     declared = env.spec.max_episode_steps if env.spec is not None else None
+    layer: Any = env
+    while declared is None and isinstance(layer, gymnasium.Wrapper):  # a limit of its own is not in its spec
+        if isinstance(layer, gymnasium.wrappers.TimeLimit):
+            declared = layer._max_episode_steps
+        layer = layer.env
     return declared or getattr(env.unwrapped, "max_episode_steps", None)
 
 
@@ -251,12 +258,12 @@ def make_guest(
     except ImportError as error:
         raise GuestError(
             f"{family}:{name} needs a package that is not here: {error}; install it in {sys.executable}, or name an "
-            "interpreter that has it by --env-python"
+            f"interpreter that has it: {INTERPRETER}"
         ) from error
     except (Exception, SystemExit) as error:
         raise GuestError(
             f"{family}:{name} cannot be made: {one_line(error)} ({_versions(family, name)}; packages that do not fit "
-            "each other live in an interpreter of their own: --env-python)"
+            f"each other live in an interpreter of their own: {INTERPRETER})"
         ) from error
     return Guest(env, success=success, repeat=repeat, expert=leader, reset=reset)
 
