@@ -100,7 +100,10 @@ class BoxLayout:
         Raises:
             SpecError: if it is no action of the environment.
         """
-        given = np.asarray(action, dtype=float)
+        try:
+            given = np.asarray(action, dtype=float)
+        except (TypeError, ValueError):  # no numbers at all
+            given = np.array(np.nan)
         if given.shape != self._middle.shape or not np.isfinite(given).all():
             raise SpecError(f"an expert's action is {action}; expected {self._middle.shape} finite numbers")
         half = np.where(self._half > 0, self._half, 1.0)

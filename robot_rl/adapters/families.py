@@ -39,7 +39,9 @@ def make_environment_of(family: str, name: str, options: WorkcellOptions) -> Gym
         "shadows": config.shadows,
     }
     try:
-        guest: GuestPort = GuestProcess(Path(config.python), request) if config.python else make_guest(**request)
+        guest: GuestPort = (
+            GuestProcess(Path(config.python).expanduser(), request) if config.python else make_guest(**request)
+        )
     except GuestError as error:
         near = f"; near: {', '.join(error.near)}" if error.near else ""
         raise EnvironmentFailedError(f"{error.text}{near}") from error

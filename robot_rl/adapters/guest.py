@@ -11,6 +11,7 @@ import difflib
 import importlib
 import importlib.metadata
 import importlib.util
+import logging
 import os
 import random
 import socket
@@ -28,11 +29,15 @@ if __package__:
 else:  # it is the program, and its folder the first in which modules are found
     from guest_messages import GuestError, one_line, serve  # type: ignore[import-not-found,no-redef]
 
+logger = logging.getLogger(__name__)
+
 SUCCESS_KEYS = ("is_success", "success", "succeed")
 """Entries of gymnasium's info that tell whether the task is done."""
 EXPERT_GROUP = "robot_rl.experts"
 """Entry points of experts: functions of a gymnasium environment that return a function from observation to action."""
 NEAR_NAMES = 5
+INTERPRETER = "--set environment.python=FILE, or of a suite --env-python FILE"
+"""How another interpreter is named."""
 LEAST_GYMNASIUM = (0, 26)
 """Version since which a step tells termination and truncation apart."""
 _CALLS = ("facts", "reset", "step", "frame", "expert", "judge")
@@ -60,7 +65,7 @@ class Guest:
     ) -> None:
         self.env, self._expert = env, expert
         self._success, self._repeat = (success,) if success else SUCCESS_KEYS, repeat
-        self._reset = reset or (lambda seed: env.reset(seed=seed)[0])
+        self._reset = reset or (lambda seed: _first_observation(env.reset(seed=seed)))
         self._observation: Any = None
 
     @property
@@ -83,7 +88,8 @@ class Guest:
         """
         limit, period = step_limit(self.env), control_period(self.env)
         self.reset(0)
-        info = self.env.step(self.env.action_space.sample())[-1]
+        *_, info = self._stepped(self.env.action_space.sample())
+        self._is_done(info)
         return {
             "steps": None if limit is None else -(-limit // self._repeat),
             "period": None if period is None else period * self._repeat,
@@ -105,17 +111,20 @@ class Guest:
         """Play one step; return observation, reward, terminated, truncated, and whether the task was done in it."""
         total, done = 0.0, False
         for _ in range(self._repeat):
-            self._observation, reward, terminated, truncated, info = self.env.step(action)
-            total, done = total + float(reward), done or self._is_done(info)
+            self._observation, reward, terminated, truncated, info = self._stepped(action)
+            total, done = total + reward, done or self._is_done(info)
             if terminated or truncated:
                 break
-        return self._observation, total, bool(terminated), bool(truncated), done
+        return self._observation, total, terminated, truncated, done
 
     def frame(self) -> np.ndarray:
         """Return a picture of the scene, (height, width, 3), uint8."""
         if self.env.render_mode != "rgb_array":
             raise GuestError("it was made without render_mode='rgb_array'")
-        return np.asarray(self.env.render())
+        picture = np.asarray(self.env.render())
+        if picture.dtype != np.uint8:
+            raise GuestError(f"it drew {picture.dtype} of shape {picture.shape}, expected uint8 (height, width, 3)")
+        return picture
 
     def expert(self) -> Any:
         """Return the expert's action for the newest observation."""
@@ -132,16 +141,66 @@ class Guest:
         return rewards, best, ended > 0
 
     def close(self) -> None:
-        """Release its resources."""
-        self.env.close()
+        """Release its resources; what fails in that is only told, as all that was played is recorded."""
+        try:
+            self.env.close()
+        except Exception as error:  # noqa: BLE001  (it may raise whatever it likes)
+            logger.warning("an environment failed in close: %s", one_line(error))
+
+    def _stepped(self, action: Any) -> tuple[Any, float, bool, bool, Mapping[str, Any]]:
+        """Return what a step of the environment returns.
+
+        Raises:
+            GuestError: if it is not what gymnasium wants of it.
+        """
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        try:
+            number = float(reward)
+        except (TypeError, ValueError) as error:
+            raise GuestError(f"its reward is {reward!r:.80}; expected one number") from error
+        if not isinstance(info, Mapping):
+            raise GuestError(f"its info is {info!r:.80}; expected a dict")
+        return observation, number, bool(terminated), bool(truncated), info
 
     def _is_done(self, info: Mapping[str, Any]) -> bool:
-        return any(bool(np.any(info[key])) for key in self._success if key in info)
+        return any(_truth(key, info[key]) for key in self._success if key in info)
+
+
+def _first_observation(returned: Any) -> Any:
+    """Return the observation of what a reset returned.
+
+    Raises:
+        GuestError: if it is not observation and info, e.g. because the environment is written for gym before 0.26.
+    """
+    if not isinstance(returned, tuple) or len(returned) != 2:
+        raise GuestError(
+            f"its reset returned {type(returned).__name__}; expected two, the observation and a dict of info"
+        )
+    return returned[0]
+
+
+def _truth(key: str, value: Any) -> bool:
+    """Return whether an entry of the info means success; None means that nobody knows, and so no.
+
+    Raises:
+        GuestError: if it is neither true nor false, e.g. the text "False" or a NaN, which Python both takes for true.
+    """
+    array = np.asarray(False if value is None else value)
+    if array.dtype.kind not in "biuf" or np.isnan(array).any():
+        raise GuestError(
+            f"info[{key!r}] is {value!r:.80}; expected True or False, or a number; environment.success names it"
+        )
+    return bool(array.any())
 
 
 def step_limit(env: gymnasium.Env[Any, Any]) -> int | None:
     """Return the number of steps after which an environment truncates its episodes; None if it declares none."""
     declared = env.spec.max_episode_steps if env.spec is not None else None
+    layer: Any = env
+    while declared is None and isinstance(layer, gymnasium.Wrapper):  # a limit of its own is not in its spec
+        if isinstance(layer, gymnasium.wrappers.TimeLimit):
+            declared = layer._max_episode_steps
+        layer = layer.env
     return declared or getattr(env.unwrapped, "max_episode_steps", None)
 
 
@@ -199,12 +258,12 @@ def make_guest(
     except ImportError as error:
         raise GuestError(
             f"{family}:{name} needs a package that is not here: {error}; install it in {sys.executable}, or name an "
-            "interpreter that has it by --env-python"
+            f"interpreter that has it: {INTERPRETER}"
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise GuestError(
             f"{family}:{name} cannot be made: {one_line(error)} ({_versions(family, name)}; packages that do not fit "
-            "each other live in an interpreter of their own: --env-python)"
+            f"each other live in an interpreter of their own: {INTERPRETER})"
         ) from error
     return Guest(env, success=success, repeat=repeat, expert=leader, reset=reset)
 
@@ -272,7 +331,14 @@ def _make_expert(expert: str, env: Any) -> Callable[[Any], Any]:
         make = points[expert].load() if expert in points else getattr(_module(module), function)
     except (ImportError, AttributeError, OSError) as error:
         raise GuestError(f"expert {expert!r} cannot be imported: {error}") from error
-    return make(env)
+    try:
+        leader = make(env)
+    except Exception as error:
+        raise GuestError(f"expert {expert!r} cannot be made: {one_line(error)}") from error
+    if not callable(leader):
+        raise GuestError(f"expert {expert!r} made {leader!r:.80}; expected a function from observation to action")
+    made: Callable[[Any], Any] = leader
+    return made
 
 
 def _module(name: str) -> ModuleType:

@@ -5,6 +5,7 @@ Time is counted in control periods from the start of the episode.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
@@ -20,7 +21,7 @@ from robot_rl.config.environment import EnvironmentConfig
 from robot_rl.data.schema import STATE_PREFIX, Observation, Source, Step
 from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.env.step_info import EpisodeStart, StepInfo
-from robot_rl.errors import ConfigError, EnvironmentFailedError, RobotRLError, StepOrderError
+from robot_rl.errors import ConfigError, EnvironmentFailedError, RobotRLError, SpecError, StepOrderError
 from robot_rl.spec import ArraySpec
 
 PERIOD = 0.1
@@ -123,8 +124,8 @@ class GymnasiumEnvironment:
         if (self._sparse or config.success) and not facts["success"]:
             known = f"its entries are {', '.join(facts['info']) or 'none'}"
             raise ConfigError(
-                f"{name}: the info of a step has no entry {config.success or ' or '.join(SUCCESS_KEYS)}, by which the "
-                f"task would be done; {known}; set environment.success"
+                f"{name}: the info of its first step has no entry {config.success or ' or '.join(SUCCESS_KEYS)}, by "
+                f"which the task would be done; {known}; set environment.success, or wrap it so that each step has one"
             )
         self._success_ends = config.success_ends == "always" or (config.success_ends == "auto" and self._sparse)
         repeat = config.action_repeat
@@ -183,6 +184,8 @@ class GymnasiumEnvironment:
         observation, reward, done, cut, success = self._ask("step", lambda: self._guest.step(given))
         if meanwhile is not None:
             meanwhile()
+        if not (self._sparse or math.isfinite(reward)):
+            raise SpecError(f"{self._name}: its reward is {reward}; expected one finite number")
         self._succeeded = self._succeeded or success
         terminated = bool(done) or (success and self._success_ends)
         truncated = not terminated and (bool(cut) or last or index + 1 >= self.environment_spec.max_steps)
@@ -226,8 +229,13 @@ class GymnasiumEnvironment:
         """Judge what was achieved by goals; see `SupportsGoals.judge_goals`.
 
         A goal is met where the reward is as large as that of the goal itself.
+
+        Raises:
+            EnvironmentFailedError: if it fails, or a reward is no finite number.
         """
         reward, best, ended = self._ask("compute_reward", lambda: self._guest.judge(achieved, desired))
+        if not np.isfinite([reward, best]).all():
+            raise EnvironmentFailedError(f"{self._name}: compute_reward returned a NaN, an infinity or None")
         met, config = reward >= best, self._config
         judged = config.reward_scale * (met.astype(float) if self._sparse else reward)
         return judged, ended | (met & self._success_ends)
@@ -273,6 +281,6 @@ class GymnasiumEnvironment:
             raise
         except GuestError as error:
             raise EnvironmentFailedError(f"{self._name} failed in {what}: {error.text}") from error
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             text = " ".join(str(error).split())[:500]
             raise EnvironmentFailedError(f"{self._name} failed in {what}: {type(error).__name__}: {text}") from error

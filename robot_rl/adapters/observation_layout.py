@@ -13,7 +13,7 @@ from gymnasium import spaces
 from PIL import Image
 
 from robot_rl.data.schema import IMAGE_PREFIX, STATE_PREFIX, Observation
-from robot_rl.errors import SpecError, UnknownNameError
+from robot_rl.errors import EnvironmentFailedError, SpecError, UnknownNameError
 from robot_rl.spec import ArraySpec, validate_dict
 
 WHOLE = "observation"
@@ -58,14 +58,14 @@ class ObservationLayout:
         scaling: How vectors are scaled for networks; see `EnvironmentConfig.scaling`.
         scales: Scale of a vector by its key, instead.
         hidden: Names, or patterns of names, of vectors that are not observed.
-        draws: Whether the environment draws itself; that camera is called `render`.
+        draws: Whether the environment draws itself; that camera is called `render`, unless a picture of the space is.
 
     Attributes:
         specs: Specs of the observations.
         cameras: Names of all cameras that there are.
 
     Raises:
-        SpecError: if a part is of a kind that is not supported, or nothing would be observed.
+        SpecError: if a part is of a kind that is not supported, two would have one name, or nothing would be observed.
         UnknownNameError: if there is no camera of that name.
     """
 
@@ -82,8 +82,15 @@ class ObservationLayout:
         draws: bool = False,
     ) -> None:
         self._name, self._size = name, image_size
-        parts = {key: part for path, leaf in _leaves(space) for key, part in [self._part(path, leaf, scaling)]}
+        parts: dict[str, _Part] = {}
+        for path, leaf in _leaves(space):
+            key, part = self._part(path, leaf, scaling)
+            if key in parts:
+                same = " and ".join("/".join(map(str, one)) for one in (parts[key].path, path))
+                raise SpecError(f"{name}: two parts of its observation would be {key}: {same}; wrap it and rename one")
+            parts[key] = part
         pictures = [key.removeprefix(IMAGE_PREFIX) for key in parts if key.startswith(IMAGE_PREFIX)]
+        draws = draws and RENDERED not in pictures  # a picture of that name is what the environment means by it
         self.cameras = (*pictures, *((RENDERED,) if draws else ()))
         for camera in cameras:
             if camera not in self.cameras:
@@ -114,6 +121,7 @@ class ObservationLayout:
 
         Raises:
             SpecError: if it does not fit the space, or has a NaN.
+            EnvironmentFailedError: if what was drawn is no picture.
         """
         values: dict[str, object] = {}
         for key, part in self._parts.items():
@@ -125,7 +133,10 @@ class ObservationLayout:
             except (KeyError, IndexError, TypeError, ValueError) as error:
                 raise SpecError(f"{self._name}: the observation does not fit its space at {key}: {error}") from error
         if self._drawn:
-            values[IMAGE_PREFIX + RENDERED] = self._resampled(frame())
+            try:
+                values[IMAGE_PREFIX + RENDERED] = self._resampled(frame())
+            except ValueError as error:
+                raise EnvironmentFailedError(f"{self._name}: it draws no picture: {error}") from error
         return validate_dict(self.specs, values, f"{self._name}: observation")
 
     def _part(self, path: tuple[Any, ...], leaf: gymnasium.Space[Any], scaling: Scaling) -> tuple[str, _Part]:
@@ -158,11 +169,12 @@ class ObservationLayout:
             pixels = pixels.transpose(1, 2, 0)
         if pixels.ndim == 2:
             pixels = pixels[..., None]
-        if pixels.ndim != 3 or pixels.shape[-1] not in _CHANNELS or pixels.dtype != np.uint8:
+        if pixels.ndim != 3 or pixels.shape[-1] not in _CHANNELS or pixels.dtype != np.uint8 or not pixels.size:
             raise ValueError(f"a picture is {pixels.dtype} of shape {pixels.shape}, expected uint8, 1, 3 or 4 channels")
         pixels = np.repeat(pixels, 3, -1) if pixels.shape[-1] == 1 else pixels[..., :3]
-        pixels = np.ascontiguousarray(pixels)
-        return pixels if pixels.shape[:2] == self._size else _fitted(pixels, self._size)
+        if pixels.shape[:2] != self._size:
+            return _fitted(np.ascontiguousarray(pixels), self._size)
+        return np.array(pixels, order="C")  # a copy, as of vectors
 
 
 def _without(parts: Mapping[str, _Part], hidden: Sequence[str], name: str) -> dict[str, _Part]:
@@ -228,7 +240,7 @@ def _vector_of(space: gymnasium.Space[Any]) -> tuple[int, Callable[[Any], np.nda
 
 
 def _of_shape(value: Any, shape: tuple[int, ...]) -> np.ndarray:
-    array = np.asarray(value, np.float32)
+    array = np.array(value, np.float32)  # a copy: the environment may write its next observation into the same array
     if array.shape != shape:
         raise ValueError(f"its shape is {array.shape}, the space declares {shape}")
     return array.ravel()

@@ -152,6 +152,7 @@ def bench_suite(arguments: argparse.Namespace) -> Reply:
         low, high = answer["iqm_ci95"]
         lines.append(f"interquartile mean {answer['iqm']:.3f} (95 % interval {low:.3f} to {high:.3f})")
         lines += [f"{task}: {row['mean']:.2f}" for task, row in answer["tasks"].items()]
+    lines += result.remarks()
     lines += [f"failed: {text}" for text in answer["failed"]]
     return Reply(answer, lines, 1 if failures else 0)
 

@@ -17,6 +17,8 @@ from robot_rl.system.regular_file import read_regular
 
 RESULTS = ("env_steps", "success_rate", "success_ci95", "episodes", "cycle_time_s", "wall_s")
 """What is shown of a run's summary."""
+RETURNS = ("return_mean", "return_ci95")
+"""What is shown besides where nothing can succeed."""
 
 ORIGIN = ("how", "run", "env_steps", "parts", "changed")
 """What is shown of the run that it began from."""
@@ -48,7 +50,8 @@ def _run(path: Path) -> dict[str, Any]:
     if summary.exists():
         try:
             result = parse_json(read_regular(summary))
-            facts |= {"finished": result["env_steps"] >= config.env_steps} | {key: result[key] for key in RESULTS}
+            shown = RESULTS if result["success_rate"] is not None else (*RESULTS, *RETURNS)
+            facts |= {"finished": result["env_steps"] >= config.env_steps} | {key: result[key] for key in shown}
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise RunDirectoryError(
                 f"{summary} cannot be used: {error}; `robot-rl train --resume` makes it anew"

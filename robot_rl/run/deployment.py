@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl.config.components import RewardConfig, TrainConfig
-from robot_rl.env.environment import Environment, check_cameras, check_world, waits_between_steps
+from robot_rl.env.environment import (
+    Environment,
+    SupportsInterventions,
+    check_cameras,
+    check_world,
+    waits_between_steps,
+)
 from robot_rl.env.registry import is_environment, make_environment, make_workcell
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import Workcell, WorkcellOptions
@@ -112,6 +118,8 @@ class Deployment:
             with contextlib.closing(make_environment(task, options)) as other:
                 check_cameras(options.cameras, other.environment_spec)
                 check_world(options.world, other.environment_spec)
+                if isinstance(other, SupportsInterventions):
+                    other.interventions = interventions
                 yield other
             return
         cell = reward.workcell(lambda: self.workcell(task, options))

@@ -26,8 +26,9 @@ def test_a_box_of_any_shape_is_a_vector_and_what_an_expert_exceeds_is_clipped():
     assert layout.size == 4
     assert layout.to_environment(np.array([-1, 0, 0.5, 1], np.float32)).tolist() == [[0, 2], [3, 4]]
     assert layout.to_policy([[-5, 2], [3, 9]]).tolist() == [-1, 0, 0.5, 1]
-    with pytest.raises(SpecError, match="expert"):
-        layout.to_policy([1.0, 2.0])
+    for wrong in ([1.0, 2.0], "left", None, [[1.0, np.nan], [0.0, 0.0]], [[1.0, 2.0], [3.0]]):
+        with pytest.raises(SpecError, match="expert"):
+            layout.to_policy(wrong)
 
 
 @pytest.mark.parametrize(

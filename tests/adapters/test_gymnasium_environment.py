@@ -113,6 +113,8 @@ def test_what_it_does_wrong_is_one_line_with_its_name(odd, expected):
 def test_its_own_limit_counts_and_without_one_it_has_to_be_set():
     assert len(play(GymnasiumEnvironment(gymnasium.make("test_guest/Counter-v0"), "counter"))) == 7
     assert len(play(of(gymnasium.make("test_guest/Counter-v0"), max_steps=4))) == 4
+    wrapped = gymnasium.wrappers.OrderEnforcing(gymnasium.wrappers.TimeLimit(Counter(), 5))
+    assert len(play(GymnasiumEnvironment(wrapped, "counter"))) == 5
     with pytest.raises(ConfigError, match=r"no step limit.*environment\.max_steps"):
         GymnasiumEnvironment(Counter(), "counter")
 
@@ -225,7 +227,7 @@ def test_without_an_expert_nobody_demonstrates():
         (
             "gym:Pendulum-v1",
             {"options": ("gravitation=3",)},
-            "cannot be made: TypeError: .*gravitation.*gymnasium 1.*--env-python",
+            r"cannot be made: TypeError: .*gravitation.*gymnasium 1.*--set environment\.python",
         ),
         ("gym:Pendulum-v1", {"options": ("gravity",)}, "expected key=value"),
         (
@@ -237,12 +239,14 @@ def test_without_an_expert_nobody_demonstrates():
         ("gym:Pendulum-v1", {"shadows": False}, "has no MuJoCo scene.*leave environment.shadows on"),
         ("gym:CartPole-v1", {"discrete_gripper": True}, "choices already; leave environment.discrete_gripper off"),
         ("gym:Pendulum-v1", {"expert": "json:nothing"}, "cannot be imported"),
+        ("gym:Pendulum-v1", {"expert": "json:loads"}, "expert 'json:loads' cannot be made: TypeError: the JSON object"),
+        ("gym:Pendulum-v1", {"expert": "builtins:bool"}, "expert 'builtins:bool' made True; expected a function"),
         (
             "gym:test_gymnasium_environment:test_guest/Mixed-v0",
             {},
             r"actions are Tuple.*supported are a Box.*, Discrete",
         ),
-        ("dm_control:cartpole/swingup", {}, "needs a package that is not here: .*dm_control.*--env-python"),
+        ("dm_control:cartpole/swingup", {}, r"needs a package that is not here: .*dm_control.*environment\.python"),
         ("gym:Pendulum-v1", {"python": "/nowhere/python"}, "cannot be started: No such file"),
     ],
 )

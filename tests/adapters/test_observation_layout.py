@@ -131,3 +131,30 @@ def test_state_can_be_hidden_by_pattern_so_that_pictures_are_left_alone():
     assert set(alone.specs) == {"images/render"}
     with pytest.raises(UnknownNameError, match=r"state entry of odd 'sphere'; valid: arm, cube\.goal, cube\.pose"):
         ObservationLayout(space, "odd", hidden=["sphere"])
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_an_environment_may_write_each_observation_into_the_same_arrays(channels):
+    space = spaces.Dict({"pose": spaces.Box(-9.0, 9.0, (2,)), "eye": spaces.Box(0, 255, (20, 30, channels), np.uint8)})
+    own = {"pose": np.zeros(2, np.float32), "eye": np.zeros((20, 30, channels), np.uint8)}
+    layout = ObservationLayout(space, "odd", cameras=("eye",), image_size=(20, 30))
+    first = layout.arrays(own, no_frame)
+    for array in own.values():
+        array[:] = 7
+    second = layout.arrays(own, no_frame)
+    assert [array.max() for array in first.values()] == [0, 0], "what was seen does not change later"
+    assert [array.max() for array in second.values()] == [7, 7]
+
+
+def test_two_parts_of_one_name_are_refused():
+    space = spaces.Dict({"goal.pose": numbers(2), "goal": spaces.Dict({"pose": numbers(3)})})
+    with pytest.raises(SpecError, match=r"two parts of its observation would be state/goal\.pose: .*goal/pose"):
+        ObservationLayout(space, "odd")
+
+
+def test_a_picture_that_is_called_as_the_drawn_one_is_the_one_observed():
+    space = spaces.Dict({"render": spaces.Box(0, 255, (20, 30, 3), np.uint8), "pose": numbers(2)})
+    layout = ObservationLayout(space, "odd", cameras=("render",), image_size=(20, 30), draws=True)
+    picture = np.full((20, 30, 3), 9, np.uint8)
+    assert layout.cameras == ("render",)
+    assert layout.arrays({"render": picture, "pose": np.zeros(2)}, no_frame)["images/render"].max() == 9

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from running import learned, one_thread, same
 
+from robot_rl.adapters.gymnasium_environment import GymnasiumEnvironment
 from robot_rl.config.components import EvaluationConfig, ReplayConfig, SACConfig, TrainConfig
 from robot_rl.config.consistency import check_consistent
 from robot_rl.config.environment import EnvironmentConfig
@@ -16,7 +17,7 @@ from robot_rl.data.replay.hindsight_memory import HindsightMemory, Relabelled
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.registry import make_environment
 from robot_rl.env.task import WorkcellOptions
-from robot_rl.errors import ConfigError, DataError
+from robot_rl.errors import ConfigError, DataError, EnvironmentFailedError
 from robot_rl.learn.actor import Rollout
 from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.learn.hindsight import make_relabeller
@@ -126,6 +127,20 @@ def test_the_rewards_are_those_that_would_be_recorded(world):
         assert (reward == miss).all() and not ended.any()
     env = world(reward="success")
     assert np.array_equal(env.judge_goals(achieved[1:], wanted[1:])[0], episode.reward), "its own goal, its own rewards"
+
+
+@pytest.mark.parametrize("odd", [float("nan"), None])
+@pytest.mark.parametrize("reward", ["own", "success"])
+def test_a_reward_that_is_no_number_is_refused_with_the_name(odd, reward):
+    class Unsure(goal_world.GoalWorld):
+        def compute_reward(self, achieved, desired, info):
+            return odd if np.any(achieved > 0.5) else super().compute_reward(achieved, desired, info)
+
+    env = GymnasiumEnvironment(Unsure(), "unsure", EnvironmentConfig(max_steps=9, reward=reward))
+    places = np.array([[0.0, 0.0], [0.9, 0.0]], np.float32)
+    env.judge_goals(places[:1], places[:1])
+    with pytest.raises(EnvironmentFailedError, match="unsure: compute_reward returned a NaN"):
+        env.judge_goals(places, places)
 
 
 def test_a_failure_stays_one_whatever_was_wanted(world):

@@ -61,3 +61,6 @@ def test_what_was_recorded_stays_and_the_run_goes_on(fault, said, tmp_path, caps
     with EpisodeStore.open(run / "episodes") as store:
         assert store.ids()[:3] == kept[:3]
         assert sum(len(episode) for episode in store.episodes()) == 60
+    capsys.readouterr()
+    assert main(["inspect", str(run)]) == 0
+    assert "return_mean: " in capsys.readouterr().out, "it has no success to show"

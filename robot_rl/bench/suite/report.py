@@ -34,12 +34,15 @@ class SuiteResult:
         scores: Final score of each seed, by task.
         curves: For each task, for each seed, env steps and scores of its learning curve.
         minutes: Wall time of each run, by task [min].
+        unscored: Tasks whose runs are finished and have no score: nothing succeeds there, and the suite has no
+            `best_return`. They are in none of the others.
     """
 
     suite: Suite
     scores: Mapping[str, Sequence[float]]
     curves: Mapping[str, Sequence[Sequence[tuple[int, float]]]]
     minutes: Mapping[str, Sequence[float]]
+    unscored: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, suite: Suite, runs: Sequence[SuiteRun]) -> SuiteResult:
@@ -49,19 +52,24 @@ class SuiteResult:
         scores: dict[str, list[float]] = {}
         curves: dict[str, list[list[tuple[int, float]]]] = {}
         minutes: dict[str, list[float]] = {}
+        unscored: dict[str, None] = {}  # in order
         for run in runs:
             if run.finished:
                 summary = run.summary()
-                scores.setdefault(run.task, []).append((summary[value] or 0.0) / scale)
+                if summary[value] is None:
+                    unscored[run.task] = None
+                    continue
+                scores.setdefault(run.task, []).append(summary[value] / scale)
                 minutes.setdefault(run.task, []).append(summary["wall_s"] / 60.0)
                 points = [(step, point / scale) for step, point in run.curve(value)]
                 curves.setdefault(run.task, []).append(points)
-        return cls(suite, scores, curves, minutes)
+        return cls(suite, scores, curves, minutes, tuple(unscored))
 
     def summary(self) -> dict[str, Any]:
         """Return the aggregates, for a program; None where nothing is finished."""
         if not self.scores:
-            return {"suite": self.suite.name, "runs": 0, "iqm": None, "iqm_ci95": None, "mean": None, "tasks": {}}
+            empty = {"suite": self.suite.name, "runs": 0, "iqm": None, "iqm_ci95": None, "mean": None, "tasks": {}}
+            return {**empty, "unscored": list(self.unscored)}
         strata = list(self.scores.values())
         every = np.concatenate([np.asarray(scores) for scores in strata])
         return {
@@ -75,7 +83,13 @@ class SuiteResult:
                 task: {"scores": list(scores), "mean": float(np.mean(scores)), "minutes": list(self.minutes[task])}
                 for task, scores in self.scores.items()
             },
+            "unscored": list(self.unscored),
         }
+
+    def remarks(self) -> list[str]:
+        """Return a line for each task without a score, with the cure."""
+        cure = "nothing succeeds there, so give the suite best_return, the return that scores 1"
+        return [f"{task}: not scored: {cure}" for task in self.unscored]
 
     def over_steps(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return env steps, the interquartile mean of all runs there, and its interval, shapes (G,), (G,), (G, 2)."""
@@ -117,7 +131,7 @@ def page(result: SuiteResult, failures: Sequence[FailedJob[SuiteRun]], command: 
             seeds = " ".join(f"{score:.2f}" for score in row["scores"])
             lines.append(f"| {task} | {row['mean']:.2f} | {seeds} | {np.mean(row['minutes']):.0f} |")
         lines.append("")
-    lines += [f"- {note}" for note in suite.notes]
+    lines += [f"- {note}" for note in (*suite.notes, *result.remarks())]
     if failures:
         lines += ["", "Without a result:", ""]
         lines += [f"- {failure}" for failure in failures]

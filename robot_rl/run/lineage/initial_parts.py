@@ -37,7 +37,11 @@ NETWORKS = (
     "algorithm.chunk",
 )
 """Settings by which networks differ."""
-REWARDS = ("reward.kind", "reward.shaping", "environment.reward", "environment.reward_scale", "environment.success")
+OF_OTHERS = tuple(
+    f"environment.{name}" for name in ("reward", "reward_scale", "success", "success_ends", "action_repeat")
+)
+"""Settings by which the rewards of an environment of others differ, in replay and in recorded episodes."""
+REWARDS = ("reward.kind", "reward.shaping", *OF_OTHERS)
 """Settings by which the rewards in replay differ."""
 _POLICY, _GRIPPER, _HEAD = "policy", "gripper.", "head."
 
@@ -131,6 +135,9 @@ class InitialParts:
             self._check_settings(
                 "replay", ("algorithm.chunk",), config, "its windows are others; leave replay out of --init"
             )
+        if "demonstrations" in self.parts:
+            cure = "their rewards are others; leave demonstrations out of --init"
+            self._check_settings("demonstrations", OF_OTHERS, config, cure)
         state = learner.state_dict()
         if "policy" in self.parts or "critics" in self.parts:
             self._give_networks(state["algorithm"], config)
@@ -163,7 +170,7 @@ class InitialParts:
         for key in keys:
             was, now = _at(self.config, key), _at(here, key)
             if was != now:
-                raise self._misfit(f"its {what} does not fit: {key} is {was!r} there and {now!r} here; {cure}")
+                raise self._misfit(f"its {what} cannot be taken: {key} is {was!r} there and {now!r} here; {cure}")
 
     def _give_networks(self, algorithm: dict[str, Any], config: TrainConfig) -> None:
         """Replace the parameters that are taken in the state of a new algorithm."""

@@ -84,6 +84,20 @@ def test_the_interquartile_mean_leaves_the_extremes_out_and_the_table_shows_them
     assert result({}).summary()["iqm"] is None
 
 
+def test_a_task_in_which_nothing_succeeds_has_no_score_instead_of_zero(tmp_path):
+    runs = [SuiteRun(task, 0, TrainConfig(task=task), tmp_path / task) for task in ("reach", "swing")]
+    for run, rate in zip(runs, (0.5, None), strict=True):
+        run.path.mkdir()
+        (run.path / "metrics.jsonl").touch()
+        (run.path / "summary.json").write_text(json.dumps({"success_rate": rate, "return_mean": 4.0, "wall_s": 6.0}))
+    shown = SuiteResult.of(Suite("some", "Some", ("reach", "swing")), runs)
+    assert (shown.summary()["iqm"], shown.summary()["unscored"]) == (0.5, ["swing"])
+    assert "- swing: not scored: nothing succeeds there, so give the suite best_return" in page(shown, [], "")
+    only = SuiteResult.of(Suite("some", "Some", ("swing",)), runs[1:]).summary()
+    assert (only["iqm"], only["unscored"]) == (None, ["swing"])
+    assert SuiteResult.of(Suite("some", "Some", ("swing",), best_return=8.0), runs[1:]).summary()["iqm"] == 0.5
+
+
 def test_the_curve_covers_the_steps_that_all_runs_have():
     up = [(100, 0.0), (200, 0.5), (300, 1.0)]
     steps, middle, band = result({"a": [1.0] * 4}, {"a": [up, up, up, [*up, (400, 1.0)]]}).over_steps()

@@ -10,6 +10,7 @@ import torch
 from running import learned, robot_rl, same, snapshot, start
 
 from robot_rl.config.components import AlgorithmConfig, ReplayConfig, SACConfig
+from robot_rl.config.environment import EnvironmentConfig
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.registry import make_workcell
 from robot_rl.env.robot_env import RobotEnv
@@ -78,6 +79,12 @@ def test_each_part_by_itself(old, env, config):
         ({"replay": ReplayConfig(history=(0,))}, "policy", r"replay\.history is \[0, 1\] there and \[0\] here"),
         ({"replay": ReplayConfig(capacity=50)}, "replay", r"its replay has \d+ rows; set replay\.capacity"),
         ({"task": "other"}, "replay", "task is 'reach' there and 'other' here.*leave replay out"),
+        ({"environment": EnvironmentConfig(action_repeat=2)}, "replay", r"environment\.action_repeat is 1 there and 2"),
+        (
+            {"environment": EnvironmentConfig(reward="success")},
+            "demonstrations",
+            r"its demonstrations cannot.*reward is",
+        ),
     ],
 )
 def test_what_does_not_fit_is_one_line(changes, parts, expected, old, env, config):
