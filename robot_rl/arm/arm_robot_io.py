@@ -203,11 +203,15 @@ class ArmRobotIO:
         self._control.close()
 
     def _check(self) -> None:
-        """Hold for whatever ends a command, and latch the stop at a fault."""
-        self._control.check()
-        self._latch_faults()
-        if self._guard.tripped is not None:
-            self._control.stop(self._guard.tripped)
+        """Hold for whatever ends a command, and latch the stop at a fault, or where the driver fails."""
+        try:
+            self._control.check()
+            self._latch_faults()
+            if self._guard.tripped is not None:
+                self._control.stop(self._guard.tripped)
+        except Exception as error:  # noqa: BLE001  (of a vendor's library; without this thread nothing would expire)
+            with self._latching:
+                self._latch(f"the arm's driver has failed ({type(error).__name__}: {error}); look at it, then consent")
 
     def _let_go(self) -> bool:
         """End the stop, unless there is a fault; return whether it has ended."""

@@ -89,6 +89,26 @@ def test_a_fault_stops_the_arm_until_a_person_consents(make):
     assert len(targets(io)) == 2
 
 
+@pytest.mark.parametrize("method", ["hold", "faults"])
+def test_a_driver_that_fails_stops_the_arm_and_commands_expire_after_it_too(make, method):
+    io = make()
+    own = getattr(io.arm, method)
+
+    def fail():
+        raise OSError("the connection was reset")
+
+    io.command(to(io, 0.505))
+    setattr(io.arm, method, fail)
+    assert eventually(lambda: io.stopped)
+    assert io.stopped == "the arm's driver has failed (OSError: the connection was reset); look at it, then consent"
+    setattr(io.arm, method, own)
+    assert eventually(lambda: io.arm.told[-1] == "hold")
+    io.recover()
+    io.command(to(io, 0.505, ttl=0.1))
+    assert len(targets(io)) == 2
+    assert eventually(lambda: io.arm.told[-1] == "hold", patience=0.5)
+
+
 def test_a_fault_that_cannot_be_ended_keeps_the_arm_stopped_and_names_the_cure(make):
     io = make()
     io.arm.fault, io.arm.curable = "it has no power", False
