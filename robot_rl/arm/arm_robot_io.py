@@ -161,14 +161,18 @@ class ArmRobotIO:
         """End the stop, after a person has consented; the arm holds where it is until the next command.
 
         Raises:
-            ArmStoppedError: if a fault stays for 10 s.
+            ArmStoppedError: if a fault stays for 10 s, or a limit has latched meanwhile, which the person has not seen.
         """
+        with self._guarded:
+            self._guard.release()
         self._control.recover()
         end = time.monotonic() + RECOVERY_TIME
         while not self._let_go():
             if time.monotonic() > end:
                 raise ArmStoppedError("; ".join(self._control.faults()))
             time.sleep(_POLL)
+        if (tripped := self._guard.tripped) is not None:
+            raise ArmStoppedError(tripped)
 
     # For the program that has it.
 
@@ -218,8 +222,6 @@ class ArmRobotIO:
         with self._latching:
             if self._control.faults():
                 return False
-            with self._guarded:
-                self._guard.release()
             self._stopped = None
             return True
 

@@ -131,6 +131,28 @@ def test_too_much_force_latches_and_too_fast_a_tcp_too(make):
     assert "the tcp moves at 0.90 m/s" in io.stopped
 
 
+def test_a_limit_that_latches_while_the_arm_recovers_is_not_released_by_the_consent_before_it(make):
+    io = make()
+    io.arm.fault = "reflex"
+    assert eventually(lambda: io.stopped)
+    own = io.arm.recover
+
+    def recover_while_somebody_pushes():
+        io.arm.wrench = np.array([100.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+        assert eventually(lambda: io.read().peak_force > 80.0)
+        io.arm.wrench = np.zeros(6)
+        assert eventually(lambda: np.linalg.norm(io.read().wrench) < 1.0)
+        own()
+
+    io.arm.recover = recover_while_somebody_pushes
+    with pytest.raises(ArmStoppedError, match=r"contact force of \d+ N, allowed are 80 N"):
+        io.recover()
+    assert "contact force" in io.stopped
+    io.arm.recover = own
+    io.recover()
+    assert io.stopped is None
+
+
 def test_set_points_pass_the_limits_that_the_safety_node_has(make):
     io = make()
     for _ in range(200):
