@@ -98,6 +98,19 @@ def test_what_holds_one_arm_holds_both_and_names_it():
     assert cell.both.tripped is None
 
 
+def test_one_release_ends_the_stops_of_both_arms_and_both_are_named_before_it():
+    cell = Cell()
+    cell.measure(NOW + 1, left=Pose(np.array([0.2, 0.0, 0.2]), DOWN))
+    cell.guards["right"].measured_wrench(np.array([90.0, 0, 0, 0, 0, 0]), NOW + 2)
+    cell.both.trip("the operator wants it")
+    operators, left, right = cell.both.tripped.split("; arm ")
+    assert operators == "the operator wants it"
+    assert left.startswith("left: the tcp is 100 mm outside the box; bring it inside by hand")
+    assert right == "right: contact force of 90 N, allowed are 80 N"
+    cell.both.release()
+    assert cell.both.tripped is None
+
+
 def test_a_refusal_and_the_stop_after_it_leave_no_arm_ahead_of_the_other():
     cell = Cell()
     cell.measure(NOW + 1, right=Pose(np.array([0.704, 0.0, 0.2]), DOWN))
