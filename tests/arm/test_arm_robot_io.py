@@ -109,6 +109,21 @@ def test_a_driver_that_fails_stops_the_arm_and_commands_expire_after_it_too(make
     assert eventually(lambda: io.arm.told[-1] == "hold", patience=0.5)
 
 
+def test_a_driver_that_cannot_hold_is_let_go_at_the_end(make):
+    io = make()
+    own = io.arm.hold
+
+    def fail():
+        raise OSError("the connection was reset")
+
+    io.command(to(io, 0.505, ttl=5.0))
+    io.arm.hold = fail
+    with pytest.raises(OSError, match="reset"):
+        io.close()
+    assert io.arm.closed == 1
+    io.arm.hold = own
+
+
 def test_a_fault_that_cannot_be_ended_keeps_the_arm_stopped_and_names_the_cure(make):
     io = make()
     io.arm.fault, io.arm.curable = "it has no power", False
