@@ -73,9 +73,11 @@ class ArmControl:
         self._driver.start(self._take)
 
     def close(self) -> None:
-        """Hold, and release the arm."""
-        self.stop("its program has ended")
-        self._driver.close()
+        """Hold, and release the arm, also one that cannot be told to hold."""
+        try:
+            self.stop("its program has ended")
+        finally:
+            self._driver.close()
 
     def interpolate(self, choice: InterpolationChoice) -> None:
         """Hold, and have set-points get from one command to the next in another way."""

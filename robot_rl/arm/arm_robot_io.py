@@ -161,14 +161,18 @@ class ArmRobotIO:
         """End the stop, after a person has consented; the arm holds where it is until the next command.
 
         Raises:
-            ArmStoppedError: if a fault stays for 10 s.
+            ArmStoppedError: if a fault stays for 10 s, or a limit has latched meanwhile, which the person has not seen.
         """
+        with self._guarded:
+            self._guard.release()
         self._control.recover()
         end = time.monotonic() + RECOVERY_TIME
         while not self._let_go():
             if time.monotonic() > end:
                 raise ArmStoppedError("; ".join(self._control.faults()))
             time.sleep(_POLL)
+        if (tripped := self._guard.tripped) is not None:
+            raise ArmStoppedError(tripped)
 
     # For the program that has it.
 
@@ -203,19 +207,21 @@ class ArmRobotIO:
         self._control.close()
 
     def _check(self) -> None:
-        """Hold for whatever ends a command, and latch the stop at a fault."""
-        self._control.check()
-        self._latch_faults()
-        if self._guard.tripped is not None:
-            self._control.stop(self._guard.tripped)
+        """Hold for whatever ends a command, and latch the stop at a fault, or where the driver fails."""
+        try:
+            self._control.check()
+            self._latch_faults()
+            if self._guard.tripped is not None:
+                self._control.stop(self._guard.tripped)
+        except Exception as error:  # noqa: BLE001  (of a vendor's library; without this thread nothing would expire)
+            with self._latching:
+                self._latch(f"the arm's driver has failed ({type(error).__name__}: {error}); look at it, then consent")
 
     def _let_go(self) -> bool:
         """End the stop, unless there is a fault; return whether it has ended."""
         with self._latching:
             if self._control.faults():
                 return False
-            with self._guarded:
-                self._guard.release()
             self._stopped = None
             return True
 

@@ -50,10 +50,10 @@ class CommandFollower:
             self._hold("it is not measured")
             raise StaleStateError(age, self._max_age, what="pose of the arm")
         self._path.go(pose or command.T_base_target, command.T_base_target, now)
+        self._expires, self._moved, self.holds = expires, now, None  # first: a driver that fails may have moved
         self._driver.move_to(self._path.at(now))
         if command.gripper_width is not None:
             self._driver.move_gripper(command.gripper_width)
-        self._expires, self._moved, self.holds = expires, now, None
 
     def stop(self, reason: str) -> None:
         """Hold at once."""
@@ -69,7 +69,7 @@ class CommandFollower:
         if self._expires is None:
             return
         if now >= self._expires:
-            self._hold("the last command has expired")
+            self._hold(self.holds or "the last command has expired")
         elif age > self._max_age:
             self._hold("it is not measured")
         elif self._path.on_way(self._moved):
@@ -77,8 +77,9 @@ class CommandFollower:
             self._driver.move_to(self._path.at(now))
 
     def _hold(self, reason: str) -> None:
+        self.holds = reason
         if self._expires is not None:  # once: holding again where gravity has pulled it to would let it sink
-            self._expires = None
+            self._expires = 0  # a driver that fails is told again
             self._path.end()
             self._driver.hold()
-        self.holds = reason
+            self._expires = None

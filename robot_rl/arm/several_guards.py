@@ -36,8 +36,9 @@ class SeveralGuards:
 
     @property
     def tripped(self) -> str | None:
-        """Why the emergency stop is latched, or None."""
-        return self._tripped or self._first(lambda guard: guard.tripped)
+        """Why the emergency stop is latched, or None; of several arms all reasons, as one release ends all."""
+        own = [f"arm {name}: {guard.tripped}" for name, guard in self._guards.items() if guard.tripped is not None]
+        return "; ".join([*filter(None, [self._tripped]), *own]) or None
 
     @property
     def outside(self) -> float:
@@ -51,7 +52,7 @@ class SeveralGuards:
 
     def trip(self, reason: str) -> None:
         """Latch the stop of all arms; the first reason stays until `release`."""
-        self._tripped = self.tripped or reason
+        self._tripped = self._tripped or reason
 
     def release(self) -> None:
         """Release the latched stop; only an operator does that."""

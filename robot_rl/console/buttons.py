@@ -183,8 +183,10 @@ class PageActions:
 
 def emergency_stop(supervision: Supervised, reason: str) -> None:
     """Hold the arm until a person releases the stop and then resumes."""
-    supervision.hold(E_STOP, reason)
-    supervision.hold(PAUSE, "paused after an emergency stop")  # so that releasing it moves nothing
+    try:
+        supervision.hold(E_STOP, reason)
+    finally:  # also where the arm's driver fails at it
+        supervision.hold(PAUSE, "paused after an emergency stop")  # so that releasing it moves nothing
 
 
 def not_released(log: Path) -> str | None:

@@ -230,18 +230,18 @@ class CommandGuard:
     def move(self, target: Pose) -> Pose:
         """Take over a set-point in place of the one that has just passed, and return it with a lead that is allowed.
 
-        The lead may become shorter at once. Where it grows, or goes the other way, it changes as the limits say.
+        The lead may become shorter at once. Where it grows, or goes the other way, it grows as the limits say; its
+        direction stays, since the straight way there is the one that is known to be free.
 
         Args:
             target: Pose of the tcp in the base frame.
         """
         pose, (before, _) = cast("Pose", self._pose), self._lead
         lead, turn = _lead_of(target, pose)
-        if float(lead @ before) < 0.0 or np.linalg.norm(lead) > np.linalg.norm(before):
-            origin = self._lead_before if lead @ self._lead_before > 0.0 else np.zeros(3)
-            lead, _ = _shorten(lead, origin, self._change)
-            inside = self._confine(pose.position + lead)
-            lead, _ = _shorten(inside - pose.position, np.zeros(3), self._leads[0][0])
+        length = float(np.linalg.norm(lead))
+        if float(lead @ before) < 0.0 or length > np.linalg.norm(before):
+            along = max(0.0, float(self._lead_before @ lead) / length)
+            lead, _ = _shorten(lead, np.zeros(3), min(along + self._change, self._leads[0][0]))
         self._lead = lead, turn
         return Pose(pose.position + lead, target.quaternion)
 

@@ -25,6 +25,10 @@ _REST_SAMPLES = 6
 """Measurements in a row, one a period, that have to agree."""
 _REST_POSITION, _REST_ROTATION = 4e-4, 2e-3
 """By how much they may differ from their mean: the noise of an arm that stands still [m, rad]."""
+NEAR, ALIKE = 0.02, 0.1
+"""How far from it a compliant arm may come to rest [m, rad]."""
+LAG = 0.3
+"""Time by which an arm that moves may be behind its set-point, more than that [s]."""
 _PATIENCE = 10.0
 """Longest time until the arm rests [s]."""
 
@@ -71,6 +75,9 @@ class Travel:
     def go(self, T_base_target: Pose) -> Rest:
         """Go there and wait until the arm rests; return the pose of rest, as a compliant arm stops nearby.
 
+        An arm that does not follow, e.g. because a person holds it, is stopped, and rests where it is. Set-points that
+        went on would have it catch up as fast as its limits let it, once it may move again.
+
         Raises:
             RobotLostError: if it does not come to rest, or is not heard; it has been stopped.
         """
@@ -85,9 +92,13 @@ class Travel:
             for i in range(1, steps + 1):
                 share = 0.5 - 0.5 * np.cos(np.pi * i / steps)
                 towards = start @ Pose.from_rotvec(np.zeros(3), share * turn)
-                self._send(Pose(start.position + share * way, towards.quaternion))
+                set_point = Pose(start.position + share * way, towards.quaternion)
+                self._send(set_point)
                 rate.sleep()
-            return self._rest(rate, lambda: self._send(T_base_target))
+                if self._is_behind(set_point):
+                    self._io.stop()
+                    return self._rest(rate, lambda: None)
+            return self._rest(rate, lambda: None if self._is_behind(T_base_target) else self._send(T_base_target))
         except BaseException:  # Ctrl-C too: whatever it is, the arm does not go on
             self._io.stop()
             raise
@@ -99,6 +110,14 @@ class Travel:
             RobotLostError: if it does not for 10 s, or is not heard.
         """
         return self._rest(Rate(self._clock, PERIOD), lambda: None)
+
+    def _is_behind(self, set_point: Pose) -> bool:
+        """Return whether the arm is further from its set-point than one that follows."""
+        off = (set_point.inverse() @ self._io.read().T_base_tcp).vector()
+        return bool(
+            np.linalg.norm(off[:3]) > NEAR + LAG * self._speed
+            or np.linalg.norm(off[3:]) > ALIKE + LAG * self._turn_rate
+        )
 
     def _send(self, T_base_target: Pose) -> None:
         self._check()
@@ -138,10 +157,6 @@ def _mean(poses: list[Pose]) -> tuple[Pose, tuple[float, float]]:
     mean = changes.mean(axis=0)
     apart = np.linalg.norm((changes - mean).reshape(-1, 2, 3), axis=2).max(axis=0)
     return first @ Pose.from_rotvec(mean[:3], mean[3:]), (float(apart[0]), float(apart[1]))
-
-
-NEAR, ALIKE = 0.02, 0.1
-"""How far from it a compliant arm may come to rest [m, rad]."""
 
 
 def move_gripper(io: RobotIO, clock: Clock, width: float) -> None:

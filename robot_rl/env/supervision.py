@@ -151,8 +151,8 @@ class Holding:
         with self._changed:
             self._holds[name] = Hold(name, reason)
             self._held_in_episode = self._held_in_episode or self._holds[name]
+            self._changed.notify_all()  # before the arm's driver, which may fail
             self.io.hold(True)
-            self._changed.notify_all()
 
     def release(self, name: str) -> None:
         """Take one hold away; the arm goes on when none is left, but not within the same episode."""

@@ -14,9 +14,12 @@ import numpy as np
 from robot_rl.clock import NS_PER_S, Clock
 from robot_rl.env.action_mapping import AXES, GRIPPER_THRESHOLD
 from robot_rl.env.robot_io import RobotState
+from robot_rl.env.state_assembler import MAX_AHEAD
 from robot_rl.env.task import Taken, TaskSpec
 from robot_rl.errors import SpecError
 from robot_rl.geometry import Pose
+
+_MOST_AHEAD = round(MAX_AHEAD * NS_PER_S)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +78,8 @@ class Intervention:
 class InterventionOperator:
     """An `Operator` whose device is read in another process.
 
-    While it demonstrates it is in control at every step: no intervention means to stay.
+    While it demonstrates it is in control at every step: no intervention means to stay. One of the future does not
+    count: it would lead for longer than the device lives.
 
     Args:
         spec: The task.
@@ -105,8 +109,8 @@ class InterventionOperator:
     def act(self, state: RobotState, T_base_reset: Pose) -> np.ndarray | None:
         """Return this step's action, or None while the policy is left in control."""
         del state, T_base_reset  # the device map was applied beside the device
-        newest = self._newest()
-        if newest is None or not newest.active or self._clock.now() - newest.stamp > self._timeout:
+        newest, now = self._newest(), self._clock.now()
+        if newest is None or not newest.active or not -_MOST_AHEAD <= now - newest.stamp <= self._timeout:
             return np.zeros(self._spec.action_size, np.float32) if self._demonstrate else None
         return newest.action(self._spec)
 

@@ -9,8 +9,9 @@ from std_srvs.srv import SetBool
 
 from robot_rl.clock import Clock
 from robot_rl.data.schema import Source
+from robot_rl.env.state_assembler import measurement_fault
 from robot_rl.env.task import Operator
-from robot_rl.errors import GraphError
+from robot_rl.errors import GraphError, SpecError
 from robot_rl.teleop.intervention import Intervention, InterventionOperator, SeveralInterventions
 from ros_nodes.bridge.ros_task import RESET_LIMIT
 from ros_nodes.bridge.wait import Arrivals
@@ -46,7 +47,8 @@ class RosIntervention:
             return None
         for arm in head.spec.each.keys() - self._newest.keys():
             self._newest[arm] = None
-            self._node.subscribe(topics.INTERVENTION.of_arm(arm), partial(self._receive, arm))
+            receive = partial(self._receive, arm, None if head.lockstep else clock)
+            self._node.subscribe(topics.INTERVENTION.of_arm(arm), receive)
         on_reset = partial(self._reset, head.operator == "script")
         if not head.spec.arms:
             return InterventionOperator(head.spec, partial(self._newest.get, ""), clock, timeout, on_reset)
@@ -72,6 +74,14 @@ class RosIntervention:
         if not self._arrivals.wait_for(lambda: self.answered(int(answer.message)), SCRIPT_LIMIT):
             raise GraphError(f"nothing has come from the operator on {topics.INTERVENTION.name}; is sim_node running?")
 
-    def _receive(self, arm: str, message: Joy) -> None:
-        self._newest[arm] = convert.intervention_of(message)
+    def _receive(self, arm: str, clock: Clock | None, message: Joy) -> None:
+        """Take an intervention; in lockstep there is no clock, since its stamp comes before the time.
+
+        Raises:
+            SpecError: if it is of the future.
+        """
+        newest = convert.intervention_of(message)
+        if clock is not None and (fault := measurement_fault(newest.stamp, -1, (), clock.now())):
+            raise SpecError(f"the intervention's {fault}")
+        self._newest[arm] = newest
         self._arrivals.ring()

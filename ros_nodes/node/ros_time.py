@@ -6,12 +6,14 @@ import time
 
 from rclpy.node import Node
 
+from robot_rl.clock import NS_PER_S
+
 POLL = 0.001
 """How often a sleeper looks whether its time has come [s]."""
 
 
 class RosTime:
-    """A `Clock` that follows `/clock`.
+    """A `Clock` that follows `/clock`, and stands still where that is set back: a command would live until then again.
 
     Args:
         node: Has the parameter `use_sim_time`, and receives `/clock` while it is spun.
@@ -24,9 +26,9 @@ class RosTime:
     def now(self) -> int:
         """Return the time [ns]; 0 before the first message."""
         now = int(self._clock.now().nanoseconds)
-        if now != self._newest:
+        if now > self._newest:
             self._newest, self._changed = now, time.monotonic()
-        return now
+        return self._newest
 
     def sleep_until(self, stamp: int) -> None:
         """Sleep until `stamp` [ns], however long that takes."""
@@ -38,4 +40,10 @@ class RosTime:
         if self.now() == 0:
             return "use_sim_time is true, but nothing has come on /clock; start what publishes it, or set it to false"
         still = time.monotonic() - self._changed
-        return f"simulated time has stood still for {still:.2f} s: nothing comes on /clock" if still > limit else None
+        if still <= limit:
+            return None
+        back = (self._newest - int(self._clock.now().nanoseconds)) / NS_PER_S
+        why = (
+            f"/clock was set back and is {back:.2f} s behind; restart the nodes" if back else "nothing comes on /clock"
+        )
+        return f"simulated time has stood still for {still:.2f} s: {why}"

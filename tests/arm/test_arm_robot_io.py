@@ -89,6 +89,41 @@ def test_a_fault_stops_the_arm_until_a_person_consents(make):
     assert len(targets(io)) == 2
 
 
+@pytest.mark.parametrize("method", ["hold", "faults"])
+def test_a_driver_that_fails_stops_the_arm_and_commands_expire_after_it_too(make, method):
+    io = make()
+    own = getattr(io.arm, method)
+
+    def fail():
+        raise OSError("the connection was reset")
+
+    io.command(to(io, 0.505))
+    setattr(io.arm, method, fail)
+    assert eventually(lambda: io.stopped)
+    assert io.stopped == "the arm's driver has failed (OSError: the connection was reset); look at it, then consent"
+    setattr(io.arm, method, own)
+    assert eventually(lambda: io.arm.told[-1] == "hold")
+    io.recover()
+    io.command(to(io, 0.505, ttl=0.1))
+    assert len(targets(io)) == 2
+    assert eventually(lambda: io.arm.told[-1] == "hold", patience=0.5)
+
+
+def test_a_driver_that_cannot_hold_is_let_go_at_the_end(make):
+    io = make()
+    own = io.arm.hold
+
+    def fail():
+        raise OSError("the connection was reset")
+
+    io.command(to(io, 0.505, ttl=5.0))
+    io.arm.hold = fail
+    with pytest.raises(OSError, match="reset"):
+        io.close()
+    assert io.arm.closed == 1
+    io.arm.hold = own
+
+
 def test_a_fault_that_cannot_be_ended_keeps_the_arm_stopped_and_names_the_cure(make):
     io = make()
     io.arm.fault, io.arm.curable = "it has no power", False
@@ -109,6 +144,28 @@ def test_too_much_force_latches_and_too_fast_a_tcp_too(make):
     io.arm.twist = np.array([0.9, 0, 0, 0, 0, 0])
     assert eventually(lambda: io.stopped)
     assert "the tcp moves at 0.90 m/s" in io.stopped
+
+
+def test_a_limit_that_latches_while_the_arm_recovers_is_not_released_by_the_consent_before_it(make):
+    io = make()
+    io.arm.fault = "reflex"
+    assert eventually(lambda: io.stopped)
+    own = io.arm.recover
+
+    def recover_while_somebody_pushes():
+        io.arm.wrench = np.array([100.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+        assert eventually(lambda: io.read().peak_force > 80.0)
+        io.arm.wrench = np.zeros(6)
+        assert eventually(lambda: np.linalg.norm(io.read().wrench) < 1.0)
+        own()
+
+    io.arm.recover = recover_while_somebody_pushes
+    with pytest.raises(ArmStoppedError, match=r"contact force of \d+ N, allowed are 80 N"):
+        io.recover()
+    assert "contact force" in io.stopped
+    io.arm.recover = own
+    io.recover()
+    assert io.stopped is None
 
 
 def test_set_points_pass_the_limits_that_the_safety_node_has(make):

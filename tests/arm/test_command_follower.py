@@ -101,3 +101,32 @@ def test_between_commands_the_set_point_goes_on_and_a_hold_ends_its_way(arm):
     follower.stop("a stop was requested")
     follower.check(round(0.25 * NS_PER_S), age=0.0)
     assert arm.told[3:] == [0.5, "hold"]
+
+
+def test_a_driver_that_fails_is_told_to_hold_until_it_does(arm, follower):
+    def fail(*_):
+        raise OSError("the cable is out")
+
+    follower.command(command(0), now=0, age=0.0)
+    hold, arm.hold = arm.hold, fail
+    for _ in range(2):
+        with pytest.raises(OSError, match="cable"):
+            follower.stop("a stop was requested")
+        with pytest.raises(OSError, match="cable"):
+            follower.check(1, age=0.0)
+    arm.hold = hold
+    follower.check(2, age=0.0)
+    follower.check(3, age=0.0)
+    assert arm.told == [0.5, "hold"]
+    assert follower.holds == "a stop was requested"
+
+
+def test_a_command_of_which_only_a_part_reached_the_arm_expires_too(arm, follower):
+    def fail(width):
+        raise OSError("the gripper is out")
+
+    arm.move_gripper = fail
+    with pytest.raises(OSError, match="gripper"):
+        follower.command(command(0, width=0.02), now=0, age=0.0)
+    follower.check(round(0.3 * NS_PER_S), age=0.0)
+    assert arm.told == [0.5, "hold"]

@@ -7,12 +7,16 @@ import numpy as np
 import pytest
 from fakes import OneOfArms, fake_arms
 from robot_io_contract import RobotIOContract, RobotUnderTest
+from scripted_arm import ScriptedArm, ScriptedArmConfig, eventually
 
+from robot_rl.arm.arm_robot_io import ArmRobotIO
 from robot_rl.arm.joined_robot_io import JoinedRobotIO
 from robot_rl.clock import NS_PER_S, FakeClock
+from robot_rl.config.command_limits import ArmCap, CommandLimits
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.robot_io import Command, SetPoint
-from robot_rl.errors import ActionError, CommandRefusedError, RobotLostError, StaleStateError
+from robot_rl.env.state_assembler import Freshness
+from robot_rl.errors import ActionError, ArmStoppedError, CommandRefusedError, RobotLostError, StaleStateError
 from robot_rl.geometry import Pose
 
 STILL = np.zeros(6, np.float32)
@@ -102,6 +106,66 @@ def test_one_stop_that_fails_stops_the_other_arm(moving):
     with pytest.raises(RobotLostError):
         cell.io.stop()
     assert robots["right"].stops == 1
+
+
+@pytest.fixture
+def stoppable():
+    """Two arms of which each may stop itself, as one; and their drivers by name."""
+    drivers, arms = {}, {}
+
+    def make(name):
+        def driver(host):
+            drivers[name] = ScriptedArm(ScriptedArmConfig(), host)
+            return drivers[name]
+
+        return ArmRobotIO(driver, CommandLimits(max_age=2.0), ArmCap(), freshness=Freshness(max_age=2.0))
+
+    for name in ("left", "right"):
+        arms[name] = make(name)
+    yield JoinedRobotIO(arms, arms["left"].wall, max_skew=2.0), drivers
+    for one in arms.values():
+        one.close()
+
+
+def onwards(io):
+    """A command that moves both arms."""
+    points = {
+        n: SetPoint(Pose(a.T_base_tcp.position + 0.002, a.T_base_tcp.quaternion)) for n, a in io.read().arms.items()
+    }
+    return Command.of_arms(time.time_ns(), 5.0, points)
+
+
+@pytest.mark.parametrize("arm", ["left", "right"])
+def test_one_arm_that_has_stopped_itself_holds_both_until_a_person_consents(stoppable, arm):
+    io, drivers = stoppable
+    io.command(onwards(io))
+    assert io.stopped is None
+    drivers[arm].fault = "reflex"
+    assert eventually(lambda: io.stopped == f"arm {arm}: reflex")
+    io.command(onwards(io))
+    for driver in drivers.values():
+        assert driver.told[-1] == "hold"
+    drivers[arm].curable = False
+    with pytest.raises(ArmStoppedError, match=f"arm {arm}: reflex; switch it on"):
+        io.recover()
+    drivers[arm].curable = True
+    io.recover()
+    assert io.stopped is None
+    io.command(onwards(io))
+    for driver in drivers.values():
+        assert driver.told[-1] != "hold"
+
+
+@pytest.mark.parametrize("arm", ["left", "right"])
+def test_an_arm_that_stops_while_it_is_commanded_holds_the_other_one_at_once(stoppable, arm):
+    io, drivers = stoppable
+    for _ in range(5):
+        command = onwards(io)
+        drivers[arm].fault = "reflex"
+        io.command(command)
+        assert io.stopped == f"arm {arm}: reflex"
+        assert all(driver.told[-1:] in ([], ["hold"]) for driver in drivers.values())
+        io.recover()
 
 
 def test_commands_that_end_end_together(moving):

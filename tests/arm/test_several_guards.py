@@ -98,6 +98,19 @@ def test_what_holds_one_arm_holds_both_and_names_it():
     assert cell.both.tripped is None
 
 
+def test_one_release_ends_the_stops_of_both_arms_and_both_are_named_before_it():
+    cell = Cell()
+    cell.measure(NOW + 1, left=Pose(np.array([0.2, 0.0, 0.2]), DOWN))
+    cell.guards["right"].measured_wrench(np.array([90.0, 0, 0, 0, 0, 0]), NOW + 2)
+    cell.both.trip("the operator wants it")
+    operators, left, right = cell.both.tripped.split("; arm ")
+    assert operators == "the operator wants it"
+    assert left.startswith("left: the tcp is 100 mm outside the box; bring it inside by hand")
+    assert right == "right: contact force of 90 N, allowed are 80 N"
+    cell.both.release()
+    assert cell.both.tripped is None
+
+
 def test_a_refusal_and_the_stop_after_it_leave_no_arm_ahead_of_the_other():
     cell = Cell()
     cell.measure(NOW + 1, right=Pose(np.array([0.704, 0.0, 0.2]), DOWN))
@@ -295,3 +308,40 @@ def test_an_arm_that_is_pushed_back_is_not_jerked_back(tmp_path):
     for before, after in itertools.pairwise(leads[1:]):
         assert all(np.linalg.norm(after[arm] - before[arm]) <= change + 1e-9 for arm in cell.at)
     assert leads[-1]["left"][1] > 0.01 and leads[-1]["right"][1] < -0.01
+
+
+@pytest.mark.parametrize("wanted", [(0.5, -0.1, 0.2), (0.25, -0.3, 0.2)])
+def test_an_arm_that_comes_into_its_box_waits_for_the_one_in_its_way_which_can_be_led_away(tmp_path, wanted):
+    cell = Meeting(tmp_path)
+    cell.at = {"left": Pose(np.array([0.25, -0.3, 0.2]), DOWN), "right": Pose(np.array([0.355, 0.3, 0.2]), DOWN)}
+    before = cell.true.distance(cell.at)
+    with pytest.raises(CommandRefusedError, match="arm left: the tcp is 50 mm outside the box"):
+        cell.send({"left": wanted, "right": (0.355, 0.3, 0.2)})
+    cell.guards.whole.release()
+    for _ in range(10):
+        _, safe = cell.send({"left": wanted, "right": (0.355, 0.3, 0.2)})
+        assert "left keep-out" in safe.limited
+        assert cell.true.distance(cell.at) >= before - 1e-9
+    for _ in range(20):
+        cell.send({"left": wanted, "right": (0.65, 0.3, 0.2)})
+        assert cell.true.distance(cell.at) >= before - 1e-9
+    assert not cell.guards.whole.inwards_only
+
+
+PUSHED = st.tuples(st.floats(0.22, 0.29), st.floats(-0.3, 0.3), st.floats(0.1, 0.3))
+
+
+@settings(max_examples=25)
+@given(PUSHED, PLACES, st.lists(st.tuples(PLACES, PLACES), min_size=1, max_size=5))
+def test_an_arm_outside_its_box_comes_no_nearer_to_the_other_one(tmp_path_factory, left, right, ways):
+    cell = Meeting(tmp_path_factory.mktemp("cell"))
+    in_box = np.clip(right, LIMITS.box_low, LIMITS.box_high)
+    cell.at = {"left": Pose(np.array(left), DOWN), "right": Pose(in_box, DOWN)}
+    least = min(cell.true.distance(cell.at), KEEP_OUT.distance)
+    with pytest.raises(CommandRefusedError, match="outside the box"):
+        cell.send(dict.fromkeys(BASES, (0.5, 0.0, 0.2)))
+    cell.guards.whole.release()
+    for wanted in ways:
+        for _ in range(5):
+            cell.send(dict(zip(BASES, wanted, strict=True)))
+            assert cell.true.distance(cell.at) >= least - 1e-4

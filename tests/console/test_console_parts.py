@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from fakes import fake_workcell
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -11,10 +12,13 @@ from robot_rl.clock import NS_PER_S, FakeClock
 from robot_rl.console.access.address import Address
 from robot_rl.console.access.guard import Access
 from robot_rl.console.access.rate_limit import RateLimit
+from robot_rl.console.buttons import emergency_stop
 from robot_rl.console.control_lease import HEARTBEAT, Lease, LeaseError
 from robot_rl.console.metrics_text import exposition
 from robot_rl.console.places import Places
 from robot_rl.console.protocol import MAX_BYTES, BadMessageError, InputMessage, parse
+from robot_rl.env.robot_io import Command
+from robot_rl.env.supervision import E_STOP, PAUSE, Supervision
 from robot_rl.errors import ConfigError
 
 
@@ -224,3 +228,20 @@ def test_there_is_no_arm_and_no_episode_yet():
     found = values(exposition(METRICS_JOB, {**METRICS_STATE, "health": {}, "holds": [], "arm": None}, []))
     assert found["robot_rl_holds"] == "0"
     assert "robot_rl_success_recent_ratio" not in found
+
+
+def test_the_release_of_an_emergency_stop_at_which_the_arm_failed_moves_nothing_either():
+    cell = fake_workcell()
+    supervision, own = Supervision(cell), cell.io.stop
+
+    def fail():
+        raise OSError("the connection was reset")
+
+    cell.io.stop = fail
+    with pytest.raises(OSError, match="reset"):
+        emergency_stop(supervision, "emergency stop by Anna")
+    cell.io.stop = own
+    supervision.release(E_STOP)
+    assert [hold.name for hold in supervision.holds] == [PAUSE]
+    supervision.io.command(Command(cell.clock.now(), 0.3, cell.io.read().T_base_tcp))
+    assert not cell.io.commands

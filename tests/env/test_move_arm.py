@@ -6,6 +6,7 @@ import pytest
 from robot_rl.clock import NS_PER_S
 from robot_rl.env.move_arm import PERIOD, Travel
 from robot_rl.env.registry import make_workcell
+from robot_rl.env.supervision import E_STOP, Holding
 from robot_rl.errors import CommandRefusedError, RobotLostError
 from robot_rl.geometry import Pose
 
@@ -86,3 +87,27 @@ def test_it_waits_until_what_shall_be_seen_has_been_seen(cell):
     assert (rest.since, rest.until) == asked[2]
     with pytest.raises(RobotLostError, match="what shall be seen at rest has not been seen within 10 s"):
         Travel(arm, made.clock, SPEED, TURN_RATE, shown=lambda since, until: False).rest()
+
+
+def test_an_arm_that_is_held_and_let_go_does_not_rush_after_its_set_point(cell):
+    made, _ = cell
+    holding = Holding(made.io)
+    arm, fastest = Watched(holding.io), []
+
+    def check():
+        fastest.append(float(np.linalg.norm(made.io.read().twist[:3])))
+        if len(fastest) == 10:
+            holding.hold(E_STOP, "pressed")
+
+    start = arm.read().T_base_tcp
+    target = start @ Pose(np.array([0.15, 0.0, 0.0]), np.array([1.0, 0.0, 0.0, 0.0]))
+    travel = Travel(arm, made.clock, 0.05, TURN_RATE, check)
+    left = (travel.go(target).T_base_tcp.inverse() @ target).vector()
+    assert np.linalg.norm(left[:3]) > 0.1, "it was held on the way"
+    assert arm.stops == 1
+    holding.release(E_STOP)
+    made.clock.sleep_until(made.clock.now() + NS_PER_S)
+    assert np.linalg.norm(made.io.read().twist[:3]) < 2e-3, "let go, it stays where it is"
+    left = (travel.go(target).T_base_tcp.inverse() @ target).vector()
+    assert np.linalg.norm(left[:3]) < 5e-3
+    assert max(fastest) < 1.3 * 0.05

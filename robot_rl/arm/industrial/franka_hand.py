@@ -79,7 +79,7 @@ class FrankaHand:
         )
 
     def recover(self) -> None:
-        """End the motion of a hand that has not.
+        """End the motion of a hand that has not; it then waits for the next width.
 
         Raises:
             ArmStoppedError: if it does not answer.
@@ -92,7 +92,8 @@ class FrankaHand:
                     "the Franka Hand does not answer; look at it in Desk, then consent again, or start the program anew"
                 )
             time.sleep(0.02)
-        self._is_silent = False
+        with self._changed:  # what was commanded before is not done now, where a person may have their fingers
+            self._wanted, self._is_silent = None, False
 
     def close(self) -> None:
         """Let it go; it keeps what it holds. A motion that never ends keeps the connection."""
@@ -129,6 +130,6 @@ class FrankaHand:
             return self._sent
 
     def _is_other(self) -> bool:
-        if self._wanted is None:
+        if self._wanted is None or self._is_silent:
             return False
         return self._sent is None or abs(self._wanted - self._sent) >= SAME_WIDTH

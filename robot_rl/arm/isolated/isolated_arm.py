@@ -50,6 +50,7 @@ class IsolatedArm:
     def __init__(self, config: Any, host: DriverHost) -> None:
         self._config, self._host = config, host
         self._asking = threading.Lock()
+        self._wanting = threading.Lock()  # what is wanted changes, and is taken, as a whole: no hold comes in between
         self._process: LineProcess | None = None
         self._lost: str | None = None
         self._faults: list[str] = []
@@ -70,15 +71,18 @@ class IsolatedArm:
 
     def move_to(self, T_base_target: Pose) -> None:
         """Set the set-point."""
-        self._target = T_base_target
+        with self._wanting:
+            self._target = T_base_target
 
     def move_gripper(self, width: float) -> None:
         """Set the width between the fingers [m]."""
-        self._width = width
+        with self._wanting:
+            self._width = width
 
     def hold(self) -> None:
         """Stay at the present pose."""
-        self._target, self._holds = None, True
+        with self._wanting:
+            self._target, self._holds = None, True
 
     def faults(self) -> Sequence[str]:
         """Return why the arm would not obey now."""
@@ -141,8 +145,16 @@ class IsolatedArm:
 
     def _is_free(self) -> None:
         """Forget what was wanted, and what was wrong."""
-        self._target, self._width, self._holds = None, None, False
+        self._take_wanted()
         self._lost, self._faults = None, []
+
+    def _take_wanted(self) -> dict[str, Any]:
+        """Return what is wanted, as the driver's process is told it, and forget it."""
+        with self._wanting:
+            target, hold, width = self._target, self._holds, self._width
+            self._target, self._holds, self._width = None, False, None
+        pose = None if target is None else [*target.position.tolist(), *target.quaternion.tolist()]
+        return {"target": pose, "hold": hold, "width": width}
 
     def _make(self) -> None:
         self._process = LineProcess([sys.executable, "-P", *self.program])
@@ -167,12 +179,8 @@ class IsolatedArm:
         try:
             if self._process is None:
                 return
-            target, self._target = self._target, None
-            hold, self._holds = self._holds, False
-            width, self._width = self._width, None
-            pose = None if target is None else [*target.position.tolist(), *target.quaternion.tolist()]
             try:
-                found = self._call("exchange", ANSWER_LIMIT, target=pose, hold=hold, width=width)
+                found = self._call("exchange", ANSWER_LIMIT, **self._take_wanted())
             except ArmStoppedError:  # `_lost` says it
                 return
             self._faults = found["faults"]

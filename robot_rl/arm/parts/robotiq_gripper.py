@@ -122,11 +122,12 @@ class RobotiqGripper:
         return [self._fault] if self._fault is not None else []
 
     def recover(self) -> None:
-        """Activate it again, after a person has consented.
+        """Activate it again, after a person has consented; it then waits for the next width.
 
         Raises:
             ArmStoppedError: if a fault stays.
         """
+        self._wanted = None  # what was commanded before is not done now, where a person may have their fingers
         try:
             self._activate()
         except RobotLostError as error:

@@ -67,7 +67,7 @@ class _Socket:
         return self._get("STA"), self._get("FLT"), self._get("POS")
 
     def activate(self) -> None:
-        self._set("ACT 0")
+        self._set("ACT 0 GTO 0")  # else it goes to where it was last to go
         self._set("ACT 1")
 
     def request(self, position: int, speed: int, force: int) -> None:

@@ -128,7 +128,8 @@ class KeepOut:
     def limit(self, motions: Mapping[str, ArmMotion]) -> dict[str, Pose]:
         """Return the set-point of each arm, moved back where it has to be.
 
-        An arm for which no place is found is held where it is, and then all of them are.
+        An arm for which no place is found is held where it is, and then all of them are, but for those that go away
+        from the others: else nobody could make room for it.
 
         Args:
             motions: Where each arm is, and where it is wanted.
@@ -136,16 +137,14 @@ class KeepOut:
         tools = {name: self._bases[name] @ motion.T_base_tcp for name, motion in motions.items()}
         planes = self._planes(motions, tools)
         wanted = self._drawn_together(motions)
-        targets: dict[str, Pose] = {}
-        for name, motion in motions.items():
-            target = self._beyond(planes[name], self._bases[name], motion, wanted[name])
-            if target is None:
-                return {
-                    other: Pose(held.confine(held.T_base_tcp.position), held.T_base_tcp.quaternion)
-                    for other, held in motions.items()
-                }
-            targets[name] = target
-        return targets
+        found = {
+            name: self._beyond(planes[name], self._bases[name], motion, wanted[name])
+            for name, motion in motions.items()
+        }
+        targets = {name: target for name, target in found.items() if target is not None}
+        if len(targets) == len(motions):
+            return targets
+        return {name: self._held(planes[name], self._bases[name], m, targets.get(name)) for name, m in motions.items()}
 
     def _nearest(
         self, pair: tuple[str, str], placed: Mapping[str, Pose]
@@ -236,3 +235,21 @@ class KeepOut:
                 return Pose(confined, attitude)
             position = confined
         return None
+
+    def _held(self, found: list[_Planes], base: Pose, motion: ArmMotion, target: Pose | None) -> Pose:
+        """Return where an arm holds while one has no place: where it is, unless its own place is further away.
+
+        Outside its workspace it comes in only where that brings it nearer to no other arm.
+        """
+        here = motion.T_base_tcp
+        confined = Pose(motion.confine(here.position), here.quaternion)
+        away = np.concatenate([planes.normals for planes in found]) if found else np.zeros((0, 3))
+
+        def gained(pose: Pose) -> np.ndarray:
+            return away @ quat_rotate(base.quaternion, pose.position - here.position)
+
+        if target is not None:
+            gains = gained(target)
+            if gains.max(initial=0.0) > _CLOSE_ENOUGH and gains.min(initial=0.0) >= -_CLOSE_ENOUGH:
+                return target
+        return confined if gained(confined).min(initial=0.0) >= -_CLOSE_ENOUGH else here

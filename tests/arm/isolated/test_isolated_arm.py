@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import pytest
 from arm_driver_contract import ArmDriverContract, ArmUnderTest, Host, Recorder
 
 from robot_rl.arm.driver import MEASURABLE
+from robot_rl.arm.isolated import isolated_arm
 from robot_rl.arm.isolated.isolated_arm import IsolatedArm
-from robot_rl.arm.standin.standin_arm import StandinConfig
+from robot_rl.arm.standin.standin_arm import TOOL_DOWN, StandinConfig
 from robot_rl.errors import ArmStoppedError, ConfigError
 from robot_rl.geometry import Pose
 
@@ -128,3 +130,38 @@ def test_an_arm_that_is_not_there_is_refused_in_its_words():
 
     with pytest.raises(ArmStoppedError, match=r"no UR controller answers at 127\.99\.0\.1"):
         IsolatedUr(UrConfig(host="127.99.0.1"), Host())
+
+
+def test_a_hold_is_not_overtaken_by_the_set_point_before_it_at_whatever_line_it_comes():
+    """It comes between two lines of the thread that passes on what is wanted, as the scheduler may have it."""
+    lines = 0  # until it comes
+
+    def trace(frame, event, arg):
+        nonlocal lines
+        if frame.f_code.co_filename != isolated_arm.__file__:
+            return None
+        if event == "line" and lines:
+            lines -= 1
+            if not lines:
+                holding = threading.Thread(target=driver.hold)
+                holding.start()
+                holding.join(0.02)  # it may have to wait for this thread
+        return trace
+
+    driver, seen = IsolatedStandin(StandinConfig(), Host()), Recorder()
+    threading.settrace(trace)
+    try:
+        driver.start(seen)
+    finally:
+        threading.settrace(None)
+    try:
+        assert seen.has("pose", 3)
+        for line in range(1, 12):
+            start = seen.position
+            lines = line
+            driver.move_to(Pose(start + np.array([0.04, 0.0, 0.0]), TOOL_DOWN))
+            assert seen.wait(lambda: not lines)  # noqa: B023  (it is called here)
+            time.sleep(0.25)
+            assert np.linalg.norm(seen.position - start) < 0.035, f"at line {line}"
+    finally:
+        driver.close()

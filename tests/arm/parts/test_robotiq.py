@@ -126,3 +126,24 @@ def test_a_late_answer_is_not_taken_for_that_to_another_request(peer):
 def test_the_address_of_the_controller_is_needed():
     with pytest.raises(ConfigError, match="host is missing"):
         RobotiqUrcap(RobotiqUrcapConfig(), Host())
+
+
+def test_consent_does_not_carry_out_what_was_commanded_before_it(gripper, peer):
+    peer.object = 128
+    gripper.move(0.0)
+    assert eventually(lambda: gripper.width == pytest.approx(0.085 * (1 - 128 / 255), abs=4e-4))
+    peer.fault = 0x0E
+    assert eventually(gripper.faults)
+    peer.object = None  # a person has freed the fingers
+    gripper.recover()
+    time.sleep(0.5)
+    assert gripper.width == pytest.approx(0.085 * (1 - 128 / 255), abs=4e-4)
+    peer.powered = False
+    assert eventually(gripper.faults)
+    gripper.move(0.085)
+    peer.powered = True
+    gripper.recover()
+    time.sleep(0.5)
+    assert gripper.width == pytest.approx(0.085 * (1 - 128 / 255), abs=4e-4)
+    gripper.move(0.0)
+    assert eventually(lambda: gripper.width == pytest.approx(0.0, abs=4e-4)), "the next command counts"

@@ -76,15 +76,45 @@ def test_an_arm_that_approaches_is_stopped_earlier():
     assert slow["left"].position[0] - fast["left"].position[0] == pytest.approx(0.1 * LIMITS.braking, abs=1e-4)
 
 
-def test_too_close_they_go_back_and_where_they_cannot_they_hold():
+def test_too_close_they_go_back_and_one_that_cannot_holds_while_the_other_makes_room():
     keep = keep_out()
     motions = {"left": motion(0.456), "right": motion(0.456)}  # 8 mm apart
     assert apart(keep, motions, keep.limit(motions)) >= 0.02
-    caught = {"left": motion(0.456, box=1e-9), "right": motion(0.3, to=(0.05, 0, 0))}
-    caught["right"] = motion(0.456, to=(0.02, 0, 0))
-    held = keep.limit(caught)
-    for name, m in caught.items():
-        assert held[name].position.tolist() == m.T_base_tcp.position.tolist(), "one has no way back: all hold"
+    caught = {"left": motion(0.456, box=1e-9), "right": motion(0.456, to=(0.02, 0, 0))}
+    targets = keep.limit(caught)
+    assert targets["left"].position.tolist() == caught["left"].T_base_tcp.position.tolist()
+    assert apart(keep, caught, targets) >= 0.02
+    both = {name: motion(0.456, to=(0.02, 0, 0), box=1e-9) for name in BASES}
+    held = keep.limit(both)
+    for name, m in both.items():
+        assert held[name].position.tolist() == m.T_base_tcp.position.tolist(), "none has a way back: all hold"
+
+
+def test_while_one_arm_has_no_place_the_other_one_does_nothing_but_go_away():
+    keep = keep_out()
+    caught = motion(0.43, velocity=(0.5, 0, 0), box=1e-9)  # too fast for where it is
+    for way, goes in (((0.0, 0.02, 0.0), False), ((0.0, 0.0, 0.02), False), ((-0.02, 0.0, 0.0), True)):
+        motions = {"left": caught, "right": motion(0.43, to=way)}
+        targets = keep.limit(motions)
+        moved = targets["right"].position - motions["right"].T_base_tcp.position
+        assert moved.tolist() == pytest.approx(list(way) if goes else [0.0, 0.0, 0.0])
+        assert targets["left"].position.tolist() == caught.T_base_tcp.position.tolist()
+
+
+def test_an_arm_outside_its_workspace_does_not_come_in_where_another_one_is_in_its_way():
+    keep = keep_out()
+    outside = motion(0.43)
+    inside = ArmMotion(
+        outside.T_base_tcp, np.zeros(3), outside.T_base_target, lambda p: np.maximum(p, [0.6, -1.0, 0.0])
+    )  # beyond the other arm
+    motions = {"left": inside, "right": motion(0.43)}
+    targets = keep.limit(motions)
+    assert targets["left"].position.tolist() == outside.T_base_tcp.position.tolist()
+    beside = ArmMotion(
+        outside.T_base_tcp, np.array([0.5, 0.0, 0.0]), outside.T_base_target, lambda p: np.minimum(p, [1.0, 1.0, 0.15])
+    )
+    lowered = keep.limit({"left": beside, "right": motion(0.3)})["left"]
+    assert lowered.position[2] == pytest.approx(0.15), "nothing is in the way into this workspace"
 
 
 def test_it_turns_only_as_far_as_it_can():

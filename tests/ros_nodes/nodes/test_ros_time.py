@@ -7,13 +7,17 @@ from std_msgs.msg import Bool
 from waiting import eventually
 
 from robot_rl.clock import NS_PER_S
+from robot_rl.config.command_limits import CommandLimits
 from robot_rl.env.robot_io import Command
 from robot_rl.geometry import Pose
 from ros_nodes.interface import convert, topics
+from ros_nodes.node.parameters import declare
 from ros_nodes.node.robot_node_base import RobotNode
+from ros_nodes.nodes.robot_node import ArmNode
 from ros_nodes.nodes.safety_node import SafetyNode
 
 HERE = Pose(np.array([0.5, 0.0, 0.2]), np.array([0.0, 1.0, 0.0, 0.0]))
+CELL = ["--ros-args", "-r", "__ns:=/cell"]
 SPEED = 0.8
 """Simulated time is slower than real time."""
 
@@ -85,6 +89,41 @@ def test_the_arm_holds_while_simulated_time_stands_still(rig, graph):
     assert eventually(hand.moves), hand.stopped
     hand.estop.publish(Bool(data=True))
     assert eventually(lambda: "topic estop" in hand.stopped[-1])
+
+
+def test_the_arm_holds_after_simulated_time_was_set_back(rig, graph):
+    simulator, hand = rig
+    graph.add(lambda **options: RobotNode("teleop_node", **options))
+    assert eventually(hand.moves), hand.stopped
+    before = hand.wall.now()
+    simulator.time -= 2 * NS_PER_S
+    assert eventually(lambda: "/clock was set back and is 1." in hand.stopped[-1])
+    assert hand.received[-1] is None
+    assert hand.wall.now() >= before
+    simulator.time += 2 * NS_PER_S
+    assert eventually(hand.moves), hand.stopped
+
+
+class Commander(Hand):
+    """In the place of the safety node."""
+
+    def __init__(self, **options):
+        RobotNode.__init__(self, "safety_node", cli_args=CELL, **options)
+        declare(self, CommandLimits)
+        self.commands = self.publisher(topics.SAFE_COMMAND)
+
+
+def test_a_command_expires_where_simulated_time_was_set_back(graph):
+    simulator = graph.add(Simulator)
+    commander = graph.add(Commander, use_sim_time=True)
+    node = graph.add(lambda **options: ArmNode(cli_args=CELL, **options), use_sim_time=True, driver="standin")
+    assert eventually(lambda: commander.commands.get_subscription_count() == 1)
+    assert eventually(lambda: node.health()[1] == "the arm holds: no command has come yet")
+    here = Pose(np.array([0.45, 0.0, 0.2]), HERE.quaternion)
+    commander.commands.publish(convert.command_message(Command(commander.wall.now(), 0.3, here)))
+    assert eventually(lambda: node.health()[1] == "the arm follows commands")
+    simulator.time -= 4 * NS_PER_S
+    assert eventually(lambda: "/clock was set back" in node.health()[1], 1.0)
 
 
 def test_a_clock_that_nobody_publishes_is_named(graph):
