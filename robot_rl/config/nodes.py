@@ -70,6 +70,9 @@ class SafetyNodeConfig(CommandLimits):
     """Longest time between two heartbeats of a required node whose process lives [s]."""
     start_inactive: bool = False
     """Start in the state `inactive`, in which nothing passes, until it is activated (`ros2 lifecycle set`)."""
+    latch_file: str = ""
+    """File that keeps a latched stop until its release, so that it also holds where this process dies and is started
+    again; bringups name one. None: a stop is released by the end of the process."""
 
 
 @dataclass(frozen=True, config=STRICT)

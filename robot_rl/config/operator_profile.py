@@ -93,8 +93,7 @@ class InterventionConfig:
     [min]."""
     told: Told | None = None
     """What it knows of where things are, in demonstrations too. `scene`: the truth, as eyes would tell it. `estimate`:
-    what the policy is told, so that a policy can imitate it; `peg_hard`, where it searches by touch, and `whip` have such
-    an operator."""
+    what the policy is told, so that it searches by touch; `peg_hard` alone has such an operator."""
 
     @property
     def profiles(self) -> tuple[OperatorProfile, ...]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 GUARD, SIMULATED_ARM = "safety", "sim"
 """Nodes, in the table, that have to know the simulated task: its arms and keep-out, and how long its steps are."""
+LATCH = "latched_stop"
+"""File of a latched stop: a node that dies and is started again by the bringup holds it still."""
 
 
 def plan(bringup: str, given: Mapping[str, Any], folder: Path, *, flag: str = "") -> list[NodeSpec]:
@@ -44,6 +46,17 @@ def plan(bringup: str, given: Mapping[str, Any], folder: Path, *, flag: str = ""
         raise ConfigError(f"{flag}params {params}: there is no such file; launch/config/robot.yaml is an example")
     if (file := given.get("task_file")) and not Path(file).expanduser().is_file():
         raise ConfigError(f"{flag}task_file {file}: there is no such file; launch/config/task.yaml is an example")
+    latch = folder / LATCH
+    latch.unlink(missing_ok=True)
+    specs = _planned(bringup, given, folder)
+    return [
+        replace(spec, parameters={**spec.parameters, "latch_file": str(latch)}) if spec.name == GUARD else spec
+        for spec in specs
+    ]
+
+
+def _planned(bringup: str, given: Mapping[str, Any], folder: Path) -> list[NodeSpec]:
+    """Return the nodes of a bringup with what they have to know of a simulated task."""
     table = read_table()
     specs = node_specs(table, bringup, given)
     if given.get("task_file") or all(spec.name != GUARD for spec in specs):
@@ -53,7 +66,7 @@ def plan(bringup: str, given: Mapping[str, Any], folder: Path, *, flag: str = ""
         return specs
     if task.arms:
         specs = node_specs(table, bringup, {**given, "task_file": _write_task(task, folder)})
-    return specs if params else [_with_step_limits(spec, task) for spec in specs]
+    return specs if given.get("params") else [_with_step_limits(spec, task) for spec in specs]
 
 
 def _simulated_task(name: str) -> TaskSpec | None:

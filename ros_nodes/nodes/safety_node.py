@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -22,6 +23,7 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from robot_rl.cell.cell_guards import guards_for
+from robot_rl.cell.latch_file import LatchFile
 from robot_rl.config.command_limits import LOWERABLE, CommandLimits
 from robot_rl.config.nodes import SafetyNodeConfig
 from robot_rl.env.command_limits import LATCHED, CommandGuard
@@ -52,6 +54,10 @@ class SafetyNode(ManagedNode):
         config = self.config
         guards = guards_for(config, config.arms, config.task_file, config.arm_limits)
         self.guard, arms = guards.whole, guards.each
+        self._latch = LatchFile(Path(config.latch_file).expanduser() if config.latch_file else None)
+        if self._latch.reason is not None:
+            self.guard.trip(self._latch.reason)
+            self.get_logger().warning("an emergency stop was latched before this process was started, and still is")
         self._each, self._max_age = arms, min(guard.limits.max_age for guard in arms.values())
         if guards.arms and not guards.need_twists:
             self.get_logger().warning("nothing here keeps the arms apart: task_file is not given, or has no keep_out")
@@ -180,6 +186,7 @@ class SafetyNode(ManagedNode):
 
     def _watch(self) -> None:
         """Stop the arm when something is missing, rather than with the next command."""
+        self._keep_latched()
         before, self._silent = self._silent, self._unheard()
         if self._silent is not None and before is None:
             return  # once more: if this process was held up, their signs of life are waiting to be read
@@ -187,6 +194,13 @@ class SafetyNode(ManagedNode):
         if reason is not None and self._stopped is None:
             self._stop(self.wall.now() if not self.config.lockstep else 0)
         self._announce(reason)
+
+    def _keep_latched(self) -> None:
+        """Have a latched stop outlive this process."""
+        try:
+            self._latch.follow(self.guard.tripped)
+        except OSError as error:
+            self.problem(f"a latched stop would not outlive this process: {self.config.latch_file}: {error.strerror}")
 
     def _announce(self, reason: str | None) -> None:
         """Publish why the arm may not move, or that it may, when that changes."""

@@ -24,7 +24,6 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from robot_rl.config.operator_profile import Told
 from robot_rl.config.randomization import DynamicsConfig
 from robot_rl.data.sparse_reward import success_reward
 from robot_rl.env.robot_io import RobotState
@@ -288,8 +287,7 @@ class WhipOperator(ScriptedOperator):
     """Operator that draws back, strikes with hand and wrist at once, draws back before the blow, and looks.
 
     Args:
-        task: The task.
-        told: Where it strikes: at the block as it stands, or at its estimate, so that a policy can imitate the stroke.
+        task: The task, whose true scene it sees.
     """
 
     further = 0.004
@@ -299,12 +297,10 @@ class WhipOperator(ScriptedOperator):
     look = 8
     """Steps for which it waits after a stroke."""
 
-    def __init__(self, task: Whip, told: Told = "scene") -> None:
+    def __init__(self, task: Whip) -> None:
         skill = OperatorSkill(action_noise=0.01, pause=0.01)
-        if told == "estimate":  # it looks at nothing, so that it has no error of perception of its own
-            skill = replace(skill, position_error=0.0, yaw_error=0.0)
         super().__init__(task.spec, skill, InterventionHabit(stall_steps=25, progress=0.003))
-        self._task, self.told = task, told
+        self._task = task
 
     def begin(self) -> None:
         """Discard the state of the stroke."""
@@ -313,13 +309,13 @@ class WhipOperator(ScriptedOperator):
     def distance(self, state: RobotState) -> float:
         """Return the distance of the hand to where it strikes, less the way of the block [m]."""
         way = math.hypot(*self._task.blocks()[0].position[:2])
-        goal = struck_from(self._block())
+        goal = struck_from(self._task.T_base_target)
         return float(np.linalg.norm(state.T_base_tcp.position - goal.position)) - way
 
     def plan(self, state: RobotState) -> tuple[Pose, float, float]:
         """Plan where to strike from, the stroke, and the wait after it."""
         here = state.T_base_tcp
-        goal = struck_from(self.perceived(self._block()), self.further * self._strokes)
+        goal = struck_from(self.perceived(self._task.T_base_target), self.further * self._strokes)
         if self._step:
             sign = 1.0 if self._step <= STROKE.forward else -1.0
             self._step = self._step + 1 if self._step < STROKE.forward + STROKE.back else 0
@@ -333,10 +329,6 @@ class WhipOperator(ScriptedOperator):
         if still and np.linalg.norm(goal.position - here.position) < self.ready:
             self._step, self._looked, self._strokes = 1, 0, self._strokes + 1
         return goal, 1.0, 0.0
-
-    def _block(self) -> Pose:
-        """Return where the orange block stood at reset, as far as it is told."""
-        return self._task.T_base_target if self.told == "scene" else self._task.T_base_estimate
 
 
 def add_rod_tool(spec: mujoco.MjSpec, arm: str | None = None) -> None:
@@ -387,4 +379,4 @@ def make(options: WorkcellOptions) -> Workcell:
     model = spec.compile()
     io = MujocoRobotIO(model, gains=GAINS, simulation=options.simulation)
     task = Whip(io, solve_ik(model, "tcp", START.position, START.quaternion), parameters)
-    return simulated_workcell(io, task, WhipOperator(task, options.intervention.knowledge), options, parameters.dynamics)
+    return simulated_workcell(io, task, WhipOperator(task), options, parameters.dynamics)

@@ -128,7 +128,7 @@ def test_launch_files_and_robot_rl_up_make_the_same_of_the_table(tmp_path):
     }
     nodes = launched(bringup="train", files=str(tmp_path), **texts)
     typed = {name: yaml.safe_load(value) for name, value in texts.items()}
-    specs = {spec.name: spec for spec in node_specs(TABLE, "train", typed)}
+    specs = {spec.name: spec for spec in plan("train", typed, tmp_path)}
     assert {name: node.ros_arguments for name, node in nodes.items()} == {
         name: spec.ros_arguments() for name, spec in specs.items()
     }
@@ -140,6 +140,14 @@ def test_launch_files_and_robot_rl_up_make_the_same_of_the_table(tmp_path):
         for name, node in nodes.items()
     }
     assert ends == {name: [0, 2] if spec.main else [2] for name, spec in specs.items()}
+
+
+def test_a_bringup_begins_without_a_latched_stop_and_its_safety_node_keeps_one(tmp_path):
+    (tmp_path / "latched_stop").write_text("of the bringup before")
+    (safety,) = [spec for spec in plan("sim", {"task": "reach"}, tmp_path) if spec.name == "safety"]
+    kept = Path(safety.parameters["latch_file"])
+    assert kept.parent == tmp_path
+    assert not kept.exists()
 
 
 def test_with_either_the_safety_node_knows_the_arms_and_keep_out_of_a_simulated_task(tmp_path):

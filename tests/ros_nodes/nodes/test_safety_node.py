@@ -72,12 +72,16 @@ class Hand(RobotNode):
 
 
 class Rig:
-    def __init__(self, graph):
-        self.graph = graph
+    def __init__(self, graph, **parameters):
+        self.graph, self._parameters = graph, parameters
         self.arm, self.hand = graph.add(Arm), graph.add(Hand)
-        # Generous times: what is tested is that it holds, not how fast a busy machine is.
-        self.safety = graph.add(SafetyNode, required_nodes=["arm"], heartbeat_timeout=1.0, max_age=1.0)
+        self.start()
         assert eventually(self.moves), self.arm.stopped
+
+    def start(self):
+        # Generous times: what is tested is that it holds, not how fast a busy machine is.
+        times = {"heartbeat_timeout": 1.0, "max_age": 1.0}
+        self.safety = self.graph.add(SafetyNode, required_nodes=["arm"], **times, **self._parameters)
 
     def moves(self):
         """Whether a command gets through."""
@@ -157,6 +161,25 @@ def test_the_emergency_stop_stays_until_it_is_released_by_hand(rig, by):
     assert not rig.moves()
     assert rig.hand.call(rig.hand.release_client).success
     assert eventually(rig.moves)
+
+
+def test_a_latched_stop_outlives_its_node_until_somebody_releases_it(tmp_path):
+    graph = Graph()
+    try:
+        rig = Rig(graph, latch_file=str(tmp_path / "latched"))
+        rig.hand.estop()
+        assert rig.holds("emergency stop: asked for on the topic estop")
+        for _ in range(2):
+            graph.remove(rig.safety)
+            rig.start()
+            assert eventually(lambda: rig.holds("emergency stop: asked for on the topic estop; release it by hand"))
+        assert eventually(lambda: rig.hand.call(rig.hand.release_client).success)
+        assert eventually(rig.moves)
+        graph.remove(rig.safety)
+        rig.start()
+        assert eventually(rig.moves)
+    finally:
+        graph.close()
 
 
 def test_two_nodes_that_command_are_both_refused_and_named(rig):
