@@ -138,6 +138,7 @@ class GymnasiumEnvironment:
             return_range=self._return_range(),
             cameras=self._layout.cameras,
             success=facts["success"],
+            rewards=self._rewards_by(),
         )
         self.observation_specs: dict[str, ArraySpec] = self._layout.specs
         self.interventions = False
@@ -256,6 +257,17 @@ class GymnasiumEnvironment:
         led = self._left > 0
         self._left -= led
         return led
+
+    def _rewards_by(self) -> str:
+        """Return the settings by which its rewards are made, as they may be set."""
+        config, ends = self._config, "always" if self._success_ends else "never"
+        settings = {
+            "reward": config.reward,
+            "reward_scale": f"{config.reward_scale:g}",
+            "success_ends": ends,
+            "action_repeat": config.action_repeat,
+        }
+        return " ".join(f"environment.{name}={value}" for name, value in settings.items())
 
     def _return_range(self) -> tuple[float, float] | None:
         config = self._config

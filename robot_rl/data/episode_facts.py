@@ -40,6 +40,7 @@ class FactValues(TypedDict, total=False):
     success: bool | None
     failure: str | None
     judge: str
+    rewards: str
     overruled: str
     cut: str
     interrupted: bool
@@ -127,6 +128,11 @@ class EpisodeFacts:
     def judge(self) -> str | None:
         """Name of the source of the result, if it was not the task."""
         return self._text("judge")
+
+    @property
+    def rewards(self) -> str | None:
+        """The settings by which its rewards were made; None where there is one way, or none is known."""
+        return self._text("rewards")
 
     @property
     def overruled(self) -> str | None:

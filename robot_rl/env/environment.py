@@ -39,6 +39,8 @@ class EnvironmentSpec:
         success: Whether an episode can succeed; where none can, its return is what counts.
         world: Settings of `WorldConfig` that can be changed in it.
         arms: Names of several arms, in the order of their parts of an action; empty: there is one, or none.
+        rewards: The settings by which its rewards are made, where they can be made in several ways; recorded with every
+            episode, so that demonstrations with other rewards are known.
     """
 
     name: str
@@ -52,6 +54,7 @@ class EnvironmentSpec:
     success: bool = True
     world: tuple[str, ...] = ()
     arms: tuple[str, ...] = ()
+    rewards: str = ""
 
     @property
     def grippers(self) -> int:

@@ -120,7 +120,10 @@ class Rollout:
             self.policy.exploration.restart()
         self._perceive(observation)
         self._builder = EpisodeBuilder(episode_id)
-        self._builder.note(task=self._env.environment_spec.name, seed=seed, demonstration=demonstrate)
+        spec = self._env.environment_spec
+        self._builder.note(task=spec.name, seed=seed, demonstration=demonstrate)
+        if spec.rewards:
+            self._builder.note(rewards=spec.rewards)
         if start.T_base_reset is not None:  # [m, rad]; the observations are relative to it
             self._builder.note(T_base_reset=start.T_base_reset.vector().tolist())
         if start.arms:

@@ -187,8 +187,9 @@ def adopt_demonstrations(
         The number of episodes.
 
     Raises:
-        DataError: if something that the policy observes was not recorded.
+        DataError: if something that the policy observes was not recorded, or the rewards were made in another way.
     """
+    made_by = env.environment_spec.rewards
     with EpisodeStore.open(path) as source:
         adopted = demonstrations_in(source) if of_run else rewarded_episodes(source, rewards)
         for number, episode in enumerate(source.read(name, rewards=rewards) for name in adopted):
@@ -196,6 +197,12 @@ def adopt_demonstrations(
                 raise DataError(
                     f"{path}: {episode.episode_id} lacks {', '.join(missing)}, which the policy observes; record "
                     "demonstrations with the same --obs as the training"
+                )
+            recorded = episode.facts.rewards or made_by
+            if rewards is None and made_by and recorded != made_by:
+                raise DataError(
+                    f"{path}: {episode.episode_id} was rewarded by {recorded}, this run is by {made_by}; set them "
+                    "alike, or record the demonstrations anew"
                 )
             kept = {name: episode.observations[name] for name in env.observation_specs}
             origin = CopiedFrom(

@@ -3,6 +3,7 @@
 import os
 import random
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -15,9 +16,18 @@ from robot_rl.adapters.guest import EXPERT_GROUP
 from robot_rl.adapters.gymnasium_environment import GymnasiumEnvironment
 from robot_rl.config.environment import EnvironmentConfig
 from robot_rl.data.schema import Source
+from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.registry import make_environment, source_of
 from robot_rl.env.task import WorkcellOptions
-from robot_rl.errors import ConfigError, EnvironmentFailedError, SpecError, StepOrderError, UnknownNameError
+from robot_rl.errors import (
+    ConfigError,
+    DataError,
+    EnvironmentFailedError,
+    SpecError,
+    StepOrderError,
+    UnknownNameError,
+)
+from robot_rl.run.demonstrate import adopt_demonstrations, record_demonstrations
 
 BOX = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
 STILL = np.zeros(2, np.float32)
@@ -196,6 +206,26 @@ def test_an_expert_demonstrates_and_takes_over_now_and_then(python, monkeypatch)
     assert {source for episode in led for source in episode} == {Source.POLICY, Source.SCRIPT}
     assert sources(3) == led[3], "the seed decides who leads"
     env.close()
+
+
+def test_demonstrations_with_other_rewards_are_refused_and_those_that_name_none_are_taken(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__))
+    own, scaled = guest(expert="test_gymnasium_environment:expert"), guest(reward_scale=0.1)
+    with EpisodeStore.create(tmp_path / "demos") as store:
+        record_demonstrations(own, store, episodes=2, seed=0)
+    with EpisodeStore.create(tmp_path / "taken") as run:
+        assert adopt_demonstrations(run, tmp_path / "demos", own) == 2
+    with (
+        EpisodeStore.create(tmp_path / "refused") as run,
+        pytest.raises(DataError, match=r"reward_scale=1 .* this run is by .*reward_scale=0.1 "),
+    ):
+        adopt_demonstrations(run, tmp_path / "demos", scaled)
+    with EpisodeStore.open(tmp_path / "demos") as store, EpisodeStore.create(tmp_path / "imported") as other:
+        for episode in store.episodes():
+            facts = {name: value for name, value in episode.metadata.items() if name != "rewards"}
+            other.append(replace(episode, metadata=facts))
+    with EpisodeStore.create(tmp_path / "imports") as run:
+        assert adopt_demonstrations(run, tmp_path / "imported", scaled) == 2
 
 
 @pytest.mark.parametrize("python", ["", sys.executable])
