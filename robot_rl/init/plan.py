@@ -129,7 +129,7 @@ def first_day(plan: RobotPlan, name: str) -> list[str]:
             f"robot-rl eval runs/{plan.task} --robot {name} --episodes 50  # how often it succeeds",
         ]
     lead = f"--teleop {plan.devices[0]}" if plan.devices else "--console"
-    pixels = f" --obs pixels --set encoder.cameras=[{','.join(plan.cameras)}]" if plan.cameras else ""
+    pixels = " --obs pixels" if plan.cameras else ""
     return [
         f"robot-rl doctor {name}  # examine machine, arm and cameras; cure its faults",
         f"robot-rl commission {name} --move  # the first motions, slow, each with your consent",
