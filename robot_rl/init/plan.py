@@ -136,7 +136,7 @@ def first_day(plan: RobotPlan, name: str) -> list[str]:
         f"robot-rl bench arm {name} --move --out bench  # how well it follows; tune the controller until it does",
         f"robot-rl demo {plan.task} --robot {name}{pixels} {lead} --episodes 20 --out demos  # you show it",
         f"robot-rl train {plan.task} --robot {name}{pixels} --demos demos {lead} --out runs/first  # you help it",
-        f"robot-rl train --resume --robot {name} {lead} --out runs/first --episodes 20  # its evaluation once more",
+        f"robot-rl eval runs/first --robot {name} {lead} --episodes 20  # it is alone, you judge",
     ]
 
 
