@@ -8,9 +8,11 @@ The scripted operator of the task still records the demonstrations.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 from robot_rl.console.job_state import JobState
 from robot_rl.console.recorded_episodes import recorded_rows
@@ -18,7 +20,7 @@ from robot_rl.env.episode_observer import Observer
 from robot_rl.env.handover import HandoverLimits
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.supervision import EVALUATING, PAUSE
-from robot_rl.env.task import Workcell, WorkcellOptions
+from robot_rl.env.task import Outcome, TaskSpec, Workcell, WorkcellOptions
 from robot_rl.errors import StepOrderError
 from robot_rl.hil.interventions import draw_interventions
 from robot_rl.hil.operator_setup import OperatorOptions, OperatorSetup, open_operator, viewed_workcell
@@ -31,6 +33,22 @@ from robot_rl.run.human_labels import HumanLabels
 JUDGE = "End each episode by Success or Failure; without a verdict it is no success."
 LOST_EPISODES = 5
 """Simulated episodes in a row that may be lost because this machine stands still."""
+
+
+@dataclass
+class ButtonWatch:
+    """Reads the devices at each step in which nobody may lead, for their buttons; a judge that changes no outcome."""
+
+    read: Callable[[], object] = lambda: None
+
+    def begin(self) -> None:
+        """Do nothing."""
+
+    def judge(self, outcome: Outcome, observation: Mapping[str, np.ndarray], spec: TaskSpec) -> Outcome:
+        """Read them; what is pressed counts for this step."""
+        del observation, spec
+        self.read()
+        return outcome
 
 
 class LocalOperator:
@@ -69,6 +87,8 @@ class LocalOperator:
             kept = (
                 {} if self._folder is None else {"store": self._folder / "episodes", "log": self._folder / OPERATOR_LOG}
             )
+            buttons = ButtonWatch()
+            cell = replace(cell, judges=(*cell.judges, buttons))
             setup = stack.enter_context(open_operator(cell, self._options, board, **kept))
             supervision = setup.supervision
             supervision.time_to_overrule = overrule_s
@@ -76,7 +96,9 @@ class LocalOperator:
             self._setup = setup
             self._demonstrator = RobotEnv(supervision.workcell(cell.operator, cell.operator_source), options=options)
             human = supervision.workcell(setup.person)
-            yield RobotEnv(human, interventions=True, options=options, handover=HandoverLimits())
+            env = RobotEnv(human, interventions=True, options=options, handover=HandoverLimits())
+            buttons.read = lambda: env.interventions or setup.person.watch()
+            yield env
 
     @property
     def demonstrator(self) -> RobotEnv:

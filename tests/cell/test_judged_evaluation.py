@@ -1,11 +1,12 @@
 """A person at the console judges an evaluation on an arm, at the end of a training and by `robot-rl eval`."""
 
 import asyncio
+import contextlib
 import json
 
 import pytest
 from browser import answer, job
-from pages import page
+from pages import LEAD, page
 from running import robot_rl
 
 from robot_rl.console.buttons import read_log
@@ -13,7 +14,7 @@ from robot_rl.data.schema import Source
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.statistics import wilson_interval
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.wall_clock]
 
 ROBOT = """
 arm: {driver: standin}
@@ -38,7 +39,10 @@ SMALL = {
     "env_steps": 20,
 }
 CONSOLE = ("--console", "127.0.0.1:0", "--heartbeat", 5)
-VERDICTS = ("success", "failure", "success")
+BUTTON = "a button of a device"
+MAP = "axes: {x: x}\nbuttons: {success: close}\n"
+"""The page's hands as a device with a button for success, as a SpaceMouse has one."""
+VERDICTS = ("success", "failure", BUTTON)
 
 
 class Served:
@@ -48,13 +52,21 @@ class Served:
         self.url = url.rstrip("/")
 
 
+async def seen(anna, where):
+    """The next state like that, on a machine that may be busy."""
+    async with asyncio.timeout(60):
+        while True:
+            with contextlib.suppress(TimeoutError):
+                return await anna.hear("state", where)
+
+
 async def judge(url, verdicts):
     """Ends one episode of the evaluation after the other, with the hands at the keys that move the arm."""
     async with page(Served(url)) as anna:
         judged, buttons = None, {"success", "failure"}
         for verdict in verdicts:
-            state = await anna.hear(
-                "state",
+            state = await seen(
+                anna,
                 lambda m, before=judged: (
                     m["phase"]["name"] == "evaluating" and m["episode"]["source"] and m["episode"]["id"] != before
                 ),
@@ -62,11 +74,16 @@ async def judge(url, verdicts):
             assert set(state["phase"]["requests"]) == buttons and "Success or Failure" in state["phase"]["text"]
             if judged is None:
                 await anna.take((0.8, 0, 0, 0, 0, 0))
-            state = await anna.hear("state", lambda m: m["mine"] and m["episode"]["step"] > 3)
+            state = await seen(anna, lambda m: m["mine"] and m["episode"]["step"] > 3)
             judged = state["episode"]["id"]
             assert state["episode"]["source"] == "policy"
             assert all(row["id"].startswith("episode-") for row in state["ended"]), "rows are for labels, of a training"
-            await anna.say(type="do", what=verdict)
+            if verdict == BUTTON:
+                await anna.quiet()
+                await anna.say(**{**LEAD, "buttons": [True, False, False, False]})
+                await asyncio.sleep(1.0)
+            else:
+                await anna.say(type="do", what=verdict)
         await anna.give_back()
 
 
@@ -88,7 +105,8 @@ def test_what_a_person_says_of_each_episode_is_the_result(folder, tmp_path):
     before = sorted((path, path.stat().st_mtime_ns) for path in (folder / "run").rglob("*"))
     record = tmp_path / "evaluated"
     flags = ("--robot", folder / "robot.yaml", "--episodes", len(VERDICTS), "--record", record, "--json")
-    with job("eval", folder / "run", *flags, *CONSOLE) as (process, url):
+    (tmp_path / "map.yaml").write_text(MAP)
+    with job("eval", folder / "run", *flags, *CONSOLE, "--map", f"browser={tmp_path / 'map.yaml'}") as (process, url):
         asyncio.run(judge(url, VERDICTS))
         facts = answer(process)
     assert (facts["episodes"], facts["success_rate"]) == (3, pytest.approx(2 / 3))
@@ -99,7 +117,7 @@ def test_what_a_person_says_of_each_episode_is_the_result(folder, tmp_path):
         for episode in store.episodes():
             assert episode.reward_source == "operator"
             assert Source.HUMAN not in episode.source
-    assert [row["what"] for row in read_log(record / "operator.jsonl") if row["kind"] == "do"] == list(VERDICTS)
+    assert [row["what"] for row in read_log(record / "operator.jsonl") if row["kind"] == "do"] == list(VERDICTS[:2])
     assert sorted((path, path.stat().st_mtime_ns) for path in (folder / "run").rglob("*")) == before, "it is only read"
 
 
