@@ -35,7 +35,7 @@ from robot_rl.learn.networks.exploration_noise import ExplorationNoise
 from robot_rl.learn.networks.networks import Policy, make_policy
 from robot_rl.learn.perception import Perception, make_perception
 from robot_rl.run.demonstrate import record_demonstrations
-from robot_rl.run.deployment import workcell_options
+from robot_rl.run.deployment import Deployment, workcell_options
 from robot_rl.run.evaluation import evaluate
 from robot_rl.statistics import mean
 from sim.scene import DOWNWARD
@@ -276,7 +276,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2], help="seeds of behaviour cloning")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    config = load_config(None, [f"task={arguments.task}", f"observations={arguments.obs}"])
+    config = Deployment().with_cameras(load_config(None, [f"task={arguments.task}", f"observations={arguments.obs}"]))
     options = workcell_options(config)
     env = RobotEnv(make_workcell(config.task, options), options=options)
     perception = make_perception(env.observation_specs, config)

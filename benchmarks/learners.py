@@ -17,7 +17,7 @@ from contextlib import closing
 import numpy as np
 import torch
 
-from robot_rl.bench.workload import POSE, cached_features
+from robot_rl.bench.workload import ENCODER, POSE, cached_features
 from robot_rl.config.components import EngineConfig, ReplayConfig, TrainConfig
 from robot_rl.data.replay.percept import Percept, PerceptSpec
 from robot_rl.data.replay.transition import Transition
@@ -59,7 +59,7 @@ def _rate(arguments: argparse.Namespace, learners: int, batch: int) -> float:
         replay=ReplayConfig(capacity=10_000, batch_size=batch),
         engine=EngineConfig(precision="float32"),
     )
-    images = cached_features(config.encoder) if arguments.observations == "pixels" else None
+    images = cached_features(ENCODER) if arguments.observations == "pixels" else None
     percepts = PerceptSpec(STATE, images, POSE if images is not None else None)
     rng = np.random.default_rng(0)
 

@@ -23,12 +23,12 @@ from dataclasses import replace
 import torch
 
 from robot_rl.bench.learner_cuda import ENGINES as GPU_ENGINES
-from robot_rl.bench.workload import Workload, cached_features
-from robot_rl.config.components import EncoderConfig, EngineConfig
+from robot_rl.bench.workload import ENCODER, Workload, cached_features
+from robot_rl.config.components import EngineConfig
 from robot_rl.learn.engine.engine import Engine
 
 STATE = Workload(state=18, action=4, updates=2)
-WORK = {"state": STATE, "pixels": replace(STATE, images=cached_features(EncoderConfig()))}
+WORK = {"state": STATE, "pixels": replace(STATE, images=cached_features(ENCODER))}
 ENGINES = {
     "cpu": {"eager": EngineConfig(), "bfloat16": EngineConfig(precision="bfloat16")},
     "cuda": {name: GPU_ENGINES[name] for name in ("eager", "captured", "captured_bfloat16")},

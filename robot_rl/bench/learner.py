@@ -13,13 +13,12 @@ from typing import Any
 import torch
 
 from robot_rl.bench.learner_cuda import bench_encoding, bench_on_gpu
-from robot_rl.bench.workload import Workload, cached_features
-from robot_rl.config.components import EncoderConfig, EngineConfig
+from robot_rl.bench.workload import ENCODER, Workload, cached_features
+from robot_rl.config.components import EngineConfig
 from robot_rl.learn.engine.engine import Engine
 from robot_rl.learn.networks.encoders import make_encoder
 
 GEMM_SIZES = (256, 512, 1024)
-ENCODER = EncoderConfig()
 WARM_UPS = 5
 ENCODED_AT_ONCE = 32
 """Images in a batch of the encoder, when the cost of encoding inside the update is measured."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -16,6 +16,8 @@ from robot_rl.learn.networks.heads import ImageHead, StateHead
 from robot_rl.learn.networks.networks import Policy
 
 POSE = (0, 6)
+ENCODER = EncoderConfig(cameras=("front", "wrist"))
+"""Of work from pixels."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Workload:
     updates: int = 4
     critics: int = 2
     images: ImageSpec | None = None
-    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    encoder: EncoderConfig = ENCODER
 
     @property
     def settings(self) -> SACConfig:

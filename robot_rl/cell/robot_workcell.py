@@ -86,6 +86,7 @@ class RobotWorkcell:
                 stops=io,
                 links=io.links,
                 person_resets=file.cell.scene == "person",
+                person_judges=file.cell.judge == "person",
             )
 
     def _check_forces(self, io: ArmRobotIO) -> None:

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl.cli.command import MakeParser, Reply, above_zero, add_set_flag, natural, positive, share
-from robot_rl.cli.operator import add_robot_flag, check_robot_named
+from robot_rl.cli.operator import add_operator_flags, add_robot_flag, check_robot_named, operator_options
 from robot_rl.cli.summary_text import summary_lines
 from robot_rl.env.registry import check_task
-from robot_rl.errors import ConfigError
 from robot_rl.system.process import one_thread
 
 
@@ -49,6 +48,7 @@ def add_eval_command(make: MakeParser, commands: Any) -> None:
         "--min-success", type=share, default=0.0, metavar="RATE", help="exit with 1 if the success rate is below this"
     )
     add_robot_flag(parser)
+    add_operator_flags(parser)
 
 
 def _evaluate(arguments: argparse.Namespace) -> Reply:
@@ -56,6 +56,9 @@ def _evaluate(arguments: argparse.Namespace) -> Reply:
         arguments.parser.error("--camera needs --video FILE, the film to make from it")
     if arguments.task is not None and arguments.robot is None:
         check_task(arguments.task)
+    operator = operator_options(arguments)
+    if operator is not None and arguments.robot is None:
+        arguments.parser.error("--console and --teleop need --robot FILE, as a simulation judges by itself")
     one_thread()
     from robot_rl.config.load import in_other_world
     from robot_rl.run.directory.run_directory import RunDirectory
@@ -68,17 +71,16 @@ def _evaluate(arguments: argparse.Namespace) -> Reply:
         check_robot_named(arguments.run)
     if arguments.robot is not None:
         from robot_rl.cell.robot_file import read_robot_file
-        from robot_rl.cell.robot_place import check_judged, robot_deployment
+        from robot_rl.cell.robot_place import check_judged, operator_of, robot_deployment
 
         robot = read_robot_file(arguments.robot.expanduser(), arguments.task or trained.task)
-        try:
-            check_judged(robot, None, trained.reward.kind)
-        except ConfigError as error:
-            raise ConfigError(
-                f"{robot.path}: `eval` has no person who judges and makes the scene ready; with one, `robot-rl train "
-                f"--resume --robot {robot.path} --console --out {arguments.run} --episodes N` evaluates it once more"
-            ) from error
+        operator = operator_of(robot, operator)
+        check_judged(robot, operator, trained.reward.kind)
         deployment = robot_deployment(robot)
+        if operator is not None:
+            from robot_rl.hil.local_operator import local_deployment
+
+            deployment = local_deployment(operator, arguments.record, place=deployment)
     answer = evaluate_run(
         arguments.run,
         elsewhere=in_other_world(trained, arguments.task, arguments.set),

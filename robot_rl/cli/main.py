@@ -303,12 +303,10 @@ def _demo(arguments: argparse.Namespace) -> int:
         robot = read_robot_file(arguments.robot.expanduser(), arguments.task)
     operator, shared = operator_options(arguments), {"episodes": arguments.episodes, "seed": arguments.seed}
     from robot_rl.config.load import load_config
-    from robot_rl.run.deployment import workcell_options
+    from robot_rl.run.deployment import Deployment, workcell_options
     from robot_rl.run.directory.calibrations import Calibrations, read_record
 
     told = [f"task={arguments.task}", f"observations={arguments.obs}", *arguments.set]
-    observed = workcell_options(load_config(None, told))
-    observed = replace(observed, cameras=tuple(dict.fromkeys((*observed.cameras, *arguments.camera))))
     place = None
     if robot is not None:
         from robot_rl.cell.robot_place import operator_of, robot_deployment
@@ -316,6 +314,8 @@ def _demo(arguments: argparse.Namespace) -> int:
         operator, place = operator_of(robot, operator), robot_deployment(robot)
     if robot is not None and robot.cell.judge == "person" and operator is None:
         arguments.parser.error("--robot needs a person who demonstrates: --console, --teleop DEVICE, or `devices`")
+    observed = workcell_options((place or Deployment()).with_cameras(load_config(None, told)))
+    observed = replace(observed, cameras=tuple(dict.fromkeys((*observed.cameras, *arguments.camera))))
     calibrations = Calibrations([read_record(entry) for entry in arguments.calibration], cameras=observed.cameras)
     shared["calibrations"] = calibrations
     if operator is None:

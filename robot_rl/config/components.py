@@ -298,8 +298,8 @@ class EncoderConfig:
     name: str = "bundled"
     """`bundled` (EfficientNet-Lite0 with ImageNet weights), `timm:<model>`, `hf:<model>`, `random` (Lite0 with random
     weights, to compare with): frozen, features are computed once when a frame arrives. `conv`, `resnet10`: trained."""
-    cameras: Annotated[tuple[str, ...], Field(min_length=1)] = ("front", "wrist")
-    """Cameras that the policy sees."""
+    cameras: tuple[str, ...] = ()
+    """Cameras that the policy sees. Empty: all that the task or the robot file has, in that order; a run keeps them."""
     image_size: Annotated[int, Field(ge=32, multiple_of=32)] = 128
     """Height and width of the frames [px]."""
     crops: Annotated[Positive, RESUMABLE] = 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, TypeVar
 
+from robot_rl.config.components import TrainConfig
 from robot_rl.config.field_types import Forkable, Resumable, annotations_of, mark_of, section_type
 
 _T = TypeVar("_T")
@@ -40,6 +41,13 @@ def resumable_changes(old: _T, new: _T) -> _T:
 def forkable_changes(old: _T, new: _T) -> _T:
     """Return `old` with the values of `new` for every setting that a fork may change; see `resumable_changes`."""
     return _changes(old, new, forks=True)
+
+
+def with_saved_cameras(old: TrainConfig, new: TrainConfig) -> TrainConfig:
+    """Return `new` with the cameras of `old` where it names none: those of a run stay, whatever its place has now."""
+    if new.encoder.cameras:
+        return new
+    return dataclasses.replace(new, encoder=dataclasses.replace(new.encoder, cameras=old.encoder.cameras))
 
 
 def forkable_keys(config_type: type, prefix: str = "") -> list[str]:

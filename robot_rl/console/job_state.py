@@ -16,7 +16,7 @@ import numpy as np
 
 from robot_rl.data.schema import CLASSIFIER_PROBABILITY, Episode, Observation, Source, Step
 from robot_rl.env.episode_observer import EpisodeResult
-from robot_rl.env.supervision import NEXT_ARM
+from robot_rl.env.supervision import EVALUATING, NEXT_ARM
 from robot_rl.env.task import Outcome, TaskSpec
 
 CURVE_POINTS = 300
@@ -170,7 +170,10 @@ class JobState:
             self._episode = {"id": episode_id, "step": step, "source": None if source is None else source.name.lower()}
 
     def on_end(self, episode: Episode, result: EpisodeResult) -> None:
-        """Add the row of an episode that is over."""
+        """Add the row of an episode that is over, but of no evaluation: nobody labels those later."""
+        if self._phase["name"] == EVALUATING:
+            self.follow(episode.episode_id, result.steps, None)
+            return
         self.ended(
             {
                 "id": episode.episode_id,

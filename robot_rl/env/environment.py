@@ -266,10 +266,15 @@ def all_cameras(spec: EnvironmentSpec) -> tuple[str, ...]:
         ConfigError: if there is none.
     """
     if not spec.cameras:
-        raise ConfigError(
-            f"{spec.name} has no cameras, so nothing can be seen or filmed; do without --obs pixels, --camera, --video"
-        )
+        raise no_cameras(spec.name)
     return spec.cameras
+
+
+def no_cameras(task: str) -> ConfigError:
+    """Return the error of a task or environment that has no cameras where some are wanted."""
+    return ConfigError(
+        f"{task} has no cameras, so nothing can be seen or filmed; do without --obs pixels, --camera, --video"
+    )
 
 
 def check_demonstrator(env: Environment) -> None:

@@ -28,6 +28,8 @@ ARM = "arm"
 
 NEXT_ARM = "next_arm"
 """Name of the request to lead the next one of several arms."""
+EVALUATING = "evaluating"
+"""Name of the phase of a job in which the policy is alone, and nobody takes over."""
 OPERATOR_JUDGE = "operator"
 RESET = "reset by the operator"
 """Why an episode is cut that the operator ends to reset the scene."""

@@ -65,6 +65,7 @@ def _train(arguments: argparse.Namespace) -> Reply:
     from robot_rl.config.load import load_config
     from robot_rl.fleet import supervisor
     from robot_rl.fleet.plan import read_plan, simulated_plan
+    from robot_rl.run.deployment import Deployment
 
     out, parser = arguments.out, arguments.parser
     flags = {
@@ -86,7 +87,7 @@ def _train(arguments: argparse.Namespace) -> Reply:
             parser.error("give --robots N for simulated robots that are alike, or --plan FILE; not both")
         supervisor.check_free(out)
         plan = (
-            simulated_plan(load_config(None, settings), arguments.robots)
+            simulated_plan(Deployment().with_cameras(load_config(None, settings)), arguments.robots)
             if arguments.plan is None
             else read_plan(arguments.plan, settings)
         )

@@ -16,6 +16,7 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.config.consistency import check_consistent
 from robot_rl.config.field_types import STRICT, NonNegative, PositiveReal
 from robot_rl.config.load import component_from_dict, config_to_dict, flat_settings, load_config
+from robot_rl.config.resuming import with_saved_cameras
 from robot_rl.config.yaml_file import dump_yaml, read_yaml
 from robot_rl.errors import ConfigError, UnknownNameError
 from robot_rl.overview.robot_address import RobotAddress
@@ -214,12 +215,17 @@ def checked_plan(plan: FleetPlan, where: str) -> FleetPlan:
             f"{where}: base.kind={train.base.kind} without base.path: each robot would train a base of its own; make "
             "one with `robot-rl base train`, and set base.path to its file"
         )
+    if train.observations == "pixels" and not train.encoder.cameras:
+        raise ConfigError(
+            f"{where}: observations=pixels without encoder.cameras: all robots see the same; name their cameras"
+        )
     check_consistent(plan.whole())
     return plan
 
 
 def differences(mine: TrainConfig, other: TrainConfig) -> list[str]:
-    """Return the settings of `SHARED` that differ, by dotted name."""
+    """Return the settings of `SHARED` that differ, by dotted name; who names no cameras agrees with all."""
+    mine, other = with_saved_cameras(other, mine), with_saved_cameras(mine, other)
     return [key for key in changed_settings(mine, other) if key.partition(".")[0] in SHARED]
 
 

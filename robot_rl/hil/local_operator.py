@@ -1,32 +1,54 @@
 """A human operator beside a training at this machine: takes over from the policy, labels episodes, holds the arm.
 
+In an evaluation nobody takes over; where a person judges, the buttons end its episodes.
+
 The scripted operator of the task still records the demonstrations.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 from robot_rl.console.job_state import JobState
 from robot_rl.console.recorded_episodes import recorded_rows
 from robot_rl.env.episode_observer import Observer
 from robot_rl.env.handover import HandoverLimits
 from robot_rl.env.robot_env import RobotEnv
-from robot_rl.env.supervision import PAUSE
-from robot_rl.env.task import Workcell, WorkcellOptions
+from robot_rl.env.supervision import EVALUATING, PAUSE
+from robot_rl.env.task import Outcome, TaskSpec, Workcell, WorkcellOptions
 from robot_rl.errors import StepOrderError
 from robot_rl.hil.interventions import draw_interventions
 from robot_rl.hil.operator_setup import OperatorOptions, OperatorSetup, open_operator, viewed_workcell
 from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.run.deployment import Deployment
+from robot_rl.run.directory.human_effort import OPERATOR_LOG
 from robot_rl.run.directory.metrics import MetricsWriter, read_metrics
 from robot_rl.run.human_labels import HumanLabels
 
+JUDGE = "End each episode by Success or Failure; without a verdict it is no success."
 LOST_EPISODES = 5
 """Simulated episodes in a row that may be lost because this machine stands still."""
+
+
+@dataclass
+class ButtonWatch:
+    """Reads the devices at each step in which nobody may lead, for their buttons; a judge that changes no outcome."""
+
+    read: Callable[[], object] = lambda: None
+
+    def begin(self) -> None:
+        """Do nothing."""
+
+    def judge(self, outcome: Outcome, observation: Mapping[str, np.ndarray], spec: TaskSpec) -> Outcome:
+        """Read them; what is pressed counts for this step."""
+        del observation, spec
+        self.read()
+        return outcome
 
 
 class LocalOperator:
@@ -34,16 +56,17 @@ class LocalOperator:
 
     Args:
         options: Devices and console.
-        run: The run directory.
+        folder: The run directory, or another one for the record of what the operator does; None: it is not recorded.
         env_steps: Online steps of the training, for the console.
     """
 
-    def __init__(self, options: OperatorOptions, run: Path, env_steps: int) -> None:
-        self._options, self._run, self._env_steps = options, run, env_steps
+    def __init__(self, options: OperatorOptions, folder: Path | None, env_steps: int) -> None:
+        self._options, self._folder, self._env_steps = options, folder, env_steps
         self._labels = HumanLabels()
         self._setup: OperatorSetup | None = None
         self._demonstrator: RobotEnv | None = None
         self._person_resets = self._requested = False  # whether a ready scene is needed, and was requested
+        self._person_judges = False
 
     @contextlib.contextmanager
     def environment(
@@ -56,20 +79,26 @@ class LocalOperator:
             ConsoleError: if the console's certificate cannot be used.
         """
         del interventions
-        self._person_resets = cell.person_resets
+        self._person_resets, self._person_judges = cell.person_resets, cell.person_judges
         with contextlib.ExitStack() as stack:
             stack.callback(cell.close)
             stack.callback(cell.io.stop)
             board = JobState("training", cell.task.spec, self._env_steps)
-            store, log = self._run / "episodes", self._run / "operator.jsonl"
-            setup = stack.enter_context(open_operator(cell, self._options, board, store=store, log=log))
+            kept = (
+                {} if self._folder is None else {"store": self._folder / "episodes", "log": self._folder / OPERATOR_LOG}
+            )
+            buttons = ButtonWatch()
+            cell = replace(cell, judges=(*cell.judges, buttons))
+            setup = stack.enter_context(open_operator(cell, self._options, board, **kept))
             supervision = setup.supervision
             supervision.time_to_overrule = overrule_s
             setup.on_label = self._labels.add
             self._setup = setup
             self._demonstrator = RobotEnv(supervision.workcell(cell.operator, cell.operator_source), options=options)
             human = supervision.workcell(setup.person)
-            yield RobotEnv(human, interventions=True, options=options, handover=HandoverLimits())
+            env = RobotEnv(human, interventions=True, options=options, handover=HandoverLimits())
+            buttons.read = lambda: env.interventions or setup.person.watch()
+            yield env
 
     @property
     def demonstrator(self) -> RobotEnv:
@@ -124,9 +153,17 @@ class LocalOperator:
         finally:
             metrics.listeners.remove(board.metric)
 
+    @contextlib.contextmanager
+    def evaluation(self) -> Iterator[None]:
+        """Serve the console for an evaluation alone."""
+        with self._open.serve():
+            yield
+            self.phase("finished", "Finished. This page can be closed.")
+
     def phase(self, name: str, text: str) -> None:
-        """Show a new phase in the console."""
-        self._open.board.phase(name, text, ())
+        """Show a new phase in the console; in an evaluation its buttons are those of a person who judges."""
+        judges = name == EVALUATING and self._person_judges
+        self._open.board.phase(name, f"{text} {JUDGE}" if judges else text, ("success", "failure") if judges else ())
 
     @property
     def _open(self) -> OperatorSetup:
@@ -136,15 +173,15 @@ class LocalOperator:
 
 
 def local_deployment(
-    options: OperatorOptions, run: Path, env_steps: int, place: Deployment | None = None
+    options: OperatorOptions, folder: Path | None, env_steps: int = 0, place: Deployment | None = None
 ) -> Deployment:
-    """Return a deployment in this process, in real time, with a human operator beside the training.
+    """Return a deployment in this process, in real time, with a human operator beside the training or evaluation.
 
     Args:
         options: Devices and console.
-        run: The run directory.
-        env_steps: Online steps of the training.
+        folder: The run directory, or another one for the record of what the operator does; None: it is not recorded.
+        env_steps: Online steps of the training; 0 in an evaluation.
         place: Where the robot is; None is a simulation with live views.
     """
     simulated = Deployment(viewed_workcell, repeatable=False, lost_episodes=LOST_EPISODES)
-    return replace(place or simulated, assistance=LocalOperator(options, run, env_steps))
+    return replace(place or simulated, assistance=LocalOperator(options, folder, env_steps))

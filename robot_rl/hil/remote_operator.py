@@ -126,5 +126,9 @@ class RemoteOperator:
         with draw_interventions(run):
             yield
 
+    def evaluation(self) -> contextlib.nullcontext[None]:
+        """Do nothing: the console runs by itself."""
+        return contextlib.nullcontext()
+
     def phase(self, name: str, text: str) -> None:
         """Do nothing: the console does not show phases of a training elsewhere."""

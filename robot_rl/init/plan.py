@@ -129,14 +129,14 @@ def first_day(plan: RobotPlan, name: str) -> list[str]:
             f"robot-rl eval runs/{plan.task} --robot {name} --episodes 50  # how often it succeeds",
         ]
     lead = f"--teleop {plan.devices[0]}" if plan.devices else "--console"
-    pixels = f" --obs pixels --set encoder.cameras=[{','.join(plan.cameras)}]" if plan.cameras else ""
+    pixels = " --obs pixels" if plan.cameras else ""
     return [
         f"robot-rl doctor {name}  # examine machine, arm and cameras; cure its faults",
         f"robot-rl commission {name} --move  # the first motions, slow, each with your consent",
         f"robot-rl bench arm {name} --move --out bench  # how well it follows; tune the controller until it does",
         f"robot-rl demo {plan.task} --robot {name}{pixels} {lead} --episodes 20 --out demos  # you show it",
         f"robot-rl train {plan.task} --robot {name}{pixels} --demos demos {lead} --out runs/first  # you help it",
-        f"robot-rl train --resume --robot {name} {lead} --out runs/first --episodes 20  # its evaluation once more",
+        f"robot-rl eval runs/first --robot {name} {lead} --episodes 20  # it is alone, you judge",
     ]
 
 

@@ -19,7 +19,7 @@ from robot_rl.data.augment import draw_shifts, pad_edges, shifted
 from robot_rl.data.replay.observation_scaling import ObservationPacker
 from robot_rl.data.replay.percept import ImageSpec, Percept, PerceptSpec
 from robot_rl.data.schema import BASE_ACTION, IMAGE_PREFIX, Observation
-from robot_rl.errors import SpecError, StepOrderError, UnknownNameError
+from robot_rl.errors import ConfigError, SpecError, StepOrderError, UnknownNameError
 from robot_rl.learn.engine.cuda_graph import CapturedForward
 from robot_rl.learn.engine.hardware import computed_in, device_here
 from robot_rl.learn.networks.encoders import TRAINED, make_encoder
@@ -306,6 +306,8 @@ def make_perception(
     if config.observations == "state":
         return Perception(specs, potential=potential)
     encoder = config.encoder
+    if not encoder.cameras:
+        raise ConfigError("observations=pixels without cameras: set encoder.cameras to those that the policy sees")
     valid = [key.removeprefix(IMAGE_PREFIX) for key in specs if key.startswith(IMAGE_PREFIX)]
     for camera in encoder.cameras:
         if camera not in valid:

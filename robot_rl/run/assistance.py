@@ -54,8 +54,12 @@ class Assistance(Protocol):
         """Let the operator take part from now on, e.g. serve the console; on exit, summarize what the operator did."""
         ...
 
+    def evaluation(self) -> AbstractContextManager[None]:
+        """Let the operator take part in an evaluation apart from any training, e.g. serve the console."""
+        ...
+
     def phase(self, name: str, text: str) -> None:
-        """Show the operator a new phase of the training."""
+        """Show the operator a new phase of the training; in `EVALUATING` nobody takes over."""
         ...
 
 

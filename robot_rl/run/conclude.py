@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,6 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.environment import Environment
 from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.learn.networks.networks import policy_digest
-from robot_rl.run.assistance import Assistance
 from robot_rl.run.deployment import Deployment
 from robot_rl.run.directory.metrics import read_metrics
 from robot_rl.run.directory.run_directory import RunDirectory
@@ -78,11 +76,10 @@ def conclude(opened: OpenTraining) -> dict[str, Any]:
     record, policy = training.record, training.deployed.policy
     learned = record.wall_time
     base = None if training.base is None else training.base.player
-    tell = None if deployment.assistance is None else _tell_of_evaluation(deployment.assistance)
-    evaluation = evaluate_policy(config, env, policy, learner.perception, deployment, base=base, tell=tell).summary()
+    evaluation = evaluate_policy(config, env, policy, learner.perception, deployment, base=base).summary()
     if config.evaluation.curve_newest:
         network = learner.policy
-        newest = evaluate_policy(config, env, network, learner.perception, deployment, base=base, tell=tell).summary()
+        newest = evaluate_policy(config, env, network, learner.perception, deployment, base=base).summary()
         evaluation |= {f"newest_{name}": newest[name] for name in COMPARED}
     record.metrics.replace("evaluation", training.env_steps, evaluation)
     records = read_metrics(run.metrics_path)
@@ -132,13 +129,6 @@ def conclude(opened: OpenTraining) -> dict[str, Any]:
     summary["wall_s"] = record.wall_time
     run.write_json(run.summary_path, summary)
     return summary
-
-
-def _tell_of_evaluation(assistance: Assistance) -> Callable[[str], None]:
-    """Show the operator that the evaluation begins; return what shows how far it is."""
-    title = "On held-out resets, without help"
-    assistance.phase("evaluating", f"{title}.")
-    return lambda progress: assistance.phase("evaluating", f"{title}: {progress}.")
 
 
 def _intervention_rate(episodes: list[dict[str, Any]], env_steps: int) -> dict[str, float | None]:

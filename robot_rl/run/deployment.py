@@ -15,6 +15,7 @@ from robot_rl.env.environment import (
     SupportsInterventions,
     check_cameras,
     check_world,
+    no_cameras,
     waits_between_steps,
 )
 from robot_rl.env.registry import is_environment, make_environment, make_workcell
@@ -41,6 +42,13 @@ OpenPort = Callable[
 """Opens the learner of a run that is not its own."""
 
 
+def _cameras_of_task(config: TrainConfig) -> tuple[str, ...]:
+    """Return the cameras of the task or environment, which is made without them, and closed."""
+    options = workcell_options(replace(config, observations="state", realtime=False))
+    with contextlib.closing(make_environment(config.task, options)) as env:
+        return env.environment_spec.cameras
+
+
 def _no_records(cameras: Sequence[str]) -> Sequence[CalibrationRecord]:
     del cameras
     return ()
@@ -52,6 +60,7 @@ class Deployment:
 
     Attributes:
         workcell: Makes the workcell of a task.
+        cameras: Returns the names of all cameras that there are for the task of a configuration.
         learner: Makes the peer of the link to the learner; None starts a process for it.
         port: Opens the learner of the run, given the environment, what makes its perception, and the configuration;
             None: the run has a learner of its own.
@@ -69,6 +78,7 @@ class Deployment:
     """
 
     workcell: Callable[[str, WorkcellOptions], Workcell] = make_workcell
+    cameras: Callable[[TrainConfig], tuple[str, ...]] = _cameras_of_task
     learner: Callable[[], LearnerPeer] | None = None
     port: OpenPort | None = None
     repeatable: bool = True
@@ -89,6 +99,20 @@ class Deployment:
         """
         if self.learner is None and self.port is None:
             check_device(config.device)
+
+    def with_cameras(self, config: TrainConfig) -> TrainConfig:
+        """Return the configuration with all cameras of the place, where its policy sees and it names none.
+
+        Raises:
+            ConfigError: if there are none.
+            RobotRLError: if the task cannot be made.
+        """
+        if config.observations == "state" or config.encoder.cameras:
+            return config
+        cameras = self.cameras(config)
+        if not cameras:
+            raise no_cameras(config.task)
+        return replace(config, encoder=replace(config.encoder, cameras=cameras))
 
     def read_calibrations(self, config: TrainConfig) -> Calibrations:
         """Return the calibrations that the configuration names and the cameras of the policy report.

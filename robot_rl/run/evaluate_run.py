@@ -55,7 +55,7 @@ def evaluate_run(
         video: File for a film of the first episodes; None makes none.
         cameras: Cameras of the film; none takes all of the scene.
         record: Directory of a new store for the episodes; None records none.
-        deployment: Where it takes place; None is this process.
+        deployment: Where it takes place, and the operator who judges, if one does; None is this process.
         elsewhere: The run's configuration in another world, see `in_other_world`; None is its own.
         decisions: Also evaluate it at these rates of its decisions [Hz], on the same resets, see `frequency_average`.
 
@@ -114,6 +114,8 @@ def evaluate_run(
                 "calibrations": RunDirectory.read_calibrations(path),
             }
             recorders = [StoreRecorder(stack.enter_context(EpisodeStore.create(record, facts)))]
+        if deployment.assistance is not None:
+            stack.enter_context(deployment.assistance.evaluation())
         settled = replace(config, evaluation=wanted)
         evaluation = evaluate_policy(settled, env, policy, perception, deployment, recorders, base)
         by_rate = {

@@ -12,6 +12,7 @@ import numpy as np
 from robot_rl.config.components import TrainConfig
 from robot_rl.env.environment import Environment, disable_interventions
 from robot_rl.env.episode_observer import EpisodeResult, Observer
+from robot_rl.env.supervision import EVALUATING
 from robot_rl.errors import ConfigError
 from robot_rl.learn.actor import Proposer, Rollout
 from robot_rl.learn.networks.networks import Policy
@@ -21,6 +22,9 @@ from robot_rl.run.episode_retry import EpisodeRetry
 from robot_rl.seeding import Purpose, episode_seed
 from robot_rl.statistics import bootstrap_interval, mean, wilson_interval
 from robot_rl.system.progress import Progress
+
+TITLE = "On held-out resets, without help"
+"""What an operator reads of an evaluation."""
 
 
 def steps_between(rate: float, period: float) -> int:
@@ -147,23 +151,25 @@ def evaluate_policy(
     deployment: Deployment,
     observers: Sequence[Observer] = (),
     base: Proposer | None = None,
-    tell: Callable[[str], None] | None = None,
     every: int | None = None,
 ) -> Evaluation:
-    """Evaluate a policy as configured, with a progress display.
+    """Evaluate a policy as configured, with a progress display; an operator sees it, too.
 
     Args:
         config: The run's configuration.
         env: Where the policy acts; interventions are switched off in it.
         policy: The policy; None: the base alone acts.
         perception: Encodes its observations; None without a policy.
-        deployment: Where it takes place.
+        deployment: Where it takes place, and the operator who judges, if one does.
         observers: Observers of every step.
         base: Proposes the actions that the policy corrects.
-        tell: Called with how far it is, after each episode.
         every: Steps from one decision of the policy to the next; None: its own.
     """
     disable_interventions(env)
+    assistance = deployment.assistance
+    if assistance is not None:
+        observers = (*observers, *assistance.observers)
+        assistance.phase(EVALUATING, f"{TITLE}.")
     rollout = Rollout(env, policy, perception, config.replay.history, observers, base=base, every=every)
     outcomes: list[EpisodeResult] = []
     can_succeed, settings = env.environment_spec.success, config.evaluation
@@ -174,9 +180,10 @@ def evaluate_policy(
             success = mean(r.success for r in outcomes) if can_succeed else None
             return_mean = None if can_succeed else mean(r.total_reward for r in outcomes)
             progress.update(len(outcomes), success=success, return_mean=return_mean)
-            if tell is not None:
+            if assistance is not None:
                 so_far = f"return {return_mean:.3g}" if success is None else f"{success:.0%} successful"
-                tell(f"{len(outcomes)} of {settings.episodes} episodes, {so_far}")
+                text = f"{TITLE}: {len(outcomes)} of {settings.episodes} episodes, {so_far}."
+                assistance.phase(EVALUATING, text)
 
         return evaluate(
             rollout,

@@ -85,7 +85,7 @@ def open_training(
         files = stack.enter_context(
             open_training_files(config, path, deployment, resume=resume, demos=demos, initial=initial)
         )
-        reward = files.reward()
+        config, reward = files.config, files.reward()
         files.load_checkpoint()
         if not deployment.repeatable:
             import_ahead()

@@ -10,6 +10,7 @@ from typing import Any
 
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.consistency import check_consistent
+from robot_rl.config.resuming import with_saved_cameras
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.environment import Environment
 from robot_rl.run.demonstrate import adopt_demonstrations, check_demonstrations
@@ -28,6 +29,7 @@ class TrainingFiles:
     """The files of one training, in the order in which they are opened.
 
     Attributes:
+        config: The run's configuration, with the cameras that are seen.
         run: The run directory. That of a new run is created by `begin`.
         store: The recorded episodes, from `begin` on.
         metrics: The writer of `metrics.jsonl`, from `begin` on.
@@ -47,7 +49,7 @@ class TrainingFiles:
         run: RunDirectory | None,
         initial: InitialParts | None = None,
     ) -> None:
-        self._config, self._path, self._calibrations = config, path, calibrations
+        self.config, self._path, self._calibrations = config, path, calibrations
         self.resumed = run is not None
         if run is not None:
             self.run = run
@@ -62,8 +64,8 @@ class TrainingFiles:
     def reward(self) -> RewardSetup:
         """Make the reward set-up, from the run's own files if it is resumed. See `RewardSetup`."""
         if self.resumed:
-            return RewardSetup.of_run(self._path, self._config.reward)
-        return RewardSetup.from_config(self._config.reward)
+            return RewardSetup.of_run(self._path, self.config.reward)
+        return RewardSetup.from_config(self.config.reward)
 
     def load_checkpoint(self) -> None:
         """Load the checkpoint of a resumed run, or what it takes over from another one if it has none yet.
@@ -73,10 +75,10 @@ class TrainingFiles:
         """
         if not self.resumed:
             return
-        self.checkpoint = checkpoint_to_resume(self.run, self._config)
+        self.checkpoint = checkpoint_to_resume(self.run, self.config)
         origin = RunDirectory.read_facts(self._path).get("origin")
         if self.checkpoint is None and origin is not None:
-            self.initial = InitialParts.of_run(self._path, origin, self._config)
+            self.initial = InitialParts.of_run(self._path, origin, self.config)
 
     @contextlib.contextmanager
     def begin(
@@ -96,7 +98,7 @@ class TrainingFiles:
             overlay: Name of an overlay with other rewards for these; None takes the recorded ones.
         """
         with contextlib.ExitStack() as stack:
-            facts = {"task": self._config.task, "seed": self._config.seed}
+            facts = {"task": self.config.task, "seed": self.config.seed}
             if not self.resumed:
 
                 def prepare(path: Path) -> None:
@@ -106,7 +108,7 @@ class TrainingFiles:
                 new = {**deployment.facts, **origin}
                 self.run = stack.enter_context(
                     RunDirectory.create(
-                        self._path, self._config, calibrations=self._calibrations, facts=new, prepare=prepare
+                        self._path, self.config, calibrations=self._calibrations, facts=new, prepare=prepare
                     )
                 )
             reward.pin(self.run)
@@ -147,7 +149,7 @@ def open_training_files(
     """Check what can be checked at once, and open the directory of a resumed run.
 
     Args:
-        config: The run's configuration.
+        config: The run's configuration. Where it names no cameras, a resumed run has its own, a new one all there are.
         path: The run directory.
         deployment: Where the run takes place.
         resume: Continue the run in that directory.
@@ -163,6 +165,9 @@ def open_training_files(
     """
     deployment.check(config)
     check_consistent(config)
+    if resume:
+        config = with_saved_cameras(RunDirectory.read_config(path), config)
+    config = deployment.with_cameras(config)
     calibrations = deployment.read_calibrations(config)
     if demos is not None and not resume:
         check_demonstrations(demos, config.task, calibrations)

@@ -65,6 +65,7 @@ class ActorJobs:
         config = load_config(Path(self._config.config) if self._config.config else None, list(self._config.settings))
         count, path = self._config.episodes or config.demonstrations, Path(self._config.out)
         deployment, _ = self._deploy()
+        config = deployment.with_cameras(config)
         observed = RewardSetup.from_config(config.reward).observe(workcell_options(config))
         calibrations = Calibrations.of(config, deployment.calibrations(observed.cameras))
         facts = demonstrate(

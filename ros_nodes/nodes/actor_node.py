@@ -88,6 +88,7 @@ class ActorNode(RobotNode):
         lockstep = workcell.head.lockstep
         deployment = Deployment(
             make_workcell,
+            lambda config: workcell.head.cameras,
             make_learner if self.config.learner == "node" and not self.config.fleet else None,
             repeatable=lockstep,
             lost_episodes=0 if lockstep else LOST_EPISODES,

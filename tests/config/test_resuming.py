@@ -15,7 +15,7 @@ from robot_rl.config.components import (
 from robot_rl.config.describe import list_keys
 from robot_rl.config.load import config_to_dict, load_config
 from robot_rl.config.renamed import RENAMED, RenamedSetting, renamed_setting, with_new_names
-from robot_rl.config.resuming import resumable_changes
+from robot_rl.config.resuming import resumable_changes, with_saved_cameras
 from robot_rl.errors import ConfigError
 
 FREE = {
@@ -63,6 +63,13 @@ def other_value(described):
 
 def may_change(before, after):
     return resumable_changes(before, after) == after
+
+
+def test_a_configuration_without_cameras_takes_those_of_the_run():
+    run = TrainConfig(encoder=EncoderConfig(cameras=("wrist",), crops=2))
+    assert with_saved_cameras(run, TrainConfig()).encoder == EncoderConfig(cameras=("wrist",))
+    other = TrainConfig(encoder=EncoderConfig(cameras=("front",)))
+    assert with_saved_cameras(run, other) is other
 
 
 @pytest.mark.parametrize("described", list_keys(), ids=lambda one: one.key)

@@ -57,6 +57,21 @@ def test_only_what_makes_policy_and_reward_has_to_be_alike(path):
     assert differences(plan.train, other) == ["replay.history", "sac.discount"]
 
 
+def test_a_fleet_that_sees_names_its_cameras(path):
+    with pytest.raises(
+        ConfigError, match=r"fleet.yaml: observations=pixels without encoder.cameras: .*name their cameras"
+    ):
+        read_plan(path, ["observations=pixels"])
+    named = read_plan(path, ["observations=pixels", "encoder.cameras=[wrist]"]).train
+    front = load_config(None, ["task=reach", "observations=pixels", "encoder.cameras=[front]", "warmup_steps=10"])
+    assert differences(named, front) == ["encoder.cameras"]
+
+
+def test_a_robot_that_names_no_cameras_agrees_with_one_that_does():
+    old, new = load_config(None, ["encoder.cameras=[front, wrist]"]), load_config()
+    assert differences(old, new) == differences(new, old) == []
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -13,7 +15,7 @@ SPECS = {
     "state/tcp": ArraySpec((3,), scale=2.0),
     **{f"images/{name}": ArraySpec((64, 64, 3), "uint8", low=0, high=255) for name in CAMERAS},
 }
-SMALL = EncoderConfig(image_size=64, precision="float32")
+SMALL = EncoderConfig(cameras=CAMERAS, image_size=64, precision="float32")
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +30,9 @@ def observation(seed=0, size=64):
 
 
 def perception(**settings):
-    config = TrainConfig(observations="pixels", encoder=EncoderConfig(**{"image_size": 64, **settings}))
+    config = TrainConfig(
+        observations="pixels", encoder=EncoderConfig(**{"cameras": CAMERAS, "image_size": 64, **settings})
+    )
     return make_perception(SPECS, config)
 
 
@@ -61,7 +65,7 @@ def encoded(encoder, frames):
 def test_features_are_those_of_the_encoder_at_its_crops():
     frames = np.stack([observation()[f"images/{name}"] for name in CAMERAS])
     features = FrozenFeatures(SMALL)
-    plain = FrozenFeatures(EncoderConfig(image_size=64, precision="float32", projection=0, crops=1))
+    plain = FrozenFeatures(replace(SMALL, projection=0, crops=1))
     assert features.spec.shape == (4, 2, 64, 2, 2)
     assert plain.spec.shape == (1, 2, 320, 2, 2)
     got, expected = encoded(features, frames), encoded(plain, frames)[0].astype(np.float32)
@@ -77,7 +81,7 @@ def test_features_are_those_of_the_encoder_at_its_crops():
 
 def test_bfloat16_is_near_float32():
     frames = np.stack([observation()[f"images/{name}"] for name in CAMERAS])
-    exact, fast = (FrozenFeatures(EncoderConfig(image_size=64, precision=p)) for p in ("float32", "bfloat16"))
+    exact, fast = (FrozenFeatures(replace(SMALL, precision=p)) for p in ("float32", "bfloat16"))
     a, b = encoded(exact, frames).astype(np.float32), encoded(fast, frames).astype(np.float32)
     assert np.linalg.norm(a - b) < 0.05 * np.linalg.norm(a)
     assert exact.spec.maker != fast.spec.maker
@@ -85,7 +89,7 @@ def test_bfloat16_is_near_float32():
 
 def test_encoders_that_are_trained_get_the_frames_themselves():
     see, seen = perception(name="conv"), observation()
-    assert see.spec.images == RawFrames(EncoderConfig(name="conv", image_size=64)).spec
+    assert see.spec.images == RawFrames(EncoderConfig(name="conv", cameras=CAMERAS, image_size=64)).spec
     np.testing.assert_array_equal(see(seen).images, [seen["images/front"], seen["images/wrist"]])
 
 

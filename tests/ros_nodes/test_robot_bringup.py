@@ -76,7 +76,7 @@ def test_the_check_says_what_is_missing_in_the_cell_and_how_to_cure_it(flags, tm
 )
 def test_a_person_demonstrates_on_the_arm_and_frames_motion_and_judgement_are_recorded(graph, flags, bringup, tmp_path):
     controller, person = graph.add(Controller), graph.add(Person)
-    settings = {"observations": "pixels", "encoder.cameras": ["wrist"], "encoder.image_size": 32}
+    settings = {"observations": "pixels", "encoder.image_size": 32}
     up = bringup("robot", *flags, "--job", "demo", "--episodes", 2, name="demos", **settings)
     done = threading.Event()
 

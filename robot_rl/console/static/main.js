@@ -194,8 +194,7 @@ function arm({ force, peak_force, offset, speed, gripper }) {
 function wanted() {
   const held = state.holds.some((hold) => hold.name !== "e-stop" && !hold.name.startsWith("device"));
   if (held) return ["resume", ...state.phase.requests.filter((name) => name === "discard")];
-  if (state.phase.name === "evaluating") return ["pause"];
-  return job.kind === "training" ? ["success", "failure", "reset", "pause"] : [...state.phase.requests, "pause"];
+  return job.kind === "training" && state.phase.name !== "evaluating" ? ["success", "failure", "reset", "pause"] : [...state.phase.requests, "pause"];
 }
 
 function actions() {

@@ -40,8 +40,9 @@ export function task(state) {
 // How the reader moves the arm, or why they cannot.
 export function hint(state) {
   if (emergency(state)) return "";
+  if (state.owner && !state.mine) return `${state.owner} is in control. You can stop and pause the arm.`;
+  if (state.phase.name === "evaluating") return state.mine || !state.phase.requests.length ? "In an evaluation nobody takes over." : "Take control to judge the episodes.";
   if (state.mine) return "Keys, pads or gamepad move the tool; Shift moves slowly.";
-  if (state.owner) return `${state.owner} is in control. You can stop and pause the arm.`;
   return "Take control to lead the arm.";
 }
 

@@ -29,6 +29,7 @@ def evaluate_base(config: TrainConfig, video: Path | None = None) -> dict[str, A
         RobotRLError: if it cannot be made, or fails.
     """
     deployment, settings = Deployment(), config.evaluation
+    config = deployment.with_cameras(config)
     with (
         deployment.environment(config.task, workcell_options(config)) as env,
         open_base(config, env, None) as base,

@@ -37,6 +37,7 @@ def train_base(config: TrainConfig, demos: Path, out: Path, learn_from: LearnFro
     """
     if out.exists():
         raise RunDirectoryError(f"{out} exists already; choose another --out")
+    config = Deployment().with_cameras(config)
     with (
         Deployment().environment(config.task, workcell_options(config)) as env,
         EpisodeStore.open(find_store(demos)) as store,

@@ -12,7 +12,7 @@ from typing import Any
 
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import config_to_dict, flat_settings
-from robot_rl.config.resuming import forkable_changes, forkable_keys, why_fixed
+from robot_rl.config.resuming import forkable_changes, forkable_keys, why_fixed, with_saved_cameras
 from robot_rl.data.store.layout import EPISODES, OVERLAYS, PARTIAL, STORE_HEAD, file_name
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import CheckpointError, ConfigError
@@ -44,6 +44,7 @@ def fork_run(source: SourceRun, config: TrainConfig, path: Path) -> dict[str, An
         CheckpointError: if the run lacks episodes of the checkpoint, or the fork could not hold its replay.
         RunDirectoryError: if the directory is not empty or cannot be written.
     """
+    config = with_saved_cameras(source.config, config)
     changed = _changed(source, config)
     names = _episode_files(source)
     rows = len(source.state["learner"]["online"]["state"])

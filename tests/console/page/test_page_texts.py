@@ -6,6 +6,8 @@ import pytest
 from browser import Person, chromium
 from pages import Rig
 
+from robot_rl.env.supervision import EVALUATING
+
 pytestmark = pytest.mark.slow
 
 
@@ -50,6 +52,21 @@ def test_nothing_invites_to_lead_under_an_emergency_stop(tmp_path, text):
         page.click("#estop")
         anna.until_title("Held")
         anna.until("what to do", "document.querySelector('#phase').textContent.includes('Resume')")
+
+
+@pytest.mark.parametrize("judges", [(), ("success", "failure")])
+def test_in_an_evaluation_a_person_judges_where_that_is_wanted_and_never_leads(tmp_path, judges):
+    with chromium() as page, Rig(tmp_path, heartbeat=5.0) as rig:
+        anna = Person(page, rig.url)
+        rig.board.phase(EVALUATING, "On held-out resets.", judges)
+        expected = ",".join(f"do-{name}" for name in (*judges, "pause"))
+        anna.until(
+            "its buttons", f"[...document.querySelectorAll('#actions button')].map(b => b.id).join() === '{expected}'"
+        )
+        assert ("Take control to judge" in page.inner_text("#hint")) == bool(judges)
+        anna.take_control()
+        anna.until("who leads", "document.querySelector('#hint').textContent.includes('nobody takes over')")
+        assert anna.errors == []
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def test_a_recorded_network_gives_what_the_plain_one_gives_for_inputs_of_each_sh
 @needs_gpu
 def test_features_on_a_gpu_are_those_of_the_cpu():
     frames = torch.randint(0, 256, (2, 64, 64, 3), dtype=torch.uint8, generator=generator(0)).numpy()
-    config = EncoderConfig(image_size=64, precision="float32")
+    config = EncoderConfig(cameras=("front", "wrist"), image_size=64, precision="float32")
     (here, seen), (there, seen_there) = (
         (encoder.encode(frames, view := encoder.view(frames)), view)
         for encoder in (FrozenFeatures(config), FrozenFeatures(config, "cuda"))
