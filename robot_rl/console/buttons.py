@@ -6,7 +6,6 @@ Every page may stop the robot. Only the page in control may move it, label episo
 from __future__ import annotations
 
 import datetime
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,8 +15,9 @@ from robot_rl.console.control_lease import Lease
 from robot_rl.console.job_state import JobState
 from robot_rl.console.protocol import AXES, BUTTONS, InputMessage
 from robot_rl.env.supervision import ARM, E_STOP, PAUSE, RESET, Supervised
-from robot_rl.errors import RobotRLError, UnknownNameError
-from robot_rl.system.atomic_file import to_json, writing
+from robot_rl.errors import RobotRLError, RunDirectoryError, UnknownNameError
+from robot_rl.system.atomic_file import append_row
+from robot_rl.system.checked_json import read_rows
 from robot_rl.teleop.pushed import PushedDevice
 
 LOST = "operator"
@@ -133,11 +133,20 @@ class PageActions:
         self._devices.other.push(along_base(axes, beside.heading), given.other.buttons)
 
     def lost(self, name: str, why: str) -> None:
-        """Hold the arm at once, because the page in control is gone."""
-        self._supervision.hold(LOST, f"{name} {why}; take control and press Resume")
+        """Hold the arm at once, because the page in control is gone; what fails at it is a remark.
+
+        Nobody could handle an error here, and with it would end who watches the next page.
+        """
+        try:
+            self._supervision.hold(LOST, f"{name} {why}; take control and press Resume")
+        except Exception as error:  # noqa: BLE001  (of an arm's driver; commands are dropped all the same)
+            self._job.remark(f"the arm could not be stopped: {error}")
         self._devices.detach()
         self._job.remark(f"holding: {name} {why}")
-        self.write(name, "lost", why=why)
+        try:
+            self.write(name, "lost", why=why)
+        except RunDirectoryError as error:
+            self._job.remark(str(error))
 
     def left(self, name: str) -> None:
         """Detach the device, because control was given back; the policy goes on."""
@@ -167,8 +176,7 @@ class PageActions:
             "episode": episode["id"],
             "step": episode["step"],
         }
-        with writing(self.log), self.log.open("a", encoding="utf-8") as file:
-            file.write(to_json(row) + "\n")
+        append_row(self.log, row)
 
     def _emergency_stop(self, name: str) -> None:
         emergency_stop(self._supervision, f"emergency stop by {name}")
@@ -192,10 +200,5 @@ def emergency_stop(supervision: Supervised, reason: str) -> None:
 def not_released(log: Path) -> str | None:
     """Return who pressed the emergency stop that is the last in such a record, if nobody has released it since."""
     stops = ("e-stop", "release e-stop")
-    rows = [row for row in read_log(log) if row.get("what") in stops] if log.is_file() else []
+    rows = [row for row in read_rows(log) if row.get("what") in stops] if log.is_file() else []
     return str(rows[-1]["who"]) if rows and rows[-1]["what"] == "e-stop" else None
-
-
-def read_log(path: Path) -> list[dict[str, Any]]:
-    """Read the rows of such a record."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

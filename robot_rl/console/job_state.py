@@ -193,9 +193,10 @@ class JobState:
         )
 
     def ended(self, row: dict[str, Any]) -> None:
-        """Add a row of an episode that is over; see `recorded_episodes`."""
+        """Add a row of an episode that is over, in place of one of that name; see `recorded_episodes`."""
         with self._lock:
-            self._ended.append(row)
+            before = [one for one in self._ended if one["id"] != row["id"]]
+            self._ended = deque((*before, row), maxlen=self._ended.maxlen)
             self._episode = self._episode | {"source": None}
 
     # ---------------------------------------------- written by the operator

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from robot_rl.console.snapshot import jpeg
-from robot_rl.data.schema import IMAGE_PREFIX, Episode, Source
+from robot_rl.data.interventions import take_overs
+from robot_rl.data.schema import IMAGE_PREFIX, OPERATOR_SOURCES, Episode, Source
 from robot_rl.data.store.layout import find_store
 from robot_rl.data.store.operator_labels import label_episode, operator_words
 from robot_rl.data.store.store import EpisodeStore
@@ -33,6 +34,7 @@ def recorded_rows(path: Path, control_period: float, known: int = 0, most: int =
         labels = operator_words(store, [one.episode_id for one in newest])
         for one in newest:
             label, facts = labels.get(one.episode_id), one.facts
+            sources = store.sources(one.episode_id)
             rows.append(
                 {
                     "id": one.episode_id,
@@ -42,8 +44,8 @@ def recorded_rows(path: Path, control_period: float, known: int = 0, most: int =
                     "cut": facts.cut,
                     "steps": one.length,
                     "seconds": one.length * control_period,
-                    "led": 0,
-                    "takeovers": 0,
+                    "led": int(np.isin(sources, OPERATOR_SOURCES).sum()),
+                    "takeovers": len(take_overs(sources.tolist())),
                     "force_peak": None,
                     "judge": facts.judge or TASK_JUDGE,
                     "overruled": facts.overruled,

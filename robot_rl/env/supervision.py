@@ -31,6 +31,8 @@ NEXT_ARM = "next_arm"
 EVALUATING = "evaluating"
 """Name of the phase of a job in which the policy is alone, and nobody takes over."""
 OPERATOR_JUDGE = "operator"
+LISTEN = 0.05
+"""Time between two looks at the operator's devices while the control loop waits for an answer [s]."""
 RESET = "reset by the operator"
 """Why an episode is cut that the operator ends to reset the scene."""
 
@@ -190,6 +192,8 @@ class Supervision(Holding):
         self._cell = cell
         self.time_to_overrule = 0.0
         """Time in which the operator can overrule a success of a classifier, before it counts [s]; the arm holds."""
+        self.listen: Callable[[], object] = lambda: None
+        """Called again and again in that time: looks at the devices that the control loop itself reads."""
         self._verdict: bool | None = None
         self._cut: str | None = None
         self._consent = False  # a person has released the hold of the arm; the control loop recovers it
@@ -243,12 +247,9 @@ class Supervision(Holding):
         """Apply the operator's label to the outcome of a step."""
         del observation  # the person looks at the scene
         self._hold_stopped()
-        with self._changed:
-            if outcome.success and outcome.judge != TASK_JUDGE and self._verdict is None and self.time_to_overrule > 0:
-                self.io.stop()
-                self.question = f"{outcome.judge}: success. Failure within {self.time_to_overrule:g} s overrules it."
-                self._changed.wait_for(lambda: self._verdict is not None or self._holds, self.time_to_overrule)
-                self.question = ""
+        if outcome.success and outcome.judge != TASK_JUDGE and self.time_to_overrule > 0 and not self._answered(0.0):
+            self._ask(outcome.judge)
+        with self._lock:
             verdict, cut, hold = self._verdict, self._cut, self._held_in_episode
             self._verdict, self._cut = None, None
         if hold is not None:
@@ -260,6 +261,22 @@ class Supervision(Holding):
         return replace(
             outcome, success=verdict, failure=failure, reward=reward, judge=OPERATOR_JUDGE, overruled=overruled
         )
+
+    def _ask(self, judge: str) -> None:
+        """Have the operator overrule a success of that judge for a time, or until they answer; the arm holds."""
+        self.io.stop()
+        self.question = f"{judge}: success. Failure within {self.time_to_overrule:g} s overrules it."
+        end = time.monotonic() + self.time_to_overrule
+        try:
+            while (left := end - time.monotonic()) > 0 and not self._answered(min(left, LISTEN)):
+                self.listen()
+        finally:
+            self.question = ""
+
+    def _answered(self, seconds: float) -> bool:
+        """Wait for the operator's word or a hold for so long; return whether there is one."""
+        with self._changed:
+            return bool(self._changed.wait_for(lambda: self._verdict is not None or self._holds, seconds))
 
     def wait(self, free: Callable[[], bool] = lambda: True, *, seconds: float = 0.05) -> bool:
         """As `may_go_on`, with the robot watched meanwhile; recovers the arm when a person has consented."""

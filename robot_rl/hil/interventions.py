@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from robot_rl.console.buttons import read_log
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import InterruptedRunError
 from robot_rl.run.directory.human_effort import OPERATOR_LOG
+from robot_rl.system.checked_json import read_rows
 
 
 @contextlib.contextmanager
@@ -21,7 +21,7 @@ def draw_interventions(run: Path) -> Iterator[None]:
 
         with EpisodeStore.open(run / "episodes") as store:
             log = run / OPERATOR_LOG
-            intervention_plot(store, read_log(log) if log.exists() else [], run / "interventions.png")
+            intervention_plot(store, read_rows(log) if log.exists() else [], run / "interventions.png")
 
     try:
         yield

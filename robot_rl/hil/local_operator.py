@@ -91,7 +91,7 @@ class LocalOperator:
             cell = replace(cell, judges=(*cell.judges, buttons))
             setup = stack.enter_context(open_operator(cell, self._options, board, **kept))
             supervision = setup.supervision
-            supervision.time_to_overrule = overrule_s
+            supervision.time_to_overrule, supervision.listen = overrule_s, setup.person.watch
             setup.on_label = self._labels.add
             self._setup = setup
             self._demonstrator = RobotEnv(supervision.workcell(cell.operator, cell.operator_source), options=options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import Any
 
 from robot_rl.errors import RunDirectoryError
 from robot_rl.run.directory.run_directory import RunDirectory
-from robot_rl.system.atomic_file import to_json, write_atomically, writing
-from robot_rl.system.checked_json import parse_json
+from robot_rl.system.atomic_file import append_row, to_json, write_atomically, writing
+from robot_rl.system.checked_json import parse_json, read_rows
 from robot_rl.system.regular_file import read_regular
 
 FORMAT = 1
@@ -134,28 +133,13 @@ class PracticeFiles:
         write_atomically(self.path / TURN, to_json(asdict(state)) + "\n")
 
     def record(self, row: Mapping[str, Any]) -> None:
-        """Add the line of an episode, below one that a killed process may have left half."""
-        path = self.path / EPISODES
-        with writing(path), path.open("ab+") as file:
-            if file.tell():
-                file.seek(-1, os.SEEK_END)
-                if file.read() != b"\n":
-                    file.write(b"\n")
-            file.write(f"{to_json(row)}\n".encode())
+        """Add the line of an episode."""
+        append_row(self.path / EPISODES, row)
 
     def episodes(self) -> list[dict[str, Any]]:
         """Return the lines of all episodes; one that a killed process left half is left out."""
         path = self.path / EPISODES
-        if not path.exists():
-            return []
-        rows = []
-        for line in path.read_text(encoding="utf-8").split("\n"):
-            try:
-                row = parse_json(line)
-            except ValueError:  # the half of a line at which a process was killed
-                continue
-            rows.append(dict(row))
-        return rows
+        return read_rows(path) if path.exists() else []
 
     def conclude(self, summary: Mapping[str, Any]) -> None:
         """Write the summary and the picture."""

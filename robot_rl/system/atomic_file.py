@@ -115,6 +115,20 @@ def write_atomically(path: Path, text: str) -> None:
         replace_file(path, [text.encode()])
 
 
+def append_row(path: Path, row: Mapping[str, Any]) -> None:
+    """Add a line of JSON to a file, below one that a killed process or a full disk may have left half.
+
+    Raises:
+        RunDirectoryError: if it cannot be written.
+    """
+    with writing(path), path.open("ab+") as file:
+        begin = b""
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            begin = b"" if file.read() == b"\n" else b"\n"
+        file.write(begin + f"{to_json(row)}\n".encode())
+
+
 def to_json(value: Any, *, indent: int | None = None) -> str:
     """Return JSON of plain values, numpy scalars and arrays, and paths.
 

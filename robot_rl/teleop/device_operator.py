@@ -67,7 +67,7 @@ class DeviceOperator:
         self._leading: Hand | None = None
         self._demonstrate = False
         self._rested_since: int | None = None
-        self._lost: set[str] = set()
+        self._lost: set[str] = set()  # the holds of devices that do not respond
 
     @property
     def leading(self) -> str | None:
@@ -118,19 +118,19 @@ class DeviceOperator:
         """Return each device's action and whether it takes control; hold the arm while a device in use is lost."""
         wanted = {}
         for hand in self._hands:
-            name = hand.device.name
+            hold = _hold_of(hand.device)
             if isinstance(hand.device, ToolObserver):
                 hand.device.observe(T_base_tcp)
             try:
                 reading = hand.device.read()
             except DeviceLostError as error:
-                self._lost.add(name)
+                self._lost.add(hold)
                 if len(self._hands) == 1 or hand is self._leading:  # a spare one may be unplugged
-                    self._supervision.hold(f"device {name}", f"{error}; holding until it is back")
+                    self._supervision.hold(hold, f"{error}; holding until it is back")
                 continue
-            if name in self._lost:
-                self._lost.discard(name)
-                self._supervision.release(f"device {name}")
+            if hold in self._lost:
+                self._lost.discard(hold)
+                self._supervision.release(hold)
                 hand.mapper.reset()
             intent = hand.mapper.intent(reading, T_base_tcp, now)
             for role in sorted(intent.pressed.intersection(REQUEST_ROLES)):
@@ -138,6 +138,11 @@ class DeviceOperator:
             active = intent.take if hand.mapper.mapping.engage == "hold" else intent.take or bool(intent.action.any())
             wanted[hand] = (intent.action, active)
         return wanted
+
+
+def _hold_of(device: Device) -> str:
+    """Return the name of the hold while a device is lost: its own, as two of one model have the same name."""
+    return f"device {device.name} {id(device):x}"
 
 
 def _let_go_time(hand: Hand) -> float:

@@ -44,7 +44,7 @@ class DeviceMap:
     `failure`, `discard`: requests to the job about the episode. `next_arm`: lead the next one of several arms."""
     frame: Literal["base", "tool"] = "base"
     """Whose axes the motion is along: the robot base's, or the tool's own."""
-    view: float = 0.0
+    view: Annotated[float, Field(allow_inf_nan=False)] = 0.0
     """In the frame `base`: where the operator stands, as a turn about the vertical [degrees]; 180 faces the robot."""
     engage: Literal["move", "hold"] = "move"
     """How control is taken: `move` by moving, `hold` only while the button `take` is pressed."""

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from browser import Person, answer, chromium, job
 
-from robot_rl.console.buttons import read_log
 from robot_rl.data.schema import Source
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.run.directory.metrics import read_metrics
+from robot_rl.system.checked_json import read_rows
 from robot_rl.viz.demo_coverage import base_path
 
 pytestmark = pytest.mark.slow
@@ -112,7 +112,7 @@ def test_five_demonstrations_by_keyboard_gamepad_and_pad(tmp_path):
             assert np.sign(way[axis]) == sign
     reasons = [json.loads(path.read_text())["reason"] for path in sorted((store / "aside").glob("*/reason.json"))]
     assert ["discard" in reasons[0], "emergency stop by Anna" in reasons[1], len(reasons)] == [True, True, 2]
-    done = [row.get("what", row["kind"]) for row in read_log(store / "operator.jsonl")]
+    done = [row.get("what", row["kind"]) for row in read_rows(store / "operator.jsonl")]
     stopped = ["start", "e-stop", "release e-stop", "e-stop", "release e-stop", "resume"]
     kept = ["start", "success"]
     assert (
@@ -196,7 +196,7 @@ def test_interventions_judgement_and_an_emergency_stop_during_a_training(tmp_pat
     cut = [episode for episode in online if "cut" in episode.metadata]
     assert [episode.metadata["cut"] for episode in cut] == ["emergency stop by Anna"]
     assert cut[0].source[-1] == Source.HOLD
-    log = read_log(run / "operator.jsonl")
+    log = read_rows(run / "operator.jsonl")
     done = [row.get("what") or row.get("text") or row["kind"] for row in log]
     assert done[:8] == ["took control", "wrong way", "success", "label", "e-stop", "release e-stop", "resume", "left"]
     (label,) = [row for row in log if row["kind"] == "label"]

@@ -4,10 +4,12 @@ import asyncio
 import time
 
 import pytest
+from fakes import SPEC
 from pages import HOLD_WITHIN, LEAD, SLACK, held, page, run
 
-from robot_rl.console.buttons import read_log
+from robot_rl.console.recorded_episodes import recorded_rows
 from robot_rl.data.schema import Source
+from robot_rl.system.checked_json import read_rows
 
 # ----------------------------------------------------------------- being in control
 
@@ -85,7 +87,7 @@ def test_an_operator_who_is_lost_holds_the_arm_and_the_data_are_intact(rig, how)
     assert episode.source[-1] == Source.HOLD
     assert not episode.action[-1].any()
     assert Source.HUMAN in episode.source
-    assert [row["kind"] for row in read_log(rig.log)] == ["took control", "lost", "took control", "do", "left"]
+    assert [row["kind"] for row in read_rows(rig.log)] == ["took control", "lost", "took control", "do", "left"]
 
 
 def test_giving_control_back_on_purpose_lets_the_policy_go_on(rig):
@@ -100,6 +102,46 @@ def test_giving_control_back_on_purpose_lets_the_policy_go_on(rig):
     run(test)
 
 
+def test_rows_of_what_is_recorded_are_those_that_were_shown_while_it_was_played(rig):
+    async def test():
+        async with page(rig) as anna:
+            await anna.take_over(rig)
+            await asyncio.sleep(0.1)
+            await anna.say(type="do", what="success")
+            await anna.hear("state", lambda m: m["ended"])
+            await anna.give_back()
+
+    run(test)
+    shown = rig.board.state()["ended"][0]
+    recorded = next(row for row in recorded_rows(rig.store.path, SPEC.control_period) if row["id"] == shown["id"])
+    assert recorded["led"] > 0
+    assert recorded["takeovers"] == 1
+    assert {**recorded, "force_peak": shown["force_peak"], "seconds": shown["seconds"]} == shown
+    rig.board.ended(recorded)
+    ids = [row["id"] for row in rig.board.state()["ended"]]
+    assert ids.count(shown["id"]) == 1, "an episode that is read or played again has one row"
+
+
+def test_a_record_that_cannot_be_written_does_not_end_the_watch_over_the_next_page(rig, tmp_path):
+    rig.console.record_to(tmp_path / "gone" / "operator.jsonl")
+
+    async def test():
+        async with page(rig) as anna:
+            for _ in range(2):
+                await anna.take_over(rig)
+                await anna.quiet()
+                await held(rig, "operator")
+                assert rig.console.owner is None
+                await anna.take()
+                await anna.say(type="do", what="resume")
+                async with asyncio.timeout(10):
+                    while rig.holds:  # what the page hears may be older
+                        await asyncio.sleep(0.01)
+                await anna.give_back()
+
+    run(test)
+
+
 def test_judgement_notes_and_labels_are_recorded_as_the_persons(rig):
     async def test():
         async with page(rig) as anna:
@@ -107,7 +149,7 @@ def test_judgement_notes_and_labels_are_recorded_as_the_persons(rig):
             await anna.say(type="do", what="success")
             ended = await anna.hear("state", lambda m: any(row["judge"] == "operator" for row in m["ended"]))
             name = next(row["id"] for row in ended["ended"] if row["judge"] == "operator")
-            await anna.say(type="note", text="the cable was in the way")
+            await anna.say(type="note", text="the cable was\u2028in the way")
             await anna.hear("noted")
             await anna.say(type="label", episode=name, success=False)
             await anna.hear("labelled")
@@ -122,5 +164,5 @@ def test_judgement_notes_and_labels_are_recorded_as_the_persons(rig):
     assert (recorded.reward[-1], recorded.reward_source, recorded.metadata["success"]) == (1.0, "operator", True)
     corrected = rig.store.read(name, rewards="operator-1")
     assert not corrected.reward.any()
-    texts = [row["text"] for row in read_log(rig.log) if row["kind"] == "note"]
-    assert texts == ["the cable was in the way"]
+    texts = [row["text"] for row in read_rows(rig.log) if row["kind"] == "note"]
+    assert texts == ["the cable was\u2028in the way"]

@@ -157,6 +157,20 @@ def test_a_spare_device_may_be_unplugged():
     assert not rig.supervision.holds
 
 
+def test_of_two_devices_of_one_model_the_lost_one_holds_though_the_other_responds():
+    hids = VirtualHid(), VirtualHid()
+    rig = Rig(*((SpaceMouse(hid.connect), replace(default_map("spacemouse"), smoothing=0.0)) for hid in hids))
+    hids[0].move(translation=(0.0, -0.9, 0.0))
+    assert rig.step().source == Source.HUMAN
+    hids[0].plugged = False
+    assert (rig.step().source, rig.truncated) == (Source.HOLD, True)
+    rig.person.watch()
+    assert rig.supervision.holds
+    hids[0].plugged = True
+    rig.person.watch()
+    assert not rig.supervision.holds
+
+
 @pytest.mark.parametrize("speed", [1.0, -1.0])
 def test_take_over_and_hand_back_stay_below_the_limit_of_acceleration(speed):
     device = hand()

@@ -165,6 +165,7 @@ def test_the_maps_that_come_with_it_fit_their_devices(kind):
         ("dead_zone: 1.5", "dead_zone: Input should be less than 1"),
         ("deadzone: 0.1", "deadzone"),
         ("frame: world", "frame: Input should be 'base' or 'tool'"),
+        ("view: .nan", "view: Input should be a finite number"),
         ("axes: [x", "cannot read the device map"),
         ("", "the file"),
     ],

@@ -6,7 +6,6 @@ buttons. Nothing is counted that a kill or a resumed run could lose.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +18,7 @@ from robot_rl.data.interventions import take_overs
 from robot_rl.data.schema import OPERATOR_SOURCES, Episode, Observation, Step
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.supervision import OPERATOR_JUDGE, RESET
+from robot_rl.system.checked_json import read_rows
 
 OPERATOR_LOG = "operator.jsonl"
 """Record of the operator's buttons and labels, in the directory of a run."""
@@ -110,10 +110,7 @@ class HumanEffort:
 
     def _acts(self) -> Counter[str]:
         """Count the rows of the record of buttons by their kind; one that is being written is not there yet."""
-        if not self._log.exists():
-            return Counter()
-        lines = self._log.read_text(encoding="utf-8").split("\n")[:-1]
-        return Counter(str(json.loads(line)["kind"]) for line in lines)
+        return Counter(str(row["kind"]) for row in read_rows(self._log)) if self._log.exists() else Counter()
 
     # Observer.
 
