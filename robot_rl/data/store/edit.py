@@ -12,6 +12,7 @@ import numpy as np
 
 from robot_rl.data.episode_facts import CopiedFrom
 from robot_rl.data.store.layout import STORE_HEAD
+from robot_rl.data.store.operator_labels import EVERY_STEP
 from robot_rl.data.store.reward_overlays import OverlayWriter, overlay_fingerprints, overlay_names, read_overlay
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.data.store.summary import EpisodeSummary
@@ -84,6 +85,9 @@ def merge(
 ) -> int:
     """Make a store with the episodes of all `sources`, in their order; return their number.
 
+    That every step has a label holds for the new one if it holds for all, so that no label of a whole episode replaces
+    them. Other facts of the stores are in `merged_from`.
+
     Args:
         sources: Stores of one task.
         out: Directory of the new store.
@@ -106,9 +110,13 @@ def merge(
                     other = stores[first[episode_id]].path
                     raise DataError(f"{other} and {store.path} both hold {episode_id}; --rename gives one a new id")
                 first.setdefault(episode_id, number)
-        task = {key: value for key, value in stores[0].metadata.items() if key == "task"}
+        common = {
+            key: value
+            for key, value in stores[0].metadata.items()
+            if key in ("task", *EVERY_STEP) and all(store.metadata.get(key) == value for store in stores)
+        }
         origins = [{**store.metadata, "path": str(store.path.absolute()), "episodes": len(store)} for store in stores]
-        facts = {**task, "merged_from": origins}
+        facts = {**common, "merged_from": origins}
         taken = set(first)
         names = [{name: _new_name(name, n, first[name], taken) for name in s.ids()} for n, s in enumerate(stores)]
         target = stack.enter_context(whole_store(out, facts))

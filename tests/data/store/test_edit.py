@@ -5,6 +5,7 @@ import pytest
 from tagged import assert_same, valid
 
 from robot_rl.data.store.edit import merge, prune, split
+from robot_rl.data.store.operator_labels import EVERY_STEP, label_episode
 from robot_rl.data.store.reward_overlays import OverlayWriter
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import DataError, RunDirectoryError
@@ -55,6 +56,21 @@ def test_merge_refuses_what_does_not_go_together_before_it_writes(tmp_path):
         assert renamed.terminated[-1]  # by the labeller
         plain = dataclasses.replace(store.read("episode-1@1"), episode_id="episode-1", metadata=valid(1, 3).metadata)
         assert_same(plain, valid(1, 3))
+
+
+def test_what_all_stores_have_in_common_holds_for_the_merged_one(tmp_path):
+    """Else one label of a whole episode could replace the labels of all its steps."""
+    paths = [tmp_path / "one", tmp_path / "two", tmp_path / "three"]
+    for number, path in enumerate(paths):
+        with EpisodeStore.create(path, {"task": "reach", "seed": number, **(EVERY_STEP if number < 2 else {})}) as store:
+            store.append(valid(number, 3))
+    merge(paths[:2], tmp_path / "frames")
+    with pytest.raises(DataError, match="every step of these episodes has a label"):
+        label_episode(tmp_path / "frames", "episode-0", True, "somebody")
+    merge(paths[1:], tmp_path / "mixed")
+    with EpisodeStore.open(tmp_path / "frames") as frames, EpisodeStore.open(tmp_path / "mixed") as mixed:
+        assert "seed" not in frames.metadata
+        assert mixed.metadata.keys() == {"task", "merged_from"}
 
 
 def test_an_id_made_by_renaming_is_not_taken_twice(tmp_path):
