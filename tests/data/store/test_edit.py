@@ -58,11 +58,12 @@ def test_merge_refuses_what_does_not_go_together_before_it_writes(tmp_path):
         assert_same(plain, valid(1, 3))
 
 
-def test_what_all_stores_have_in_common_holds_for_the_merged_one(tmp_path):
+def test_a_merged_store_remembers_that_every_step_has_a_label(tmp_path):
     """Else one label of a whole episode could replace the labels of all its steps."""
     paths = [tmp_path / "one", tmp_path / "two", tmp_path / "three"]
     for number, path in enumerate(paths):
-        with EpisodeStore.create(path, {"task": "reach", "seed": number, **(EVERY_STEP if number < 2 else {})}) as store:
+        every = EVERY_STEP if number < 2 else {}
+        with EpisodeStore.create(path, {"task": "reach", "seed": number, **every}) as store:
             store.append(valid(number, 3))
     merge(paths[:2], tmp_path / "frames")
     with pytest.raises(DataError, match="every step of these episodes has a label"):
