@@ -67,6 +67,19 @@ def operator_words(store: EpisodeStore, episode_ids: Iterable[str] | None = None
     }
 
 
+def outcomes(store: EpisodeStore) -> dict[str, bool | None]:
+    """Return whether each episode succeeded: by the newest label of a person, else as recorded; None if not known.
+
+    Raises:
+        DataError: if an overlay is damaged.
+    """
+    words = operator_words(store)
+    return {
+        row.episode_id: bool(words[row.episode_id]["success"]) if row.episode_id in words else row.success
+        for row in store.summaries()
+    }
+
+
 def label_episode(path: Path, episode_id: str, success: bool, who: str) -> str:
     """Record what an episode of a store was, beside its rewards; returns the name of the overlay.
 

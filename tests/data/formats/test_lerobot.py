@@ -17,6 +17,7 @@ from tagged import assert_same, valid
 from robot_rl.data.formats.lerobot_export import export_lerobot
 from robot_rl.data.formats.lerobot_import import LeRobotReader
 from robot_rl.data.schema import Source
+from robot_rl.data.store.operator_labels import label_episode
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import DataError, RunDirectoryError
 
@@ -203,6 +204,13 @@ def test_only_what_succeeded_is_exported_for_imitation(store, tmp_path):
     answer = export_lerobot(store, tmp_path / "good", successes=True)
     assert (answer["episodes"], answer["frames"]) == (1, 7)
     assert [one.episode_id for one in LeRobotReader(tmp_path / "good").episodes()] == ["episode-0"]
+    with EpisodeStore.create(tmp_path / "corrected") as corrected:
+        for whole in EPISODES:
+            corrected.append(whole)
+        label_episode(corrected.path, "episode-0", False, "a person")
+        label_episode(corrected.path, "episode-2", True, "a person")
+        assert export_lerobot(corrected, tmp_path / "right", successes=True)["episodes"] == 1
+    assert [one.episode_id for one in LeRobotReader(tmp_path / "right").episodes()] == ["episode-2"]
     with EpisodeStore.create(tmp_path / "bad") as bad:
         bad.append(valid(0, 3, end="truncated"))
         with pytest.raises(DataError, match="none of its 1 succeeded"):
