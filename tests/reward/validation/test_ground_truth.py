@@ -59,6 +59,13 @@ def test_a_later_label_of_a_person_replaces_what_was_recorded(store, tmp_path):
     assert read_truth(store, outcomes=tmp_path / "outcomes.csv")["episode-0"].success is True
 
 
+def test_rewards_of_a_model_under_the_name_of_an_operator_are_no_word_of_a_person(store):
+    """As `label apply --rewards operator-1` made them once."""
+    with OverlayWriter(store.path, "operator-1", {"labels": "vlm"}) as writer:
+        writer.write(store.read("episode-0"), store.fingerprint("episode-0"), np.zeros(3))
+    assert read_truth(store)["episode-0"].success is True
+
+
 def test_a_file_needs_no_outcomes(store, tmp_path):
     file = tmp_path / "outcomes.csv"
     file.write_text("success,episode_id\nno,episode-0\nyes,episode-3\n", encoding="utf-8")
