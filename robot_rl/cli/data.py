@@ -354,7 +354,10 @@ def _split(arguments: argparse.Namespace) -> Reply:
     from robot_rl.data.store.edit import split
     from robot_rl.data.store.layout import find_store
 
-    counts = split(find_store(arguments.store), arguments.out, dict(arguments.into), seed=arguments.seed)
+    parts = dict(arguments.into)
+    if len(parts) < len(arguments.into):
+        arguments.parser.error("--into names a new store twice; give each another name")
+    counts = split(find_store(arguments.store), arguments.out, parts, seed=arguments.seed)
     return Reply(counts, [f"{count} episodes in {arguments.out / name}" for name, count in counts.items()])
 
 

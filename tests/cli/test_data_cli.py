@@ -91,6 +91,8 @@ def test_a_later_label_of_a_person_decides_what_failed(store):
 
 
 def test_prune_merge_and_split(store, tmp_path):
+    twice = ("--into", "a=0.5", "--into", "a=0.5", "--into", "b=0.5")
+    assert "names a new store twice" in data("split", store, *twice, "--out", tmp_path / "twice", code=2).stderr
     assert "select episodes" in data("prune", store, code=2).stderr
     assert "no episodes nope" in data("prune", store, "--episode", "nope", code=1).stderr
     assert "1 episodes taken out; they lie in" in data("prune", store, "--interrupted").stdout

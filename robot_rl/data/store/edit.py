@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from robot_rl.data.episode_facts import CopiedFrom
+from robot_rl.data.schema import LONGEST_ID
 from robot_rl.data.store.layout import STORE_HEAD
 from robot_rl.data.store.operator_labels import EVERY_STEP
 from robot_rl.data.store.reward_overlays import OverlayWriter, overlay_fingerprints, overlay_names, read_overlay
@@ -18,6 +19,9 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.data.store.summary import EpisodeSummary
 from robot_rl.errors import DataError, RunDirectoryError
 from robot_rl.system.build_aside import build_aside
+
+_ROOM = 20
+"""Letters that the end of a new id may have: the number of a store, and what tells twins apart."""
 
 
 @contextmanager
@@ -129,7 +133,7 @@ def _new_name(name: str, number: int, stays_with: int, taken: set[str]) -> str:
     """Return the id of an episode in the merged store, and take it."""
     if number == stays_with:
         return name
-    new = f"{name}@{number}"
+    new = f"{name[: LONGEST_ID - _ROOM]}@{number}"
     while new in taken:
         new += "+"
     taken.add(new)

@@ -85,6 +85,17 @@ def test_an_id_made_by_renaming_is_not_taken_twice(tmp_path):
         assert store.read("episode-0@1+").metadata["renamed_from"] == "episode-0"
 
 
+def test_ids_of_the_greatest_length_are_renamed_as_well(tmp_path):
+    longest = dataclasses.replace(valid(0, 3), episode_id=200 * "ä")
+    for name in ("one", "two"):
+        with EpisodeStore.create(tmp_path / name, {"task": "reach"}) as store:
+            store.append(longest)
+    assert merge([tmp_path / "one", tmp_path / "two"], tmp_path / "both", rename=True) == 2
+    with EpisodeStore.open(tmp_path / "both") as store:
+        assert store.ids() == [200 * "ä", 180 * "ä" + "@1"]
+        assert store.read(store.ids()[1]).metadata["renamed_from"] == longest.episode_id
+
+
 def test_what_fails_half_way_leaves_no_store(tmp_path):
     one, two = store_of(tmp_path / "one", 0, 1), store_of(tmp_path / "two", 2, 3)
     damaged = sorted((two / "episodes").iterdir())[-1]
