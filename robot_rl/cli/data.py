@@ -354,13 +354,17 @@ def _split(arguments: argparse.Namespace) -> Reply:
     from robot_rl.data.store.edit import split
     from robot_rl.data.store.layout import find_store
 
-    counts = split(find_store(arguments.store), arguments.out, dict(arguments.into), seed=arguments.seed)
+    parts = dict(arguments.into)
+    if len(parts) < len(arguments.into):
+        arguments.parser.error("--into names a new store twice; give each another name")
+    counts = split(find_store(arguments.store), arguments.out, parts, seed=arguments.seed)
     return Reply(counts, [f"{count} episodes in {arguments.out / name}" for name, count in counts.items()])
 
 
 def _prune(arguments: argparse.Namespace) -> Reply:
     from robot_rl.data.store.edit import prune
     from robot_rl.data.store.layout import find_store
+    from robot_rl.data.store.operator_labels import outcomes
     from robot_rl.data.store.store import EpisodeStore
 
     if not (arguments.episode or arguments.failed or arguments.interrupted or arguments.shorter_than):
@@ -369,11 +373,12 @@ def _prune(arguments: argparse.Namespace) -> Reply:
     with EpisodeStore.open(path) as store:
         if unknown := sorted(set(arguments.episode) - set(store.ids())):
             raise DataError(f"{path}: no episodes {', '.join(unknown)}; `robot-rl data ls` lists them")
+        success = outcomes(store)
     ids, folder = prune(
         path,
         lambda row: (
             row.episode_id in arguments.episode
-            or (arguments.failed and row.success is not True)
+            or (arguments.failed and success.get(row.episode_id, row.success) is not True)
             or (arguments.interrupted and row.facts.interrupted)
             or row.length < arguments.shorter_than
         ),

@@ -341,6 +341,7 @@ def _apply(arguments: argparse.Namespace) -> Reply:
     from dataclasses import asdict
 
     from robot_rl.data.store.layout import find_store
+    from robot_rl.data.store.operator_labels import check_not_of_operators
     from robot_rl.data.store.store import EpisodeStore
     from robot_rl.reward.label_store import LabelStore
     from robot_rl.reward.labels.apply import apply_labels, check_certified
@@ -352,6 +353,7 @@ def _apply(arguments: argparse.Namespace) -> Reply:
     from robot_rl.reward.validation.verdict import judge_labels
     from robot_rl.system.process import one_thread
 
+    check_not_of_operators(arguments.rewards)
     path, name = find_store(arguments.store), arguments.name
     with EpisodeStore.open(path) as store, LabelStore(path) as labels:
         kind, file = labels.kind(name), labels.calibration_path(name)

@@ -16,6 +16,7 @@ from running import robot_rl, start
 from tagged import assert_same, steps, valid
 
 from robot_rl.data.schema import Source
+from robot_rl.data.store.operator_labels import label_episode
 from robot_rl.data.store.reward_overlays import OverlayWriter
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import DataError
@@ -78,7 +79,20 @@ def test_verify_names_and_repair_moves(store):
     assert "2 episodes, 0 violations" in data("verify", store).stdout
 
 
+def test_a_later_label_of_a_person_decides_what_failed(store):
+    label_episode(store, "episode-0", False, "somebody")
+    label_episode(store, "episode-1", True, "somebody")
+    told = {row["episode_id"]: row["success"] for row in json.loads(data("ls", store, "--json").stdout)}
+    assert (told["episode-0"], told["episode-1"]) == (False, True)
+    assert "successes: 1" in data("info", store).stdout
+    data("prune", store, "--failed")
+    with EpisodeStore.open(store) as left:
+        assert left.ids() == ["episode-1"]
+
+
 def test_prune_merge_and_split(store, tmp_path):
+    twice = ("--into", "a=0.5", "--into", "a=0.5", "--into", "b=0.5")
+    assert "names a new store twice" in data("split", store, *twice, "--out", tmp_path / "twice", code=2).stderr
     assert "select episodes" in data("prune", store, code=2).stderr
     assert "no episodes nope" in data("prune", store, "--episode", "nope", code=1).stderr
     assert "1 episodes taken out; they lie in" in data("prune", store, "--interrupted").stdout

@@ -291,6 +291,8 @@ def test_rewards_are_made_only_of_labels_that_are_good_for_it(tmp_path):
     assert refused.returncode == 1
     assert "fit for sparse reward and ending episodes" in refused.stderr.lower()
     assert "--allow-uncalibrated takes the risk" in refused.stderr
+    as_person = robot_rl("label", "apply", path, "--rewards", "operator-1", "--allow-uncalibrated")
+    assert "that is a name of labels by operators" in as_person.stderr
     done = robot_rl("label", "apply", path, "--rewards", "vlm", "--allow-uncalibrated")
     assert done.returncode == 0, done.stderr
     assert "be how to deceive the labeller" in done.stdout

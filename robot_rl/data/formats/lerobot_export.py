@@ -35,6 +35,7 @@ from robot_rl.data.formats.lerobot_stats import Statistics
 from robot_rl.data.formats.mp4 import Mp4Writer
 from robot_rl.data.schema import ARMS_COLUMN, BASE_COLUMN, IMAGE_PREFIX, Episode
 from robot_rl.data.store.info import control_rate
+from robot_rl.data.store.operator_labels import outcomes
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import DataError, RunDirectoryError
 from robot_rl.system.atomic_file import write_atomically, writing
@@ -63,7 +64,8 @@ def export_lerobot(
         images: `png` is lossless; `video` is H.264, much smaller, with loss.
         fps: Frames per second; None takes the rate of the stamps.
         task: Instruction of the task; None takes the store's `task`.
-        successes: Only the episodes that succeeded: imitation does not tell them from the others.
+        successes: Only the episodes that succeeded, a person's later label included: imitation does not tell them from
+            the others.
         scene: Keys of the vectors that describe the scene and not the robot; see `columns_of`.
         on_episode: Called after each.
 
@@ -76,7 +78,7 @@ def export_lerobot(
         RunDirectoryError: if it cannot be written.
     """
     need_pyarrow()
-    ids = [row.episode_id for row in store.summaries() if row.success] if successes else store.ids()
+    ids = [name for name, success in outcomes(store).items() if success] if successes else store.ids()
     if not ids:
         which = f", none of its {len(store)} succeeded" if successes and len(store) else ""
         raise DataError(f"{store.path}: holds no episodes to export{which}")

@@ -52,6 +52,7 @@ _UNREADABLE = (
 )
 """What readers raise for content that is damaged or not true."""
 _OURS = "complementary_info."
+_SUCCESS = "next.success"
 _META = ("timestamp", "frame_index", "episode_index", "index", "task_index")
 
 
@@ -59,8 +60,8 @@ class LeRobotReader:
     """Read the episodes of a dataset in a local directory.
 
     A dataset of others has no observation after the last step: its last frame stands for it, and the metadata entry
-    `final_observation` marks that. There, whoever acted counts as `source`, success is a last reward above zero, and an
-    episode without success counts as truncated.
+    `final_observation` marks that. There, whoever acted counts as `source`, success is the last `next.success`, or
+    without that a last reward above zero, and an episode without success counts as truncated.
 
     Args:
         path: Directory of the dataset.
@@ -174,6 +175,8 @@ class LeRobotReader:
             )
         reward = features["next.reward"].astype(np.float32).ravel() if "next.reward" in features else None
         success = bool(reward[-1] > 0) if reward is not None else None
+        if _SUCCESS in features:  # a dense reward is above zero in failures, too
+            success = bool(features[_SUCCESS].ravel()[-1])
         last = np.arange(length) == length - 1
         self._check_stamps(number, features)
         stamps = np.round(np.arange(length) * (1e9 / self._fps)).astype(np.int64)
@@ -246,8 +249,15 @@ class LeRobotReader:
         frames = []
         for cell in table.column(column.feature).to_pylist():
             where = f"path of a picture of {column.feature}"
-            picture = Image.open(io.BytesIO(cell["bytes"]) if cell["bytes"] else below(self.path, cell["path"], where))
-            frames.append(np.asarray(picture).reshape(picture.height, picture.width, -1))
+            picture: Image.Image = Image.open(
+                io.BytesIO(cell["bytes"]) if cell["bytes"] else below(self.path, cell["path"], where)
+            )
+            if picture.mode in ("P", "PA"):  # their pixels are places in a palette, no colours
+                picture = picture.convert("RGB")
+            pixels = np.asarray(picture)
+            if pixels.dtype != np.uint8:
+                raise ValueError(f"a picture of {column.feature} is {picture.mode}, must have 8 bits per channel")
+            frames.append(pixels.reshape(picture.height, picture.width, -1))
         return np.stack(frames)
 
     def _video(self, feature: str, row: Mapping[str, Any]) -> np.ndarray:

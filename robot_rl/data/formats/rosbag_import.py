@@ -45,9 +45,14 @@ class Track:
         """Index of the newest value that is not later than `stamp`; -1 if there is none."""
         return bisect.bisect_right(self.stamps, stamp) - 1
 
+    def sort(self) -> None:
+        """Bring the values into their order in time; those of one stamp stay in theirs."""
+        order = sorted(range(len(self.stamps)), key=self.stamps.__getitem__)
+        self.stamps, self.values = [self.stamps[i] for i in order], [self.values[i] for i in order]
+
 
 def bag_files(path: Path) -> list[Path]:
-    """Return the MCAP files of a bag: itself, or those of a rosbag2 directory in order.
+    """Return the MCAP files of a bag: itself, or those of a rosbag2 directory.
 
     Raises:
         DataError: if there are none.
@@ -67,8 +72,13 @@ def read_bag(path: Path, mapping: BagMapping) -> Iterator[Episode]:
         PluginError: if the packages that read bags are not installed.
     """
     tracks = {name: Track() for name in mapping.topics}
+    present: set[str] = set()
     for file in bag_files(path):
-        _fill(file, mapping, tracks)
+        present |= _fill(file, mapping, tracks)
+    if missing := sorted({entry.topic for entry in mapping.topics.values()} - present):
+        raise DataError(f"{path}: no topic {', '.join(missing)}; it has {', '.join(sorted(present))}")
+    for track in tracks.values():
+        track.sort()  # of several files, `bag_10` comes before `bag_2` by name
     for name, entry in mapping.topics.items():
         if not tracks[name].stamps:
             raise DataError(f"{path}: topic {entry.topic} ({name}) has no messages")
@@ -80,7 +90,8 @@ def read_bag(path: Path, mapping: BagMapping) -> Iterator[Episode]:
             number += 1
 
 
-def _fill(file: Path, mapping: BagMapping, tracks: Mapping[str, Track]) -> None:
+def _fill(file: Path, mapping: BagMapping, tracks: Mapping[str, Track]) -> set[str]:
+    """Add the messages of a file; return its topics: of a bag in several files, not each has every topic."""
     try:
         from mcap.exceptions import McapError
         from mcap.reader import make_reader
@@ -96,9 +107,7 @@ def _fill(file: Path, mapping: BagMapping, tracks: Mapping[str, Track]) -> None:
             _check_summary(stream)
             reader = make_reader(stream, validate_crcs=True, decoder_factories=[DecoderFactory()])
             summary = reader.get_summary()
-            present = sorted({channel.topic for channel in summary.channels.values()}) if summary else []
-            if missing := sorted(set(by_topic) - set(present)):
-                raise DataError(f"{file}: no topic {', '.join(missing)}; it has {', '.join(present)}")
+            present = {channel.topic for channel in summary.channels.values()} if summary else set()
             for _, channel, message, content in reader.iter_decoded_messages(topics=list(by_topic)):
                 for name in by_topic[channel.topic]:
                     value = (
@@ -108,6 +117,7 @@ def _fill(file: Path, mapping: BagMapping, tracks: Mapping[str, Track]) -> None:
                         raise DataError(f"{file}: topic {channel.topic} ({name}): {value}")
                     tracks[name].stamps.append(message.log_time)
                     tracks[name].values.append(value)
+            return present
     except (McapError, ZstdError, *_DAMAGE) as error:
         raise DataError(f"{file}: cannot be read as a bag: {type(error).__name__}: {error}; {_CURE}") from error
 

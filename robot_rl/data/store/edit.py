@@ -11,12 +11,17 @@ from typing import Any
 import numpy as np
 
 from robot_rl.data.episode_facts import CopiedFrom
+from robot_rl.data.schema import LONGEST_ID
 from robot_rl.data.store.layout import STORE_HEAD
+from robot_rl.data.store.operator_labels import EVERY_STEP
 from robot_rl.data.store.reward_overlays import OverlayWriter, overlay_fingerprints, overlay_names, read_overlay
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.data.store.summary import EpisodeSummary
 from robot_rl.errors import DataError, RunDirectoryError
 from robot_rl.system.build_aside import build_aside
+
+_ROOM = 20
+"""Letters that the end of a new id may have: the number of a store, and what tells twins apart."""
 
 
 @contextmanager
@@ -84,6 +89,9 @@ def merge(
 ) -> int:
     """Make a store with the episodes of all `sources`, in their order; return their number.
 
+    That every step has a label holds for the new one if it holds for all, so that no label of a whole episode replaces
+    them. Other facts of the stores are in `merged_from`.
+
     Args:
         sources: Stores of one task.
         out: Directory of the new store.
@@ -106,9 +114,13 @@ def merge(
                     other = stores[first[episode_id]].path
                     raise DataError(f"{other} and {store.path} both hold {episode_id}; --rename gives one a new id")
                 first.setdefault(episode_id, number)
-        task = {key: value for key, value in stores[0].metadata.items() if key == "task"}
+        common = {
+            key: value
+            for key, value in stores[0].metadata.items()
+            if key in ("task", *EVERY_STEP) and all(store.metadata.get(key) == value for store in stores)
+        }
         origins = [{**store.metadata, "path": str(store.path.absolute()), "episodes": len(store)} for store in stores]
-        facts = {**task, "merged_from": origins}
+        facts = {**common, "merged_from": origins}
         taken = set(first)
         names = [{name: _new_name(name, n, first[name], taken) for name in s.ids()} for n, s in enumerate(stores)]
         target = stack.enter_context(whole_store(out, facts))
@@ -121,7 +133,7 @@ def _new_name(name: str, number: int, stays_with: int, taken: set[str]) -> str:
     """Return the id of an episode in the merged store, and take it."""
     if number == stays_with:
         return name
-    new = f"{name}@{number}"
+    new = f"{name[: LONGEST_ID - _ROOM]}@{number}"
     while new in taken:
         new += "+"
     taken.add(new)

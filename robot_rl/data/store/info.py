@@ -9,6 +9,7 @@ import numpy as np
 
 from robot_rl.data.schema import FASTEST, Source
 from robot_rl.data.store.layout import ASIDE, PARTIAL
+from robot_rl.data.store.operator_labels import outcomes
 from robot_rl.data.store.reward_overlays import overlay_fingerprints, overlay_names
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.system.checked_json import parse_json
@@ -19,18 +20,19 @@ _SHORTEST = 1e9 / FASTEST
 
 
 def list_episodes(path: Path) -> list[dict[str, Any]]:
-    """One row per episode, without reading any array.
+    """One row per episode, without reading any array; the success is a person's later label, else as recorded.
 
     Raises:
         DataError: if the store, or an episode in it, cannot be read.
     """
     with EpisodeStore.open(path) as store:
+        success = outcomes(store)
         return [
             {
                 "position": row.position,
                 "episode_id": row.episode_id,
                 "steps": row.length,
-                "success": row.success,
+                "success": success[row.episode_id],
                 "interrupted": row.facts.interrupted,
                 "bytes": store.size(row.episode_id),
                 "metadata": dict(row.metadata),
@@ -52,7 +54,7 @@ def store_facts(path: Path) -> dict[str, Any]:
             **store.metadata,
             "episodes": len(rows),
             "steps": sum(row.length for row in rows),
-            "successes": sum(bool(row.success) for row in rows),
+            "successes": sum(map(bool, outcomes(store).values())),
             "bytes": sum(store.size(row.episode_id) for row in rows),
         }
         if rows:

@@ -3,6 +3,7 @@
     magic | record | record | ...      a record: kind (1 byte), length (4), CRC-32 of kind and payload (4), payload
     HEAD   JSON: version, schema_version, episode_id, metadata, reward_source, layout
     STEP   one row in that layout: the fields of a `Step`, as numpy stores a structured scalar
+    JUDGE  before FINAL: who gave the rewards, UTF-8, if it is not who gave that of the first step
     FINAL  one row of which only the observation and its stamp count, then the final metadata as JSON
 
 A raw file, because a step must cost microseconds: appending it to zarr arrays takes a hundred times as long. A writer
@@ -46,7 +47,7 @@ from robot_rl.system.regular_file import read_regular
 JOURNAL_VERSION = 1
 JOURNAL_SUFFIX = ".journal"
 _MAGIC = b"robot_rl journal\n"
-_HEAD, _STEP, _FINAL = 1, 2, 3
+_HEAD, _STEP, _FINAL, _JUDGE = 1, 2, 3, 4
 _FRAME = struct.Struct("<BII")
 _TYPES = {
     "index": np.dtype("<i8"),
@@ -80,6 +81,7 @@ class JournalWriter:
         self._row: np.ndarray = np.zeros(0)
         self._bytes = memoryview(b"")  # of the row
         self._count = 0
+        self._judge = ""  # of the first step
 
     def write(self, step: Step) -> None:
         """Append a step.
@@ -91,6 +93,7 @@ class JournalWriter:
         if step.episode_id != self._id or step.index != self._count:
             raise DataError(f"step {step.index} of {step.episode_id} cannot follow {self._count} steps of {self._id}")
         if self._file is None:
+            self._judge = step.reward_source
             self._open(step)
         self._fill(step.observation)
         row = self._row
@@ -104,7 +107,7 @@ class JournalWriter:
         self._count += 1
 
     def finish(self, episode: Episode) -> None:
-        """Append what completes the episode: its last observation and its metadata.
+        """Append what completes the episode: its last observation, its metadata, and who judged it.
 
         Raises:
             OSError: if it cannot be written.
@@ -115,6 +118,8 @@ class JournalWriter:
         self._fill({key: column[-1] for key, column in episode.observations.items()})
         self._row["index"], self._row["stamp_obs"] = self._count, episode.stamp_obs[-1]
         self._fill_base(None if episode.action_base is None else episode.action_base[-1])
+        if self._count and episode.reward_source != self._judge:
+            self._append(_JUDGE, episode.reward_source.encode())
         self._append(_FINAL, self._bytes, self._json(dict(episode.metadata)))
 
     def close(self) -> None:
@@ -229,15 +234,16 @@ class Journal:
     def episode(self) -> Episode:
         """Return the episode; one that had not ended is truncated after the last step with a known outcome.
 
+        An episode that was cut after its last step was journalled, e.g. because the robot was lost, has no end in
+        that step; it is truncated there, too.
+
         Raises:
             DataError: if it is not one, e.g. because no step's outcome is known.
         """
         steps, rows = len(self), self.rows
-        cut = np.zeros(steps, bool)
-        cut[-1:] = not self.complete
         fields = set(rows.dtype.names or ())
         columns: dict[str, Any] = {name: rows[name][:steps].copy() for name in STEP_COLUMNS}
-        columns["truncated"] |= cut
+        columns["truncated"][-1:] |= ~columns["terminated"][-1:]
         return Episode(
             episode_id=self.episode_id,
             observations={key: rows[key].copy() for key in sorted(fields - set(_RESERVED))},
@@ -286,9 +292,12 @@ def _read_records(path: Path, content: memoryview, head: Mapping[str, Any], posi
     check_facts({**head, "length": 0})
     layout = _layout(head["layout"])
     rows: list[memoryview] = []
-    metadata, complete = head["metadata"], False
+    metadata, judge, complete = head["metadata"], head["reward_source"], False
     while not complete:
         kind, payload, after = _record(content, position)
+        if kind == _JUDGE:
+            judge, position = bytes(payload).decode(), after
+            continue
         whole = len(payload) == layout.itemsize if kind == _STEP else kind == _FINAL and len(payload) > layout.itemsize
         if not whole:
             break
@@ -300,7 +309,7 @@ def _read_records(path: Path, content: memoryview, head: Mapping[str, Any], posi
     return Journal(
         episode_id=head["episode_id"],
         metadata=metadata,
-        reward_source=head["reward_source"],
+        reward_source=judge,
         rows=np.frombuffer(b"".join(rows), layout),
         complete=complete,
         unread=len(content) - position,

@@ -41,6 +41,16 @@ undo that."""
 _NAME = re.compile(r"operator-(\d+)")
 
 
+def check_not_of_operators(name: str) -> None:
+    """Refuse a name of rewards that would count as a person's labels.
+
+    Raises:
+        DataError: if it is one.
+    """
+    if _NAME.fullmatch(name):
+        raise DataError(f"rewards {name!r}: that is a name of labels by operators; choose another one")
+
+
 def operator_labels(store: Path) -> dict[str, str]:
     """By fingerprint of each episode that a person labelled in hindsight, the name of the newest such overlay."""
     numbers = sorted(int(found[1]) for name in overlay_names(store) if (found := _NAME.fullmatch(name)))
@@ -60,10 +70,24 @@ def operator_words(store: EpisodeStore, episode_ids: Iterable[str] | None = None
     if not (labels := operator_labels(store.path)):
         return {}
     marks = {name: store.fingerprint(name) for name in (store.ids() if episode_ids is None else episode_ids)}
-    return {
+    words = {
         name: dict(read_overlay(store.path, labels[mark], mark).provenance)
         for name, mark in marks.items()
         if mark in labels
+    }
+    return {name: word for name, word in words.items() if "success" in word}  # others only have such a name
+
+
+def outcomes(store: EpisodeStore) -> dict[str, bool | None]:
+    """Return whether each episode succeeded: by the newest label of a person, else as recorded; None if not known.
+
+    Raises:
+        DataError: if an overlay is damaged.
+    """
+    words = operator_words(store)
+    return {
+        row.episode_id: bool(words[row.episode_id]["success"]) if row.episode_id in words else row.success
+        for row in store.summaries()
     }
 
 

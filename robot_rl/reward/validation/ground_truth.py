@@ -1,4 +1,4 @@
-"""Ground truth of episodes, as far as it is known: from the environment, or from a file that a person wrote."""
+"""Ground truth of episodes, as far as it is known: from the environment, a person's later label, or a person's file."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from robot_rl.data.store.operator_labels import operator_words
 from robot_rl.data.store.reward_overlays import overlay_fingerprints, read_overlay
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.data.store.summary import EpisodeSummary
@@ -50,15 +51,18 @@ def read_truth(store: EpisodeStore, *, outcomes: Path | None = None, progress: s
     """Read the ground truth of each episode of a store, by id.
 
     Args:
-        store: The episodes; by default their metadata hold their success, which a classifier's is not.
+        store: The episodes; by default their metadata hold their success, which a classifier's is not, unless a person
+            labelled them later.
         outcomes: CSV file with the columns `episode_id` and `success`, and perhaps `outcome`, e.g. by a person; it
-            counts instead of the metadata.
+            counts instead of both.
         progress: Name of an overlay whose rewards are the true progress after each step; empty for none.
 
     Raises:
         DataError: if the file or the overlay cannot be used.
     """
     known = {row.episode_id: GroundTruth(known_success(row), row.facts.outcome) for row in store.summaries()}
+    for episode_id, label in operator_words(store).items():
+        known[episode_id] = replace(known[episode_id], success=bool(label["success"]))
     if outcomes is not None:
         known |= _from_file(outcomes, store.summaries())
     if progress:

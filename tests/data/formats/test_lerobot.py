@@ -1,6 +1,7 @@
 """Store -> LeRobotDataset v3 -> store, and LeRobot's own loader on what we wrote."""
 
 import dataclasses
+import io
 import json
 import os
 import shutil
@@ -10,14 +11,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from tagged import assert_same, valid
 
 from robot_rl.data.formats.lerobot_export import export_lerobot
 from robot_rl.data.formats.lerobot_import import LeRobotReader
 from robot_rl.data.schema import Source
+from robot_rl.data.store.operator_labels import label_episode
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import DataError, RunDirectoryError
 
+pa = pytest.importorskip("pyarrow", reason="LeRobot datasets need pyarrow: pip install 'robot_rl[lerobot]'")
 pq = pytest.importorskip("pyarrow.parquet", reason="LeRobot datasets need pyarrow: pip install 'robot_rl[lerobot]'")
 
 VIDEO_PSNR = 38.0
@@ -125,6 +129,49 @@ def test_without_our_files_it_is_a_dataset_of_others(exported, tmp_path):
         list(LeRobotReader(path, action_scale=0.01).episodes())
 
 
+def foreign(exported, path, change):
+    """A dataset of others, each of whose data files is changed."""
+    shutil.copytree(exported, path)
+    (path / "meta" / "robot_rl.json").unlink()
+    for number, file in enumerate(sorted((path / "data").rglob("*.parquet"))):
+        pq.write_table(change(number, pq.read_table(file)), file)
+    return path
+
+
+def test_success_of_a_dense_reward_is_what_the_dataset_tells(exported, tmp_path):
+    """The datasets of PushT, e.g., reward every step by the overlap, also in failures, and have `next.success`."""
+
+    def dense(number, table):
+        last = np.arange(table.num_rows) == table.num_rows - 1
+        table = table.drop_columns("next.reward").append_column("next.reward", pa.array(0.3 + 0.0 * last))
+        return table.append_column("next.success", pa.array(last & (number == 0)))
+
+    read = list(LeRobotReader(foreign(exported, tmp_path / "dense", dense)).episodes())
+    assert [one.facts.success for one in read] == [True, False, False]
+    assert [(bool(one.terminated[-1]), bool(one.truncated[-1])) for one in read] == [(True, False)] + [
+        (False, True)
+    ] * 2
+
+
+def test_pictures_with_a_palette_have_colours_and_those_of_16_bits_are_refused(exported, tmp_path):
+    def drawn(picture):
+        def change(_, table):
+            content = io.BytesIO()
+            picture.save(content, "png")
+            cells = pa.array([{"bytes": content.getvalue(), "path": None}] * table.num_rows)
+            return table.drop_columns("observation.images.front").append_column("observation.images.front", cells)
+
+        return change
+
+    colours = Image.fromarray(np.tile(np.array([[200, 10, 90], [7, 80, 255]], np.uint8), (32, 24, 1)))
+    path = foreign(exported, tmp_path / "palette", drawn(colours.quantize(2)))
+    for one in LeRobotReader(path).episodes():
+        assert np.array_equal(one.observations["images/front"][0], np.asarray(colours))
+    deep = foreign(exported, tmp_path / "deep", drawn(Image.fromarray(np.full((32, 48), 1000, np.uint16))))
+    with pytest.raises(DataError, match=r"observation\.images\.front is I;16, must have 8 bits per channel"):
+        list(LeRobotReader(deep).episodes())
+
+
 def test_what_is_no_dataset_is_refused(exported, tmp_path):
     with pytest.raises(DataError, match="no LeRobotDataset there"):
         LeRobotReader(tmp_path)
@@ -157,6 +204,13 @@ def test_only_what_succeeded_is_exported_for_imitation(store, tmp_path):
     answer = export_lerobot(store, tmp_path / "good", successes=True)
     assert (answer["episodes"], answer["frames"]) == (1, 7)
     assert [one.episode_id for one in LeRobotReader(tmp_path / "good").episodes()] == ["episode-0"]
+    with EpisodeStore.create(tmp_path / "corrected") as corrected:
+        for whole in EPISODES:
+            corrected.append(whole)
+        label_episode(corrected.path, "episode-0", False, "a person")
+        label_episode(corrected.path, "episode-2", True, "a person")
+        assert export_lerobot(corrected, tmp_path / "right", successes=True)["episodes"] == 1
+    assert [one.episode_id for one in LeRobotReader(tmp_path / "right").episodes()] == ["episode-2"]
     with EpisodeStore.create(tmp_path / "bad") as bad:
         bad.append(valid(0, 3, end="truncated"))
         with pytest.raises(DataError, match="none of its 1 succeeded"):

@@ -60,8 +60,8 @@ def compressed(t):
     return {"header": STAMP, "format": "png", "data": content.getvalue()}
 
 
-def write_bag(path, ticks=12, changes=(), episode=None, success_at=None):
-    """One message per topic and tick, the command half a tick later."""
+def write_bag(path, ticks=12, changes=(), episode=None, success_at=None, first=0):
+    """One message per topic and tick from the first one on, the command half a tick later."""
     path.parent.mkdir(exist_ok=True)
     with open(path, "wb") as stream:
         writer = writer_module.Writer(stream)
@@ -70,7 +70,7 @@ def write_bag(path, ticks=12, changes=(), episode=None, success_at=None):
         def say(topic, kind, message, stamp):
             writer.write_message(topic, schemas[kind], message, log_time=stamp, publish_time=stamp)
 
-        for t in range(ticks):
+        for t in range(first, ticks):
             now = START + t * TICK
             if episode:
                 say("/recording", "std_msgs/msg/Bool", {"data": any(a <= t < b for a, b in episode)}, now)
@@ -136,6 +136,17 @@ def test_an_episode_runs_while_its_topic_says_so_and_ends_with_success(tmp_path)
     assert second.reward.tolist() == [0.0] * 10 + [1.0]
     assert set(second.source) == {Source.SCRIPT}
     assert list(check_episode(second)) == []
+
+
+def test_a_bag_in_many_files_is_read_in_the_order_of_time(tmp_path):
+    """rosbag2 numbers its files, `bag_10` sorts before `bag_2`, and a file may be without a topic."""
+    for number in range(12):
+        write_bag(tmp_path / "day" / f"bag_{number}.mcap", 3 * number + 3, first=3 * number, success_at=31)
+    topics = {"success": {"topic": "/success", "fields": ["data"]}}
+    (episode,) = read_bag(tmp_path / "day", mapping(tmp_path, max_age=60.0, **topics))
+    assert episode.observations["state/joints"][:, 0].tolist() == list(range(32))
+    assert np.allclose(episode.action[:, 0], 0.02 * np.arange(31), atol=1e-6)
+    assert (len(episode), episode.facts.success) == (31, True)
 
 
 def joint_fields(*fields):

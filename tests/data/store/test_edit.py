@@ -5,6 +5,7 @@ import pytest
 from tagged import assert_same, valid
 
 from robot_rl.data.store.edit import merge, prune, split
+from robot_rl.data.store.operator_labels import EVERY_STEP, label_episode
 from robot_rl.data.store.reward_overlays import OverlayWriter
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import DataError, RunDirectoryError
@@ -57,6 +58,22 @@ def test_merge_refuses_what_does_not_go_together_before_it_writes(tmp_path):
         assert_same(plain, valid(1, 3))
 
 
+def test_a_merged_store_remembers_that_every_step_has_a_label(tmp_path):
+    """Else one label of a whole episode could replace the labels of all its steps."""
+    paths = [tmp_path / "one", tmp_path / "two", tmp_path / "three"]
+    for number, path in enumerate(paths):
+        every = EVERY_STEP if number < 2 else {}
+        with EpisodeStore.create(path, {"task": "reach", "seed": number, **every}) as store:
+            store.append(valid(number, 3))
+    merge(paths[:2], tmp_path / "frames")
+    with pytest.raises(DataError, match="every step of these episodes has a label"):
+        label_episode(tmp_path / "frames", "episode-0", True, "somebody")
+    merge(paths[1:], tmp_path / "mixed")
+    with EpisodeStore.open(tmp_path / "frames") as frames, EpisodeStore.open(tmp_path / "mixed") as mixed:
+        assert "seed" not in frames.metadata
+        assert mixed.metadata.keys() == {"task", "merged_from"}
+
+
 def test_an_id_made_by_renaming_is_not_taken_twice(tmp_path):
     one = store_of(tmp_path / "one", 0)
     with EpisodeStore.create(tmp_path / "two", {"task": "reach"}) as two:
@@ -66,6 +83,17 @@ def test_an_id_made_by_renaming_is_not_taken_twice(tmp_path):
     with EpisodeStore.open(tmp_path / "both") as store:
         assert store.ids() == ["episode-0", "episode-0@1+", "episode-0@1"]
         assert store.read("episode-0@1+").metadata["renamed_from"] == "episode-0"
+
+
+def test_ids_of_the_greatest_length_are_renamed_as_well(tmp_path):
+    longest = dataclasses.replace(valid(0, 3), episode_id=200 * "ä")
+    for name in ("one", "two"):
+        with EpisodeStore.create(tmp_path / name, {"task": "reach"}) as store:
+            store.append(longest)
+    assert merge([tmp_path / "one", tmp_path / "two"], tmp_path / "both", rename=True) == 2
+    with EpisodeStore.open(tmp_path / "both") as store:
+        assert store.ids() == [200 * "ä", 180 * "ä" + "@1"]
+        assert store.read(store.ids()[1]).metadata["renamed_from"] == longest.episode_id
 
 
 def test_what_fails_half_way_leaves_no_store(tmp_path):

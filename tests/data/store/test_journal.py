@@ -9,11 +9,12 @@ import zlib
 
 import numpy as np
 import pytest
-from tagged import assert_same, cut, episode, steps
+from tagged import assert_same, cut, episode, steps, valid
 
 from robot_rl.data.store.journal import JournalWriter, read_journal
 from robot_rl.data.store.recorder import StepRecorder
 from robot_rl.data.store.store import EpisodeStore
+from robot_rl.data.store.verify import verify
 from robot_rl.errors import DataError, RunDirectoryError, StepOrderError
 
 INTERRUPTED = {"interrupted": True}
@@ -51,6 +52,20 @@ def test_a_finished_journal_is_the_episode_bit_for_bit(sync, tmp_path):
     journal = read_journal(write_journal(tmp_path / "j", whole, sync=sync))
     assert (journal.complete, journal.unread, len(journal)) == (True, 0, 6)
     assert_same(journal.episode(), whole)
+
+
+def test_a_cut_and_a_late_judge_are_in_what_is_recovered(store):
+    """The robot is lost after the last step, or an operator judges the end; then the program is killed."""
+    whole = dataclasses.replace(valid(3, 6, end="truncated"), reward_source="human")
+    writer = JournalWriter(store.path / "partial" / "000000.journal", whole.episode_id, {})
+    for step in steps(whole):
+        writer.write(dataclasses.replace(step, truncated=False, reward_source="human" if step.index == 5 else "task"))
+    writer.finish(whole)
+    writer.close()
+    store.close()
+    with EpisodeStore.open(store.path, write=True) as recovered:
+        assert_same(recovered.read(whole.episode_id), whole)
+    assert verify(store.path).violations == []
 
 
 def test_a_journal_cut_anywhere_gives_every_step_whose_outcome_is_in_it(tmp_path):

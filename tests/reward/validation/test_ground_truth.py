@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tagged
 
+from robot_rl.data.store.operator_labels import label_episode
 from robot_rl.data.store.reward_overlays import OverlayWriter
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import DataError
@@ -45,6 +46,24 @@ def test_a_file_replaces_what_was_recorded(store, tmp_path, answer, success):
     truth = read_truth(store, outcomes=file)
     assert (truth["episode-0"].success, truth["episode-0"].outcome) == (success, "by hand")
     assert truth["episode-1"].success is False, "the others stay"
+
+
+def test_a_later_label_of_a_person_replaces_what_was_recorded(store, tmp_path):
+    label_episode(store.path, "episode-0", False, "somebody")
+    label_episode(store.path, "episode-3", False, "somebody")
+    label_episode(store.path, "episode-3", True, "somebody, who corrects it")
+    truth = read_truth(store)
+    assert [truth[f"episode-{n}"].success for n in range(4)] == [False, False, None, True]
+    assert truth["episode-0"].outcome == "inserted"
+    (tmp_path / "outcomes.csv").write_text("episode_id,success\nepisode-0,yes\n", encoding="utf-8")
+    assert read_truth(store, outcomes=tmp_path / "outcomes.csv")["episode-0"].success is True
+
+
+def test_rewards_of_a_model_under_the_name_of_an_operator_are_no_word_of_a_person(store):
+    """As `label apply --rewards operator-1` made them once."""
+    with OverlayWriter(store.path, "operator-1", {"labels": "vlm"}) as writer:
+        writer.write(store.read("episode-0"), store.fingerprint("episode-0"), np.zeros(3))
+    assert read_truth(store)["episode-0"].success is True
 
 
 def test_a_file_needs_no_outcomes(store, tmp_path):
