@@ -298,6 +298,7 @@ class Learner:
         self._learned = int(state.get("learned", done))
         self._standardised = bool(state.get("standardised", self.updates + self.offline_updates > 0))
         self._logs = [dict(row) for row in state["logs"]]
+        self.algorithm.advance(self._learned if self.updates else 0)  # the state may come from other settings
         self._engine.restart()
 
     def close(self) -> None:

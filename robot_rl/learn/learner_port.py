@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -101,9 +101,10 @@ class LearnerPort(Protocol):
         ...
 
 
-def send_record(learner: LearnerPort, episode: Episode) -> None:
-    """Send a learner an episode that was played before, step by step."""
+def send_record(learner: LearnerPort, episode: Episode, after_step: Callable[[], object]) -> None:
+    """Send a learner an episode that was played before, step by step; `after_step` is called after each."""
     learner.on_start(episode.episode_id, episode.seen(0))
     for row in range(len(episode)):
         learner.on_step(episode.step(row), episode.seen(row + 1))
+        after_step()
     learner.on_end(episode, None)

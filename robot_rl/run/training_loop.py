@@ -321,15 +321,17 @@ class Training:
             self.record.log(f"{len(late)} episodes recorded after the checkpoint were set aside and are played again")
 
     def _learn_from_record(self, episode_id: str) -> None:
-        """Send the learner an episode that was played before."""
+        """Learn from an episode that was played before, step by step, as when it was played."""
         episode = self._store.read(episode_id)
-        send_record(self._learner, episode)
-        self.env_steps += len(episode)
+        send_record(self._learner, episode, self._after_recorded_step)
         self._episodes = max(self._episodes, _number(episode.episode_id) + 1)  # of one that was lost, nothing is left
-        self._catch_up()
         if self._hindsight is not None:
             self._hindsight.on_end(episode, None)
             self._hindsight.deliver(self._learner)
+
+    def _after_recorded_step(self) -> None:
+        self.env_steps += 1
+        self._catch_up()
 
     # ---------------------------------------------------------------- records
 

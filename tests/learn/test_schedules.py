@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from robot_rl.config.components import AlgorithmConfig, ReplayConfig, SACConfig, TrainConfig
+from robot_rl.config.components import AlgorithmConfig, BaseConfig, ReplayConfig, SACConfig, TrainConfig
 from robot_rl.data.replay.percept import Percept, PerceptSpec
 from robot_rl.data.replay.transition import Transition
 from robot_rl.env.environment import EnvironmentSpec
@@ -102,6 +102,22 @@ def test_a_set_temperature_is_not_tuned():
     tuned = learner()
     play(tuned, 0, 20)
     assert tuned.state_dict()["algorithm"]["log_temperature"].exp() != pytest.approx(0.01)
+
+
+@pytest.mark.parametrize("steps", [0, 3, 13])
+def test_a_policy_from_other_settings_corrects_within_the_bound_of_these(steps):
+    theirs, mine = {0: 1.0, 20: 2.0}, {0: 0.125, 10: 0.125, 14: 0.25}
+    percepts = PerceptSpec(3, proposal=(0, 2))
+    source, fork = (
+        Learner(TASK, percepts, replace(CONFIG, base=BaseConfig(kind="scripted", bound=bound)))
+        for bound in (theirs, mine)
+    )
+    play(source, 0, steps)
+    fork.load_state_dict(source.state_dict())
+    reached = 0 if steps <= CONFIG.warmup_steps else steps
+    assert float(fork.policy.bound) == np.interp(reached, list(mine), list(mine.values()))
+    source.load_state_dict(source.state_dict())
+    assert float(source.policy.bound) == np.float32(np.interp(reached, list(theirs), list(theirs.values())))
 
 
 def test_the_other_side_of_a_link_reads_the_same_schedule():

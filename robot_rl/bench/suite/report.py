@@ -71,14 +71,19 @@ class SuiteResult:
             empty = {"suite": self.suite.name, "runs": 0, "iqm": None, "iqm_ci95": None, "mean": None, "tasks": {}}
             return {**empty, "unscored": list(self.unscored)}
         strata = list(self.scores.values())
+        task_ends = np.cumsum([len(scores) for scores in strata])[:-1]
+
+        def task_mean(row: np.ndarray) -> float:  # of the mean of each task, as some runs may have failed
+            return float(np.mean([np.mean(scores) for scores in np.split(row, task_ends)]))
+
         every = np.concatenate([np.asarray(scores) for scores in strata])
         return {
             "suite": self.suite.name,
             "runs": len(every),
             "iqm": interquartile_mean(every),
             "iqm_ci95": list(bootstrap_interval(strata)),
-            "mean": float(np.mean([np.mean(scores) for scores in strata])),
-            "mean_ci95": list(bootstrap_interval(strata, lambda row: float(np.mean(row)))),
+            "mean": task_mean(every),
+            "mean_ci95": list(bootstrap_interval(strata, task_mean)),
             "tasks": {
                 task: {"scores": list(scores), "mean": float(np.mean(scores)), "minutes": list(self.minutes[task])}
                 for task, scores in self.scores.items()

@@ -185,7 +185,7 @@ class ReplayBuffer(SampledMemory):
         Args:
             name: Of the episode, which has ended.
             reward: Of its last step.
-            terminated: Whether nothing follows that step; otherwise it counts as truncated.
+            terminated: Whether nothing follows that step; otherwise it counts as truncated, unless a failure ended it.
             since: Steps after which this was so already: those from then on are judged alike. 0: only the last one is.
 
         Returns:

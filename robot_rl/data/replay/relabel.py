@@ -21,19 +21,21 @@ def write_verdict(
     """Replace the earlier result of an episode.
 
     Each step from the one that did it on led to where it is done: each is worth the reward, and nothing follows it.
+    Nothing follows an episode that ended by a failure either, e.g. by too much force, also where it is called one.
 
     Args:
         columns: Of a `ReplayBuffer`.
         slots: Of the T steps of the episode, in their order.
         reward: Of those steps.
-        terminated: Whether nothing follows.
+        terminated: Whether nothing follows; where it is not, what ended by a failure stays ended.
         since: Steps after which it was done, in 1 ... T; T where only the last one counts.
         across: Whether windows go on where control changes hands.
     """
+    failed = bool(columns["terminated"][slots[-1]]) and columns["success_at"][slots[0]] == 0
     stale = slots[:-1][columns["terminated"][slots[:-1]]]
     columns["reward"][stale], columns["terminated"][stale] = 0.0, False
     done = slots[since - 1 :]
-    columns["reward"][done], columns["terminated"][done] = reward, terminated
+    columns["reward"][done], columns["terminated"][done] = reward, terminated or failed
     columns["success_at"][slots[0]] = since if terminated and reward > 0 else 0
     _write_runs(columns, slots, since, across)
 

@@ -84,6 +84,16 @@ def test_the_interquartile_mean_leaves_the_extremes_out_and_the_table_shows_them
     assert result({}).summary()["iqm"] is None
 
 
+@pytest.mark.parametrize("seeds", [1, 3, 7])
+def test_the_interval_of_the_mean_is_one_of_the_mean_also_where_tasks_have_other_numbers_of_seeds(seeds):
+    fixed = result({"solved": [1.0] * seeds, "never": [0.0]}).summary()
+    assert fixed["mean"] == 0.5
+    assert fixed["mean_ci95"] == [0.5, 0.5], "no run differs from another one of its task"
+    varied = result({"solved": [1.0] * seeds, "open": [0.0, 1.0]}).summary()
+    assert varied["mean"] == 0.75
+    assert varied["mean_ci95"] == [0.5, 1.0]
+
+
 def test_a_task_in_which_nothing_succeeds_has_no_score_instead_of_zero(tmp_path):
     runs = [SuiteRun(task, 0, TrainConfig(task=task), tmp_path / task) for task in ("reach", "swing")]
     for run, rate in zip(runs, (0.5, None), strict=True):

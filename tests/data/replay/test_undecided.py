@@ -84,6 +84,19 @@ def test_a_decision_can_be_taken_back(since):
     assert same(everything(buffer), everything(other))
 
 
+@pytest.mark.parametrize("ended_by", ["failure", "success", "limit"])
+def test_who_calls_an_episode_a_failure_does_not_undo_that_it_ended_by_one(ended_by):
+    buffer, recorded = ring(), ring()
+    for one in (buffer, recorded):
+        play(one, 0, [P, H, P], undecided=False, reward=float(ended_by == "success"), terminated=ended_by != "limit")
+    for _ in range(2):  # a resumed run hears it again
+        buffer.decide("episode-0", 0.0, False)
+        found = everything(buffer)
+        assert found.reward.tolist() == [0.0, 0.0, 0.0]
+        assert found.discount.tolist() == [0.5, 0.5, 0.0 if ended_by == "failure" else 0.5]
+    assert same(found, everything(recorded)) == (ended_by != "success"), "who agrees changes nothing"
+
+
 def test_what_was_forgotten_or_goes_on_needs_no_decision():
     buffer = ring(8)
     play(buffer, 0, [P, P, P])
