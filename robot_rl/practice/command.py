@@ -10,6 +10,7 @@ from typing import Any
 from robot_rl.cli.command import MakeParser, Reply, add_settings_flags, given_settings, natural, positive
 from robot_rl.cli.summary_text import practice_lines
 from robot_rl.env.registry import check_task
+from robot_rl.errors import RunDirectoryError
 from robot_rl.system.process import one_thread
 
 
@@ -77,6 +78,8 @@ def _practice(arguments: argparse.Namespace) -> Reply:
         if arguments.patience is not None:
             plan = replace(plan, patience=60.0 * arguments.patience)
         own = arguments.out / plan.tasks[0] / "config.yaml"
+        if not own.is_file():
+            raise RunDirectoryError(f"{arguments.out} ended before its first training began; begin it without --resume")
         config = load_run_config(arguments.config or own, settings)
     else:
         PracticeFiles.check_free(arguments.out)

@@ -69,12 +69,14 @@ class PracticeFiles:
 
     @staticmethod
     def check_free(path: Path) -> None:
-        """Check that a new practice can be made there.
+        """Check that a new practice can be made there; one that was killed before its first training began is none.
 
         Raises:
             RunDirectoryError: if something is there.
         """
         if (path / PRACTICE).exists():
+            if not any(RunDirectory.holds_run(folder) for folder in path.iterdir()):
+                return
             raise RunDirectoryError(
                 f"{path} already holds a practice; add --resume to continue it, or choose another directory"
             )

@@ -2,6 +2,7 @@
 
 import pytest
 
+from robot_rl.cli.main import main
 from robot_rl.errors import RunDirectoryError
 from robot_rl.practice.files import PracticeFiles, PracticePlan, PracticeState
 
@@ -16,6 +17,18 @@ def test_half_a_line_takes_no_other_with_it(tmp_path):
     for row in rows[2:]:
         files.record(row)
     assert files.episodes() == rows
+
+
+def test_one_that_was_killed_before_its_first_training_is_begun_anew(tmp_path, capsys):
+    path, plan = tmp_path / "practice", PracticePlan(("there", "back"))
+    PracticeFiles.create(path, plan)
+    assert main(["practice", "--resume", "--out", str(path)]) != 0
+    assert "ended before its first training began; begin it without --resume" in capsys.readouterr().err
+    (path / "there").mkdir()  # a run that was not finished being made
+    PracticeFiles.create(path, plan)
+    (path / "there" / "provenance.json").write_text("{}")
+    with pytest.raises(RunDirectoryError, match="already holds a practice"):
+        PracticeFiles.create(path, plan)
 
 
 def test_the_state_is_what_was_saved_and_that_of_another_program_is_refused(tmp_path):
