@@ -23,6 +23,8 @@ from robot_rl.teleop.pushed import PushedDevice
 LOST = "operator"
 """Name of the hold when the page in control is gone."""
 FOR_EVERYBODY = ("e-stop", "pause")
+JUDGEMENTS = ("success", "failure", "reset")
+"""Buttons about the episode that the page shows."""
 BACKSTOP = 1.25
 """Age of the newest input, in heartbeats, at which the control loop holds by itself, were the console stuck."""
 
@@ -58,6 +60,10 @@ class StoppedError(RobotRLError):
     """What was requested has to wait until the emergency stop is released."""
 
 
+class LateError(RobotRLError):
+    """A judgement of an episode came after its end."""
+
+
 class PageActions:
     """Executes the requests of pages.
 
@@ -87,16 +93,19 @@ class PageActions:
         self._views = views
         self._request, self._on_label, self.log = request, on_label, log
 
-    def do(self, page: int, name: str, what: str) -> None:
-        """Execute a button of a page.
+    def do(self, page: int, name: str, what: str, episode: str = "") -> None:
+        """Execute a button of a page, which shows an episode; empty: no matter which.
 
         Raises:
+            LateError: if it judges an episode that is not the running one any more.
             LeaseError: if it is only for the page in control, and the page is not.
             UnknownNameError: if there is no such button now.
             StoppedError: if it would resume under an emergency stop.
         """
         if what not in FOR_EVERYBODY:
             self._lease.check(page)
+        if what in JUDGEMENTS and episode not in ("", self._job.state()["episode"]["id"]):
+            raise LateError(f"{episode} had ended before: {what} was not counted; label it in the list of episodes")
         supervision = self._supervision
         actions: dict[str, Callable[[], None]] = {
             "e-stop": lambda: self._emergency_stop(name),

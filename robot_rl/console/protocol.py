@@ -67,6 +67,8 @@ class ButtonMessage(_PageMessage):
 
     type: Literal["do"]
     what: Annotated[str, Field(max_length=20)]
+    episode: Annotated[str, Field(max_length=200)] = ""
+    """The episode that the page shows: a judgement is of that one alone. Empty: of the one that runs when it comes."""
     by: Annotated[str, Field(max_length=40)] = ""
     """Who pressed it, where the page is a program that passes it on."""
 

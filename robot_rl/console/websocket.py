@@ -151,7 +151,7 @@ class Page:
                     actions.left(self.name)
             case protocol.ButtonMessage():
                 name = f"{message.by} at {self.name}" if message.by else self.name
-                actions.do(self.number, name, message.what)
+                actions.do(self.number, name, message.what, message.episode)
             case protocol.NoteMessage():
                 actions.write(self.name, message.kind, text=message.text)
                 await self._send({"type": "noted", "text": message.text})

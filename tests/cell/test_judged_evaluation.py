@@ -9,10 +9,10 @@ from browser import answer, job
 from pages import LEAD, page
 from running import robot_rl
 
-from robot_rl.console.buttons import read_log
 from robot_rl.data.schema import Source
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.statistics import wilson_interval
+from robot_rl.system.checked_json import read_rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.wall_clock]
 
@@ -117,7 +117,7 @@ def test_what_a_person_says_of_each_episode_is_the_result(folder, tmp_path):
         for episode in store.episodes():
             assert episode.reward_source == "operator"
             assert Source.HUMAN not in episode.source
-    assert [row["what"] for row in read_log(record / "operator.jsonl") if row["kind"] == "do"] == list(VERDICTS[:2])
+    assert [row["what"] for row in read_rows(record / "operator.jsonl") if row["kind"] == "do"] == list(VERDICTS[:2])
     assert sorted((path, path.stat().st_mtime_ns) for path in (folder / "run").rglob("*")) == before, "it is only read"
 
 

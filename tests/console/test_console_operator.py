@@ -48,6 +48,26 @@ def test_exactly_one_operator_leads_and_everybody_may_stop(rig):
     run(test)
 
 
+def test_a_judgement_that_comes_after_the_end_of_its_episode_is_not_of_the_next(rig):
+    async def test():
+        async with page(rig) as anna:
+            await anna.take()
+            seen = (await anna.hear("state", lambda m: m["episode"]["step"] > 2))["episode"]["id"]
+            rig.supervision.cut("by itself")
+            now = (await anna.hear("state", lambda m: m["episode"]["id"] != seen and m["episode"]["step"]))["episode"][
+                "id"
+            ]
+            await anna.say(type="do", what="success", episode=seen)
+            assert f"{seen} had ended before: success was not counted" in (await anna.hear("error"))["text"]
+            await anna.say(type="do", what="success", episode=now)
+            ended = (await anna.hear("state", lambda m: any(row["judge"] == "operator" for row in m["ended"])))["ended"]
+            assert {row["id"]: row["success"] for row in ended}[now] is True
+            assert [row["judge"] for row in ended if row["id"] == seen] != ["operator"]
+            await anna.give_back()
+
+    run(test)
+
+
 @pytest.mark.parametrize("how", ["silent", "closed", "cut", "hidden"])
 def test_an_operator_who_is_lost_holds_the_arm_and_the_data_are_intact(rig, how):
     async def test():

@@ -24,7 +24,7 @@ const REASONS = ["stuck", "wrong way", "too much force", "unsafe", "to teach"];
 
 let socket, state = null, job = null, forces = [], shownActions = "", shownRemark = 0, ledHere = false, closing = false, newest = null;
 const send = (message) => socket?.readyState === WebSocket.OPEN && socket.send(JSON.stringify(message));
-const act = (what) => send({ type: "do", what });
+const act = (what) => send({ type: "do", what, episode: state?.episode.id ?? "" }); // a judgement is of what is seen
 const measures = new Measures($("measured"), $("measures"));
 const sounds = new Sounds($("sound"));
 const keys = new Keys(() => relabel());
