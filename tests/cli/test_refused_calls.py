@@ -49,7 +49,7 @@ def work(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("train blind --obs pixels --out new", "fake_reach has no cameras"),
+        ("train blind --obs pixels --out new", "blind has no cameras"),
         ("train dot --obs pixels --out new --set demonstrations=0", "dot has no cameras"),
         ("demo blind --obs pixels --out new", "do without --obs pixels"),
         ("demo blind --camera front --out new", "has no cameras"),
