@@ -181,7 +181,8 @@ class IsolatedArm:
                 return
             try:
                 found = self._call("exchange", ANSWER_LIMIT, **self._take_wanted())
-            except ArmStoppedError:  # `_lost` says it
+            except RobotRLError as error:  # this thread goes on: without it nothing would be measured any more
+                self._faults = [] if self._lost else [str(error)]
                 return
             self._faults = found["faults"]
         finally:

@@ -111,6 +111,31 @@ def test_a_library_that_does_not_come_back_is_left_with_its_process(tmp_path, mo
     driver.close()
 
 
+FAILING = """
+from robot_rl.arm.isolated.driver_server import serve
+from robot_rl.arm.standin.standin_arm import StandinArm
+from robot_rl.errors import GraphError
+
+class Failing(StandinArm):
+    def move_to(self, T_base_target):
+        raise GraphError("the library is busy")
+
+serve(Failing)
+"""
+
+
+def test_after_an_error_of_the_driver_it_is_measured_on(tmp_path, monkeypatch):
+    (tmp_path / "failing_arm.py").write_text(FAILING, encoding="utf-8")
+    monkeypatch.setattr(IsolatedStandin, "program", (str(tmp_path / "failing_arm.py"),))
+    driver, seen = IsolatedStandin(StandinConfig(), Host()), Recorder()
+    driver.start(seen)
+    assert seen.has("pose", 1)
+    driver.move_to(seen.parts["pose"][-1][1])
+    assert seen.has("pose", len(seen.parts["pose"]) + 10)
+    assert not driver.faults() and children()
+    driver.close()
+
+
 def test_stamps_are_those_of_the_clock_of_this_process(opened):
     _, seen = opened
     behind = time.time_ns() - seen.parts["pose"][-1][0]
