@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from robot_rl.system.atomic_file import write_atomically, writing
+
 
 class LatchFile:
     """Keeps why a stop is latched.
@@ -28,7 +30,7 @@ class LatchFile:
         """Keep what is latched now; None: nothing is. Writes where that has changed, and then once.
 
         Raises:
-            OSError: if the file cannot be written.
+            RunDirectoryError: if the file cannot be written.
         """
         if reason == self._kept:
             return
@@ -36,11 +38,10 @@ class LatchFile:
         if self._file is None:
             return
         if reason is None:
-            self._file.unlink(missing_ok=True)
-            return
-        written = self._file.with_name(self._file.name + ".new")
-        written.write_text(reason, encoding="utf-8")
-        written.replace(self._file)
+            with writing(self._file):
+                self._file.unlink(missing_ok=True)
+        else:
+            write_atomically(self._file, reason)
 
     @staticmethod
     def _read(file: Path | None) -> str | None:

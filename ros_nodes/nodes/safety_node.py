@@ -27,7 +27,7 @@ from robot_rl.cell.latch_file import LatchFile
 from robot_rl.config.command_limits import LOWERABLE, CommandLimits
 from robot_rl.config.nodes import SafetyNodeConfig
 from robot_rl.env.command_limits import LATCHED, CommandGuard
-from robot_rl.errors import ConfigError, RobotRLError
+from robot_rl.errors import ConfigError, RobotRLError, RunDirectoryError
 from ros_nodes.interface import convert, qos, topics
 from ros_nodes.node.managed import ManagedNode
 from ros_nodes.node.parameters import declare, refuse_changes
@@ -186,7 +186,6 @@ class SafetyNode(ManagedNode):
 
     def _watch(self) -> None:
         """Stop the arm when something is missing, rather than with the next command."""
-        self._keep_latched()
         before, self._silent = self._silent, self._unheard()
         if self._silent is not None and before is None:
             return  # once more: if this process was held up, their signs of life are waiting to be read
@@ -194,13 +193,10 @@ class SafetyNode(ManagedNode):
         if reason is not None and self._stopped is None:
             self._stop(self.wall.now() if not self.config.lockstep else 0)
         self._announce(reason)
-
-    def _keep_latched(self) -> None:
-        """Have a latched stop outlive this process."""
         try:
-            self._latch.follow(self.guard.tripped)
-        except OSError as error:
-            self.problem(f"a latched stop would not outlive this process: {self.config.latch_file}: {error.strerror}")
+            self._latch.follow(self.guard.tripped)  # last: the disk may be slow, and the stop does not wait for it
+        except RunDirectoryError as error:
+            self.problem(f"a latched stop would not outlive this process: {error}")
 
     def _announce(self, reason: str | None) -> None:
         """Publish why the arm may not move, or that it may, when that changes."""

@@ -3,6 +3,7 @@
 import pytest
 
 from robot_rl.cell.latch_file import LatchFile
+from robot_rl.errors import RunDirectoryError
 
 
 def test_the_next_process_finds_what_is_latched_until_it_is_released(tmp_path):
@@ -24,6 +25,6 @@ def test_without_a_file_nothing_is_kept_and_nothing_fails():
 
 def test_a_folder_that_is_not_there_is_said_once(tmp_path):
     latch = LatchFile(tmp_path / "gone" / "latched")
-    with pytest.raises(OSError, match="No such file"):
+    with pytest.raises(RunDirectoryError, match="No such file"):
         latch.follow("outside the box")
     latch.follow("outside the box")  # the node asks 50 times a second

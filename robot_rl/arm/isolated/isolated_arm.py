@@ -182,7 +182,7 @@ class IsolatedArm:
             try:
                 found = self._call("exchange", ANSWER_LIMIT, **self._take_wanted())
             except RobotRLError as error:  # this thread goes on: without it nothing would be measured any more
-                self._faults = [] if self._lost else [str(error)]
+                self._faults = [str(error)]
                 return
             self._faults = found["faults"]
         finally:
