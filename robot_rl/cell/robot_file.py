@@ -82,6 +82,11 @@ class RobotFile:
         """Where it is."""
         return self.connection.path
 
+    @property
+    def task_cameras(self) -> tuple[str, ...]:
+        """Names of the cameras of its task: those that the task names, else all of them."""
+        return self.task.cameras or tuple(self.cameras)
+
 
 def read_robot_file(path: Path, task: str) -> RobotFile:
     """Read and check a robot file for a task of that name; nothing is opened.

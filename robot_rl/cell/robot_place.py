@@ -68,7 +68,7 @@ def robot_deployment(robot: RobotFile) -> Deployment:
     """Return the deployment on the arm of a robot file."""
     return Deployment(
         RobotWorkcell(robot),
-        lambda config: robot.task.cameras or tuple(robot.cameras),
+        lambda config: robot.task_cameras,
         repeatable=False,
         lost_episodes=LOST_EPISODES,
         can_film=False,

@@ -149,14 +149,16 @@ def _record(arguments: argparse.Namespace) -> Reply:
 
 
 def _cameras(task: str, named: list[str], robot: RobotFile | None) -> tuple[str, ...]:
-    """Return the cameras named, or all of the scene, or those that the robot's file has for its task."""
-    from robot_rl.env.environment import all_cameras
+    """Return the cameras named, or all of the scene or of the robot's task."""
+    from robot_rl.env.environment import all_cameras, no_cameras
     from robot_rl.env.registry import make_workcell
 
     if named:
         return tuple(dict.fromkeys(named))
     if robot is not None:
-        return all_cameras(robot.task.environment)
+        if not robot.task_cameras:
+            raise no_cameras(task)
+        return robot.task_cameras
     cell = make_workcell(task)
     cell.close()
     return all_cameras(cell.task.spec.environment)
