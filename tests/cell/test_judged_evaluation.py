@@ -6,6 +6,7 @@ import json
 
 import pytest
 from browser import answer, job
+from judged_arm import judged_arm
 from pages import LEAD, page
 from running import robot_rl
 
@@ -16,19 +17,6 @@ from robot_rl.system.checked_json import read_rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.wall_clock]
 
-ROBOT = """
-arm: {driver: standin}
-limits: {box_low: [0.38, -0.08, 0.1], box_high: [0.52, 0.08, 0.28], max_speed: 0.2, max_age: 1.0}
-cell: {judge: person, scene: none, max_age: 1.0}
-task:
-  instruction: insert the plug
-  max_steps: 300
-  control_period: 0.1
-  workspace: {low: [-0.05, -0.05, -0.05], high: [0.05, 0.05, 0.05], yaw: 0.1, tilt: 0.1}
-  action_axes: [x, y, z]
-  force_limit: 30.0
-  start: {position: [0.45, 0.0, 0.2], quaternion: [0, 1, 0, 0], speed: 0.2}
-"""
 SMALL = {
     "demonstrations": 0,
     "replay.batch_size": 16,
@@ -91,7 +79,7 @@ async def judge(url, verdicts):
 def folder(tmp_path_factory):
     """A robot file, and a run on it whose evaluation a person has judged."""
     path = tmp_path_factory.mktemp("judged")
-    (path / "robot.yaml").write_text(ROBOT)
+    (path / "robot.yaml").write_text(judged_arm())
     settings = [part for key, value in SMALL.items() for part in ("--set", f"{key}={value}")]
     with job(
         *("train", "plug", "--robot", path / "robot.yaml", *settings, *CONSOLE, "--out", path / "run", "--json")

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from browser import job
+from judged_arm import judged_arm
 from pages import page
 from running import SMALL, robot_rl
 
@@ -191,21 +192,8 @@ def test_the_old_name_of_the_group_fails_with_the_new_one():
 
 # ------------------------------------------------------------------ on an arm
 
-ROBOT = """
-arm: {driver: standin}
-limits: {box_low: [0.38, -0.08, 0.1], box_high: [0.52, 0.08, 0.28], max_speed: 0.2, max_age: 1.0}
-cell: {judge: person, scene: none, max_age: 1.0, max_camera_age: 2.0}
-cameras: {front: {source: "pattern:", width: 64, height: 64}}
-task:
-  instruction: insert the plug
-  max_steps: 300
-  control_period: 0.1
-  workspace: {low: [-0.05, -0.05, -0.05], high: [0.05, 0.05, 0.05], yaw: 0.1, tilt: 0.1}
-  action_axes: [x, y, z]
-  force_limit: 30.0
-  cameras: [front]
-  start: {position: [0.45, 0.0, 0.2], quaternion: [0, 1, 0, 0], speed: 0.2}
-"""
+CAMERAS = {"front": {"source": "pattern:", "width": 64, "height": 64}}
+ROBOT = judged_arm(cell={"max_camera_age": 2.0}, cameras=CAMERAS, task={"cameras": ["front"]})
 
 
 async def label_frames(url):
