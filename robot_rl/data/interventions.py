@@ -24,7 +24,7 @@ class InterventionSpan(NamedTuple):
 
 
 def take_overs(sources: Iterable[int]) -> list[tuple[int, int]]:
-    """Return the first step of each take-over and the step after its last one, from the sources of the steps."""
+    """Return the first step of each take-over and the step after its last one, from who was in control."""
     found, start, end = [], None, 0
     for t, source in enumerate([*sources, Source.POLICY]):
         if source in OPERATOR_SOURCES:
@@ -40,5 +40,5 @@ def interventions(episode: Episode) -> list[InterventionSpan]:
     stamps = episode.stamp_obs
     return [
         InterventionSpan(start, end, float(stamps[end] - stamps[start]) / NS_PER_S)
-        for start, end in take_overs(episode.source.tolist())
+        for start, end in take_overs(episode.control.tolist())
     ]

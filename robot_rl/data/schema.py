@@ -68,6 +68,21 @@ OPERATOR_SOURCES = (Source.HUMAN, Source.SCRIPT)
 """Steps of these are somebody's commands, to be learned from as demonstrations are."""
 
 
+def in_control(source: np.ndarray, arm_sources: np.ndarray | None) -> np.ndarray:
+    """Return who was in control of each step, which differs from `source` only with several arms.
+
+    While an operator at rest keeps one arm and the policy leads another one, nobody has handed back: that is a `HOLD`.
+
+    Args:
+        source: Of the steps, shape (T,).
+        arm_sources: Of each arm, shape (T, arms); None for one arm.
+    """
+    if arm_sources is None:
+        return source
+    at_rest = (source == Source.POLICY) & (arm_sources == Source.HOLD).any(axis=-1)
+    return np.where(at_rest, Source.HOLD, source).astype(source.dtype)
+
+
 FASTEST = 1e4
 """Largest rate of steps, or of frames, that is believed [Hz]."""
 
@@ -114,6 +129,11 @@ class Step:
     def undecided(self) -> bool:
         """Whether this is the last step of an episode that a label has yet to judge: its reward is not known."""
         return self.truncated and self.reward_source == LABEL_SOURCE
+
+    @property
+    def control(self) -> Source:
+        """Who was in control, see `in_control`."""
+        return Source(int(in_control(np.array(self.source, np.int8), self.arm_sources)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +183,11 @@ class Episode:
     def facts(self) -> EpisodeFacts:
         """The metadata, typed."""
         return EpisodeFacts(self.metadata)
+
+    @property
+    def control(self) -> np.ndarray:
+        """Who was in control of each step, see `in_control`."""
+        return in_control(self.source, self.arm_sources)
 
     @property
     def ended(self) -> bool:

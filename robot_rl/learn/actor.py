@@ -176,11 +176,11 @@ class Rollout:
         self._builder.add(step)
         self._newest = info
         self._perceive(observation)
-        if step.source != Source.HOLD:  # an operator at rest neither commands nor has handed back
-            led = step.source in OPERATOR_SOURCES
+        if (control := step.control) != Source.HOLD:  # an operator at rest neither commands nor has handed back
+            led = control in OPERATOR_SOURCES
             self._operator_steps += led
             self._takeovers += led and self._previous == Source.POLICY
-            self._previous = step.source
+            self._previous = control
         self._reward += step.reward
         self._force = max(self._force, info.force_peak)
         self._pending = step, observation

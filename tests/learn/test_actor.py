@@ -1,10 +1,15 @@
 """Who is told of a step, and when: at once, or while the arm does the next one."""
 
+import numpy as np
 import pytest
-from fakes import fake_workcell
+from fakes import fake_arms, fake_workcell
 
+from robot_rl.data.interventions import interventions
+from robot_rl.data.schema import Source
+from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.robot_env import RobotEnv
-from robot_rl.learn.actor import Rollout
+from robot_rl.learn.actor import Rollout, StoreRecorder
+from robot_rl.run.directory.human_effort import HumanEffort
 
 
 class Diary:
@@ -74,3 +79,23 @@ def test_what_goes_wrong_beside_stops_the_arm(told):
     with pytest.raises(ConnectionError):
         rollout.step(deterministic=True)
     assert beside.robot.stops == stops + 1
+
+
+def test_a_person_at_rest_with_one_arm_has_not_handed_back_while_the_policy_leads_the_other(tmp_path):
+    cell, _ = fake_arms()
+    moves, rests = {"left": np.array([0.1, 0.0, 0.0, 0.0])}, {"left": np.zeros(4)}
+    effort = HumanEffort(0.1, tmp_path / "operator.jsonl")
+    with EpisodeStore.create(tmp_path / "store") as store:
+        rollout = Rollout(RobotEnv(cell, interventions=True), None, None, (0,), [StoreRecorder(store), effort])
+        rollout.begin(0, "e")
+        for led in ({}, moves, rests, moves, rests, {}, rests, moves, {}):
+            cell.operator.led = led
+            rollout.step(deterministic=True)
+        result = rollout.abandon("enough")
+        episode, again = store.read("e"), HumanEffort(0.1, tmp_path / "operator.jsonl")
+        again.recount(store)
+    assert [Source(s).name[0] for s in episode.source] == [*"PHPHPPPHP"], "as the policy leads the other arm"
+    assert [one[:2] for one in interventions(episode)] == [(1, 4), (7, 8)]
+    assert (result.takeovers, result.operator_steps) == (2, 3)
+    assert effort.figures == again.figures
+    assert (effort.figures["takeovers"], effort.figures["led_s"]) == (2, 0.3)

@@ -36,7 +36,7 @@ from zarr.buffer.cpu import Buffer as CpuBuffer
 from zarr.codecs import BloscCodec
 from zarr.storage import MemoryStore
 
-from robot_rl.data.schema import ARMS_COLUMN, BASE_COLUMN, IMAGE_PREFIX, STATE_PREFIX, STEP_COLUMNS, Episode
+from robot_rl.data.schema import ARMS_COLUMN, BASE_COLUMN, IMAGE_PREFIX, STATE_PREFIX, STEP_COLUMNS, Episode, in_control
 from robot_rl.data.store.array_layout import GROUP_FILE, check_facts, check_layout
 from robot_rl.errors import DataError
 from robot_rl.system.checked_json import parse_json
@@ -187,18 +187,20 @@ def decode(content: bytes) -> Episode:
         return _decode(MemoryStore(buffers, read_only=True), attributes)
 
 
-def decode_column(content: bytes, name: str) -> np.ndarray:
-    """Return one column of the episode that `encode` made these bytes of, e.g. `source`; frames are not decompressed.
+def decode_sources(content: bytes) -> np.ndarray:
+    """Return `Episode.control` of the episode that `encode` made these bytes of; its frames are not decompressed.
 
     Raises:
         DataError: if the file is damaged or is not an episode.
     """
     with opened(io.BytesIO(content), "an episode") as archive:
         files = members(content, archive)
-        column = check_layout(files)["columns"][name]
+        columns = check_layout(files)["columns"]
         buffers: dict[str, Buffer] = {name: CpuBuffer.from_bytes(data) for name, data in files.items()}
         group = zarr.open_group(MemoryStore(buffers, read_only=True), mode="r", zarr_format=3)
-        return _part(_read(group, column["table"]), column)
+        names = [name for name in ("source", ARMS_COLUMN) if name in columns]
+        values = {name: _part(_read(group, columns[name]["table"]), columns[name]) for name in names}
+        return in_control(values["source"], values.get(ARMS_COLUMN))
 
 
 def _part(table: np.ndarray, column: dict[str, Any]) -> np.ndarray:

@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 
 from robot_rl.data.schema import Episode, Step
-from robot_rl.data.store.codec import decode, decode_column, encode
+from robot_rl.data.store.codec import decode, decode_sources, encode
 from robot_rl.data.store.journal import JOURNAL_SUFFIX, JournalWriter
 from robot_rl.data.store.layout import (
     ASIDE,
@@ -278,14 +278,14 @@ class EpisodeStore:
         return read_overlay(self.path, rewards, fingerprint(content)).over(episode)
 
     def sources(self, episode_id: str) -> np.ndarray:
-        """Return who commanded each step of an episode, `Source` values of shape (T,), without reading its frames.
+        """Return who was in control of each step of an episode (`in_control`), without reading its frames.
 
         Raises:
             DataError: if there is no such episode, or its file is damaged.
         """
         path, content = self._content(episode_id)
         try:
-            return decode_column(content, "source")
+            return decode_sources(content)
         except DataError as error:
             raise DataError(f"{path}: episode {episode_id} cannot be read: {error}; {MOVE_OUT}") from error
 

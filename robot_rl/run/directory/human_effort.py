@@ -71,7 +71,7 @@ class HumanEffort:
         """Add an episode.
 
         Args:
-            sources: Of its steps, shape (T,).
+            sources: Who was in control of each step, shape (T,).
             facts: Of the episode.
         """
         led = int(np.isin(sources, OPERATOR_SOURCES).sum())
@@ -122,4 +122,4 @@ class HumanEffort:
 
     def on_end(self, episode: Episode, result: object) -> None:
         """Add the episode."""
-        self.add(episode.source, episode.facts)
+        self.add(episode.control, episode.facts)
