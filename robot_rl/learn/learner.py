@@ -145,9 +145,10 @@ class Learner:
             self.memories.hindsight.add(rows)
 
     def label_episode(self, episode_id: str, success: bool, since: int = 0) -> None:
-        """Receive the label of an online episode; one that replay has dropped is ignored."""
-        reward = success_reward(success, self._success_reward)
-        self.online.decide(episode_id, reward, success, since if success else 0)
+        """Receive the label of an episode, also of a demonstration; one that replay has dropped is ignored."""
+        verdict = success_reward(success, self._success_reward), success, since if success else 0
+        if not self.online.decide(episode_id, *verdict):
+            self.demos.decide(episode_id, *verdict)
 
     def reward_episode(self, episode_id: str, closeness: np.ndarray) -> None:
         """Receive learned rewards of an episode; one that replay has dropped is ignored. See `LearnerPort`."""

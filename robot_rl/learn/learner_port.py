@@ -64,7 +64,7 @@ class LearnerPort(Protocol):
         ...
 
     def label_episode(self, episode_id: str, success: bool, since: int = 0) -> None:
-        """Label an online episode that has ended as a success or a failure.
+        """Label an episode that has ended, also a demonstration, as a success or a failure.
 
         Args:
             episode_id: Of the episode.

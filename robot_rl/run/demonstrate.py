@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl.data.episode_facts import CopiedFrom
-from robot_rl.data.store.operator_labels import rewarded_episodes
+from robot_rl.data.sparse_reward import SUCCESS_REWARD
+from robot_rl.data.store.operator_labels import as_called, operator_labels, operator_words, rewarded_episodes
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.data.store.summary import EpisodeSummary
 from robot_rl.env.environment import Environment, check_demonstrator
@@ -180,7 +181,8 @@ def adopt_demonstrations(
         store: Of the run; still empty.
         path: The other store.
         env: Of the run; the episodes must hold what it observes.
-        rewards: Name of an overlay with other rewards, episodes without it are left out; None: as recorded.
+        rewards: Name of an overlay with other rewards, episodes without it are left out; None: as recorded, or as a
+            person called an episode later.
         of_run: The other store is that of a run, of which only the demonstrations are copied.
 
     Returns:
@@ -192,6 +194,7 @@ def adopt_demonstrations(
     made_by = env.environment_spec.rewards
     with EpisodeStore.open(path) as source:
         adopted = demonstrations_in(source) if of_run else rewarded_episodes(source, rewards)
+        words, overlays = ({}, {}) if rewards else (operator_words(source, adopted), operator_labels(path))
         for number, episode in enumerate(source.read(name, rewards=rewards) for name in adopted):
             if missing := sorted(env.observation_specs.keys() - episode.observations.keys()):
                 raise DataError(
@@ -205,11 +208,16 @@ def adopt_demonstrations(
                     "alike, or record the demonstrations anew"
                 )
             kept = {name: episode.observations[name] for name in env.observation_specs}
+            mark, by = source.fingerprint(episode.episode_id), rewards
+            if (word := words.get(episode.episode_id)) is not None:
+                worth = env.environment_spec.return_range
+                by = overlays[mark]
+                episode = as_called(episode, by, bool(word["success"]), worth[1] if worth else SUCCESS_REWARD)
             origin = CopiedFrom(
                 store=str(path.absolute()),
                 episode_id=episode.episode_id,
-                fingerprint=source.fingerprint(episode.episode_id),
-                rewards=rewards,
+                fingerprint=mark,
+                rewards=by,
             )
             facts = episode.facts.updated(demonstration=True, recorded_as=episode.episode_id, copied_from=origin)
             metadata = facts.metadata

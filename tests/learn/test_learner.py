@@ -148,3 +148,18 @@ def test_learning_that_diverges_is_stopped_before_it_is_saved():
     demonstrate(mine, rng)
     with pytest.raises(DivergedError, match="left the finite numbers"):
         play(mine, rng, 15)
+
+
+@pytest.mark.parametrize("success", [True, False])
+def test_a_word_on_a_demonstration_counts_as_one_on_an_online_episode(success):
+    mine, rng = learner(), np.random.default_rng(0)
+    seen = percepts(rng)
+    steps = [Transition(np.zeros(3, np.float32), 0.0, False, t == 3, 1) for t in range(4)]
+    mine.demonstrate([next(seen) for _ in range(5)], steps, "demonstration-0000")
+    play(mine, rng, 2)
+    mine.label_episode("demonstration-0000", True)
+    mine.label_episode("demonstration-0000", success)
+    mine.label_episode("of nobody", True)
+    state = mine.demos.state_dict()
+    assert state["reward"][:4].tolist() == [0.0, 0.0, 0.0, float(success)]
+    assert state["terminated"][:4].tolist() == [False, False, False, success]

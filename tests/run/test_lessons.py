@@ -7,6 +7,7 @@ import pytest
 import tagged
 
 from robot_rl.data.schema import Source
+from robot_rl.data.store.operator_labels import label_episode
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import DataError
 from robot_rl.run.base.lessons import lessons
@@ -72,3 +73,10 @@ def test_a_store_without_marks_is_demonstrations_altogether(tmp_path):
 def test_a_store_that_lacks_them_is_refused_with_its_name(tmp_path, wanted, said):
     with store_of(tmp_path / "s", tagged.valid(7, 3, end="truncated")) as store, pytest.raises(DataError, match=said):
         lessons(store, wanted)
+
+
+def test_what_a_person_called_an_episode_later_counts(store):
+    label_episode(store.path, "episode-1", False, "Anna")
+    label_episode(store.path, "episode-3", True, "Anna")
+    assert numbers(lessons(store, "corrections")) == [0, 4, 3]
+    assert numbers(lessons(store, "successes")) == [0, 2, 3]

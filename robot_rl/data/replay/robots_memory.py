@@ -67,8 +67,8 @@ class RobotsMemory(SampledMemory):
         self._newest.append(step, next_percept)
 
     def decide(self, name: str, reward: float, terminated: bool, since: int = 0) -> bool:
-        """See `ReplayBuffer.decide`."""
-        return self._ring(name).decide(name, reward, terminated, since)
+        """See `ReplayBuffer.decide`; a name of no robot is that of a demonstration, which is not here."""
+        return name.partition("/")[0] in self.robots and self._ring(name).decide(name, reward, terminated, since)
 
     def relabel(self, name: str, rewards: np.ndarray) -> bool:
         """See `ReplayBuffer.relabel`; a name of no robot is that of a demonstration, which is not here."""

@@ -10,10 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from robot_rl.data.sparse_reward import sparse_reward
+import numpy as np
+
+from robot_rl.data.schema import Episode
+from robot_rl.data.sparse_reward import SUCCESS_REWARD, sparse_reward, success_reward
 from robot_rl.data.store.reward_overlays import OverlayWriter, overlay_fingerprints, overlay_names, read_overlay
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import DataError
@@ -89,6 +93,28 @@ def outcomes(store: EpisodeStore) -> dict[str, bool | None]:
         row.episode_id: bool(words[row.episode_id]["success"]) if row.episode_id in words else row.success
         for row in store.summaries()
     }
+
+
+def as_called(episode: Episode, overlay: str, success: bool, worth: float = SUCCESS_REWARD) -> Episode:
+    """Return an episode as a person called it, to be learned from as replay has it after their word (`write_verdict`).
+
+    Args:
+        episode: As recorded.
+        overlay: Name of the overlay with their word, which is the source of the rewards then.
+        success: Their word.
+        worth: Reward of a success.
+    """
+    failed = bool(episode.terminated[-1]) and not episode.reward[-1] > 0  # nothing follows, whatever it is called
+    ends = np.arange(len(episode)) == len(episode) - 1
+    facts = episode.facts.updated(success=success, failure=None if success else episode.facts.failure)
+    return replace(
+        episode,
+        reward=np.where(ends, success_reward(success, worth), episode.reward).astype(np.float32),
+        terminated=ends & (success or failed),
+        truncated=ends & (not (success or failed)),
+        reward_source=overlay,
+        metadata=facts.metadata,
+    )
 
 
 def label_episode(path: Path, episode_id: str, success: bool, who: str) -> str:

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from robot_rl.data.schema import OPERATOR_SOURCES, Episode, Source
+from robot_rl.data.store.operator_labels import outcomes
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import DataError
 from robot_rl.run.demonstrate import demonstrations_in
@@ -23,7 +24,8 @@ def lessons(store: EpisodeStore, learn_from: LearnFrom) -> Iterator[Episode]:
         store: Of demonstrations, of a run, or of an evaluation.
         learn_from: `demonstrations`: those, or all episodes where none is marked as one. `corrections`: also the
             episodes of a run in which somebody took over and which succeeded (HG-DAgger, Kelly 2019). `successes`:
-            every episode that succeeded, and all that was commanded in it, also by a policy.
+            every episode that succeeded, and all that was commanded in it, also by a policy. A person's later word
+            on an episode counts.
 
     Raises:
         DataError: if there is no such episode.
@@ -31,7 +33,7 @@ def lessons(store: EpisodeStore, learn_from: LearnFrom) -> Iterator[Episode]:
     demonstrations = demonstrations_in(store)
     if learn_from == "demonstrations":
         return (store.read(episode_id) for episode_id in demonstrations or store.ids())
-    succeeded = [row.episode_id for row in store.summaries() if row.success]
+    succeeded = [episode_id for episode_id, success in outcomes(store).items() if success]
     if learn_from == "successes":
         if not succeeded:
             raise DataError(f"{store.path}: none of its {len(store)} episodes succeeded; there is nothing to imitate")

@@ -98,6 +98,7 @@ def test_a_label_reaches_the_episode_of_its_robot():
     sample = memory.gather(np.array([2, 5]), np.random.default_rng(0), **OPTIONS)
     assert sample.discount.tolist() == [pytest.approx(0.9), 0.0]
     assert not memory.relabel("episode-00001", np.zeros(3))  # a demonstration, which is not in this memory
+    assert not memory.decide("episode-00001", 1.0, True)
 
 
 def test_it_is_saved_and_loaded_with_the_robots_that_have_come_since():
