@@ -10,7 +10,7 @@ from model_server import ModelServer, prefers_larger, refusal, reply, says_succe
 from running import environment, robot_rl, start
 from scenes import FRAMES, stamped_episode, stamped_store
 
-from robot_rl.data.store.reward_overlays import read_overlay
+from robot_rl.data.store.reward_overlays import overlay_fingerprints, overlay_names, read_overlay
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.reward.label_store import LabelStore
 
@@ -313,6 +313,28 @@ def test_rewards_are_made_only_of_labels_that_are_good_for_it(tmp_path):
     done = robot_rl("label", "apply", anew, "--rewards", "vlm", "--allow-uncalibrated")
     assert "0 episodes have rewards" in done.stdout
     assert "note: 12 labels are of recordings that the store no longer holds" in done.stdout
+
+
+def test_a_killed_apply_leaves_no_half_rewards_and_is_called_again(tmp_path):
+    path, overlays = known_store(tmp_path / "s", 60), tmp_path / "s" / "overlays"
+    with ModelServer(is_mostly_right) as server:
+        robot_rl("label", "run", path, *flags(server))
+    what = ("label", "apply", path, "--rewards", "vlm", "--allow-uncalibrated")
+    process = start(*what)
+    deadline = time.monotonic() + 60
+    while len(list(overlays.glob("*vlm*/*.zip"))) < 5 and time.monotonic() < deadline:
+        time.sleep(0.001)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert 5 <= len(list(overlays.glob("*vlm*/*.zip"))) < 60, "it was killed in between"
+    assert overlay_names(path) == []
+    facts = json.loads(robot_rl("data", "info", path, "--json").stdout)
+    assert "overlays" not in facts
+    done = robot_rl(*what)
+    assert (done.returncode, "60 episodes have rewards 'vlm' now" in done.stdout) == (0, True), done.stderr
+    assert len(overlay_fingerprints(path, "vlm")) == 60
+    assert [folder.name for folder in overlays.iterdir()] == ["vlm"]
 
 
 def test_episodes_are_labelled_while_they_are_recorded_and_a_bad_labeller_raises_an_alarm(tmp_path):

@@ -48,7 +48,7 @@ def covered_files(store: Path) -> Iterator[str]:
         below = Path(folder).relative_to(store)
         links = [name for name in folders if (Path(folder) / name).is_symlink()]
         top = LEFT_OUT if not below.parts else ()
-        folders[:] = sorted(name for name in folders if name not in (*top, *links))
+        folders[:] = sorted(name for name in folders if name not in (*top, *links) and not _half_written(name))
         for name in sorted([*files, *links]):
             if not (_passing(name) or name in top):
                 yield (below / name).as_posix()
@@ -56,8 +56,12 @@ def covered_files(store: Path) -> Iterator[str]:
 
 def _passing(name: str) -> bool:
     """Return whether a file comes and goes while somebody works: locks, unfinished files, journals of databases."""
-    half_written = name.startswith(".") and name.endswith(_TEMPORARY)
-    return half_written or name.endswith((_LOCK, *(f"{_ROWS}{end}" for end in _BESIDE_ROWS)))
+    return _half_written(name) or name.endswith((_LOCK, *(f"{_ROWS}{end}" for end in _BESIDE_ROWS)))
+
+
+def _half_written(name: str) -> bool:
+    """Return whether it is a file, or an overlay, that is still being written."""
+    return name.startswith(".") and name.endswith(_TEMPORARY)
 
 
 def entry_of(file: Path) -> Entry:

@@ -2,6 +2,7 @@
 
     <store>/overlays/<name>/<fingerprint>.zip    `overlay.json` (whose, for which episode) and `reward.npy` (T,) float32
     <store>/overlays/<name>/writer.lock          held by the one labeller of that name
+    <store>/overlays/.<name>.tmp/                one that is still being made, and that no reader sees
 
 An overlay belongs to the bytes of an episode's file, by their fingerprint: an episode that was recorded anew under the
 same id does not inherit the labels of the old one. Labelling needs no lock of the store, so it goes on while training.
@@ -13,6 +14,7 @@ import hashlib
 import io
 import json
 import re
+import shutil
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -25,7 +27,7 @@ from robot_rl.data.schema import Episode
 from robot_rl.data.store.codec import opened
 from robot_rl.data.store.layout import LOCK, OVERLAYS
 from robot_rl.errors import DataError, RunDirectoryError
-from robot_rl.system.atomic_file import replace_file, writing
+from robot_rl.system.atomic_file import replace_file, sync_directory, writing
 from robot_rl.system.checked_json import parse_json
 from robot_rl.system.directory_lock import Lock
 from robot_rl.system.regular_file import read_regular
@@ -77,22 +79,34 @@ class OverlayWriter:
         store: Directory of the episode store.
         name: Of the labeller; lower-case letters, digits, `-` and `_`.
         provenance: Where the rewards come from; JSON values.
+        whole: Readers see all of it once `finish` is called, and before that nothing. What a killed process left of
+            such a one is removed.
 
     Raises:
-        DataError: if the name or the provenance cannot be used.
+        DataError: if the name or the provenance cannot be used, or one that has to be whole is there already.
         RunDirectoryError: if another process labels under this name, or it cannot be written.
     """
 
-    def __init__(self, store: Path, name: str, provenance: Mapping[str, Any]) -> None:
+    def __init__(self, store: Path, name: str, provenance: Mapping[str, Any], *, whole: bool = False) -> None:
         check_overlay_name(name)
         try:
             json.dumps(dict(provenance), allow_nan=False)
         except (TypeError, ValueError) as error:
             raise DataError(f"overlay {name!r}: provenance must be JSON values: {error}") from error
-        self.name, self._provenance, self._folder = name, dict(provenance), store / OVERLAYS / name
+        self.name, self._provenance, self._place = name, dict(provenance), store / OVERLAYS / name
+        self._folder = self._place.with_name(f".{name}.tmp") if whole else self._place
+        if whole and overlay_fingerprints(store, name):
+            raise DataError(
+                f"{self._place}: {name!r} has labelled episodes already; label under another name, or, if it is only "
+                "half of one, move that folder out of the store and label again"
+            )
         with writing(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
         self._lock = Lock(self._folder / LOCK)
+        self._unfinished = whole
+        if whole:
+            for left in self._folder.glob("*.zip"):
+                left.unlink()
 
     def write(self, episode: Episode, fingerprint: str, reward: np.ndarray, *, terminated: bool | None = None) -> None:
         """Add the rewards of an episode; on the disk when this returns.
@@ -132,8 +146,26 @@ class OverlayWriter:
         with writing(path):
             replace_file(path, [content.getvalue()])
 
+    def finish(self) -> None:
+        """Show readers all that was written; on the disk when this returns.
+
+        Raises:
+            RunDirectoryError: if it cannot be written, or the writer is closed.
+        """
+        if not self._lock.held:
+            raise RunDirectoryError(f"{self._folder}: closed")
+        if self._unfinished:
+            with writing(self._place):
+                (self._place / LOCK).unlink(missing_ok=True)  # all that there may be
+                self._folder.rename(self._place)
+                sync_directory(self._place.parent)
+            self._unfinished = False
+
     def close(self) -> None:
-        """Let go of the lock; doing it twice is fine."""
+        """Let go of the lock, and remove what should be whole and is not finished; doing it twice is fine."""
+        if self._unfinished:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._unfinished = False
         self._lock.close()
 
     def __enter__(self) -> Self:
@@ -163,7 +195,8 @@ def fingerprint(content: bytes) -> str:
 def overlay_names(store: Path) -> list[str]:
     """Names of the overlays of a store."""
     folder = store / OVERLAYS
-    return sorted(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else []
+    entries = folder.iterdir() if folder.is_dir() else ()
+    return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
 
 
 def overlay_fingerprints(store: Path, name: str) -> set[str]:

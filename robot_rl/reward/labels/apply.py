@@ -70,7 +70,7 @@ def apply_labels(
     discount: float,
     instead: bool = False,
 ) -> Applied:
-    """Write the rewards of an overlay.
+    """Write the rewards of an overlay, all or, where the process is killed, none.
 
     Success: 1 at the last step of what counts as one, which is then the end of the task, as for a training that is
     rewarded by labels; any other episode was cut off. Progress: the recorded reward, shaped by it. Score: likewise; or,
@@ -96,7 +96,7 @@ def apply_labels(
     without, written, positive = [], 0, 0
     ended: bool | None = False if instead else None  # labels of progress and scores do not mark an end
     low, high = _scale(known.values()) if kind is QueryKind.SCORE else (0.0, 1.0)
-    with OverlayWriter(store.path, name, provenance) as writer:
+    with OverlayWriter(store.path, name, provenance, whole=True) as writer:
         for episode_id in store.ids():
             mark = store.fingerprint(episode_id)
             label = known.get((episode_id, mark))
@@ -118,6 +118,8 @@ def apply_labels(
                     reward = shaped_reward(episode.reward, potential, bool(episode.terminated[-1]), discount)
             writer.write(episode, mark, reward, terminated=ended)
             written += 1
+        if written:
+            writer.finish()
     return Applied(written, tuple(without), positive if kind is QueryKind.SUCCESS else None)
 
 

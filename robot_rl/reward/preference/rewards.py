@@ -115,7 +115,7 @@ def apply_preferences(
     *,
     of: Literal["state", "frames"],
 ) -> FitInfo:
-    """Write an overlay with the rewards of all episodes, `rewards_of_ends`; nothing follows their ends.
+    """Write an overlay with the rewards of all episodes, `rewards_of_ends`, or none; nothing follows their ends.
 
     Args:
         store: The episodes.
@@ -134,10 +134,11 @@ def apply_preferences(
     ensemble, info = learn_reward(moments, combine_orders(labels))
     rewards = rewards_of_ends(ensemble, moments)
     facts = {**provenance, "features": of, "held_out_accuracy": info.accuracy}
-    with OverlayWriter(store.path, name, facts) as writer:
+    with OverlayWriter(store.path, name, facts, whole=True) as writer:
         for episode in store.episodes():
             mark = store.fingerprint(episode.episode_id)
             writer.write(episode, mark, rewards[episode.episode_id], terminated=True)
+        writer.finish()
     return info
 
 

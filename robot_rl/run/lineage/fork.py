@@ -131,7 +131,7 @@ def _clone(source: SourceRun, names: list[str], new: Path) -> bool:
         shutil.copyfile(record, new_store / record.name)
     for old, copy in ((old_store / OVERLAYS, new_store / OVERLAYS), (source.path / FOLDER, new / FOLDER)):
         if old.is_dir():
-            shutil.copytree(old, copy)
+            shutil.copytree(old, copy, ignore=shutil.ignore_patterns(".*.tmp"))
     for name in ("metrics.jsonl", *PINNED):
         if (source.path / name).is_file():
             shutil.copyfile(source.path / name, new / name)

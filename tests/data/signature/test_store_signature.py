@@ -112,6 +112,9 @@ def test_recording_goes_on_and_signing_again_names_what_is_new(signed, keys):
     new = {"episodes/000003.zarr.zip": "added", overlay: "added"}
     new |= {"operator.jsonl": "grown", "labels/labels.sqlite": "grown"}
     assert differences(signed, keys) == new
+    with EpisodeStore.open(signed) as opened, OverlayWriter(signed, "half", {}, whole=True) as writer:
+        writer.write(opened.read("episode-3"), opened.fingerprint("episode-3"), np.ones(3, np.float32))
+        assert differences(signed, keys) == new, "what is still being made is not covered"
     again = sign_store(signed, keys["lab"][0], {})
     assert (again.number, {one.file: one.change for one in again.differences}) == (1, new)
     assert differences(signed, keys) == {}

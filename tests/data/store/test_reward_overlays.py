@@ -116,3 +116,23 @@ def test_which_episodes_have_rewards(store):
     assert rewarded_episodes(store, None) == ["episode-0", "episode-1"]
     with pytest.raises(DataError, match=r"no rewards 'human'; there are: vlm"):
         rewarded_episodes(store, "human")
+
+
+def test_what_has_to_be_whole_is_seen_once_it_is_finished(store):
+    folder = store.path / "overlays"
+    marks = {one.episode_id: store.fingerprint(one.episode_id) for one in store.episodes()}
+    with OverlayWriter(store.path, "vlm", VLM, whole=True) as writer:
+        writer.write(store.read("episode-0"), marks["episode-0"], np.zeros(4))
+        assert overlay_names(store.path) == []
+        with pytest.raises(RunDirectoryError, match="in use by process"):
+            OverlayWriter(store.path, "vlm", VLM, whole=True)
+    assert list(folder.iterdir()) == [], "given up"
+    OverlayWriter(store.path, "vlm", VLM).close()  # leaves its lock
+    with OverlayWriter(store.path, "vlm", VLM, whole=True) as writer:
+        writer.write(store.read("episode-1"), marks["episode-1"], np.zeros(3))
+        writer.finish()
+        assert rewarded_episodes(store, "vlm") == ["episode-1"]
+    with pytest.raises(RunDirectoryError, match="closed"):
+        writer.finish()
+    with pytest.raises(DataError, match="'vlm' has labelled episodes already; label under another name, or, if it is"):
+        OverlayWriter(store.path, "vlm", VLM, whole=True)
