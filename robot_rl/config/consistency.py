@@ -8,8 +8,12 @@ from robot_rl.config.environment import EnvironmentConfig
 from robot_rl.errors import ConfigError
 
 
-def check_consistent(config: TrainConfig) -> None:
+def check_consistent(config: TrainConfig, *, resumed: bool = False) -> None:
     """Raise if settings contradict each other.
+
+    Args:
+        config: All settings.
+        resumed: They are those of a run that goes on; what had no effect in it is no reason to stop it.
 
     Raises:
         ConfigError: naming them.
@@ -25,6 +29,11 @@ def check_consistent(config: TrainConfig) -> None:
         )
     if FAMILY_MARK in config.task:
         config.intervention.refuse(f"in {config.task} an expert takes over, as environment.takeovers says")
+    if config.environment.takeovers and not config.environment.expert and not resumed:
+        raise ConfigError(
+            f"environment.takeovers={config.environment.takeovers:g} without environment.expert: there is nobody who "
+            "could take over; set environment.expert=NAME or MODULE:FUNCTION, or leave environment.takeovers out"
+        )
     if config.has_base:
         _check_base(config)
     elif config.base.correction == "noise":

@@ -164,7 +164,7 @@ def open_training_files(
         RunDirectoryError: if there is no run to resume, or another process has it.
     """
     deployment.check(config)
-    check_consistent(config)
+    check_consistent(config, resumed=resume)
     if resume:
         config = with_saved_cameras(RunDirectory.read_config(path), config)
     config = deployment.with_cameras(config)

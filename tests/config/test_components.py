@@ -16,6 +16,7 @@ from robot_rl.config.command_limits import CommandLimits
 from robot_rl.config.components import AlgorithmConfig, BaseConfig, IQLConfig, ReplayConfig, TrainConfig
 from robot_rl.config.consistency import check_consistent
 from robot_rl.config.describe import list_keys
+from robot_rl.config.environment import EnvironmentConfig
 from robot_rl.config.field_types import annotations_of, bare_type
 from robot_rl.config.labelling import LabelConfig
 from robot_rl.config.load import config_to_dict, load_component
@@ -90,6 +91,15 @@ def test_a_base_needs_demonstrations_and_an_algorithm_that_corrects_it(changes, 
     check_consistent(dataclasses.replace(config, demonstrations=0, base=BaseConfig(kind="chunk", path="base.pt")))
     with pytest.raises(ConfigError, match=said):
         check_consistent(dataclasses.replace(config, **changes))
+
+
+def test_take_overs_of_nobody_are_refused_where_a_run_begins():
+    lone = EnvironmentConfig(takeovers=0.25)
+    config = TrainConfig(task="gym:Pendulum-v1", environment=lone)
+    with pytest.raises(ConfigError, match=r"takeovers=0\.25 without environment\.expert.*; set environment\.expert"):
+        check_consistent(config)
+    check_consistent(config, resumed=True)
+    check_consistent(dataclasses.replace(config, environment=dataclasses.replace(lone, expert="metaworld")))
 
 
 def test_the_defaults_are_consistent_with_state_and_with_pixels():
