@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -23,10 +24,13 @@ RENDERED = "render"
 MAX_ELEMENTS = 100_000
 """Most numbers of a vector; more are a picture in disguise."""
 _LEAST_SIDE = 8
+_CLEAR_SIDE = 32
+"""Least height and width of what is a picture beyond doubt, however many channels it has."""
 _LARGEST_BOUND = 1e4
 _CHANNELS = (1, 3, 4)
 
 Scaling = Literal["running", "bounds"]
+logger = logging.getLogger(__name__)
 
 
 class _Part(NamedTuple):
@@ -83,12 +87,15 @@ class ObservationLayout:
     ) -> None:
         self._name, self._size = name, image_size
         parts: dict[str, _Part] = {}
+        disguised: dict[str, gymnasium.Space[Any]] = {}  # vectors that nobody has named so
         for path, leaf in _leaves(space):
             key, part = self._part(path, leaf, scaling)
             if key in parts:
                 same = " and ".join("/".join(map(str, one)) for one in (parts[key].path, path))
                 raise SpecError(f"{name}: two parts of its observation would be {key}: {same}; wrap it and rename one")
             parts[key] = part
+            if key.startswith(STATE_PREFIX) and not str(path[0] if path else "").startswith(STATE_PREFIX):
+                disguised[key] = leaf
         pictures = [key.removeprefix(IMAGE_PREFIX) for key in parts if key.startswith(IMAGE_PREFIX)]
         draws = draws and RENDERED not in pictures  # a picture of that name is what the environment means by it
         self.cameras = (*pictures, *((RENDERED,) if draws else ()))
@@ -97,6 +104,8 @@ class ObservationLayout:
                 raise UnknownNameError("camera", camera, self.cameras)
         self._drawn = draws and RENDERED in cameras
         parts = _without(parts, hidden, name)
+        for key in parts:
+            self._check_disguise(key, disguised.get(key))
         self._parts = {
             key: part
             for key, part in parts.items()
@@ -158,6 +167,26 @@ class ObservationLayout:
                 "1, 3 or 4 channels), Discrete, MultiDiscrete, MultiBinary, and Dict or Tuple of these"
             )
         return key, _Part(path, ArraySpec((size,), scale=_scale_of(leaf, scaling)), convert)
+
+    def _check_disguise(self, key: str, leaf: gymnasium.Space[Any] | None) -> None:
+        """Say that a vector was made of what looks like a picture.
+
+        Raises:
+            SpecError: if it is one beyond doubt.
+        """
+        if not isinstance(leaf, spaces.Box) or leaf.dtype != np.uint8 or len(leaf.shape) < 3:
+            return
+        side = sorted(leaf.shape)[-2]
+        if side < _LEAST_SIDE:
+            return
+        looks = f"{self._name}: {key} is uint8 of shape {leaf.shape}, which looks like a picture"
+        cure = (
+            "a picture has 1, 3 or 4 channels: wrap it into pictures of such; if it is a vector, name it "
+            f"{key} or make it float32; or hide it (environment.hidden)"
+        )
+        if side >= _CLEAR_SIDE:
+            raise SpecError(f"{looks}; {cure}")
+        logger.warning("%s and is observed as a vector; %s", looks, cure)
 
     def _image_spec(self) -> ArraySpec:
         return ArraySpec((*self._size, 3), "uint8", low=0, high=255)

@@ -158,3 +158,27 @@ def test_a_picture_that_is_called_as_the_drawn_one_is_the_one_observed():
     picture = np.full((20, 30, 3), 9, np.uint8)
     assert layout.cameras == ("render",)
     assert layout.arrays({"render": picture, "pose": np.zeros(2)}, no_frame)["images/render"].max() == 9
+
+
+@pytest.mark.parametrize("shape", [(84, 84, 2), (84, 84, 9), (9, 84, 84), (2, 84, 84, 3), (32, 40, 5)])
+def test_a_picture_of_other_channels_is_refused_unless_it_is_hidden_or_named_a_vector(shape):
+    picture, pose = spaces.Box(0, 255, shape, np.uint8), numbers(2)
+    with pytest.raises(
+        SpecError, match=r"odd: state/front is uint8 .*looks like a picture.*wrap it .*environment\.hidden"
+    ):
+        ObservationLayout(spaces.Dict({"front": picture, "pose": pose}), "odd")
+    hidden = ObservationLayout(spaces.Dict({"front": picture, "pose": pose}), "odd", hidden=("front",))
+    assert set(hidden.specs) == {"state/pose"}
+    named = ObservationLayout(spaces.Dict({"state/front": picture}), "odd")
+    assert named.specs["state/front"].shape == (np.prod(shape),)
+
+
+def test_a_small_one_is_a_vector_and_that_is_told(caplog):
+    board = spaces.Dict({"board": spaces.Box(0, 255, (19, 19, 17), np.uint8)})
+    assert set(ObservationLayout(board, "odd").specs) == {"state/board"}
+    assert "odd: state/board is uint8 of shape (19, 19, 17), which looks like a picture" in caplog.text
+    caplog.clear()
+    for small in (spaces.Box(0, 255, (7, 7, 3), np.uint8), spaces.Box(0, 255, (500,), np.uint8), spaces.Discrete(4)):
+        ObservationLayout(small, "odd")
+    ObservationLayout(spaces.Box(0, 1, (40, 40, 5), np.float32), "odd")
+    assert not caplog.text
