@@ -37,8 +37,10 @@ class SeveralGuards:
     @property
     def tripped(self) -> str | None:
         """Why the emergency stop is latched, or None; of several arms all reasons, as one release ends all."""
-        own = [f"arm {name}: {guard.tripped}" for name, guard in self._guards.items() if guard.tripped is not None]
-        return "; ".join([*filter(None, [self._tripped]), *own]) or None
+        first, reasons = self._tripped or "", {name: guard.tripped for name, guard in self._guards.items()}
+        marks = {name: f"arm {name}: " for name, reason in reasons.items() if reason is not None}
+        own = [f"{mark}{reasons[name]}" for name, mark in marks.items() if mark not in first]  # its first reason stays
+        return "; ".join([*filter(None, [first]), *own]) or None
 
     @property
     def outside(self) -> float:
@@ -51,7 +53,10 @@ class SeveralGuards:
         return any(guard.inwards_only for guard in self._guards.values())
 
     def trip(self, reason: str) -> None:
-        """Latch the stop of all arms; the first reason stays until `release`."""
+        """Latch the stop of all arms; the first reason stays until `release`.
+
+        A reason that was kept from before, and names arms as `tripped` does, is the first one of those arms, too.
+        """
         self._tripped = self._tripped or reason
 
     def release(self) -> None:

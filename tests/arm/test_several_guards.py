@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from robot_rl.arm.several_guards import SeveralGuards
 from robot_rl.cell.cell_guards import guards_for
+from robot_rl.cell.latch_file import LatchFile
 from robot_rl.cell.task_file import task_content
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.command_limits import CommandLimits
@@ -107,6 +108,25 @@ def test_one_release_ends_the_stops_of_both_arms_and_both_are_named_before_it():
     assert operators == "the operator wants it"
     assert left.startswith("left: the tcp is 100 mm outside the box; bring it inside by hand")
     assert right == "right: contact force of 90 N, allowed are 80 N"
+    cell.both.release()
+    assert cell.both.tripped is None
+
+
+def test_a_latched_stop_that_is_kept_over_restarts_names_each_reason_once(tmp_path):
+    file, pressed = tmp_path / "latched", NOW + 2
+    reasons = []
+    for force in (90.0, 95.0, 100.0):  # each process finds the stop of the one before, and the arm still too firm
+        cell, latch = Cell(), LatchFile(file)
+        if latch.reason is not None:
+            cell.both.trip(latch.reason)
+        cell.guards["right"].measured_wrench(np.array([force, 0, 0, 0, 0, 0]), pressed)
+        cell.both.trip("the operator wants it")
+        latch.follow(cell.both.tripped)
+        reasons.append(cell.both.tripped)
+    first = "the operator wants it; arm right: contact force of 90 N, allowed are 80 N"
+    assert reasons == [first] * 3
+    cell.measure(NOW + 3, left=Pose(np.array([0.2, 0.0, 0.2]), DOWN))
+    assert cell.both.tripped.startswith(f"{first}; arm left: the tcp is 100 mm outside the box"), "another arm is new"
     cell.both.release()
     assert cell.both.tripped is None
 
