@@ -37,6 +37,22 @@ class RowMoments:
         self.mean += before / self.count
         self._squares += before * (row - self.mean)
 
+    def forget(self, rows: np.ndarray) -> None:
+        """Take back rows that were counted, shape (N, size); the reverse of merging two sets (Chan et al. 1983)."""
+        gone = len(rows)
+        if not gone:
+            return
+        if (left := self.count - gone) <= 0:
+            self.count, self.mean, self._squares = 0, np.zeros_like(self.mean), np.zeros_like(self._squares)
+            return
+        rows = rows.astype(float)
+        theirs = rows.mean(axis=0)
+        mean = self.mean + (self.mean - theirs) * (gone / left)
+        squares = (
+            self._squares - np.square(rows - theirs).sum(axis=0) - (theirs - mean) ** 2 * (left * gone / self.count)
+        )
+        self.count, self.mean, self._squares = left, mean, np.maximum(squares, 0.0)  # not negative by rounding
+
     def state_dict(self) -> dict[str, Any]:
         """Return copies of all that the next moments depend on."""
         return {"count": self.count, "mean": self.mean.copy(), "squares": self._squares.copy()}

@@ -16,6 +16,7 @@ import numpy as np
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import config_to_dict
 from robot_rl.data.replay.dealt_ring import side_by_side
+from robot_rl.data.replay.row_moments import RowMoments
 from robot_rl.env.environment import Environment
 from robot_rl.errors import CheckpointError
 from robot_rl.learn.checkpoint import load_checkpoint, save_checkpoint
@@ -87,7 +88,10 @@ class InitialParts:
                 )
             wanted["modules"] = modules
             wanted["log_temperature"] = algorithm.get("log_temperature")
-        state: dict[str, Any] = {"algorithm": wanted, "moments": learner.get("moments")}
+        moments = learner.get("moments")
+        if moments is not None and "demonstrations" in parts:  # the new run counts them when it takes them over
+            moments = _without(moments, learner["demos"]["state"])
+        state: dict[str, Any] = {"algorithm": wanted, "moments": moments}
         if "replay" in parts:
             online = learner["online"]
             if "robots" in online:  # of a fleet
@@ -224,6 +228,14 @@ class InitialParts:
 
     def _misfit(self, text: str) -> CheckpointError:
         return CheckpointError(f"--init-from {self.facts['run']}: {text}")
+
+
+def _without(moments: Mapping[str, Any], rows: np.ndarray) -> dict[str, Any]:
+    """Return moments in which these rows are not counted."""
+    counted = RowMoments(len(moments["mean"]))
+    counted.load_state_dict(moments)
+    counted.forget(np.asarray(rows))
+    return counted.state_dict()
 
 
 def _renamed(memory: Mapping[str, Any]) -> dict[str, Any]:
