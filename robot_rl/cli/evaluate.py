@@ -37,7 +37,7 @@ def add_eval_command(make: MakeParser, commands: Any) -> None:
         metavar="HZ",
         help="also play what was decided this many times a second, and print the mean over these rates",
     )
-    parser.add_argument("--device", choices=("cpu", "cuda"), help="where to compute (default: as the run did)")
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="where to compute (default: as the run did, or cpu)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the answer, and the world, to this JSON file")
     parser.add_argument("--video", type=Path, metavar="FILE", help="film the first episodes into this MP4")
     parser.add_argument("--record", type=Path, metavar="DIR", help="keep the episodes in a new store here")

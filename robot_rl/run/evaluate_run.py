@@ -17,6 +17,7 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.environment import all_cameras, check_cameras, check_fits
 from robot_rl.errors import ConfigError, EnvironmentFailedError, RenderError, RunDirectoryError
 from robot_rl.learn.actor import Proposer, Rollout, StoreRecorder
+from robot_rl.learn.engine.hardware import device_here
 from robot_rl.learn.networks.networks import Policy, make_policy, policy_digest
 from robot_rl.learn.perception import Perception, make_perception
 from robot_rl.run.deployment import Deployment, workcell_options
@@ -51,7 +52,7 @@ def evaluate_run(
         path: The run directory.
         episodes: Number of episodes; None takes the run's configuration, like `seed`.
         seed: Which resets.
-        device: Where to compute; None takes the run's.
+        device: Where to compute; None takes the run's, or the CPU where this machine lacks it.
         video: File for a film of the first episodes; None makes none.
         cameras: Cameras of the film; none takes all of the scene.
         record: Directory of a new store for the episodes; None records none.
@@ -71,6 +72,9 @@ def evaluate_run(
     """
     trained = RunDirectory.read_config(path)
     config = elsewhere or trained
+    if device is None and device_here(config.device) != config.device:
+        logger.warning("%s learned on CUDA, which torch does not see here: its policy is evaluated on the CPU", path)
+        device = "cpu"
     if device is not None:
         config = replace(config, device=device)
     Deployment().check(config)  # it computes here

@@ -163,7 +163,7 @@ def open_training_files(
         CalibrationError: if the run or the demonstrations were made with other calibrations.
         RunDirectoryError: if there is no run to resume, or another process has it.
     """
-    deployment.check(config)
+    deployment.check(config, resumed=resume)
     check_consistent(config, resumed=resume)
     if resume:
         config = with_saved_cameras(RunDirectory.read_config(path), config)

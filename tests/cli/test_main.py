@@ -119,8 +119,23 @@ def test_cuda_where_there_is_none(command, copy, tmp_path):
     arguments = ("reach", "--out", tmp_path / "new") if command == "train" else (copy,)
     done = robot_rl(command, *arguments, "--device", "cuda")
     assert done.returncode == 1
-    assert "torch sees no CUDA device; use device=cpu" in done.stderr
+    assert "torch sees no CUDA device; use --device cpu" in done.stderr
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
+def test_a_run_that_learned_on_cuda_is_evaluated_where_there_is_none(copy):
+    settings = copy / "config.yaml"
+    text = settings.read_text()
+    settings.write_text(text.replace("device: cpu", "device: cuda", 1))
+    assert settings.read_text() != text
+    resumed = robot_rl("train", "--resume", "--out", copy)
+    assert resumed.returncode == 1
+    assert "no CUDA device; go on where there is one, or begin another run" in resumed.stderr
+    done = robot_rl("eval", copy, "--episodes", "1")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("learned on CUDA, which torch does not see here: its policy is evaluated on the CPU") == 1
 
 
 def test_a_run_in_the_place_of_demonstrations_gets_the_flag_that_takes_them(tmp_path):
