@@ -72,6 +72,7 @@ def _add_perturbed_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=natural, metavar="N", help="which resets (default: as the first run)")
     names = ", ".join(axis.name for axis in AXES)
     parser.add_argument("--axes", nargs="+", default=[], metavar="AXIS", help=f"only these of: {names}")
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="where to compute (default: as each run did)")
     parser.add_argument("--jobs", type=positive, default=1, metavar="N", help="evaluations at a time (default: 1)")
     parser.add_argument("--report", action="store_true", help="play nothing; report what is finished")
 
@@ -91,7 +92,7 @@ def bench_perturbed(arguments: argparse.Namespace) -> Reply:
     from robot_rl.system.atomic_file import to_json, write_atomically
 
     out = arguments.out
-    grid = make_grid(arguments.runs, axes, out, arguments.episodes, arguments.seed)
+    grid = make_grid(arguments.runs, axes, out, arguments.episodes, arguments.seed, arguments.device)
     failures = [] if arguments.report else play_shown(grid.evaluations, arguments.jobs, "perturbed", "evaluations")
     out.mkdir(parents=True, exist_ok=True)
     answer = summary(grid, failures)

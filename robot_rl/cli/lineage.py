@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from robot_rl.cli.command import natural
+from robot_rl.cli.operator import check_robot_named
 
 if TYPE_CHECKING:  # torch takes seconds to import
     from robot_rl.config.components import TrainConfig
@@ -79,13 +80,23 @@ def fork_source(arguments: argparse.Namespace) -> SourceRun:
     """
     from robot_rl.run.lineage.source_run import SourceRun
 
-    return SourceRun.read(arguments.fork, arguments.at)
+    source = SourceRun.read(arguments.fork, arguments.at)
+    if arguments.robot is None:
+        check_robot_named(source.path)
+    return source
 
 
 def fork(source: SourceRun, config: TrainConfig, path: Path) -> None:
-    """Make the directory of the fork, and log where it comes from; see `fork_run`."""
-    from robot_rl.run.lineage.fork import fork_run
+    """Make the directory of the fork, and log where it comes from; see `fork_run`.
 
+    Raises:
+        RobotRLError: if it cannot be made, or could not go on here.
+    """
+    from robot_rl.run.deployment import Deployment
+    from robot_rl.run.lineage.fork import fork_run
+    from robot_rl.run.resume import check_goes_on_here
+
+    check_goes_on_here(source.path, config, Deployment())  # before there is a directory
     origin = fork_run(source, config, path)
     changed = ", ".join(f"{key}: {before} -> {after}" for key, (before, after) in origin["changed"].items())
     logger.info(

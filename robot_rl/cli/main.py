@@ -55,8 +55,8 @@ from robot_rl.system.printable import one_line, printable, printable_error, prin
 from robot_rl.system.process import one_thread
 
 logger = logging.getLogger(__name__)
-_NAMES = (errno.ENAMETOOLONG, errno.ELOOP)
-"""What the operating system finds wrong with a path as such."""
+_CURES = dict.fromkeys((errno.ENAMETOOLONG, errno.ELOOP), "check the path") | {errno.EACCES: "have its owner permit it"}
+"""Cures of what the operating system finds wrong with a path as such."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -81,9 +81,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as error:
-        if error.errno not in _NAMES:
+        if error.errno not in _CURES or error.filename is None:
             raise
-        print(f"robot-rl: {one_line(str(error.filename))}: {error.strerror}; check the path", file=sys.stderr)
+        print(f"robot-rl: {one_line(str(error.filename))}: {error.strerror}; {_CURES[error.errno]}", file=sys.stderr)
         return 1
     return code
 

@@ -92,7 +92,8 @@ def check_robot_named(run: Path) -> None:
     from robot_rl.run.directory.run_directory import RunDirectory
 
     if file := RunDirectory.read_facts(run).get("robot_file"):
-        raise ConfigError(f"{run} was trained on the arm of {file}; add --robot {file}")
+        here = file if os.path.isfile(file) else "FILE, the robot file of this machine"  # a run travels without it
+        raise ConfigError(f"{run} was trained on the arm of {file}; add --robot {here}")
 
 
 def operator_options(arguments: argparse.Namespace) -> OperatorOptions | None:

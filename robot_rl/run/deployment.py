@@ -91,18 +91,14 @@ class Deployment:
     facts: Mapping[str, Any] = field(default_factory=dict)
     aside: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext
 
-    def check(self, config: TrainConfig, *, resumed: bool = False) -> None:
+    def check(self, config: TrainConfig) -> None:
         """Check that the configured device is there, if the learner runs on this machine.
-
-        Args:
-            config: Of the run.
-            resumed: The run goes on, and cannot change its device.
 
         Raises:
             ConfigError: if the device is not there.
         """
         if self.learner is None and self.port is None:
-            check_device(config.device, resumed=resumed)
+            check_device(config.device)
 
     def with_cameras(self, config: TrainConfig) -> TrainConfig:
         """Return the configuration with all cameras of the place, where its policy sees and it names none.

@@ -15,10 +15,12 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import config_to_dict, dump_config
 from robot_rl.config.resuming import resumable_changes
 from robot_rl.data.schema import BASE_ACTION, Episode
+from robot_rl.data.store.layout import EPISODES, SUFFIX
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.errors import ArmStoppedError, CheckpointError, CommandLateError, InterruptedRunError
+from robot_rl.errors import ArmStoppedError, CheckpointError, CommandLateError, ConfigError, InterruptedRunError
 from robot_rl.learn.checkpoint import load_checkpoint, save_checkpoint
 from robot_rl.learn.perception import Perception
+from robot_rl.run.deployment import Deployment
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.system.atomic_file import link_or_copy, sync_directory, writing
 from robot_rl.system.model_files import TRAINING
@@ -48,6 +50,23 @@ def check_crops(run: Path, place: Mapping[str, Any], cameras: Sequence[str]) -> 
     check_same_crops(RunDirectory.read_facts(run).get("crops"), place.get("crops"), cameras, run)
 
 
+def check_goes_on_here(run: Path, config: TrainConfig, deployment: Deployment) -> None:
+    """Check that this machine has the device of a run that is resumed or forked, which keeps it.
+
+    Raises:
+        ConfigError: with what can be done instead.
+    """
+    try:
+        deployment.check(config)
+    except ConfigError as error:
+        raise ConfigError(
+            f"{run} learns on {config.device}, and torch sees none here; a run that goes on keeps its device, as its "
+            "random state is one of it: go on where there is one, or begin a new run with what it has learned and "
+            f"recorded: robot-rl train --config {shlex.quote(str(run / 'config.yaml'))} --init-from "
+            f"{shlex.quote(str(run))} --init policy,critics,replay,demonstrations --device cpu"
+        ) from error
+
+
 def recorded_after(store: EpisodeStore, stored: int) -> list[str]:
     """Return the episodes that were recorded after a checkpoint.
 
@@ -58,12 +77,16 @@ def recorded_after(store: EpisodeStore, stored: int) -> list[str]:
     Raises:
         CheckpointError: if it holds fewer now.
     """
-    if len(store) < stored:
-        raise CheckpointError(
-            f"the checkpoint knows {stored} episodes, but {store.path} holds {len(store)}; bring the missing files "
-            "back, or start a new run"
-        )
+    _check_stored(store.path, len(store), stored)
     return store.ids()[stored:]
+
+
+def _check_stored(store: Path, there: int, stored: int) -> None:
+    if there < stored:
+        raise CheckpointError(
+            f"the checkpoint knows {stored} episodes, but {store} holds {there}; bring the missing files back, or "
+            "start a new run"
+        )
 
 
 def save_training(path: Path, state: Mapping[str, Any], metadata: Mapping[str, Any]) -> None:
@@ -101,24 +124,30 @@ def keep_checkpoint(path: Path, env_steps: int, interval: int) -> None:
 
 
 def checkpoint_to_resume(run: RunDirectory, config: TrainConfig) -> dict[str, Any] | None:
-    """Load the checkpoint, or return None if the run has none; changed settings are written into the run.
+    """Load the checkpoint, or return None if the run has none; nothing is written.
 
     Raises:
-        CheckpointError: if it cannot be read, or does not go with the configuration.
+        CheckpointError: if it cannot be read, does not go with the configuration, or knows episodes that are not there.
     """
-    started = run.config
-    _check_same(started, config)
+    _check_same(run.config, config, run.path)
     checkpoint = read_training(run.checkpoint_path) if run.checkpoint_path.exists() else None
     if checkpoint and checkpoint["env_steps"] > config.env_steps:
         raise CheckpointError(
             f"the run has taken {checkpoint['env_steps']} env steps already, more than the {config.env_steps} requested"
         )
-    if config != started:
-        dump_config(config, run.config_path)
+    if checkpoint:  # counted here, as the files that a training opens are changed by that
+        recorded = run.episodes_path / EPISODES
+        _check_stored(run.episodes_path, sum(1 for _ in recorded.glob(f"*{SUFFIX}")), int(checkpoint["stored"]))
     return checkpoint
 
 
-def _check_same(old: TrainConfig, new: TrainConfig) -> None:
+def keep_settings(run: RunDirectory, config: TrainConfig) -> None:
+    """Write the settings with which a run is resumed into it, once nothing can refuse them any more."""
+    if config != run.config:
+        dump_config(config, run.config_path)
+
+
+def _check_same(old: TrainConfig, new: TrainConfig, path: Path) -> None:
     """Raise if a setting differs that a resumed run may not change, see `robot-rl train --list-settings`.
 
     Raises:
@@ -131,7 +160,7 @@ def _check_same(old: TrainConfig, new: TrainConfig) -> None:
     changed = sorted(key for key in before if before[key] != after[key])
     raise CheckpointError(
         f"the run was started with other settings of {', '.join(changed)}; "
-        "resume it without changing them, or start a new run in another directory"
+        f"resume it without changing them, or begin a new run with parts of it, --init-from {shlex.quote(str(path))}"
     )
 
 

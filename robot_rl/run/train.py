@@ -16,7 +16,7 @@ from robot_rl.run.conclude import OpenTraining, conclude, import_ahead
 from robot_rl.run.deployment import Deployment, workcell_options
 from robot_rl.run.human_labels import deliver_recorded
 from robot_rl.run.lineage.initial_parts import InitialParts
-from robot_rl.run.resume import encode_again, explain_resume, how_to_resume
+from robot_rl.run.resume import encode_again, explain_resume, how_to_resume, keep_settings
 from robot_rl.run.training_files import open_training_files
 from robot_rl.run.training_loop import Training
 from robot_rl.run.training_record import TrainingRecord
@@ -128,6 +128,8 @@ def open_training(
             deliver_recorded(files.store, learner)
         if deployment.assistance is not None:
             stack.enter_context(deployment.assistance.session(path, files.metrics))
+        if files.resumed:
+            keep_settings(files.run, config)
         files.run.begun = True
         resumed = bool(files.checkpoint)
         yield OpenTraining(config, training, env, learner, files.run, files.store, deployment, labels, resumed, shown)

@@ -20,7 +20,7 @@ from robot_rl.run.directory.metrics import MetricsWriter
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.lineage.initial_parts import InitialParts
 from robot_rl.run.make_reward import RewardSetup
-from robot_rl.run.resume import check_crops, checkpoint_to_resume
+from robot_rl.run.resume import check_crops, check_goes_on_here, checkpoint_to_resume
 
 logger = logging.getLogger(__name__)
 
@@ -163,7 +163,10 @@ def open_training_files(
         CalibrationError: if the run or the demonstrations were made with other calibrations.
         RunDirectoryError: if there is no run to resume, or another process has it.
     """
-    deployment.check(config, resumed=resume)
+    if resume:
+        check_goes_on_here(path, config, deployment)
+    else:
+        deployment.check(config)
     check_consistent(config, resumed=resume)
     if resume:
         config = with_saved_cameras(RunDirectory.read_config(path), config)

@@ -132,7 +132,7 @@ def test_a_run_that_learned_on_cuda_is_evaluated_where_there_is_none(copy):
     assert settings.read_text() != text
     resumed = robot_rl("train", "--resume", "--out", copy)
     assert resumed.returncode == 1
-    assert "no CUDA device; go on where there is one, or begin another run" in resumed.stderr
+    assert "go on where there is one, or begin a new run" in resumed.stderr
     done = robot_rl("eval", copy, "--episodes", "1")
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("learned on CUDA, which torch does not see here: its policy is evaluated on the CPU") == 1

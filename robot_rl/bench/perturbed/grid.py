@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,8 +14,11 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.env.registry import make_environment
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import ConfigError
+from robot_rl.learn.checkpoint import load_checkpoint
+from robot_rl.learn.networks.networks import policy_digest
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.system.checked_json import parse_json
+from robot_rl.system.model_files import TRAINING
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class WorldEvaluation:
         episodes: How many.
         seed: Which resets.
         path: File of the result.
+        device: Where to compute; None: as the run did.
     """
 
     run: Path
@@ -38,6 +43,7 @@ class WorldEvaluation:
     episodes: int
     seed: int
     path: Path
+    device: str | None = None
 
     @property
     def name(self) -> str:
@@ -50,27 +56,33 @@ class WorldEvaluation:
         return self.path.is_file()
 
     def check(self) -> None:
-        """Refuse a result of another evaluation.
+        """Refuse a result of another evaluation; run and result may have been moved since.
 
         Raises:
             ConfigError: naming the file.
         """
         if not self.finished:
             return
+        checkpoint = self.run / "checkpoint.pt"
         result, cure = self.result(), "choose another --out, or remove it"
         if (result.get("episodes"), result.get("evaluation_seed")) != (self.episodes, self.seed):
             raise ConfigError(f"{self.path} has other episodes than {self.episodes} of seed {self.seed}; {cure}")
-        if Path(result.get("run", "")).resolve() != self.run.resolve():
+        here = Path(result.get("run", "")).resolve() == self.run.resolve()
+        if here and self.path.stat().st_mtime >= checkpoint.stat().st_mtime:
+            return
+        policy = result.get("policy")
+        if policy is not None and policy == _policy(checkpoint, checkpoint.stat().st_mtime_ns):
+            return
+        if not here:
             raise ConfigError(f"{self.path} is of another run, {result.get('run')}; {cure}")
-        if self.path.stat().st_mtime < (self.run / "checkpoint.pt").stat().st_mtime:
-            raise ConfigError(f"{self.path} is of an earlier policy: the run went on since then; {cure}")
+        raise ConfigError(f"{self.path} is of an earlier policy: the run went on since then; {cure}")
 
     def command(self) -> list[str]:
         """Return the command that makes it."""
         number = ["--episodes", str(self.episodes), "--seed", str(self.seed)]
         other = [] if self.axis is None else ["--set", self.axis.setting(self.strength)]
         evaluate = [sys.executable, "-m", "robot_rl", "eval", str(self.run), "--out", str(self.path)]
-        return [*evaluate, *number, *other]
+        return [*evaluate, *number, *other, *(() if self.device is None else ("--device", self.device))]
 
     def result(self) -> dict[str, Any]:
         """Return the answer of `robot-rl eval`.
@@ -104,7 +116,9 @@ class Grid:
     evaluations: tuple[WorldEvaluation, ...]
 
 
-def make_grid(runs: Sequence[Path], axes: Sequence[Axis], out: Path, episodes: int, seed: int | None) -> Grid:
+def make_grid(
+    runs: Sequence[Path], axes: Sequence[Axis], out: Path, episodes: int, seed: int | None, device: str | None = None
+) -> Grid:
     """Return the grid of some runs.
 
     Args:
@@ -113,6 +127,7 @@ def make_grid(runs: Sequence[Path], axes: Sequence[Axis], out: Path, episodes: i
         out: Directory of the results.
         episodes: Per evaluation.
         seed: Which resets, the same in all worlds; None takes that of the first run's configuration.
+        device: Where to compute; None: as each run did.
 
     Raises:
         ConfigError: if the runs are of several tasks, or observe different things, or no axis counts for them.
@@ -136,7 +151,7 @@ def make_grid(runs: Sequence[Path], axes: Sequence[Axis], out: Path, episodes: i
     points: list[tuple[Axis | None, float]] = [(None, 0.0)]
     points += [(axis, strength) for axis in kept for strength in axis.strengths]
     evaluations = [
-        WorldEvaluation(run, label, axis, strength, episodes, seed, out / label / _file(axis, strength))
+        WorldEvaluation(run, label, axis, strength, episodes, seed, out / label / _file(axis, strength), device)
         for axis, strength in points
         for run, label in zip(runs, labels(runs), strict=True)
     ]
@@ -157,6 +172,13 @@ def labels(runs: Sequence[Path]) -> list[str]:
         if len(set(short)) == len(short):
             break
     return short
+
+
+@functools.lru_cache
+def _policy(checkpoint: Path, changed_ns: int) -> str:
+    """Return the digest of the policy in a checkpoint, which is read once for each time at which it was changed."""
+    del changed_ns
+    return policy_digest(load_checkpoint(checkpoint, kind=TRAINING.name)["deployed"]["policy"])
 
 
 def _missing(config: TrainConfig, axes: Sequence[Axis]) -> dict[str, str]:

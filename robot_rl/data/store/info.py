@@ -74,7 +74,7 @@ def store_facts(path: Path) -> dict[str, Any]:
         facts["interrupted"] = interrupted
     if overlays := {name: len(overlay_fingerprints(path, name)) for name in overlay_names(path)}:
         facts["overlays"] = overlays
-    if unfinished := sorted(file.name for file in (path / PARTIAL).iterdir()):
+    if unfinished := sorted(file.name for file in (path / PARTIAL).glob("*")):
         facts["unfinished"] = unfinished  # being recorded, or to be recovered by the next writer
     if aside := {str(note.parent.relative_to(path)): _reason(note) for note in path.glob(f"{ASIDE}/*/reason.json")}:
         facts["aside"] = aside

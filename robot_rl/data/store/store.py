@@ -133,6 +133,8 @@ class EpisodeStore:
         try:
             store._scan()
             if write:
+                with writing(path / PARTIAL):
+                    (path / PARTIAL).mkdir(exist_ok=True)  # a copy may lack it, as it is empty
                 store._recover(keep_interrupted)
         except BaseException:
             store.close()
@@ -350,7 +352,7 @@ class EpisodeStore:
     @property
     def _begun(self) -> bool:
         """Whether it holds an episode, a part of one, or the record (`*.jsonl`) of what people did."""
-        parts = (*(self.path / PARTIAL).iterdir(), *self.path.glob("*.jsonl"))
+        parts = (*(self.path / PARTIAL).glob("*"), *self.path.glob("*.jsonl"))
         return bool(self._rows or parts) or (self.path / ASIDE).exists()
 
     def _scan(self) -> None:

@@ -28,21 +28,17 @@ def _is_native(device: str) -> bool:
     return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
 
 
-def check_device(device: str, *, resumed: bool = False) -> None:
+def check_device(device: str) -> None:
     """Refuse `cuda` where there is none.
-
-    Args:
-        device: Of the configuration.
-        resumed: It is that of a run that goes on, which cannot change it.
 
     Raises:
         ConfigError: with the cure.
     """
     if device == "cuda" and not torch.cuda.is_available():
-        cure = "use --device cpu (device=cpu as a setting)"
-        if resumed:
-            cure = "go on where there is one, or begin another run with what it learned (--init-from RUN --device cpu)"
-        raise ConfigError(f"device=cuda, but torch sees no CUDA device; {cure}, or install a CUDA build of torch")
+        raise ConfigError(
+            "device=cuda, but torch sees no CUDA device; use --device cpu (device=cpu as a setting), or install a CUDA "
+            "build of torch"
+        )
 
 
 def device_here(device: str) -> str:

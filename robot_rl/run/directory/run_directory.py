@@ -120,7 +120,7 @@ class RunDirectory:
         path: The directory.
         provenance: Facts about the process that uses it now.
         begun: Set this once there is something to keep: if the `with` block of a new run fails before, its directory
-            goes again.
+            goes again, and a run that was opened to be resumed forgets that start.
     """
 
     KEPT = "checkpoints"
@@ -228,7 +228,8 @@ class RunDirectory:
             _check_facts(facts, path, task)
             run.provenance = provenance(argv)
             run.write_json(run.provenance_path, {**facts, "starts": [*facts["starts"], run.provenance]})
-            on_error.pop_all()
+            on_error.push(run._forget_start)
+            run._on_exit = on_error.pop_all()
         return run
 
     @property
@@ -345,6 +346,14 @@ class RunDirectory:
     ) -> None:
         """Close it; after an error, remove a new directory whose run has not begun."""
         self._on_exit.__exit__(kind, error, trace)
+
+    def _forget_start(self, kind: type[BaseException] | None, *rest: object) -> None:
+        """Take this start out of the provenance after an error before the run has begun: it has done nothing."""
+        del rest
+        if kind is None or self.begun:
+            return
+        with contextlib.suppress(RunDirectoryError):  # the error itself is the one to be told
+            self.record("starts", _read_facts(self.provenance_path)["starts"][:-1])  # the lock is still held
 
 
 def _check_unused(path: Path) -> None:

@@ -3,12 +3,14 @@
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 
 import pytest
+import torch
 import yaml
 from running import SMALL, robot_rl
 
@@ -20,6 +22,8 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import in_other_world
 from robot_rl.config.randomization import WorldConfig
 from robot_rl.errors import ConfigError, UnknownNameError
+from robot_rl.learn.checkpoint import save_checkpoint
+from robot_rl.learn.networks.networks import policy_digest
 from robot_rl.statistics import wilson_interval
 
 
@@ -33,7 +37,7 @@ def run_of(path, **settings):
     return path
 
 
-def answered(one, successes, episodes=20, seed=1_000_000):
+def answered(one, successes, episodes=20, seed=1_000_000, policy=None):
     """Write the result of an evaluation."""
     one.path.parent.mkdir(parents=True, exist_ok=True)
     result = {
@@ -43,6 +47,7 @@ def answered(one, successes, episodes=20, seed=1_000_000):
         "success_rate": successes / episodes,
         "success_ci95": list(wilson_interval(successes, episodes)),
         "cycle_time_s": 2.0,
+        "policy": policy,
     }
     one.path.write_text(json.dumps(result))
 
@@ -103,6 +108,22 @@ def test_results_of_another_evaluation_are_refused_before_anything_starts(tmp_pa
     answered(first, 5, seed=7)
     os.utime(first.run / "checkpoint.pt", (2**32, 2**32))
     assert "is of an earlier policy" in refusal()
+
+
+def test_results_that_were_moved_with_their_run_count_as_long_as_the_policy_is_the_same(tmp_path):
+    there, here = run_of(tmp_path / "there" / "run"), tmp_path / "here"
+    policy = {"weight": torch.ones(2)}
+    save_checkpoint(there / "checkpoint.pt", {"deployed": {"policy": policy}})
+    grid = make_grid([there], chosen_axes(["tilt"]), tmp_path / "there" / "out", 20, 7)
+    answered(grid.evaluations[0], 5, seed=7, policy=policy_digest(policy))
+    shutil.move(tmp_path / "there", here)
+    os.utime(here / "run" / "checkpoint.pt", (2**32, 2**32))  # copied last
+    moved = make_grid([here / "run"], chosen_axes(["tilt"]), here / "out", 20, 7, device="cpu").evaluations[0]
+    moved.check()
+    assert moved.finished and moved.command()[-2:] == ["--device", "cpu"]
+    save_checkpoint(here / "run" / "checkpoint.pt", {"deployed": {"policy": {"weight": torch.zeros(2)}}})
+    with pytest.raises(ConfigError, match="is of another run"):
+        moved.check()
 
 
 def test_the_report_has_a_table_per_axis_with_intervals_and_the_own_world_in_its_place(tmp_path):
