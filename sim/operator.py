@@ -1,9 +1,9 @@
 """Scripted operator that demonstrates and intervenes about as well as a human operator.
 
 It perceives the scene with an error that is redrawn now and then, moves at about half the speed of the arm, pauses,
-overshoots, and searches when the part sticks. While a policy is in control it takes over when progress stalls or the
-force grows, controls the arm for a burst of steps, and hands back. Its profile says how late, how seldom, how long and
-how wrongly; `ideal` changes nothing.
+overshoots, and searches when the part sticks. While a policy is in control it takes over when progress stalls, the
+force grows or it is called, controls the arm for a burst of steps, and hands back. Its profile says how late, how
+seldom, how long and how wrongly; `ideal` changes nothing.
 
 Its perception is the true scene plus its error. A policy has no such input; it stands for the eyes of a human operator.
 `SearchingOperator` of `sim.tasks` is told no more than the policy.
@@ -140,6 +140,7 @@ class ScriptedOperator(ABC):
         self._absent = self._profile_rng.uniform() >= self._profile.attention
         self._astray: np.ndarray | None = None
         self._best, self._stalled = np.inf, 0
+        self._called = False
         self._sample_perception_error()
         self.begin()
 
@@ -151,6 +152,13 @@ class ScriptedOperator(ABC):
         return self._act(state)
 
     # Intervening.
+
+    can_be_called = True
+    """It comes."""
+
+    def call_for_help(self) -> None:
+        """Take over with the next step, or after the reaction time of the profile."""
+        self._called = self._burst == 0
 
     def _in_control(self, state: RobotState) -> bool:
         """Return whether the operator controls this step."""
@@ -165,12 +173,26 @@ class ScriptedOperator(ABC):
         return True
 
     def _takes_over(self, state: RobotState) -> bool:
-        """Start a burst, with some chance, if progress stalls or the force is large."""
-        habit, rng, profile = self.habit, self._rng, self._profile
-        stall_steps = max(1, round(habit.stall_steps * profile.patience))
+        """Start a burst, if the operator is called or, with some chance, concerned."""
+        called, self._called = self._called, False
         if self.waits(state):
             self._best, self._stalled = np.inf, 0
             return False
+        if not (called or (not self._intervention.call.only and self._is_concerned(state))):
+            return False
+        profile = self._profile
+        shortest, longest = (max(1, round(steps * profile.length)) for steps in self.habit.burst)
+        self._burst = int(self._rng.integers(shortest, longest + 1))
+        self._reaction = round(profile.reaction_s / self._spec.control_period)
+        self._sample_perception_error()
+        self._astray = self._place_astray()
+        self.begin()
+        return True
+
+    def _is_concerned(self, state: RobotState) -> bool:
+        """Return, with some chance, whether progress stalls or the force is large."""
+        habit, profile = self.habit, self._profile
+        stall_steps = max(1, round(habit.stall_steps * profile.patience))
         distance = self.distance(state)
         if distance < self._best - habit.progress:
             self._best, self._stalled = distance, 0
@@ -179,18 +201,11 @@ class ScriptedOperator(ABC):
         if self._rest > 0:
             self._rest -= 1
             return False
-        concerned = self._stalled >= stall_steps or state.peak_force > habit.force
-        if not concerned:
+        if self._stalled < stall_steps and state.peak_force <= habit.force:
             return False
-        if rng.uniform() >= habit.chance * profile.readiness:
+        if self._rng.uniform() >= habit.chance * profile.readiness:
             self._stalled = stall_steps // 2
             return False
-        shortest, longest = (max(1, round(steps * profile.length)) for steps in habit.burst)
-        self._burst = int(rng.integers(shortest, longest + 1))
-        self._reaction = round(profile.reaction_s / self._spec.control_period)
-        self._sample_perception_error()
-        self._astray = self._place_astray()
-        self.begin()
         return True
 
     def _place_astray(self) -> np.ndarray | None:

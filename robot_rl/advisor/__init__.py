@@ -1,1 +1,1 @@
-"""Advice on when to call a person: rules that predict failure while an episode runs, and how well they do."""
+"""How well the failures of a policy can be predicted: the rules of `robot_rl.calling`, on recorded episodes."""

@@ -49,8 +49,8 @@ def _advisor(arguments: argparse.Namespace) -> Reply:
         arguments.parser.error(f"--lead must be a time of at least 0 s, got {arguments.lead:g}")
     one_thread()
     from robot_rl.advisor.calibration import Played, calibrate
-    from robot_rl.advisor.rules import RULES
     from robot_rl.advisor.traces import read_traces
+    from robot_rl.calling.rules import RULES
 
     traces, period = read_traces(arguments.run, arguments.episodes)
     answer, lines = {}, []

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from robot_rl.advisor.rules import ValueTrace
 from robot_rl.base_policy.run_base import open_base
+from robot_rl.calling.rules import ValueTrace, expected_share
 from robot_rl.data.schema import OPERATOR_SOURCES, Episode
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import DataError
@@ -57,7 +57,8 @@ def read_traces(run: Path, store: Path) -> tuple[list[tuple[ValueTrace, bool]], 
             if missing := sorted(env.observation_specs.keys() - episode.observations.keys()):
                 raise DataError(f"{store}: {episode.episode_id} lacks {', '.join(missing)}, which the policy observes")
             proposed = episode if base is None else base.with_proposals(episode)
-            traces.append((ValueTrace(_values(learner, proposed), spec.max_steps), bool(episode.facts.success)))
+            values = expected_share(_values(learner, proposed), spec)
+            traces.append((ValueTrace(values, spec.max_steps), bool(episode.facts.success)))
         return traces, spec.control_period
 
 

@@ -1,4 +1,4 @@
-"""Profiles of the scripted operator: how soon, how often, how long and how well it takes over.
+"""Profiles of the scripted operator: how soon, how often, how long and how well it takes over; and when one is called.
 
 `ideal` is the operator as its task has it. Factors are relative to that. What a profile adds is drawn from a random
 stream of its own, so that `ideal` is the same operator, bit for bit.
@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from robot_rl.config.field_types import STRICT, Fraction, PositiveReal
+from robot_rl.config.field_types import STRICT, Fraction, NonNegative, NonNegativeReal, PositiveReal
 from robot_rl.errors import ConfigError
 
 ProfileName = Literal["ideal", "late", "wrong", "timid", "heavy_handed", "lazy", "sporadic", "searching"]
@@ -63,6 +63,22 @@ PROFILES: dict[ProfileName, OperatorProfile] = {
 
 
 @dataclass(frozen=True, config=STRICT)
+class CallConfig:
+    """When the operator of a training is called to help, a person or the script; docs/person.md describes the rules."""
+
+    rule: Literal["none", "time", "value", "doubt"] = "none"
+    """By which failure is predicted, from the critics and the time. `none`: nobody is called."""
+    threshold: Fraction = 0.5
+    """Risk from which on the operator is called, of the rule; `robot-rl advisor` measures one for a run."""
+    rest_s: NonNegativeReal = 2.0
+    """Time without calls after the operator has handed back, in which the policy gets a chance [s]."""
+    only: bool = False
+    """The scripted operator takes over where it is called, and nowhere else."""
+    per_hour: NonNegative = 20
+    """Most calls of a person within an hour; the script comes whenever it is called."""
+
+
+@dataclass(frozen=True, config=STRICT)
 class InterventionConfig:
     """Interventions of the scripted operator while training. Demonstrations follow `told` alone."""
 
@@ -94,6 +110,8 @@ class InterventionConfig:
     told: Told | None = None
     """What it knows of where things are, in demonstrations too. `scene`: the truth, as eyes would tell it. `estimate`:
     what the policy is told, so that it searches by touch; `peg_hard` alone has such an operator."""
+
+    call: CallConfig = Field(default_factory=CallConfig)
 
     @property
     def profiles(self) -> tuple[OperatorProfile, ...]:

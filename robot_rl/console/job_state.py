@@ -64,6 +64,7 @@ class JobState:
         self._phase: dict[str, Any] = {"name": "starting", "text": "Starting", "requests": ()}
         self._episode: dict[str, Any] = {"id": None, "step": 0, "source": None}
         self._kept = {"count": 0, "wanted": 0}
+        self._call = ""
         self.chosen: str | None = None
         """Which of several arms the page leads."""
         self._bases = {name: arm.T_cell_base for name, arm in spec.arms.items()}
@@ -92,6 +93,11 @@ class JobState:
         """Set the phase, its description, and the requests that are valid in it."""
         with self._lock:
             self._phase = {"name": name, "text": text, "requests": requests}
+
+    def call(self, text: str) -> None:
+        """Set why the policy needs help; empty: it does not."""
+        with self._lock:
+            self._call = text
 
     def kept(self, count: int, wanted: int) -> None:
         """Set the number of demonstrations."""
@@ -218,6 +224,7 @@ class JobState:
                 "phase": self._phase,
                 "episode": {**self._episode, "measures": dict(self._measures)},
                 "kept": self._kept,
+                "call": self._call,
                 "chosen_arm": self.chosen,
                 "remarks": list(self._remarks),
                 "health": dict(self._health),

@@ -160,6 +160,20 @@ class SupportsStop(Protocol):
 
 
 @runtime_checkable
+class SupportsCalls(Protocol):
+    """An environment, or an operator, that can be called to help the policy."""
+
+    @property
+    def can_be_called(self) -> bool:
+        """Whether somebody takes over when called; people do as they like."""
+        ...
+
+    def call_for_help(self) -> None:
+        """Have the operator take over as soon as they can; without effect while they lead, or where nobody comes."""
+        ...
+
+
+@runtime_checkable
 class SupportsAdvice(Protocol):
     """An environment whose operator can be asked for an action, without taking over."""
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from robot_rl.clock import NS_PER_S, Clock, Rate
 from robot_rl.data.schema import Observation, Source, Step
-from robot_rl.env.environment import SupportsGivingUp, check_cameras, check_world
+from robot_rl.env.environment import SupportsCalls, SupportsGivingUp, check_cameras, check_world
 from robot_rl.env.handover import HandoverLimits
 from robot_rl.env.move_arm import go_to_start
 from robot_rl.env.robot_io import RobotState
@@ -286,6 +286,18 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         if self._cell.operator is None or self._seen is None:
             return None
         return self._arms.whole(self._cell.operator.act(self._seen, self._arms.T_base_reset))
+
+    @property
+    def can_be_called(self) -> bool:
+        """Whether the operator is a script that takes over when called."""
+        operator = self._cell.operator
+        return isinstance(operator, SupportsCalls) and operator.can_be_called
+
+    def call_for_help(self) -> None:
+        """Have the scripted operator take over; see `SupportsCalls`."""
+        operator = self._cell.operator
+        if isinstance(operator, SupportsCalls):
+            operator.call_for_help()
 
     @property
     def can_demonstrate(self) -> bool:

@@ -41,6 +41,8 @@ class RemoteOperator:
     def __init__(self) -> None:
         self.labels = HumanLabels()
         self.is_human = False
+        self.called = ""
+        """Why the policy needs help; empty: it does not."""
         self._env: RobotEnv | None = None
         self._supervision: Supervision | None = None
         self._stop_reason, self._listening, self._overrule_s = "", False, 0.0
@@ -129,6 +131,10 @@ class RemoteOperator:
     def evaluation(self) -> contextlib.nullcontext[None]:
         """Do nothing: the console runs by itself."""
         return contextlib.nullcontext()
+
+    def call(self, text: str) -> None:
+        """Keep the call, for whoever shows it; an empty text: no more."""
+        self.called = text
 
     def phase(self, name: str, text: str) -> None:
         """Do nothing: the console does not show phases of a training elsewhere."""

@@ -74,6 +74,7 @@ class ShownState(_ConsoleMessage):
     health: dict[str, Any]
     holds: list[ShownHold]
     question: str | None
+    call: str
     owner: str | None
     ended: Annotated[list[ShownResult], Field(exclude=True)]
     remarks: Annotated[list[ShownRemark], Field(exclude=True)]

@@ -7,7 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from robot_rl.cli.parts.command import MakeParser, Reply, add_settings_flags, given_settings, natural, positive
+from robot_rl.cli.parts.command import (
+    MakeParser,
+    Reply,
+    add_call_flag,
+    add_settings_flags,
+    given_settings,
+    natural,
+    positive,
+)
 from robot_rl.cli.parts.summary_text import practice_lines
 from robot_rl.env.registry import check_task
 from robot_rl.errors import RunDirectoryError
@@ -38,12 +46,7 @@ def add_command(commands: Any, make: MakeParser) -> None:
         metavar="MINUTES",
         help="of robot time without a success, after which a person is needed (default: 30)",
     )
-    parser.add_argument(
-        "--call",
-        default="",
-        metavar="COMMAND",
-        help="run this when a person is needed, with the message as its last argument, e.g. a script that sends it",
-    )
+    add_call_flag(parser)
     parser.add_argument(
         "--calls-per-hour", type=natural, default=6, metavar="N", help="most calls within an hour (default: 6)"
     )

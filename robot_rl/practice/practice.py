@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from robot_rl.calling.caller import Caller
 from robot_rl.config.components import TrainConfig
 from robot_rl.errors import InterruptedRunError
-from robot_rl.practice.caller import Caller
 from robot_rl.practice.files import PracticeFiles, PracticePlan, PracticeState
 from robot_rl.practice.meeting import check_tasks_meet
 from robot_rl.practice.stage import Stage

@@ -58,6 +58,10 @@ class Assistance(Protocol):
         """Let the operator take part in an evaluation apart from any training, e.g. serve the console."""
         ...
 
+    def call(self, text: str) -> None:
+        """Show the operator that the policy needs help, and why; an empty text: no more."""
+        ...
+
     def phase(self, name: str, text: str) -> None:
         """Show the operator a new phase of the training; in `EVALUATING` nobody takes over."""
         ...

@@ -14,6 +14,7 @@ from robot_rl.env.environment import (
     Environment,
     SupportsInterventions,
     check_cameras,
+    check_demonstrator,
     check_world,
     no_cameras,
     waits_between_steps,
@@ -75,6 +76,7 @@ class Deployment:
         resumed_in: That directory; None: that of the run.
         facts: Of the place, for the provenance of a new run.
         aside: Entered for each evaluation during a training, e.g. to put the scene back afterwards.
+        call: The user's command line that calls a person, with the message as its last argument; empty: none.
     """
 
     workcell: Callable[[str, WorkcellOptions], Workcell] = make_workcell
@@ -90,6 +92,7 @@ class Deployment:
     resumed_in: Path | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     aside: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext
+    call: str = ""
 
     def check(self, config: TrainConfig) -> None:
         """Check that the configured device is there, if the learner runs on this machine.
@@ -159,6 +162,14 @@ class Deployment:
     def demonstrator(self, env: Environment) -> Environment:
         """Return the environment in which demonstrations are recorded; usually `env`, the open one."""
         return env if self.assistance is None else self.assistance.demonstrator
+
+    def check_demonstrator(self, env: Environment) -> None:
+        """Check that somebody can demonstrate there.
+
+        Raises:
+            ConfigError: if there is nobody.
+        """
+        check_demonstrator(self.demonstrator(env))
 
     @contextlib.contextmanager
     def open_learner(self, config: TrainConfig, env: Environment, potential: Potential | None) -> Iterator[LearnerPort]:

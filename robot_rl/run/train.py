@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl.base_policy.run_base import check_base, open_base
+from robot_rl.calling.advisor import make_advisor
 from robot_rl.config.components import TrainConfig
-from robot_rl.env.environment import check_demonstrator
 from robot_rl.errors import InterruptedRunError
 from robot_rl.learn.hindsight import make_relabeller
 from robot_rl.run.conclude import OpenTraining, conclude, import_ahead
@@ -93,7 +93,7 @@ def open_training(
         env = stack.enter_context(deployment.environment(config.task, observed, reward, interventions=helped))
         given = demos is not None or (initial is not None and initial.demonstrations is not None)
         if not given and config.demonstrations and not resume:
-            check_demonstrator(deployment.demonstrator(env))
+            deployment.check_demonstrator(env)
         labels = stack.enter_context(reward.labels(env))
         potential = reward.potential(env.environment_spec)
         base = stack.enter_context(open_base(config, env, path if resume else None))
@@ -107,6 +107,16 @@ def open_training(
         if display is None:
             display = shown.enter_context(Progress(config.env_steps, f"train {config.task}", start=files.env_steps))
         record = TrainingRecord(env.environment_spec, files.metrics, display)
+        assistance = deployment.assistance
+        advisor = make_advisor(
+            config.intervention.call,
+            env,
+            learner,
+            count=record.call,
+            show=[] if assistance is None else [assistance.call],
+            log=record.log,
+            command=deployment.call,
+        )
         training = Training(
             config,
             env=env,
@@ -114,7 +124,8 @@ def open_training(
             learner=learner,
             store=files.store,
             record=record,
-            assistance=deployment.assistance,
+            assistance=assistance,
+            advisor=advisor,
             retry=deployment.retry(record.log),
             labels=labels,
             hindsight=hindsight,
@@ -126,8 +137,8 @@ def open_training(
             encode_again(files.checkpoint, files.store, learner.perception, record.log)
             training.load(files.checkpoint, play_again=deployment.repeatable)
             deliver_recorded(files.store, learner)
-        if deployment.assistance is not None:
-            stack.enter_context(deployment.assistance.session(path, files.metrics))
+        if assistance is not None:
+            stack.enter_context(assistance.session(path, files.metrics))
         if files.resumed:
             keep_settings(files.run, config)
         files.run.begun = True

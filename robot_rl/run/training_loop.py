@@ -47,6 +47,7 @@ class Training:
         store: The store of the recorded episodes.
         record: Metrics and progress.
         assistance: The human operator beside the training, None without one.
+        advisor: Watches the online episodes, and calls the operator where the policy may fail; None: nobody is called.
         retry: Retries of episodes in which the robot is lost; None raises the error.
         labels: Labels that decide later whether an online episode succeeded; None if that is known at its end.
         hindsight: Derives steps with other goals from each episode; None: nothing is.
@@ -70,6 +71,7 @@ class Training:
         store: EpisodeStore,
         record: TrainingRecord,
         assistance: Assistance | None = None,
+        advisor: Observer | None = None,
         retry: EpisodeRetry | None = None,
         labels: LabelSource | None = None,
         hindsight: Deriver | None = None,
@@ -77,7 +79,7 @@ class Training:
         aside: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
     ) -> None:
         self._aside = aside
-        self._assistance, self._labels = assistance, labels
+        self._assistance, self._advisor, self._labels = assistance, advisor, labels
         self._config, self._env, self._checkpoint, self._learner = config, env, checkpoint, learner
         self._store, self.record = store, record
         self.deployed = PolicyAverage(learner.policy, config.policy_average)
@@ -345,7 +347,7 @@ class Training:
         observers: tuple[Observer, ...] = (*first, StoreRecorder(self._store), self.record.timing, self.record.effort)
         if self._assistance is not None:
             observers = (*observers, *self._assistance.observers)
-        observers = (*observers, *(one for one in (self._labels, self._hindsight) if one is not None))
+        observers = (*observers, *(one for one in (self._labels, self._hindsight, self._advisor) if one is not None))
         history = self._config.replay.history
         base = None if self.base is None else self.base.player
         return Rollout(self._env, learner.policy, learner.perception, history, observers, beside, base)

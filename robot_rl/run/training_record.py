@@ -49,6 +49,7 @@ class TrainingRecord:
         self._started, self._earlier = time.monotonic(), 0.0
         self._recent: deque[EpisodeResult] = deque(maxlen=ROLLING)
         self._marks = (self._started, 0, 0)
+        self._calls = 0
 
     @property
     def wall_time(self) -> float:
@@ -140,6 +141,10 @@ class TrainingRecord:
         """Record a session of queries about pairs, and the fit of the reward; one is recorded again after resuming."""
         self.metrics.write("preference_session", env_steps, figures)
 
+    def call(self) -> None:
+        """Count a call of the operator in the running episode."""
+        self._calls += 1
+
     def episode(self, env_steps: int, number: int, result: EpisodeResult, queue_peak: int, not_journalled: int) -> None:
         """Record an online episode.
 
@@ -170,6 +175,7 @@ class TrainingRecord:
                 "intervention_steps": result.operator_steps,
                 "intervention_rate": result.operator_steps / result.steps,
                 "takeovers": result.takeovers,
+                "calls": self._calls,
                 "person": self.effort.figures,
                 "force_peak_n": result.force_peak,
                 **result.metrics,
@@ -179,6 +185,7 @@ class TrainingRecord:
                 "wall_s": self.wall_time,
             },
         )
+        self._calls = 0
         steps = sum(r.steps for r in self._recent)
         known = self._can_succeed and not result.undecided
         self.progress.update(

@@ -1,4 +1,4 @@
-"""An operator in another process, over topics: judgements and stops come in, questions go out; and waiting for them."""
+"""An operator in another process, over topics: judgements and stops come in, questions and calls go out."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class RosOperator:
     """
 
     def __init__(self, node: RobotNode, person: RemoteOperator) -> None:
-        self._node, self._person, self._asked = node, person, ""
-        self._question = node.publisher(topics.QUESTION)
+        self._node, self._person, self._asked, self._called = node, person, "", ""
+        self._question, self._call = node.publisher(topics.QUESTION), node.publisher(topics.CALL)
         node.subscribe(topics.JUDGEMENT, self._take_judgement)
         node.subscribe(topics.STOPPED, self._take_stopped)
         node.timer(PERIOD, self._ask)
@@ -35,6 +35,9 @@ class RosOperator:
         if (question := self._person.question) != self._asked:
             self._asked = question
             self._question.publish(String(data=question))
+        if (called := self._person.called) != self._called:
+            self._called = called
+            self._call.publish(String(data=called))
 
     def _take_judgement(self, message: String) -> None:
         report = from_text(Judgement, message.data)

@@ -52,12 +52,13 @@ class WatchedJob:
         """Whether the task waits until the operator has made the scene ready."""
         self.advanced = -1
         """In lockstep, stamp [ns] of the state that the simulation waits with; -1 before the first."""
-        self._episode, self._steps = -1, 0
+        self._episode, self._steps, self._call = -1, 0, ""
         self._led: dict[str, bool] = {}  # by arm, whether the operator leads it
         self._commanded = 0  # when the last command came
         node.subscribe(topics.HEAD, self._receive_head)
         node.subscribe(topics.ESTIMATES, self._receive_estimates)
         node.subscribe(topics.DIAGNOSTICS, self.receive_diagnostics)
+        node.subscribe(topics.CALL, self._receive_call)
         node.subscribe(topics.ADVANCED, self._receive_advanced)
         node.subscribe(topics.ROBOT_DESCRIPTION, lambda message: self._arm.describe(message.data))
         self._names = node.subscribe(topics.JOINTS, self._receive_names)
@@ -86,6 +87,7 @@ class WatchedJob:
             operator = Source.SCRIPT if by_script else Source.HUMAN
             source = Source.HOLD if stopped else operator if any(self._led.values()) else Source.POLICY
         board.follow(f"episode {self._episode}", self._steps, source)
+        board.call(self._call)
         if self.waits:
             board.phase("ready", self._to_do(), ("start",))
             return
@@ -103,6 +105,9 @@ class WatchedJob:
         if known is None:
             self._watch(self._head)
         self.arrivals.ring()
+
+    def _receive_call(self, message: String) -> None:
+        self._call = message.data
 
     def _watch(self, head: TaskHead) -> None:
         """Subscribe to what the arms and cameras of the task publish."""

@@ -119,6 +119,9 @@ JUDGEMENT = Topic(
 QUESTION = Topic(
     "operator/question", String, qos.LATCHED, "on change", "", "what the actor asks the person; empty: nothing"
 )
+CALL = Topic(
+    "operator/call", String, qos.LATCHED, "on change", "", "why the policy needs a person's help; empty: it does not"
+)
 HEARTBEAT = Topic(
     "heartbeat/{node}",
     Header,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from robot_rl.advisor.calibration import LEAST, Played, calibrate
-from robot_rl.advisor.rules import RULES, SMOOTHED, ValueTrace
+from robot_rl.calling.rules import RULES, SMOOTHED, ValueTrace
 from robot_rl.errors import DataError
 
 PERIOD = 0.1

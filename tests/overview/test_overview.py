@@ -91,7 +91,7 @@ def state(*holds):
         "episode": {"id": None, "step": 0, "source": None},
         "kept": {"count": 0, "wanted": 0},
         "holds": [{"name": name, "reason": name} for name in holds],
-        **{"health": {}, "question": None, "owner": None, "ended": [], "remarks": []},
+        **{"health": {}, "question": None, "call": "", "owner": None, "ended": [], "remarks": []},
     }
 
 

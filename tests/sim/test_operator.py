@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from play import always, play, stage
 
+from robot_rl.config.operator_profile import CallConfig, InterventionConfig
 from robot_rl.data.schema import Source
 from robot_rl.env.registry import task_names
 from robot_rl.env.robot_env import RobotEnv
@@ -44,6 +45,24 @@ def test_helps_a_policy_that_does_nothing_in_bursts_and_hands_back(task):
     assert helped >= len(seeds) - 1
     assert all(habit.burst[0] <= length <= habit.burst[1] for length in bursts)
     assert all(length >= habit.rest for length in rests)
+
+
+def test_when_called_it_leads_for_one_burst_and_a_call_while_it_leads_counts_no_more():
+    cell = peg_insert.make(WorkcellOptions(intervention=InterventionConfig(call=CallConfig(only=True))))
+    operator, state = cell.operator, (cell.task.reset(0), cell.io.read())[1]
+    operator.reset(0, demonstrate=False)
+
+    def leads(steps):
+        return [operator.act(state, Pose.identity()) is not None for _ in range(steps)]
+
+    assert not any(leads(100)), "it stands still, and nobody has called"
+    operator.call_for_help()
+    first = leads(1)
+    operator.call_for_help()
+    burst = [*first, *leads(100)]
+    shortest, longest = operator.habit.burst
+    assert shortest <= sum(burst) <= longest
+    assert burst == sorted(burst, reverse=True), "once"
 
 
 def test_bursts_have_all_lengths_of_the_habit_and_no_other():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +21,7 @@ from robot_rl.cli.parts.command import (
     MakeParser,
     Reply,
     add_calibration_flag,
+    add_call_flag,
     add_settings_flags,
     given_settings,
     natural,
@@ -88,6 +90,7 @@ def add_train_command(commands: Any, make: MakeParser) -> None:
     train.add_argument(
         "--rewards", metavar="NAME", help="of `label apply`, what these are worth, instead of as recorded"
     )
+    add_call_flag(train)
     add_robot_flag(train)
     add_lineage_flags(train)
     add_operator_flags(train)
@@ -130,12 +133,15 @@ def _train(arguments: argparse.Namespace) -> Reply:
     if not arguments.resume:
         RunDirectory.check_free(path)
     one_thread()  # and whatever takes seconds to import, after what a user may have got wrong
+    from robot_rl.run.deployment import Deployment
     from robot_rl.run.train import train
 
     if operator is not None:
         from robot_rl.hil.local_operator import local_deployment
 
         deployment = local_deployment(operator, path, config.env_steps, deployment)
+    if arguments.call:
+        deployment = replace(deployment or Deployment(), call=arguments.call)
     if source is not None:
         fork(source, config, path)
     summary = train(

@@ -81,6 +81,16 @@ def add_calibration_flag(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_call_flag(parser: argparse.ArgumentParser) -> None:
+    """Add `--call`."""
+    parser.add_argument(
+        "--call",
+        default="",
+        metavar="COMMAND",
+        help="run this when a person is needed, with the message as its last argument, e.g. a script that sends it",
+    )
+
+
 def given_settings(arguments: argparse.Namespace, flags: Mapping[str, str]) -> list[str]:
     """Return the settings that were given: those of `--set`, then the flags that stand for one.
 

@@ -138,7 +138,7 @@ function render() {
   document.body.dataset.control = who;
   write("who", title);
   write("detail", detail);
-  write("spoken", who === "held" || state?.question ? `${title}. ${detail}` : title); // steps are seen, not read out
+  write("spoken", who === "held" || state?.question || state?.call ? `${title}. ${detail}` : title); // steps are seen, not read out
   write("link", state ? "connected" : "not connected");
   $("link").classList.toggle("up", Boolean(state));
   const stopped = Boolean(state && emergency(state));

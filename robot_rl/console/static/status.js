@@ -9,6 +9,7 @@ export function status(state, job) {
   if (emergency(state)) return ["held", "Emergency stop", holds[0].reason];
   if (holds.length) return ["held", "Held", holds.map((hold) => hold.reason).join(" · ")];
   if (state.question) return ["human", "Success?", mine ? state.question : `${owner ?? "Whoever takes control"} is asked. ${state.question}`];
+  if (state.call) return ["human", "Help is wanted", state.call];
   if (phase.name === "finished") return ["nobody", "Finished", phase.text];
   const step = episode.source ? `${episode.id}, step ${episode.step} of ${job.max_steps}` : phase.text;
   if (phase.name === "recording" || episode.source === "human") return ["human", mine ? "You lead" : `${owner ?? "A person"} leads`, step];
@@ -26,6 +27,7 @@ export function wanted(state, job) {
   const held = state.holds.find((hold) => hold.name !== "e-stop" && hold.name !== "pause");
   if (held) return held.name;
   if (state.question) return "question";
+  if (state.call) return "call";
   return job?.kind === "robot" && state.phase.requests.includes("start") ? "start" : "";
 }
 

@@ -31,6 +31,14 @@ class TwoHands:
         for hand in self.hands.values():
             hand.reset(seed, demonstrate)
 
+    can_be_called = True
+    """The hand whose turn it is comes."""
+
+    def call_for_help(self) -> None:
+        """Call both hands."""
+        for hand in self.hands.values():
+            hand.call_for_help()
+
     def act(self, state: RobotState, T_base_reset: Pose) -> Taken | None:
         """Return the actions of the arms that a hand leads; None where the policy leads both."""
         taken = {arm: hand.act(state.arms[arm], T_base_reset) for arm, hand in self.hands.items()}

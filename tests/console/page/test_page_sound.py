@@ -58,6 +58,11 @@ def test_a_stop_and_a_request_for_a_person_sound_once_each(tmp_path):
         assert rises(heard(anna))
         rig.supervision.question = ""
         anna.until_title("Policy")
+        rig.board.call("doubt: the policy may fail (risk 0.41); take over")
+        anna.until_title("Help is wanted")
+        assert rises(heard(anna))
+        rig.board.call("")
+        anna.until_title("Policy")
         rig.supervision.hold("pause", "paused by Anna")
         anna.until_title("Held")
         assert nothing_heard(anna), "a pause is somebody's wish"

@@ -198,6 +198,9 @@ def test_a_real_arm_is_made_ready_and_judged_from_the_page(graph):
             await started
             ends = asyncio.create_task(asyncio.to_thread(ending))
             await anna.hear("state", lambda m: m["phase"]["requests"] == ["success", "failure", "reset"])
+            for text in ("doubt: the policy may fail", ""):
+                person.call(text)
+                await anna.hear("state", lambda m, text=text: m["call"] == text)
             await anna.say(type="do", what="success")
             ended = (await ends)["step"]
             assert (ended.success, ended.recorded.reward_source) == (True, "operator")

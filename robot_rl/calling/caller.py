@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -45,7 +46,7 @@ class Caller:
         self._made: deque[float] = deque()
 
     def call(self, message: str) -> bool:
-        """Call with a message; return whether the budget allowed it. A script that fails is logged."""
+        """Call with a message; return whether the budget allowed it. Never waits; a script that fails is logged."""
         now = self._now()
         while self._made and now - self._made[0] >= HOUR_S:
             self._made.popleft()
@@ -57,7 +58,7 @@ class Caller:
             sys.stderr.write("\a")
         self._log(message)
         if self._command:
-            self._run(message)
+            threading.Thread(target=self._run, args=(message,), name="call").start()
         return True
 
     def _run(self, message: str) -> None:

@@ -8,6 +8,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from robot_rl.env.environment import EnvironmentSpec
+
 SMOOTHED = 5
 """Steps over which values are averaged: a single one is noisy."""
 
@@ -17,13 +19,19 @@ class ValueTrace:
     """What a rule may look at.
 
     Attributes:
-        values: Return that the critics expect from each observation on, from the first to the one after the newest
-            step; shape (T + 1,). NaN where it is not known.
+        values: Return that the critics expect from each observation on, as a share of the largest of the task, from the
+            first to the one after the newest step; shape (T + 1,). NaN where it is not known.
         max_steps: Step limit of the task.
     """
 
     values: np.ndarray
     max_steps: int
+
+
+def expected_share(values: np.ndarray, spec: EnvironmentSpec) -> np.ndarray:
+    """Return expected returns as shares of the largest return of a task; as they are where that is not known."""
+    largest = 1.0 if spec.return_range is None else spec.return_range[1]
+    return values / largest if largest > 0.0 else values
 
 
 Rule = Callable[[ValueTrace], np.ndarray]

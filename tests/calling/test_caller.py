@@ -1,9 +1,12 @@
 """A person is called by a script of the user's, within a budget, and a script that fails is named."""
 
+import threading
+import time
+
 import pytest
 
+from robot_rl.calling.caller import Caller
 from robot_rl.errors import ConfigError
-from robot_rl.practice.caller import Caller
 
 
 def script(tmp_path, text):
@@ -13,20 +16,35 @@ def script(tmp_path, text):
     return f"'{path}' --to lab"
 
 
+def call(caller, message):
+    """Call, and wait for the script, for which the caller does not wait."""
+    made = caller.call(message)
+    for thread in threading.enumerate():
+        if thread.name == "call":
+            thread.join()
+    return made
+
+
 def test_the_script_gets_the_message_whole_and_no_more_often_than_the_budget_allows(tmp_path):
     lines, heard, clock = [], tmp_path / "heard", [0.0]
     caller = Caller(script(tmp_path, f'echo "$1 $2: $3" >> {heard}'), 2, lines.append, now=lambda: clock[0])
     made = []
     for clock[0] in (0.0, 10.0, 20.0, 3600.0, 3605.0, 3610.0):
-        made.append(caller.call(f"it's {clock[0]:.0f}; $HOME"))
+        made.append(call(caller, f"it's {clock[0]:.0f}; $HOME"))
     assert made == [True, True, False, True, False, True]
     assert heard.read_text().splitlines() == [f"--to lab: it's {now}; $HOME" for now in (0, 10, 3600, 3610)]
     assert [line.startswith("not called, as there were 2 calls") for line in lines] == [not one for one in made]
 
 
+def test_what_acts_does_not_wait_for_a_slow_script(tmp_path):
+    started = time.monotonic()
+    assert Caller(script(tmp_path, "sleep 2"), 1, lambda line: None).call("help")
+    assert time.monotonic() - started < 1.0
+
+
 def test_a_script_that_fails_is_named_and_one_that_is_not_there_refused(tmp_path):
     lines = []
-    assert Caller(script(tmp_path, "echo no network >&2; exit 3"), 1, lines.append).call("help")
+    assert call(Caller(script(tmp_path, "echo no network >&2; exit 3"), 1, lines.append), "help")
     assert "did not call, it ended with 3: no network" in lines[-1]
     with pytest.raises(ConfigError, match="there is no command 'nowhere'"):
         Caller("nowhere --now", 1, lines.append)

@@ -1,0 +1,137 @@
+"""The advisor of a training: calls the operator where a rule expects the policy to fail.
+
+It knows what the critics expect and how the episode goes, and neither who comes nor how they are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from robot_rl.calling.caller import Caller
+from robot_rl.calling.rules import RULES, ValueTrace, expected_share
+from robot_rl.config.operator_profile import CallConfig
+from robot_rl.data.schema import OPERATOR_SOURCES, Episode, Observation, Step
+from robot_rl.env.environment import Environment, EnvironmentSpec, SupportsCalls
+from robot_rl.env.episode_observer import EpisodeResult
+from robot_rl.errors import ConfigError
+from robot_rl.learn.learner_port import LearnerPort
+
+
+class Advisor:
+    """An observer of online episodes that calls the operator.
+
+    Args:
+        config: By which rule, and how often.
+        spec: The task.
+        value: Returns the return that the critics expect from the newest observation on; None: not known.
+        call: Calls the operator, with the reason.
+        over: Tells that nobody is needed any more: somebody leads, or the episode has ended.
+    """
+
+    def __init__(
+        self,
+        config: CallConfig,
+        spec: EnvironmentSpec,
+        value: Callable[[], float | None],
+        *,
+        call: Callable[[str], object],
+        over: Callable[[], object],
+    ) -> None:
+        self._config, self._spec, self._value, self._call, self._over = config, spec, value, call, over
+        self._rule = RULES[config.rule]
+        self._values: list[float] = []
+        self._rest, self._called = 0, False
+
+    def on_start(self, episode_id: str, observation: Observation) -> None:
+        """Begin anew."""
+        del episode_id, observation
+        self._values, self._rest, self._called = [self._expected()], 0, False
+
+    def on_step(self, step: Step, next_observation: Observation) -> None:
+        """Call, if the policy leads and the risk is large; not again before the operator has come."""
+        del next_observation
+        self._values.append(self._expected())
+        if step.control in OPERATOR_SOURCES:
+            self._rest = round(self._config.rest_s / self._spec.control_period)
+            self._end_call()
+            return
+        self._rest -= self._rest > 0
+        if self._called or self._rest > 0:
+            return
+        values = expected_share(np.array(self._values), self._spec)
+        risk = float(self._rule(ValueTrace(values, self._spec.max_steps))[-1])
+        if risk >= self._config.threshold:
+            self._called = True
+            self._call(f"{self._config.rule}: the policy may fail (risk {risk:.2f}); take over")
+
+    def on_end(self, episode: Episode, result: EpisodeResult) -> None:
+        """Nobody is needed any more."""
+        del episode, result
+        self._end_call()
+
+    def _expected(self) -> float:
+        """Return what the critics expect; nothing before there are any."""
+        value = self._value()
+        return 0.0 if value is None else value
+
+    def _end_call(self) -> None:
+        if self._called:
+            self._called = False
+            self._over()
+
+
+def make_advisor(
+    config: CallConfig,
+    env: Environment,
+    learner: LearnerPort,
+    *,
+    count: Callable[[], object],
+    show: Sequence[Callable[[str], object]],
+    log: Callable[[str], object],
+    command: str,
+) -> Advisor | None:
+    """Return the advisor of a training; None where nobody is called.
+
+    Args:
+        config: By which rule, and how often.
+        env: Whose scripted operator comes, if it has one that can be called.
+        learner: Whose critics are asked.
+        count: Called with each call.
+        show: Show a call to people; an empty text: it is over. Without any, and without a command, the script alone is
+            called.
+        log: Writes a line that a person may see.
+        command: The user's command line, which gets the call as its last argument; empty: none.
+
+    Raises:
+        ConfigError: if what is set cannot be done here.
+    """
+    if config.rule == "none":
+        if command:
+            raise ConfigError(
+                "--call needs a rule that predicts failure: --set intervention.call.rule=doubt, or time, or value"
+            )
+        if config.only:
+            raise ConfigError("intervention.call.only needs intervention.call.rule: nobody would ever take over")
+        return None
+    script = env if isinstance(env, SupportsCalls) and env.can_be_called else None
+    if config.only and script is None:
+        raise ConfigError(
+            f"intervention.call.only is for the scripted operator of a simulation in this process, and "
+            f"{env.environment_spec.name} has none here; leave it out: a person decides whether to come"
+        )
+    people = Caller(command, config.per_hour, log) if show or command else None
+
+    def call(reason: str) -> None:
+        count()
+        if script is not None:
+            script.call_for_help()
+        if people is not None and people.call(reason):
+            tell(reason)
+
+    def tell(text: str) -> None:
+        for one in show:
+            one(text)
+
+    return Advisor(config, env.environment_spec, lambda: learner.value, call=call, over=lambda: tell(""))
