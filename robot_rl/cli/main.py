@@ -366,7 +366,7 @@ def _train(arguments: argparse.Namespace) -> int:
     check_lineage_flags(arguments)
     if arguments.rewards is not None and arguments.demos is None:
         arguments.parser.error("--rewards needs --demos STORE, the store whose rewards are meant")
-    if arguments.demos is not None and not arguments.resume:
+    if arguments.demos is not None:
         from robot_rl.data.store.operator_labels import rewarded_episodes
         from robot_rl.data.store.store import EpisodeStore
 
