@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from robot_rl.cli.command import MakeParser, Reply, add_group
+from robot_rl.cli.parts.command import MakeParser, Reply, add_group
 from robot_rl.errors import CalibrationError, DataError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from robot_rl.cli.main import command_line
-from robot_rl.cli.parser import CommandParser
+from robot_rl.cli.parts.parser import CommandParser
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.describe import as_typed, list_keys
 from robot_rl.config.labelling import LabelConfig

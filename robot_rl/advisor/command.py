@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from robot_rl.cli.command import MakeParser, Reply, share
+from robot_rl.cli.parts.command import MakeParser, Reply, share
 from robot_rl.system.process import one_thread
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""The command line: parsers, wiring and printed answers."""
+"""The command line: `main` puts the commands together."""

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from robot_rl.cli.parser import CommandParser
+from robot_rl.cli.parts.parser import CommandParser
 
 SHELLS = ("bash", "zsh", "fish")
 

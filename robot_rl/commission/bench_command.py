@@ -8,7 +8,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from robot_rl.cli.command import MakeParser, Reply, positive
+from robot_rl.cli.parts.command import MakeParser, Reply, positive
 from robot_rl.errors import ConfigError
 
 logger = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from robot_rl.cli.command import MakeParser, Reply
+from robot_rl.cli.parts.command import MakeParser, Reply
 from robot_rl.errors import ConfigError
 
 

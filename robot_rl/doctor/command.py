@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from robot_rl.cli.command import MakeParser, Reply, positive
+from robot_rl.cli.parts.command import MakeParser, Reply, positive
 from robot_rl.errors import RobotRLError
 
 if TYPE_CHECKING:

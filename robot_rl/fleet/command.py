@@ -7,8 +7,8 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from robot_rl.cli.base import base_settings
-from robot_rl.cli.command import (
+from robot_rl.cli.commands.base import base_settings
+from robot_rl.cli.parts.command import (
     MakeParser,
     Reply,
     add_group,

@@ -12,8 +12,8 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-from robot_rl.cli.command import MakeParser, Reply
-from robot_rl.cli.operator import add_tls_flag
+from robot_rl.cli.parts.command import MakeParser, Reply
+from robot_rl.cli.parts.operator_flags import add_tls_flag
 from robot_rl.console.access.address import TOKEN_VARIABLE
 from robot_rl.errors import ConfigError
 from robot_rl.fleet.member_commands import PAGE

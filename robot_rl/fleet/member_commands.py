@@ -8,8 +8,8 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from robot_rl.cli.command import MakeParser, Reply, flat_lines, natural
-from robot_rl.cli.operator import add_operator_flags, add_robot_flag, operator_options
+from robot_rl.cli.parts.command import MakeParser, Reply, flat_lines, natural
+from robot_rl.cli.parts.operator_flags import add_operator_flags, add_robot_flag, operator_options
 from robot_rl.env.registry import check_task
 from robot_rl.errors import ConfigError
 from robot_rl.system.process import one_thread
@@ -80,7 +80,7 @@ def _learner(arguments: argparse.Namespace) -> Reply:
 
 
 def _robot(arguments: argparse.Namespace) -> Reply:
-    from robot_rl.cli.summary_text import summary_lines
+    from robot_rl.cli.parts.summary_text import summary_lines
     from robot_rl.fleet.access import FleetAddress, fleet_token
     from robot_rl.fleet.plan import read_plan
 

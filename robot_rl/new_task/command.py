@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from robot_rl.cli.command import MakeParser, Reply
+from robot_rl.cli.parts.command import MakeParser, Reply
 
 
 def add_command(commands: Any, make: MakeParser) -> None:

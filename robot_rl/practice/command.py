@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from robot_rl.cli.command import MakeParser, Reply, add_settings_flags, given_settings, natural, positive
-from robot_rl.cli.summary_text import practice_lines
+from robot_rl.cli.parts.command import MakeParser, Reply, add_settings_flags, given_settings, natural, positive
+from robot_rl.cli.parts.summary_text import practice_lines
 from robot_rl.env.registry import check_task
 from robot_rl.errors import RunDirectoryError
 from robot_rl.system.process import one_thread

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl.bench.suite.names import TUNING_SEEDS_FROM
-from robot_rl.cli.command import MakeParser, Reply, in_words, natural, positive
+from robot_rl.cli.parts.command import MakeParser, Reply, in_words, natural, positive
 from robot_rl.env.registry import check_task
 from robot_rl.errors import ConfigError
 

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from robot_rl.cli.command import MakeParser, add_parser
+from robot_rl.cli.parts.command import MakeParser, add_parser
 from robot_rl.errors import ConfigError, PluginError
 from ros_nodes.bringup.plan import plan
 from ros_nodes.bringup.table import NodeSpec, from_text, read_table

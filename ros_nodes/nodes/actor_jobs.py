@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from robot_rl.cli.summary_text import summary_lines
+from robot_rl.cli.parts.summary_text import summary_lines
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import load_config, load_run_config
 from robot_rl.config.nodes import ActorNodeConfig

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from robot_rl.cli.summary_text import summary_lines
+from robot_rl.cli.parts.summary_text import summary_lines
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.nodes import ActorNodeConfig
 from robot_rl.errors import ConfigError

@@ -5,7 +5,7 @@ import json
 import pytest
 from running import one_thread
 
-from robot_rl.cli.base import base_settings
+from robot_rl.cli.commands.base import base_settings
 from robot_rl.cli.main import main
 from robot_rl.config.load import load_config
 

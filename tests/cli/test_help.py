@@ -11,7 +11,7 @@ import pytest
 from calibration.result.lens import LENS_MODELS
 from robot_rl.cli.completion import SHELLS, completion
 from robot_rl.cli.main import command_line, main
-from robot_rl.cli.parser import CommandParser
+from robot_rl.cli.parts.parser import CommandParser
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -6,8 +6,8 @@ import pytest
 import yaml
 from running import SMALL
 
-from robot_rl.cli.command import flat_lines
 from robot_rl.cli.main import main
+from robot_rl.cli.parts.command import flat_lines
 from robot_rl.config.describe import list_keys
 
 PYTHON = re.compile(r"\b(None|True|False|nan|dict)\b|[{}]|(?<![\w/])\(\)")

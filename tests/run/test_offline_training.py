@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from running import learned, one_thread, robot_rl, same
 
-from robot_rl.cli.summary_text import summary_lines
+from robot_rl.cli.parts.summary_text import summary_lines
 from robot_rl.config.components import EvaluationConfig, IQLConfig, ReplayConfig, SACConfig, TrainConfig
 from robot_rl.data.store.reward_overlays import OverlayWriter
 from robot_rl.data.store.store import EpisodeStore

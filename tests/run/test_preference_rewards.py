@@ -14,7 +14,7 @@ from model_server import ModelServer, prefers_larger, reply, stamp_of, stamped
 from running import learned, one_thread, robot_rl, same
 from scenes import stamped_store
 
-from robot_rl.cli.summary_text import summary_lines
+from robot_rl.cli.parts.summary_text import summary_lines
 from robot_rl.config.components import (
     BudgetConfig,
     EvaluationConfig,

@@ -5,7 +5,7 @@ import json
 import numpy as np
 from scenes import stamped_store
 
-from robot_rl.cli.summary_text import effort_text
+from robot_rl.cli.parts.summary_text import effort_text
 from robot_rl.console.job_state import JobState
 from robot_rl.data.episode_facts import EpisodeFacts
 from robot_rl.data.schema import Source

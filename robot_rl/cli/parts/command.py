@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
-from robot_rl.cli.parser import CommandParser
+from robot_rl.cli.parts.parser import CommandParser
 from robot_rl.env import registry
 from robot_rl.errors import PluginError
 
@@ -68,6 +68,17 @@ def add_settings_flags(parser: argparse.ArgumentParser) -> None:
 def add_set_flag(parser: argparse.ArgumentParser, what: str = "a setting") -> None:
     """Add the flag that sets single values; `what` is its help, which says which ones."""
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=f"{what}; repeatable")
+
+
+def add_calibration_flag(parser: argparse.ArgumentParser) -> None:
+    """Add `--calibration`."""
+    parser.add_argument(
+        "--calibration",
+        action="append",
+        default=[],
+        metavar="[NAME=]FILE",
+        help="a result of `robot-rl calibrate` that holds (of camera NAME); recorded, others are refused; repeatable",
+    )
 
 
 def given_settings(arguments: argparse.Namespace, flags: Mapping[str, str]) -> list[str]:

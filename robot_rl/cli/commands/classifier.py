@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from robot_rl.cli.command import MakeParser, Reply, natural, positive, share_below_one
-from robot_rl.cli.label_report import figure_line
-from robot_rl.cli.operator import add_operator_flags, add_robot_flag, operator_options
+from robot_rl.cli.commands.label_report import figure_line
+from robot_rl.cli.parts.command import MakeParser, Reply, natural, positive, share_below_one
+from robot_rl.cli.parts.operator_flags import add_operator_flags, add_robot_flag, operator_options
 from robot_rl.system.process import one_thread
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from robot_rl.cli.command import natural
-from robot_rl.cli.operator import check_robot_named
+from robot_rl.cli.parts.command import natural
+from robot_rl.cli.parts.operator_flags import check_robot_named
 
 if TYPE_CHECKING:  # torch takes seconds to import
     from robot_rl.config.components import TrainConfig

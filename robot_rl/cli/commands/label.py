@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from robot_rl.cli.command import MakeParser, Reply, add_settings_flags, given_settings, share_below_one
-from robot_rl.cli.label_report import add_judgement_commands
+from robot_rl.cli.commands.label_report import add_judgement_commands
+from robot_rl.cli.parts.command import MakeParser, Reply, add_settings_flags, given_settings, share_below_one
 from robot_rl.errors import InterruptedRunError
 from robot_rl.system.process import LABELLING, make_way
 
@@ -176,7 +176,7 @@ def _watch(arguments: argparse.Namespace) -> Reply:
     import signal
     import threading
 
-    from robot_rl.cli.summary_text import labelling_text
+    from robot_rl.cli.parts.summary_text import labelling_text
     from robot_rl.reward.labels.watch_store import LabelWatching
 
     stop = threading.Event()

@@ -11,7 +11,15 @@ from typing import Any
 
 from robot_rl.bench.perturbed.axes import AXES, chosen_axes
 from robot_rl.bench.suite.names import TUNING_SEEDS_FROM, suite_names
-from robot_rl.cli.command import BENCH_COMMAND_GROUP, MakeParser, Reply, add_commands, flat_lines, natural, positive
+from robot_rl.cli.parts.command import (
+    BENCH_COMMAND_GROUP,
+    MakeParser,
+    Reply,
+    add_commands,
+    flat_lines,
+    natural,
+    positive,
+)
 from robot_rl.env.registry import benchmark_names, check_task, run_benchmark
 from robot_rl.errors import ConfigError, UnknownNameError
 from robot_rl.system.process import one_thread

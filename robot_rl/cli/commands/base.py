@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from robot_rl.cli.command import MakeParser, Reply, add_group, add_set_flag, flat_lines, natural, positive, share
-from robot_rl.cli.evaluate import exit_code
-from robot_rl.cli.summary_text import summary_lines
+from robot_rl.cli.commands.evaluate import exit_code
+from robot_rl.cli.parts.command import MakeParser, Reply, add_group, add_set_flag, flat_lines, natural, positive, share
+from robot_rl.cli.parts.summary_text import summary_lines
 from robot_rl.config.components import TrainConfig
 from robot_rl.env.registry import check_task
 from robot_rl.system.process import one_thread

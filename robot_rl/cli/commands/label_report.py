@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from robot_rl.cli.command import MakeParser, Reply, share_below_one
+from robot_rl.cli.parts.command import MakeParser, Reply, share_below_one
 from robot_rl.errors import ConfigError
 
 

@@ -14,14 +14,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from robot_rl.cli.command import MakeParser, Reply, flat_lines, in_bytes, positive
-from robot_rl.cli.signing import (
+from robot_rl.cli.commands.signing import (
     add_signing_commands,
     add_verify_flags,
     check_verify_flags,
     signed_state,
     state_lines,
 )
+from robot_rl.cli.parts.command import MakeParser, Reply, flat_lines, in_bytes, positive
 from robot_rl.errors import DataError
 
 if TYPE_CHECKING:  # torch takes seconds to import

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from robot_rl.cli.command import MakeParser, Reply
+from robot_rl.cli.parts.command import MakeParser, Reply
 
 if TYPE_CHECKING:
     from robot_rl.data.signature.store_signature import Difference, SignedState

@@ -1,4 +1,4 @@
-"""`robot-rl inspect`: the contents of a run directory or an episode store, which is only read."""
+"""Facts about a run directory or an episode store, which is only read, for `robot-rl inspect`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from robot_rl.cli.command import flat_lines, in_bytes
+from robot_rl.cli.parts.command import flat_lines, in_bytes
 from robot_rl.data.store.info import store_facts
 from robot_rl.data.store.layout import STORE_HEAD
 from robot_rl.errors import CheckpointError, RunDirectoryError
@@ -28,7 +28,7 @@ SHOWN = 8
 """How many of the runs in a directory are named at most."""
 
 
-def inspect(path: Path) -> dict[str, Any]:
+def path_facts(path: Path) -> dict[str, Any]:
     """Facts about a run (its task, progress, result, episodes) or about a store.
 
     Raises:
@@ -86,7 +86,7 @@ def _run(path: Path) -> dict[str, Any]:
     return facts
 
 
-def inspect_lines(facts: dict[str, Any]) -> list[str]:
+def path_lines(facts: dict[str, Any]) -> list[str]:
     """Return the facts for a person."""
     store = facts.get("store", {}) if facts["kind"] == "run" else facts
     sizes = {key: in_bytes(value) for key, value in (store or {}).items() if key.startswith("bytes")}

@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from robot_rl.cli.command import MakeParser, Reply, above_zero, add_set_flag, natural, positive, share
-from robot_rl.cli.operator import add_operator_flags, add_robot_flag, check_robot_named, operator_options
-from robot_rl.cli.summary_text import summary_lines
+from robot_rl.cli.parts.command import MakeParser, Reply, above_zero, add_set_flag, natural, positive, share
+from robot_rl.cli.parts.operator_flags import add_operator_flags, add_robot_flag, check_robot_named, operator_options
+from robot_rl.cli.parts.summary_text import summary_lines
 from robot_rl.env.registry import check_task
 from robot_rl.system.process import one_thread
 
 
-def add_eval_command(make: MakeParser, commands: Any) -> None:
+def add_eval_command(commands: Any, make: MakeParser) -> None:
     """Add `robot-rl eval`."""
     parser = make(
         commands,
