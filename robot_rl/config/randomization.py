@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from robot_rl.config.field_types import STRICT, AbsolutePath, NonNegativeReal, PositiveReal
+from robot_rl.config.field_types import STRICT, AbsolutePath, NonNegativeReal, PositiveReal, Resumable
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 
@@ -88,7 +88,10 @@ class WorldConfig:
     """How far each camera is displaced, in a drawn direction [m]."""
     camera_rotation: Annotated[float, Field(ge=0, lt=math.pi)] = 0.0
     """How far each camera is turned, about a drawn axis [rad]."""
-    arm: AbsolutePath | None = None
+    arm: Annotated[
+        AbsolutePath | None,
+        Resumable("to another file of the same content", lambda old, new: bool(old.arm and new.arm)),
+    ] = None
     """Another arm in place of the Franka Research 3: a file, MJCF, URDF or YAML (docs/tasks.md, "Another arm")."""
     card: Annotated[str | None, Field(max_length=60, pattern="^[ -~]*$")] = None
     """What cards in view of the cameras say, e.g. SUCCESS; without contact. Empty: blank cards. null: no cards."""

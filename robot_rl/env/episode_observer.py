@@ -25,6 +25,7 @@ class EpisodeResult:
         metrics: The task's own measures after the last step, e.g. the lateral error of a peg.
         overruns: Control deadlines missed by more than a period.
         undecided: Whether its success is unknown until a label arrives.
+        cut: Why it was cut without a judgement, e.g. by a hold, or None.
     """
 
     success: bool
@@ -38,6 +39,7 @@ class EpisodeResult:
     metrics: Mapping[str, float]
     overruns: int
     undecided: bool = False
+    cut: str | None = None
 
     @property
     def assisted(self) -> bool:

@@ -277,6 +277,7 @@ class Rollout:
             metrics=dict(info.metrics),
             overruns=info.overruns,
             undecided=judge == LABEL_SOURCE and info.failure is None,
+            cut=info.cut,
         )
         known = self._env.environment_spec.success and not result.undecided
         builder.note(success=result.success if known else None, failure=result.failure)
@@ -297,10 +298,15 @@ class Rollout:
 
 
 class StoreRecorder:
-    """An observer that records into a store: every step as it happens, and each finished episode as one."""
+    """An observer that records into a store: every step as it happens, and each finished episode as one.
 
-    def __init__(self, store: EpisodeStore) -> None:
-        self._store = store
+    Args:
+        store: The store.
+        cut_aside: Episodes that were cut are moved aside, as they are played again under their name.
+    """
+
+    def __init__(self, store: EpisodeStore, *, cut_aside: bool = False) -> None:
+        self._store, self._cut_aside = store, cut_aside
 
     def on_start(self, episode_id: str, observation: Observation) -> None:
         """Begin the journal of the episode."""
@@ -314,5 +320,6 @@ class StoreRecorder:
 
     def on_end(self, episode: Episode, result: EpisodeResult) -> None:
         """Append the episode, which replaces its journal."""
-        del result  # its facts are in the episode
         self._store.append(episode)
+        if self._cut_aside and result.cut is not None:
+            self._store.set_aside([episode.episode_id], f"an episode that was cut: {result.cut}")

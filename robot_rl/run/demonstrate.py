@@ -125,23 +125,21 @@ def record_demonstrations(
         log: Called with a message about each episode that is not kept.
     """
     retry = (retry or EpisodeRetry()).until(stop)
-    rollout = Rollout(env, None, None, (0,), [StoreRecorder(store)])
+    rollout = Rollout(env, None, None, (0,), [StoreRecorder(store, cut_aside=True)])
     while len(store) < episodes and not stop():
         if not may_start():
             continue
         number = len(store)
         reset = episode_seed(Purpose.DEMONSTRATION, seed, number)
         try:
-            rollout.play(reset, demonstration_id(number), deterministic=True, demonstrate=True)
+            result = rollout.play(reset, demonstration_id(number), deterministic=True, demonstrate=True)
         except RobotLostError as error:
             retry.lost(error)
             store.abandon()
             continue
         retry.done()
-        newest = store.summaries()[-1]
-        if newest.facts.cut is not None:  # a person stopped it: that is no demonstration
-            store.set_aside([newest.episode_id], f"a demonstration that was cut: {newest.facts.cut}")
-            log(f"{newest.episode_id} was moved aside: {newest.facts.cut}")
+        if result.cut is not None:  # a person stopped it: that is no demonstration
+            log(f"{demonstration_id(number)} was moved aside: {result.cut}")
             continue
         on_episode(len(store))
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from robot_rl.config.components import RewardConfig, TrainConfig
@@ -117,14 +118,16 @@ class Deployment:
             raise no_cameras(config.task)
         return replace(config, encoder=replace(config.encoder, cameras=cameras))
 
-    def read_calibrations(self, config: TrainConfig) -> Calibrations:
+    def read_calibrations(self, config: TrainConfig, copies: Mapping[str, Path] = MappingProxyType({})) -> Calibrations:
         """Return the calibrations that the configuration names and the cameras of the policy report.
+
+        `copies` are those of a run that goes on, see `Calibrations.of`.
 
         Raises:
             CalibrationError: if they contradict each other, or cannot be read.
         """
         observed = RewardSetup(config.reward).observe(workcell_options(config))
-        return Calibrations.of(config, self.calibrations(observed.cameras))
+        return Calibrations.of(config, self.calibrations(observed.cameras), copies)
 
     @contextlib.contextmanager
     def environment(

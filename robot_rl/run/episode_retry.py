@@ -60,6 +60,10 @@ class EpisodeRetry:
         self.done()
         return result
 
+    def cut(self, reason: str) -> None:
+        """Say that an episode was cut, e.g. by a hold, and is played again."""
+        self._log(f"the episode was cut short: {reason}; it does not count, and is played again")
+
     def lost(self, error: RobotLostError) -> None:
         """Count a failed attempt, and return after a pause if there may be another.
 

@@ -117,7 +117,7 @@ def evaluate_run(
                 "world": world_of(config),
                 "calibrations": RunDirectory.read_calibrations(path),
             }
-            recorders = [StoreRecorder(stack.enter_context(EpisodeStore.create(record, facts)))]
+            recorders = [StoreRecorder(stack.enter_context(EpisodeStore.create(record, facts)), cut_aside=True)]
         if deployment.assistance is not None:
             stack.enter_context(deployment.assistance.evaluation())
         settled = replace(config, evaluation=wanted)

@@ -116,7 +116,7 @@ def evaluate(
     retry: EpisodeRetry | None = None,
     may_start: Callable[[], bool] = lambda: True,
 ) -> Evaluation:
-    """Play held-out episodes with the deterministic policy, without an operator.
+    """Play held-out episodes with the deterministic policy, without an operator; one that is cut is played again.
 
     Args:
         rollout: Environment and policy; interventions are off in it.
@@ -136,6 +136,9 @@ def evaluate(
         resets = episode_seed(purpose, seed, number)
         play = partial(rollout.play, resets, f"evaluation-{number:04d}", deterministic=True)
         if (result := retry.attempt(play)) is None:
+            continue
+        if result.cut is not None:  # nobody has judged it
+            retry.cut(result.cut)
             continue
         results.append(result)
         if on_episode is not None:

@@ -141,6 +141,7 @@ def open_training(
             stack.enter_context(assistance.session(path, files.metrics))
         if files.resumed:
             keep_settings(files.run, config)
+            files.run.record_place(deployment.facts)
         files.run.begun = True
         resumed = bool(files.checkpoint)
         yield OpenTraining(config, training, env, learner, files.run, files.store, deployment, labels, resumed, shown)

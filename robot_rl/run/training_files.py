@@ -15,7 +15,8 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.environment import Environment
 from robot_rl.run.demonstrate import adopt_demonstrations, check_demonstrations
 from robot_rl.run.deployment import Deployment, workcell_options
-from robot_rl.run.directory.calibrations import Calibrations
+from robot_rl.run.directory.arm_file import arm_file_facts, check_same_arm_file
+from robot_rl.run.directory.calibrations import Calibrations, own_copies
 from robot_rl.run.directory.metrics import MetricsWriter
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.lineage.initial_parts import InitialParts
@@ -105,7 +106,7 @@ class TrainingFiles:
                     self._begin_with(path, facts, env, demos, overlay)
 
                 origin = {} if self.initial is None else {"origin": self.initial.facts}
-                new = {**deployment.facts, **origin}
+                new = {**deployment.facts, **arm_file_facts(self.config), **origin}
                 self.run = stack.enter_context(
                     RunDirectory.create(
                         self._path, self.config, calibrations=self._calibrations, facts=new, prepare=prepare
@@ -171,7 +172,8 @@ def open_training_files(
     if resume:
         config = with_saved_cameras(RunDirectory.read_config(path), config)
     config = deployment.with_cameras(config)
-    calibrations = deployment.read_calibrations(config)
+    recorded = RunDirectory.read_calibrations(path) if resume else {}
+    calibrations = deployment.read_calibrations(config, own_copies(recorded, path))
     if demos is not None and not resume:
         check_demonstrations(demos, config.task, calibrations)
     if not resume:
@@ -180,7 +182,8 @@ def open_training_files(
         yield TrainingFiles(config, path, calibrations, None, initial)
         return
     with RunDirectory.resume(path, config.task) as run:
-        calibrations.check_same(RunDirectory.read_calibrations(path), path)
+        calibrations.check_same(recorded, path)
+        check_same_arm_file(path, config)
         check_crops(path, deployment.facts, workcell_options(config).cameras)
         yield TrainingFiles(config, path, calibrations, run)
 

@@ -1,6 +1,5 @@
 """The expert of an environment of others takes over while it trains, and never while it is evaluated."""
 
-import gymnasium
 import numpy as np
 import pytest
 
@@ -9,32 +8,13 @@ from robot_rl.data.schema import Source
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.run.directory.metrics import read_metrics
 
-BOX = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
 SMALL = ("sac.hidden_sizes=[8]", "update_to_data=1", "warmup_steps=10", "replay.batch_size=8")
 BRIEF = ("evaluation.episodes=1", "evaluation.video_episodes=0", "evaluation.curve_interval=0")
 EXPERT = ("environment.expert=test_takeovers:expert", "environment.takeovers=0.3", "environment.takeover_steps=2")
 
 
-class Line(gymnasium.Env):
-    """A place on a line that the action moves."""
-
-    observation_space = action_space = BOX
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.place = self.np_random.uniform(-1.0, 1.0, 1).astype(np.float32)
-        return self.place, {}
-
-    def step(self, action):
-        self.place = (self.place + 0.1 * action).clip(-1.0, 1.0)
-        return self.place, -float(abs(self.place[0])), False, False, {}
-
-
 def expert(env):
     return lambda observation: np.array([0.125])
-
-
-gymnasium.register("test_takeovers/Line-v0", entry_point=Line, max_episode_steps=10)
 
 
 @pytest.mark.slow
@@ -43,7 +23,7 @@ def test_it_takes_over_in_training_alone(tmp_path, monkeypatch, enabled):
     run, evaluated = tmp_path / "run", tmp_path / "evaluated"
     lines = (*SMALL, *BRIEF, *EXPERT, f"intervention.enabled={enabled}")
     settings = [word for line in lines for word in ("--set", line)]
-    assert main(["train", "gym:test_takeovers/Line-v0", "--out", str(run), "--steps", "40", *settings]) == 0
+    assert main(["train", "gym:line_world:line_world/Line-v0", "--out", str(run), "--steps", "40", *settings]) == 0
     with EpisodeStore.open(run / "episodes") as store:
         episodes = list(store.episodes())
     led = np.concatenate([episode.source for episode in episodes]) == Source.SCRIPT

@@ -82,6 +82,7 @@ WRONG = [
     ("train reach --min-success 95", 2, "from 0 to 1"),
     ("train reach --device gpu", 2, "'cpu', 'cuda'"),
     ("train reach --resume", 2, "--resume needs --out"),
+    ("train --resume --out run --demos gone", 2, "has its demonstrations already; leave out --demos gone, or begin"),
     ("train reach --demos one --demos two", 2, "takes one store; `robot-rl data merge` makes one of several"),
     ("eval run --camera front", 2, "--camera needs --video"),
     ("demo reach", 2, "--out"),

@@ -9,8 +9,10 @@ from blind_plugins import install_blind_plugins
 from running import SMALL, environment, snapshot
 
 from robot_rl.cli.main import main
+from robot_rl.config.components import TrainConfig
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import DataError
+from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.system.directory_lock import Lock
 from robot_rl.system.new_directory import NewDirectory
 
@@ -74,6 +76,23 @@ def test_a_task_without_cameras_is_trained_and_evaluated_but_not_filmed(plugins,
     cure = "has no cameras, so nothing can be seen or filmed; do without --obs pixels, --camera, --video"
     refused("eval run --episodes 1 --video x.mp4", cure)
     assert snapshot(work) == before
+
+
+# ------------------------------------------------- a directory with several runs
+
+
+def test_a_directory_with_runs_in_it_names_them(work, refused):
+    for name in (
+        "relocate_back",
+        "relocate_forward",
+        "robots/arm1",
+        *(f"trials/{number:03d}/seed-0" for number in range(7)),
+    ):
+        RunDirectory.create(work / "runs" / name, TrainConfig()).close()
+    named = "runs is no run itself, it holds relocate_back, relocate_forward, robots/arm1, trials/000/seed-0"
+    refused("inspect runs", named)
+    refused("inspect runs", "trials/004/seed-0 and 2 more; look at one of these: robot-rl inspect runs/relocate_back")
+    refused("inspect runs/robots", "it holds arm1; look at one of these: robot-rl inspect runs/robots/arm1")
 
 
 # --------------------------------------------------------------- nothing is left

@@ -14,6 +14,7 @@ from robot_rl.config.components import (
 )
 from robot_rl.config.describe import list_keys
 from robot_rl.config.load import config_to_dict, load_config
+from robot_rl.config.randomization import WorldConfig
 from robot_rl.config.renamed import RENAMED, RenamedSetting, renamed_setting, with_new_names
 from robot_rl.config.resuming import resumable_changes, with_saved_cameras
 from robot_rl.errors import ConfigError
@@ -27,8 +28,8 @@ FREE = {
     "reward.truth",
     *(f"reward.budget.{field.name}" for field in dataclasses.fields(BudgetConfig)),
 }
-CONDITIONAL = {"reward.path", "reward.shaping.head"}
-"""Free only where a copy of the file is kept in the run."""
+CONDITIONAL = {"reward.path", "reward.shaping.head", "world.arm"}
+"""Free only where the run knows the content of the file."""
 
 OTHERS = {
     "intervention.also": "[late]",
@@ -81,13 +82,19 @@ def test_each_setting_by_itself(described):
     assert marked == (described.key in FREE | CONDITIONAL)
 
 
-def test_files_of_which_the_run_has_a_copy_may_lie_elsewhere():
+def test_files_whose_content_the_run_knows_may_lie_elsewhere():
     def shaped(head):
         return TrainConfig(reward=RewardConfig(shaping=ShapingConfig(head=head)))
 
     assert may_change(shaped("a.pt"), shaped("b.pt"))
     assert not may_change(shaped("a.pt"), shaped(""))
     assert not may_change(shaped(""), shaped("a.pt"))
+
+    def armed(file):
+        return TrainConfig(world=WorldConfig(arm=file))
+
+    assert may_change(armed("a.xml"), armed("b.xml"))
+    assert not may_change(armed("a.xml"), armed(None))
 
     def rewarded(kind, path):
         return TrainConfig(reward=RewardConfig(kind=kind, path=path))

@@ -194,10 +194,10 @@ class Page:
         self.beats = asyncio.create_task(self._beat())
 
     async def take_over(self, rig):
-        """Takes control and leads until the person is in control of the arm."""
+        """Takes control and leads until a step of the person is recorded; `leading` is said before it is done."""
         await self.take(LEAD["axes"])
         async with asyncio.timeout(10):
-            while rig.person.leading is None:
+            while rig.board.state()["episode"]["source"] != "human":
                 await asyncio.sleep(0.02)
 
     async def _beat(self):

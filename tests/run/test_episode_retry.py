@@ -10,12 +10,16 @@ from fakes import fake_workcell
 
 from robot_rl.config.components import EvaluationConfig, ReplayConfig, SACConfig, TrainConfig
 from robot_rl.data.store.store import EpisodeStore
+from robot_rl.env.robot_env import RobotEnv
+from robot_rl.env.supervision import Supervision
 from robot_rl.errors import ArmStoppedError, InterruptedRunError, StaleStateError
 from robot_rl.hil.remote_operator import RemoteOperator
+from robot_rl.learn.actor import Rollout, StoreRecorder
 from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.run import episode_retry
 from robot_rl.run.deployment import Deployment
 from robot_rl.run.episode_retry import EpisodeRetry
+from robot_rl.run.evaluation import evaluate
 from robot_rl.run.train import train
 
 CONFIG = TrainConfig(
@@ -127,6 +131,37 @@ def test_a_person_may_let_an_arm_go_on_more_often_than_it_may_be_lost():
     retry.lost(stale())
     assert said[2].endswith("the arm is stopped: reflex; a person has to let it go on")
     assert said[3].endswith("attempt 1 of 1 to go on in 0 s")
+
+
+class LosesPage:
+    """An operator whose page is lost in the second episode, and comes back when that is over."""
+
+    def __init__(self, supervision):
+        self._supervision, self._episodes = supervision, 0
+
+    def on_start(self, episode_id, observation):
+        self._episodes += 1
+
+    def on_step(self, step, next_observation):
+        if (self._episodes, step.index) == (2, 3):
+            self._supervision.hold("console", "the page is lost")
+
+    def on_end(self, episode, result):
+        self._supervision.release("console")
+
+
+def test_an_episode_that_is_cut_in_an_evaluation_does_not_count_and_is_played_again(tmp_path):
+    supervision, said = Supervision(fake_workcell()), []
+    with EpisodeStore.create(tmp_path / "store", {}) as store:
+        watching = [StoreRecorder(store, cut_aside=True), LosesPage(supervision)]
+        env = RobotEnv(supervision.workcell(None), interventions=False)
+        rollout = Rollout(env, None, None, (0,), watching)
+        found = evaluate(rollout, episodes=3, seed=0, retry=EpisodeRetry(0, said.append), may_start=supervision.wait)
+        assert store.ids() == [f"evaluation-{number:04d}" for number in range(3)]
+        assert [len(episode) for episode in store.episodes()] == [result.steps for result in found.results]
+    assert [result.cut for result in found.results] == [None] * 3
+    assert said == ["the episode was cut short: the page is lost; it does not count, and is played again"]
+    assert list(tmp_path.glob("store/aside/*/*"))
 
 
 def test_by_default_none_may_be_lost(tmp_path):

@@ -45,13 +45,15 @@ def numbers(episodes):
     return [one.metadata["number"] for one in episodes]
 
 
-def test_demonstrations_are_those_that_are_marked(store):
-    assert numbers(lessons(store, "demonstrations")) == [0, 4]
+def test_demonstrations_are_those_that_are_marked_and_did_not_fail(store, caplog):
+    with caplog.at_level("INFO"):
+        assert numbers(lessons(store, "demonstrations")) == [0]
+    assert caplog.messages == ["1 of 2 demonstrations failed and are left out"]
 
 
 def test_corrections_are_take_overs_in_episodes_that_succeeded(store):
     learned = list(lessons(store, "corrections"))
-    assert numbers(learned) == [0, 4, 1]
+    assert numbers(learned) == [0, 1]
     np.testing.assert_array_equal(learned[-1].source, [P, P, H, N])
 
 
@@ -69,6 +71,12 @@ def test_a_store_without_marks_is_demonstrations_altogether(tmp_path):
         assert numbers(lessons(store, "demonstrations")) == [5, 6]
 
 
+def test_of_an_episode_whose_outcome_is_not_known_nothing_is_said(tmp_path):
+    unknown = tagged.valid(5, 3, end="truncated")
+    with store_of(tmp_path / "s", replace(unknown, metadata={**unknown.metadata, "success": None})) as store:
+        assert numbers(lessons(store, "demonstrations")) == [5]
+
+
 @pytest.mark.parametrize(("wanted", "said"), [("corrections", "take over"), ("successes", "none of its 1 episodes")])
 def test_a_store_that_lacks_them_is_refused_with_its_name(tmp_path, wanted, said):
     with store_of(tmp_path / "s", tagged.valid(7, 3, end="truncated")) as store, pytest.raises(DataError, match=said):
@@ -78,5 +86,11 @@ def test_a_store_that_lacks_them_is_refused_with_its_name(tmp_path, wanted, said
 def test_what_a_person_called_an_episode_later_counts(store):
     label_episode(store.path, "episode-1", False, "Anna")
     label_episode(store.path, "episode-3", True, "Anna")
-    assert numbers(lessons(store, "corrections")) == [0, 4, 3]
+    assert numbers(lessons(store, "corrections")) == [0, 3]
     assert numbers(lessons(store, "successes")) == [0, 2, 3]
+    label_episode(store.path, "episode-4", True, "Anna")
+    label_episode(store.path, "episode-0", False, "Anna")
+    assert numbers(lessons(store, "demonstrations")) == [4]
+    label_episode(store.path, "episode-4", False, "Anna")
+    with pytest.raises(DataError, match="all of its 2 demonstrations failed"):
+        lessons(store, "demonstrations")

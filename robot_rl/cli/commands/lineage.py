@@ -55,7 +55,12 @@ def add_lineage_flags(train: argparse.ArgumentParser) -> None:
 def check_lineage_flags(arguments: argparse.Namespace) -> None:
     """Refuse flags that contradict each other, as wrong usage."""
     error = arguments.parser.error
-    if arguments.demos is not None and not arguments.resume and (arguments.demos / "provenance.json").is_file():
+    if arguments.demos is not None and arguments.resume:
+        error(
+            f"--resume continues a run that has its demonstrations already; leave out --demos {arguments.demos}, or "
+            "begin a new run with it (without --resume, in another --out)"
+        )
+    if arguments.demos is not None and (arguments.demos / "provenance.json").is_file():
         error(
             f"--demos {arguments.demos}: a run, not a store; --init-from {arguments.demos} --init demonstrations "
             f"begins with its demonstrations, --demos {arguments.demos / 'episodes'} with all of its episodes"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +24,34 @@ RETURNS = ("return_mean", "return_ci95")
 ORIGIN = ("how", "run", "env_steps", "parts", "changed")
 """What is shown of the run that it began from."""
 
+SHOWN = 8
+"""How many of the runs in a directory are named at most."""
+
 
 def path_facts(path: Path) -> dict[str, Any]:
     """Facts about a run (its task, progress, result, episodes) or about a store.
 
     Raises:
-        RunDirectoryError: if `path` is neither.
+        RunDirectoryError: if `path` is neither; of a directory with runs in it, the error names them.
     """
     if RunDirectory.holds_run(path):
         return _run(path)
     if (path / STORE_HEAD).is_file():
         return store_facts(path)
+    if runs := _runs_below(path):
+        names = ", ".join(str(run.relative_to(path)) for run in runs[:SHOWN])
+        more = f" and {len(runs) - SHOWN} more" if len(runs) > SHOWN else ""
+        raise RunDirectoryError(
+            f"{path} is no run itself, it holds {names}{more}; look at one of these: robot-rl inspect "
+            f"{shlex.quote(str(runs[0]))}"
+        )
     raise RunDirectoryError(f"{path} is neither a run directory (provenance.json) nor an episode store (store.json)")
+
+
+def _runs_below(path: Path) -> list[Path]:
+    """Return the runs in a directory, as a practice, a fleet or a sweep has them."""
+    levels = ("*/", "*/*/", "*/*/*/")
+    return sorted(facts.parent for level in levels for facts in path.glob(f"{level}provenance.json"))
 
 
 def _run(path: Path) -> dict[str, Any]:

@@ -167,7 +167,7 @@ def _overrides(arguments: argparse.Namespace, operator: OperatorOptions | None) 
         overrides.append(f"calibrations={to_json([whole_path(entry) for entry in arguments.calibration])}")
     if arguments.realtime or operator is not None or arguments.robot is not None:  # nobody leads faster than real time
         overrides += ["realtime=true", "processes=2"]
-    if arguments.demos is not None and not arguments.resume:
+    if arguments.demos is not None:
         from robot_rl.data.store.operator_labels import rewarded_episodes
         from robot_rl.data.store.store import EpisodeStore
 

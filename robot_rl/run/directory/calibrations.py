@@ -6,10 +6,12 @@ It knows the head of a calibration file, not what is in it; `calibration.result`
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -17,6 +19,8 @@ import yaml
 from robot_rl.config.components import TrainConfig
 from robot_rl.errors import CalibrationError
 from robot_rl.system.atomic_file import write_atomically, writing
+
+logger = logging.getLogger(__name__)
 
 FORMAT, VERSION = "robot_rl calibration", 2
 """Of the files of `robot-rl calibrate`."""
@@ -138,6 +142,16 @@ def read_record(entry: str | Path) -> CalibrationRecord:
     return CalibrationRecord(name or camera, str(path), kind, camera, known, robot, digest, data.decode("utf-8"))
 
 
+def own_copies(recorded: Mapping[str, Any], path: Path) -> dict[str, Path]:
+    """Return the copies of a run, or of a store, by the paths of their originals.
+
+    Args:
+        recorded: What `Calibrations.facts` gave when they were made.
+        path: Of the run or store.
+    """
+    return {facts["path"]: path / FOLDER / _copy_name(subject) for subject, facts in recorded.items()}
+
+
 class Calibrations:
     """The calibrations of one run.
 
@@ -170,13 +184,23 @@ class Calibrations:
             self._records[record.subject] = record
 
     @classmethod
-    def of(cls, config: TrainConfig, reported: Sequence[CalibrationRecord] = ()) -> Calibrations:
+    def of(
+        cls,
+        config: TrainConfig,
+        reported: Sequence[CalibrationRecord] = (),
+        copies: Mapping[str, Path] = MappingProxyType({}),
+    ) -> Calibrations:
         """Collect those that a configuration names and those that cameras report.
+
+        Args:
+            config: The configuration.
+            reported: Those of the cameras.
+            copies: Of a run that goes on, see `own_copies`: they count where an original is gone.
 
         Raises:
             CalibrationError: if a file cannot be read, or they do not go with the run or with each other.
         """
-        records = [read_record(entry) for entry in config.calibrations]
+        records = [_read_here(entry, copies) for entry in config.calibrations]
         for record in records:
             _check_simulation(record, config)
         named = {record.subject: record for record in records}
@@ -207,7 +231,7 @@ class Calibrations:
         with writing(target):
             target.mkdir(exist_ok=True)
         for subject, record in self._records.items():
-            write_atomically(target / f"{re.sub('[^A-Za-z0-9_.-]+', '_', subject)}.yaml", record.text)
+            write_atomically(target / _copy_name(subject), record.text)
 
     def check_same(self, recorded: Mapping[str, Any], path: Path) -> None:
         """Check that these are the recorded ones.
@@ -264,6 +288,20 @@ def _check_simulation(record: CalibrationRecord, config: TrainConfig) -> None:
             f"{record.path} describes an arm with {recorded}, the run's `simulation` is {configured}; have "
             "`robot-rl calibrate sim --train-config FILE` write it, and give that as --config FILE"
         )
+
+
+def _copy_name(subject: str) -> str:
+    return f"{re.sub('[^A-Za-z0-9_.-]+', '_', subject)}.yaml"
+
+
+def _read_here(entry: str, copies: Mapping[str, Path]) -> CalibrationRecord:
+    """Read the file of an entry, or the copy of it where it is gone."""
+    name, path = _parts(entry)
+    copy = copies.get(str(path))
+    if copy is None or path.exists() or not copy.is_file():
+        return read_record(entry)
+    logger.info("%s is gone; the run goes on with its own copy, %s", path, copy)
+    return read_record(f"{name}={copy}" if name else copy)
 
 
 def _parts(entry: str) -> tuple[str, Path]:

@@ -325,6 +325,22 @@ class RunDirectory:
         """
         self.write_json(self.provenance_path, {**_read_facts(self.provenance_path), name: fact})
 
+    def record_place(self, facts: Mapping[str, Any]) -> None:
+        """Record where a run goes on; what was recorded of another place before stays in `earlier_places`.
+
+        Args:
+            facts: Of the place, as a new run records them, e.g. `robot_file`.
+
+        Raises:
+            RunDirectoryError: if it cannot be written.
+        """
+        recorded, now = _read_facts(self.provenance_path), parse_json(to_json(facts))
+        before = {name: recorded[name] for name in now if name in recorded}
+        if now == before:
+            return
+        earlier = [*recorded.get("earlier_places", []), {"until": self.provenance["started"], **before}]
+        self.write_json(self.provenance_path, {**recorded, **now, "earlier_places": earlier})
+
     def write_json(self, path: Path, value: Mapping[str, Any]) -> None:
         """Write a JSON file in one piece; a reader sees the old file or the new one.
 

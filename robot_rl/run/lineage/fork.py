@@ -17,13 +17,17 @@ from robot_rl.data.store.layout import EPISODES, OVERLAYS, PARTIAL, STORE_HEAD, 
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import CheckpointError, ConfigError
 from robot_rl.learn.checkpoint import describe_checkpoint
+from robot_rl.run.directory.arm_file import check_same_arm_file
 from robot_rl.run.directory.calibrations import FOLDER
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.lineage.source_run import SourceRun
 from robot_rl.system.atomic_file import link_or_copy, write_synced, writing
 
 PINNED = ("classifier.pt", "classifier.pt.report.json", "progress_head.pt", "base.pt")
-CARRIED_FACTS = ("calibrations", "classifier", "progress_head")
+CARRIED_FACTS = (
+    *("arm_file", "calibrations", "classifier", "progress_head"),
+    *("robot_file", "driver", "commissioning", "crops"),  # of its place, until the fork records its own
+)
 """Facts of a run that hold in its forks."""
 
 
@@ -46,6 +50,7 @@ def fork_run(source: SourceRun, config: TrainConfig, path: Path) -> dict[str, An
     """
     config = with_saved_cameras(source.config, config)
     changed = _changed(source, config)
+    check_same_arm_file(source.path, config)
     names = _episode_files(source)
     rows = len(source.state["learner"]["online"]["state"])
     if rows > config.replay.capacity:

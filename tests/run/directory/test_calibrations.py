@@ -16,7 +16,7 @@ from calibration.result import (
     write_camera_info,
 )
 from robot_rl.cli.main import main
-from robot_rl.config.components import SimulationConfig, TrainConfig
+from robot_rl.config.components import EvaluationConfig, SACConfig, SimulationConfig, TrainConfig
 from robot_rl.data.store.edit import merge
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import CalibrationError
@@ -105,6 +105,27 @@ def test_a_run_keeps_copies_and_is_not_resumed_with_others(folder, capsys):
     with pytest.raises(CalibrationError, match=r"now it is none. Its copy is in .*calibrations"):
         Calibrations(()).check_same(RunDirectory.read_calibrations(run), run)
     of(run / "calibrations" / "hand_eye_of_wrist.yaml").check_same(RunDirectory.read_calibrations(run), run)
+
+
+def test_a_run_whose_file_is_gone_goes_on_with_its_own_copy(folder, capsys):
+    hand_eye, moved, run = folder / "hand_eye.yaml", folder / "moved.yaml", folder / "run"
+    nothing = EvaluationConfig(episodes=1, curve_interval=0, video_episodes=0)
+    small = {"demonstrations": 1, "env_steps": 20, "sac": SACConfig(hidden_sizes=(8,)), "evaluation": nothing}
+    config = TrainConfig(task="reach", robot="fr3", calibrations=(str(hand_eye),), **small)
+    with RunDirectory.create(run, config, calibrations=Calibrations.of(config)) as made:
+        made.begun = True
+    copy = run / "calibrations" / "hand_eye_of_wrist.yaml"
+    hand_eye.rename(moved)
+    original = copy.read_bytes()
+    copy.write_bytes(original + b"# edited\n")
+    assert main(["train", "--resume", "--out", str(run)]) == 1
+    assert f"now it is {copy}" in capsys.readouterr().err
+    copy.write_bytes(original)
+    assert main(["train", "--resume", "--out", str(run)]) == 0
+    assert f"{hand_eye} is gone; the run goes on with its own copy, {copy}" in capsys.readouterr().err
+    assert main(["train", "--resume", "--out", str(run), "--calibration", str(moved)]) == 0
+    assert main(["train", "--resume", "--out", str(run), "--calibration", str(folder / "typo.yaml")]) == 1
+    assert "typo.yaml: no such file" in capsys.readouterr().err
 
 
 def test_demonstrations_keep_theirs(folder, capsys):

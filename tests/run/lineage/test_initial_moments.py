@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import gymnasium
 import numpy as np
 import pytest
 
@@ -14,35 +13,15 @@ from robot_rl.run.lineage.initial_parts import InitialParts
 from robot_rl.run.lineage.source_run import SourceRun
 from robot_rl.run.train import train
 
-BOX = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
-
-
-class Line(gymnasium.Env):
-    """A place on a line that the action moves."""
-
-    observation_space = action_space = BOX
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.place = self.np_random.uniform(-1.0, 1.0, 1).astype(np.float32)
-        return self.place, {}
-
-    def step(self, action):
-        self.place = (self.place + 0.1 * action).clip(-1.0, 1.0)
-        return self.place, -float(abs(self.place[0])), False, False, {}
-
 
 def expert(env):
     return lambda observation: -np.sign(observation)
 
 
-gymnasium.register("test_initial_moments/Line-v0", entry_point=Line, max_episode_steps=10)
-
-
 @pytest.fixture
 def begun(config):
     guest = EnvironmentConfig(expert="test_initial_moments:expert")
-    return replace(config, task="gym:test_initial_moments/Line-v0", environment=guest, env_steps=40)
+    return replace(config, task="gym:line_world:line_world/Line-v0", environment=guest, env_steps=40)
 
 
 def learned(run):
