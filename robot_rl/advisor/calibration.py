@@ -1,4 +1,4 @@
-"""How well a rule predicts failure: its threshold from half of the episodes, precision and recall on the rest."""
+"""How well a rule predicts failure: precision and recall, of a threshold from other episodes or of a given one."""
 
 from __future__ import annotations
 
@@ -38,25 +38,25 @@ class Played:
 
 @dataclass(frozen=True)
 class RuleQuality:
-    """A rule with its threshold, judged on episodes that did not set it.
+    """A rule with its threshold, judged on episodes.
 
     Attributes:
         threshold: Risk from which on a person is called; None if none is precise enough.
         precision: Share of the calls in episodes that failed; None without calls.
         precision_ci95: Its Wilson interval.
-        recall: Share of the failures that were called in time.
+        recall: Share of the failures that were called in time; None without failures.
         recall_ci95: Its Wilson interval.
-        calls: In the episodes of the second half.
+        calls: In these episodes.
         false_calls_per_hour: In episodes that would have succeeded, by the hour of robot time.
         saved_s: Median time from a rightful call to the end of the episode [s]; None without any.
-        episodes: In the second half.
+        episodes: That judge it.
         failures: Among these.
     """
 
     threshold: float | None
     precision: float | None
     precision_ci95: tuple[float, float]
-    recall: float
+    recall: float | None
     recall_ci95: tuple[float, float]
     calls: int
     false_calls_per_hour: float
@@ -79,9 +79,13 @@ def calibrate(played: Sequence[Played], *, precision: float, lead_s: float, cont
         DataError: if there are too few successes or failures.
     """
     lead = round(lead_s / control_period)
-    halves = _halves(played)
-    threshold = _threshold(halves[0], precision, lead)
-    judged = halves[1]
+    first, rest = _halves(played)
+    return judge(rest, _threshold(first, precision, lead), lead_s=lead_s, control_period=control_period)
+
+
+def judge(judged: Sequence[Played], threshold: float | None, *, lead_s: float, control_period: float) -> RuleQuality:
+    """Return how well a rule with this threshold, or none, predicts failure in these episodes; see `calibrate`."""
+    lead = round(lead_s / control_period)
     alarms = [None if threshold is None else one.alarm(threshold, lead) for one in judged]
     right = [(one, at) for one, at in zip(judged, alarms, strict=True) if at is not None and not one.success]
     calls = sum(at is not None for at in alarms)
@@ -91,7 +95,7 @@ def calibrate(played: Sequence[Played], *, precision: float, lead_s: float, cont
         threshold=threshold,
         precision=len(right) / calls if calls else None,
         precision_ci95=wilson_interval(len(right), calls),
-        recall=len(right) / failures,
+        recall=len(right) / failures if failures else None,
         recall_ci95=wilson_interval(len(right), failures),
         calls=calls,
         false_calls_per_hour=(calls - len(right)) / hours,

@@ -23,3 +23,8 @@ def test_the_critics_of_a_run_are_asked_about_every_step_of_its_evaluation(tmp_p
     assert period > 0
     assert main(["advisor", str(run), "--episodes", str(evaluated)]) != 0
     assert "at least 8 are needed" in capsys.readouterr().err
+    assert main(["advisor", str(run), "--episodes", str(evaluated), "--at", "doubt=0.5"]) == 0
+    assert capsys.readouterr().out.startswith("doubt  threshold 0.5: ")
+    with pytest.raises(SystemExit):
+        main(["advisor", str(run), "--episodes", str(evaluated), "--at", "guess=0.5"])
+    assert "RULE one of time, value, doubt" in capsys.readouterr().err

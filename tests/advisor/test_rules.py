@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from robot_rl.advisor.calibration import LEAST, Played, calibrate
+from robot_rl.advisor.calibration import LEAST, Played, calibrate, judge
 from robot_rl.calling.rules import RULES, SMOOTHED, ValueTrace
 from robot_rl.errors import DataError
 
@@ -42,6 +42,14 @@ def test_a_rule_that_sees_every_failure_calls_in_time_and_never_falsely():
     assert found.false_calls_per_hour == 0.0
     late = calibrate(episodes(12, 20), precision=0.9, lead_s=3.5, control_period=PERIOD)
     assert late.calls == 0  # the risk rose within the lead
+
+
+def test_a_given_threshold_is_judged_on_all_episodes_also_where_nothing_fails():
+    found = judge(episodes(3, 20), 0.5, lead_s=1.0, control_period=PERIOD)
+    assert (found.threshold, found.precision, found.recall, found.episodes) == (0.5, 1.0, 1.0, 23)
+    alone = judge(episodes(0, 20), 0.5, lead_s=0.0, control_period=PERIOD)
+    assert (alone.recall, alone.calls, alone.precision) == (None, 20, 0.0)
+    assert alone.false_calls_per_hour == pytest.approx(3600.0 / (50 * PERIOD))
 
 
 def test_chance_is_not_mistaken_for_skill():
