@@ -3,10 +3,11 @@
     python benchmarks/operators.py run --tasks peg_hard --profiles ideal late wrong --seeds 100 101 --out runs/operators
     python benchmarks/operators.py report --tasks peg_hard --out runs/operators --plot person.png
 
-`run` trains every missing run, one after the other; `nobody` is a profile without interventions. `report` compares
-each profile with the first one, seed by seed: the ratio of env steps to a success of 0.9 without help, with a bootstrap
-interval of its geometric mean, and the area under the success curve. A run that never reaches 0.9 has no steps to it:
-the report counts such runs, and no ratio is formed of them. The plot shows success over minutes of human action.
+`run` trains every missing run, one after the other; `nobody` is a profile without interventions, `called` the ideal
+operator that takes over where it is called, and nowhere else. `report` compares each profile with the first one, seed
+by seed: the ratio of env steps to a success of 0.9 without help, with a bootstrap interval of its geometric mean, and
+the area under the success curve. A run that never reaches 0.9 has no steps to it: the report counts such runs, and no
+ratio is formed of them. The plot shows success over minutes of human action.
 """
 
 from __future__ import annotations
@@ -26,7 +27,11 @@ from robot_rl.config.operator_profile import PROFILES
 from robot_rl.run.directory.metrics import read_metrics
 from robot_rl.statistics import bootstrap_interval
 
-NOBODY = "nobody"
+APART = {
+    "nobody": ["intervention.enabled=false"],
+    "called": ["intervention.call.rule=doubt", "intervention.call.only=true"],
+}
+"""Settings of what is no profile of an operator."""
 GOAL = 0.9
 
 
@@ -41,7 +46,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _train(arguments: argparse.Namespace, task: str, profile: str, seed: int) -> str:
     path = _path(arguments, task, profile, seed)
     if not (path / "summary.json").exists():
-        helped = ["intervention.enabled=false"] if profile == NOBODY else [f"intervention.profile={profile}"]
+        helped = APART.get(profile, [f"intervention.profile={profile}"])
         settings = ["evaluation.video_episodes=0", *helped, *arguments.set]
         command = [sys.executable, "-m", "robot_rl", "train", task, "--seed", str(seed), "--out", str(path)]
         command += ["--steps", str(arguments.steps), "--episodes", str(arguments.episodes)]
@@ -163,8 +168,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("run", "report"))
     parser.add_argument("--tasks", nargs="+", default=["peg_hard"])
-    choices = (*PROFILES, NOBODY)
-    parser.add_argument("--profiles", nargs="+", choices=choices, default=["ideal", "late", "wrong", NOBODY])
+    choices = (*PROFILES, *APART)
+    parser.add_argument("--profiles", nargs="+", choices=choices, default=["ideal", "late", "wrong", "nobody"])
     parser.add_argument("--seeds", type=int, nargs="+", default=list(range(100, 108)), help="tuning seeds by default")
     parser.add_argument("--steps", type=int, default=8000, help="env steps of each run")
     parser.add_argument("--episodes", type=int, default=100, help="held-out resets at the end")
