@@ -5,8 +5,10 @@ So nothing here imports a simulator or ROS, and another package can add its own.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from importlib.metadata import EntryPoint, entry_points
+from functools import cache
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
@@ -115,14 +117,25 @@ def run_benchmark(name: str) -> dict[str, Any]:
     return run()
 
 
+@cache
+def _registered(group: str, path: tuple[str, ...]) -> EntryPoints:
+    """Return the entry points of a group in what is installed on this path; a command asks for them two dozen times."""
+    del path  # `sys.path`, which may change
+    return entry_points(group=group)
+
+
+def _points(group: str) -> EntryPoints:
+    return _registered(group, tuple(sys.path))
+
+
 def names(group: str) -> list[str]:
     """Return the names of all that is registered in a group of entry points."""
-    return sorted({point.name for point in entry_points(group=group)})
+    return sorted({point.name for point in _points(group)})
 
 
 def source_of(group: str, name: str) -> str | None:
     """Return `FILE:FUNCTION` of what is registered under a name, without running it; None where nothing is."""
-    for point in entry_points(group=group, name=name):
+    for point in _points(group).select(name=name):
         spec = find_spec(point.module)
         if spec is not None and spec.origin is not None:
             return f"{spec.origin}:{point.attr}"
@@ -130,7 +143,7 @@ def source_of(group: str, name: str) -> str | None:
 
 
 def _find(kind: str, group: str, name: str) -> EntryPoint:
-    found = {point.value: point for point in entry_points(group=group, name=name)}
+    found = {point.value: point for point in _points(group).select(name=name)}
     if not found:
         raise UnknownNameError(kind, name, names(group))
     if len(found) > 1:

@@ -11,7 +11,6 @@ from typing import Any
 
 from robot_rl.cli.parts.command import MakeParser, Reply
 from robot_rl.errors import ConfigError
-from robot_rl.system.atomic_file import writing
 
 logger = logging.getLogger(__name__)
 FLAGS = ("arm", "judge", "start", "box_low", "box_high", "teleop", "task", "instruction", "gripper")
@@ -96,6 +95,8 @@ def _show_found(ports: tuple[str, ...], cameras: list[str], devices: tuple[str, 
 
 def _write_new(path: Path, text: str) -> None:
     """Write a file that does not exist yet; of two programs, the second fails."""
+    from robot_rl.system.atomic_file import writing  # it knows numpy, and the other commands start faster
+
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from robot_rl.cli.commands.evaluate import exit_code
 from robot_rl.cli.parts.command import MakeParser, Reply, add_group, add_set_flag, flat_lines, natural, positive, share
 from robot_rl.cli.parts.summary_text import summary_lines
-from robot_rl.config.components import TrainConfig
 from robot_rl.env.registry import check_task
 from robot_rl.system.process import one_thread
+
+if TYPE_CHECKING:  # pydantic and its checks take a fifth of a second to set up
+    from robot_rl.config.components import TrainConfig
 
 _PAGE = "docs/base_policies.md"
 
