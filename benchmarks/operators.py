@@ -32,6 +32,8 @@ APART = {
     "called": ["intervention.call.rule=doubt", "intervention.call.only=true"],
 }
 """Settings of what is no profile of an operator."""
+SHOWN = {"ideal": "the operator watches", "called": "the operator comes when called", "nobody": "nobody helps"}
+"""Names in the plot, where they differ."""
 GOAL = 0.9
 
 
@@ -141,7 +143,7 @@ def _plot(arguments: argparse.Namespace) -> None:
             for index, path in enumerate(_runs(arguments, task, profile).values()):
                 curve = _curve(path)
                 minutes = _minutes_at(path, [point["env_step"] for point in curve])
-                label = profile if index == 0 else None
+                label = SHOWN.get(profile, profile) if index == 0 else None
                 axes.plot(minutes, [p["success_rate"] for p in curve], ".-", color=f"C{number}", alpha=0.8, label=label)
         axes.set_title(task, loc="left")
         axes.set_xlabel("human action, demonstrations included [min]")

@@ -62,7 +62,18 @@ def test_help_does_not_wait_for_heavy_packages():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(re.findall(r"'(\w+)'", done.stdout.splitlines()[-1]))
-    assert not loaded & {"torch", "mujoco", "matplotlib", "scipy", "zarr", "av", "tensorboard", "gymnasium", "numpy", "pydantic"}
+    assert not loaded & {
+        "torch",
+        "mujoco",
+        "matplotlib",
+        "scipy",
+        "zarr",
+        "av",
+        "tensorboard",
+        "gymnasium",
+        "numpy",
+        "pydantic",
+    }
 
 
 # ------------------------------------------------------------------------ usage
