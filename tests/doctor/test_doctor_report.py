@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 from robot_rl.doctor import examine
@@ -57,12 +56,14 @@ def test_the_command_answers_in_json_and_as_a_page(tmp_path):
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
-def test_other_packages_add_checks(monkeypatch):
-    points = {"humidity": EntryPoint("humidity", f"{__name__}:check_humidity", "robot_rl.checks")}
-    points["broken"] = EntryPoint("broken", "no_such_module:check", "robot_rl.checks")
-    monkeypatch.setattr(examine, "names", lambda group: sorted(points))
+def test_other_packages_add_checks(monkeypatch, tmp_path):
+    info = tmp_path / "lab-0.0.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lab\nVersion: 0.0.0\n")
+    points = f"[robot_rl.checks]\nhumidity = {__name__}:check_humidity\nbroken = no_such_module:check\n"
+    (info / "entry_points.txt").write_text(points)
+    monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(examine.checks, "MACHINE_CHECKS", ())
-    monkeypatch.setattr("robot_rl.env.registry.entry_points", lambda group, name="": [points[name]])
     found = {result.name: result for result in examine.examine(examine.Machine())}
     assert found["humidity"].severity == "note"
     assert "no_such_module" in found["check broken"].text
