@@ -108,12 +108,6 @@ def make_advisor(
         ConfigError: if what is set cannot be done here.
     """
     if config.rule == "none":
-        if command:
-            raise ConfigError(
-                "--call needs a rule that predicts failure: --set intervention.call.rule=doubt, or time, or value"
-            )
-        if config.only:
-            raise ConfigError("intervention.call.only needs intervention.call.rule: nobody would ever take over")
         return None
     script = env if isinstance(env, SupportsCalls) and env.can_be_called else None
     if config.only and script is None:

@@ -18,6 +18,21 @@ TIMEOUT_S = 30.0
 """Longest time that the script may take [s]."""
 
 
+def command_words(command: str) -> list[str]:
+    """Return the words of the user's command line; none if it is empty.
+
+    Raises:
+        ConfigError: if it is none, or there is no such command.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise ConfigError(f"--call {command!r} is no command line: {error}") from error
+    if words and shutil.which(words[0]) is None:
+        raise ConfigError(f"--call: there is no command {words[0]!r}; name an executable file, with its path")
+    return words
+
+
 class Caller:
     """Calls a person, at most so often.
 
@@ -34,14 +49,7 @@ class Caller:
     def __init__(
         self, command: str, per_hour: int, log: Callable[[str], object], now: Callable[[], float] = time.monotonic
     ) -> None:
-        try:
-            self._command = shlex.split(command)
-        except ValueError as error:
-            raise ConfigError(f"--call {command!r} is no command line: {error}") from error
-        if self._command and shutil.which(self._command[0]) is None:
-            raise ConfigError(
-                f"--call: there is no command {self._command[0]!r}; name an executable file, with its path"
-            )
+        self._command = command_words(command)
         self._per_hour, self._log, self._now = per_hour, log, now
         self._made: deque[float] = deque()
 

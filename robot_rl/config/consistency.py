@@ -27,6 +27,8 @@ def check_consistent(config: TrainConfig, *, resumed: bool = False) -> None:
             f"settings of the section `environment` with task={config.task}: they are for environments of others, e.g. "
             "task=gym:Pendulum-v1; leave them out"
         )
+    if config.intervention.call.only and config.intervention.call.rule == "none":
+        raise ConfigError("intervention.call.only needs intervention.call.rule: nobody would ever take over")
     if FAMILY_MARK in config.task:
         config.intervention.refuse(f"in {config.task} an expert takes over, as environment.takeovers says")
     if config.environment.takeovers and not config.environment.expert and not resumed:

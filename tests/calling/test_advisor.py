@@ -116,6 +116,14 @@ def test_what_cannot_be_is_refused_in_one_line_and_leaves_no_run(tmp_path, capsy
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", [["--call", "true"], ONLY, [*SOON, "--call", "nowhere --now"]])
+def test_a_fork_that_is_refused_leaves_no_directory(tmp_path, flags):
+    assert main(["train", "reach", *SMALL, "--out", str(tmp_path / "run")]) == 0
+    assert main(["train", "--fork", str(tmp_path / "run"), *flags, "--out", str(tmp_path / "fork")]) == 1
+    assert not (tmp_path / "fork").exists()
+
+
 def test_where_no_script_comes_it_cannot_be_the_only_way(tmp_path, capsys):
     task = ["train", "gym:Pendulum-v1", *SMALL, "--set", "demonstrations=0"]
     assert main([*task, *SOON, *ONLY, "--out", str(tmp_path / "run")]) == 1

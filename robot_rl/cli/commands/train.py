@@ -31,6 +31,7 @@ from robot_rl.cli.parts.command import (
 from robot_rl.cli.parts.operator_flags import add_operator_flags, add_robot_flag, check_robot_named, operator_options
 from robot_rl.cli.parts.summary_text import summary_lines
 from robot_rl.env.registry import check_task
+from robot_rl.errors import ConfigError
 from robot_rl.system.process import one_thread
 
 if TYPE_CHECKING:  # torch takes seconds to import
@@ -124,6 +125,8 @@ def _train(arguments: argparse.Namespace) -> Reply:
         arguments.parser.error("--rewards needs --demos STORE, the store whose rewards are meant")
     beginning = _beginning(arguments, _overrides(arguments, operator))
     config, initial, source = beginning
+    if arguments.call:
+        _check_call(arguments.call, config)
     path = arguments.out or default_run_path(config.task, config.seed)
     deployment = None
     if arguments.robot is None:
@@ -193,6 +196,17 @@ def _beginning(arguments: argparse.Namespace, overrides: list[str]) -> _Beginnin
         return _Beginning(load_run_config(arguments.config or source.path / "config.yaml", overrides), source=source)
     initial = initial_parts(arguments, overrides)
     return _Beginning(load_config(arguments.config, overrides), initial)
+
+
+def _check_call(command: str, config: TrainConfig) -> None:
+    """Check that there is a reason to run the command, and that it is there; before anything of a run is made."""
+    from robot_rl.calling.caller import command_words
+
+    if config.intervention.call.rule == "none":
+        raise ConfigError(
+            "--call needs a rule that predicts failure: --set intervention.call.rule=doubt, or time, or value"
+        )
+    command_words(command)
 
 
 def _on_robot(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl.config.components import TrainConfig
+from robot_rl.config.consistency import check_consistent
 from robot_rl.config.load import config_to_dict, flat_settings
 from robot_rl.config.resuming import forkable_changes, forkable_keys, why_fixed, with_saved_cameras
 from robot_rl.data.store.layout import EPISODES, OVERLAYS, PARTIAL, STORE_HEAD, file_name
@@ -44,12 +45,13 @@ def fork_run(source: SourceRun, config: TrainConfig, path: Path) -> dict[str, An
         episodes and checkpoint are hard links or copies.
 
     Raises:
-        ConfigError: if a setting differs that a fork may not change.
+        ConfigError: if a setting differs that a fork may not change, or settings contradict each other.
         CheckpointError: if the run lacks episodes of the checkpoint, or the fork could not hold its replay.
         RunDirectoryError: if the directory is not empty or cannot be written.
     """
     config = with_saved_cameras(source.config, config)
     changed = _changed(source, config)
+    check_consistent(config, resumed=True)  # before there is a directory, as the others
     check_same_arm_file(source.path, config)
     names = _episode_files(source)
     rows = len(source.state["learner"]["online"]["state"])
