@@ -61,4 +61,13 @@ def pytest_xdist_make_scheduler(config, log):
             file = super()._split_scope(nodeid)
             return "ros_nodes" if "ros_nodes" in file.split("/") else file
 
+        def remove_node(self, node):
+            """Leave the finished files of a worker that crashed out of what is queued again.
+
+            pytest-xdist 3.8 queues them too; with nothing in them to run, the others wait for ever for their next test.
+            """
+            files = self.assigned_work[node]
+            self.assigned_work[node] = {file: tests for file, tests in files.items() if not all(tests.values())}
+            return super().remove_node(node)
+
     return OneGraph(config, log) if config.getvalue("dist") == "loadfile" else None
