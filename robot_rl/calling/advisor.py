@@ -12,6 +12,7 @@ import numpy as np
 from robot_rl.calling.caller import Caller
 from robot_rl.calling.rules import RULES, ValueTrace, expected_share
 from robot_rl.config.operator_profile import CallConfig
+from robot_rl.config.schedule import value_at
 from robot_rl.data.schema import OPERATOR_SOURCES, Episode, Observation, Step
 from robot_rl.env.environment import Environment, EnvironmentSpec, SupportsCalls
 from robot_rl.env.episode_observer import EpisodeResult
@@ -28,6 +29,7 @@ class Advisor:
         value: Returns the return that the critics expect from the newest observation on; None: not known.
         call: Calls the operator, with the reason.
         over: Tells that nobody is needed any more: somebody leads, or the episode has ended.
+        env_steps: Returns the online steps of the training so far, for a threshold that changes.
     """
 
     def __init__(
@@ -38,7 +40,9 @@ class Advisor:
         *,
         call: Callable[[str], object],
         over: Callable[[], object],
+        env_steps: Callable[[], int] = lambda: 0,
     ) -> None:
+        self._env_steps = env_steps
         self._config, self._spec, self._value, self._call, self._over = config, spec, value, call, over
         self._rule = RULES[config.rule]
         self._values: list[float] = []
@@ -62,7 +66,7 @@ class Advisor:
             return
         values = expected_share(np.array(self._values), self._spec)
         risk = float(self._rule(ValueTrace(values, self._spec.max_steps))[-1])
-        if risk >= self._config.threshold:
+        if risk >= value_at(self._config.threshold, self._env_steps()):
             self._called = True
             self._call(f"{self._config.rule}: the policy may fail (risk {risk:.2f}); take over")
 
@@ -91,6 +95,7 @@ def make_advisor(
     show: Sequence[Callable[[str], object]],
     log: Callable[[str], object],
     command: str,
+    env_steps: Callable[[], int],
 ) -> Advisor | None:
     """Return the advisor of a training; None where nobody is called.
 
@@ -103,6 +108,7 @@ def make_advisor(
             called.
         log: Writes a line that a person may see.
         command: The user's command line, which gets the call as its last argument; empty: none.
+        env_steps: Returns the online steps of the training so far.
 
     Raises:
         ConfigError: if what is set cannot be done here.
@@ -128,4 +134,6 @@ def make_advisor(
         for one in show:
             one(text)
 
-    return Advisor(config, env.environment_spec, lambda: learner.value, call=call, over=lambda: tell(""))
+    return Advisor(
+        config, env.environment_spec, lambda: learner.value, call=call, over=lambda: tell(""), env_steps=env_steps
+    )

@@ -14,6 +14,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from robot_rl.config.field_types import STRICT, Fraction, NonNegative, NonNegativeReal, PositiveReal
+from robot_rl.config.schedule import Rate, Scheduled
 from robot_rl.errors import ConfigError
 
 ProfileName = Literal["ideal", "late", "wrong", "timid", "heavy_handed", "lazy", "sporadic", "searching"]
@@ -68,8 +69,9 @@ class CallConfig:
 
     rule: Literal["none", "time", "value", "doubt"] = "none"
     """By which failure is predicted, from the critics and the time. `none`: nobody is called."""
-    threshold: Fraction = 0.5
-    """Risk from which on the operator is called, of the rule; `robot-rl advisor` measures one for a run."""
+    threshold: Annotated[Rate, Scheduled(ge=0, le=1)] = 0.5
+    """Risk from which on the operator is called, of the rule; `robot-rl advisor` measures one for a run. A schedule over
+    env steps, {0: 0.25, 2000: 0.5}, linear in between, calls sooner while the critics know little."""
     rest_s: NonNegativeReal = 2.0
     """Time without calls after the operator has handed back, in which the policy gets a chance [s]."""
     only: bool = False

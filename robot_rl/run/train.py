@@ -116,6 +116,7 @@ def open_training(
             show=[] if assistance is None else [assistance.call],
             log=record.log,
             command=deployment.call,
+            env_steps=lambda: training.env_steps,
         )
         training = Training(
             config,

@@ -27,10 +27,12 @@ def spec():
     return replace(env.environment_spec, max_steps=10, control_period=0.1)
 
 
-def watched(config, spec, sources, value=lambda: None):
+def watched(config, spec, sources, value=lambda: None, env_steps=lambda: 0):
     """What an advisor did at each step of an episode in which these were in control: C a call, o its end."""
     happened, log = [], []
-    advisor = Advisor(config, spec, value, call=lambda reason: log.append("C"), over=lambda: log.append("o"))
+    advisor = Advisor(
+        config, spec, value, call=lambda reason: log.append("C"), over=lambda: log.append("o"), env_steps=env_steps
+    )
     whole = episode(0, len(sources), sources=sources)
     advisor.on_start("episode-0", {})
     for step in steps(whole):
@@ -55,6 +57,13 @@ def test_what_the_critics_expect_counts_as_a_share_of_the_largest_return_of_the_
     assert "C" not in watched(config, wide, [Source.POLICY] * 10, lambda: 9.0)
     assert watched(config, wide, [Source.POLICY] * 6, lambda: 5.0) == ". . . . . C o"
     assert watched(config, spec, [Source.POLICY] * 4) == ". . C . o", "unknown: nothing is expected"
+
+
+def test_a_threshold_that_rises_calls_later_and_later(spec):
+    config, policy = CallConfig(rule="time", threshold={0: 0.2, 100: 0.6}), [Source.POLICY] * 8
+    assert watched(config, spec, policy) == ". C . . . . . . o"
+    assert watched(config, spec, policy, env_steps=lambda: 50) == ". . . C . . . . o"
+    assert watched(config, spec, policy, env_steps=lambda: 900) == ". . . . . C . . o"
 
 
 def led(run):
