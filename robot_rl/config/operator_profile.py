@@ -70,8 +70,8 @@ class CallConfig:
     rule: Literal["none", "time", "value", "doubt"] = "none"
     """By which failure is predicted, from the critics and the time. `none`: nobody is called."""
     threshold: Annotated[Rate, Scheduled(ge=0, le=1)] = 0.5
-    """Risk from which on the operator is called, of the rule; `robot-rl advisor` measures one for a run. A schedule over
-    env steps, {0: 0.25, 2000: 0.5}, linear in between, calls sooner while the critics know little."""
+    """Risk from which on the operator is called, of the rule; `robot-rl advisor` measures one for a run. A schedule,
+    {0: 0.25, 2000: 0.5} over env steps, linear in between, calls sooner while the critics know little."""
     rest_s: NonNegativeReal = 2.0
     """Time without calls after the operator has handed back, in which the policy gets a chance [s]."""
     only: bool = False
