@@ -54,8 +54,7 @@ class SACConfig(Section):
     target_rate: Annotated[Fraction, FORKABLE] = 0.005
     """Polyak rate of the target critics, per critic update."""
     learning_rate: Annotated[Rate, Scheduled(gt=0), FORKABLE] = 3e-4
-    """Adam, for actor, critics and temperature alike. A schedule over env steps: {0: 3e-4, 20000: 1e-4}, linear in
-    between."""
+    """Adam, of actor, critics and temperature. A schedule over env steps: {0: 3e-4, 20000: 1e-4}, linear in between."""
     initial_temperature: PositiveReal = 0.01
     """Entropy coefficient at the start."""
     temperature: Annotated[Rate | None, Scheduled(gt=0, optional=True), FORKABLE] = None
@@ -65,6 +64,9 @@ class SACConfig(Section):
     critic_loss: Literal["squared", "hl_gauss"] = "squared"
     """`squared`: critics estimate the return. `hl_gauss`: they estimate a histogram of it over the range that the task
     declares, by cross-entropy (Farebrother 2024); those of the gripper keep the squared error."""
+    imitation: Annotated[Rate, Scheduled(ge=0), FORKABLE] = 0.0
+    """Weight of imitating what counts as a demonstration, beside what critics expect; {0: 1, 4000: 0} begins as a clone
+    and ends without. With `sac`. 0: none."""
     clamp_targets: Annotated[bool, FORKABLE] = True
     """Clamp critic targets to the return range that the task or environment declares."""
     goal_weight: Annotated[float, Field(ge=0)] = 0.1

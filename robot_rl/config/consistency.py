@@ -48,6 +48,11 @@ def check_consistent(config: TrainConfig, *, resumed: bool = False) -> None:
         _check_gap(config)
     if config.algorithm.chunk > 1:
         _check_chunk(config)
+    if config.sac.imitation != 0.0 and config.algorithm.name != "sac":
+        name = config.algorithm.name
+        raise ConfigError(
+            f"sac.imitation with algorithm.name={name}: only sac imitates beside its critics; set it to 0"
+        )
     if config.env_steps == 0 and config.offline.steps == 0:
         raise ConfigError("env_steps=0 and offline.steps=0: nothing would be learned; set one of them")
 
@@ -89,6 +94,7 @@ def _check_chunk(config: TrainConfig) -> None:
         (config.learners > 1, f"learners={config.learners}", "not for several learners yet; set learners=1"),
         (bool(goals), f"replay.hindsight_goals={goals}", "goals are judged step by step; set it to 0"),
         (config.replay.simulated != "mixed", "replay.simulated=dynamics_gap", "that gap is one of steps; set mixed"),
+        (config.sac.imitation != 0.0, "sac.imitation", "steps are imitated, not chunks; set it to 0"),
         (early, f"demonstrations=0 and warmup_steps={warmup}", "no chunk is whole by then; set more warmup_steps"),
     )
     for clash, setting, cure in clashes:

@@ -103,7 +103,17 @@ class DemoMixer:
             _put(mixed, rows, part)
         if self.hindsight is not None and len(rows := np.flatnonzero(flat >= first_derived)):
             _put(mixed, rows, self.hindsight.gather(flat[rows] - first_derived, self._discount))
+        mixed = mixed._replace(demonstrated=self._demonstrated(flat))
         return Sample._make(a if a is None else a.reshape(minibatches, total, *a.shape[1:]) for a in mixed)
+
+    def _demonstrated(self, ranks: np.ndarray) -> np.ndarray:
+        """Return 1 where rows count as demonstrations, else 0; demonstrations that failed do not, unless all did."""
+        demos = len(self.demos)
+        counts = ranks < demos + self.online.operator_count
+        if demos == self.demos.operator_count and (self.demos.operator_steps_to_success(np.arange(demos)) >= 0).any():
+            given = ranks < demos
+            counts[given] = self.demos.operator_steps_to_success(ranks[given]) >= 0
+        return counts.astype(np.float32)
 
     def _trusted(self, ranks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return the ranks with operator's steps that do not count as demonstrations replaced.

@@ -25,6 +25,8 @@ class Sample(NamedTuple):
             end in success, or has not ended yet. None of a buffer without a pose.
         simulated: 1 where the step was taken over from another run, else 0, (...). None of a buffer that does not tell.
         following: As `observation`, at step t + 1. None with `simulated`.
+        demonstrated: 1 where the row counts as a demonstration, a correction too, else 0, (...). None of what a buffer
+            returns.
     """
 
     observation: np.ndarray
@@ -37,3 +39,4 @@ class Sample(NamedTuple):
     to_goal: np.ndarray | None = None
     simulated: np.ndarray | None = None
     following: np.ndarray | None = None
+    demonstrated: np.ndarray | None = None

@@ -26,6 +26,7 @@ class Batch(NamedTuple):
         simulated: 1 where step t is of another run, usually in simulation, else 0, shape (N, B); None where that is not
             known. Windows of such steps have one step.
         following: State after step t, shape (N, B, state); None with `simulated`.
+        demonstrated: 1 where the row counts as a demonstration, also a correction, else 0, shape (N, B); None: unknown.
     """
 
     observation: Tensor
@@ -38,6 +39,7 @@ class Batch(NamedTuple):
     to_goal: Tensor | None = None
     simulated: Tensor | None = None
     following: Tensor | None = None
+    demonstrated: Tensor | None = None
 
     def minibatch(self, n: int) -> Batch:
         """Return the n-th minibatch, without the leading N."""

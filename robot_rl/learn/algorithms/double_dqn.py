@@ -27,7 +27,9 @@ class ChoiceValues(NamedTuple):
     """What the critics of a choice are trained on.
 
     Attributes:
-        values: Q of the choices that were made, shape (E, B).
+        all_values: Q of all choices, shape (E, B, choices).
+        made: The choices that were made, shape (B,).
+        values: Q of these, shape (E, B).
         target: y, shape (B,).
         free: y before it was clamped, shape (B,).
         held: 1 where a choice was held for its whole chunk, else 0: such a row teaches nothing of it, shape (B,). None
@@ -35,6 +37,8 @@ class ChoiceValues(NamedTuple):
         base_loss: What keeps a base's choices where no other one was made, `losses.base_choice_loss`; 0 without a base.
     """
 
+    all_values: Tensor
+    made: Tensor
     values: Tensor
     target: Tensor
     free: Tensor
@@ -75,7 +79,7 @@ def choice_values(
     values = critics(latent).float()
     base = policy.base_choice(batch.observation)
     base_loss = values.new_zeros(()) if base is None else losses.base_choice_loss(values, base, made)
-    return ChoiceValues(losses.values_of(values, made), target, free, held, base_loss)
+    return ChoiceValues(values, made, losses.values_of(values, made), target, free, held, base_loss)
 
 
 class DoubleDQN(Algorithm):
@@ -106,6 +110,10 @@ class DoubleDQN(Algorithm):
         self._critics, self._targets = policy.gripper, copy.deepcopy(policy.gripper).requires_grad_(False)
         self._scheduled = ScheduledValues(policy.generator.device)
         rate = self._scheduled.follow("learning_rate", config.learning_rate)
+        self._imitation: float | Tensor | None = None  # weight of imitation
+        if config.imitation != 0.0:
+            self._imitation = self._scheduled.follow("imitation", config.imitation)
+        self._margin = losses.choice_margin(return_range)
         self._followed: list[Tensor] = list(self._critics.parameters())
         self._following: list[Tensor] = list(self._targets.parameters())
         self._optimizer = Adam([*self._followed, *policy.head.parameters()], rate, policy.ranks)
@@ -150,6 +158,10 @@ class DoubleDQN(Algorithm):
         values, target, free = choice.values, choice.target, choice.free
         # L = sum_i mean_b (Q_i(s, g) - y)^2, and with a base the loss that keeps its choices
         loss = losses.critic_loss(values, target) + choice.base_loss
+        if self._imitation is not None and (counts := batch.demonstrated) is not None:
+            # L += w sum_i mean_b (max_g (Q_i(s, g) + m 1(g != g_E)) - Q_i(s, g_E)) over what was demonstrated
+            rows = choice.all_values, choice.made, counts, self._margin
+            loss = loss + self._imitation * losses.demonstrated_choice_loss(*rows, self.policy.ranks)
         figures = losses.critic_figures(values.detach(), target, free, self._clamp)
         # A head may have a part that estimates the way to a goal, which has no gradient here.
         gradient = self._optimizer.minimize(loss, allow_unused=True)

@@ -9,6 +9,8 @@ from robot_rl.learn.parallel.ranks import ALONE, Ranks
 
 CLAMP_SLACK = 0.05
 """Share of the range of returns by which an honest critic's target may leave it, as a critic is never exact."""
+CHOICE_MARGIN = 0.1
+"""Share of the range of returns by which a choice is worth less than the demonstrated one, where that is imitated."""
 
 
 def critic_target(
@@ -85,6 +87,30 @@ def base_choice_loss(values: Tensor, base: Tensor, made: Tensor) -> Tensor:
     return torch.where(made == base, above, 0.0).square().mean(-1).sum()
 
 
+def choice_margin(return_range: tuple[float, float] | None) -> float:
+    """Return the margin of `demonstrated_choice_loss` for a range of returns, or for one of 1 where none is known."""
+    return CHOICE_MARGIN * (1.0 if return_range is None else return_range[1] - return_range[0])
+
+
+def demonstrated_choice_loss(
+    values: Tensor, made: Tensor, counts: Tensor, margin: float, ranks: Ranks = ALONE
+) -> Tensor:
+    """Return sum_i mean_b (max_g (Q_i(s, g) + m 1(g != g_E)) - Q_i(s, g_E)) over the demonstrated steps.
+
+    It is the large-margin loss of DQfD (Hester 2018): a choice that was not demonstrated is worth at least m less.
+
+    Args:
+        values: Q of all critics and choices, shape (E, B, choices).
+        made: g_E, the choice that was made, shape (B,).
+        counts: 1 where it is to be imitated, else 0, shape (B,).
+        margin: m, in units of the return.
+        ranks: The processes of whose rows it is the mean.
+    """
+    others = torch.ones_like(values).scatter(-1, made.expand(len(values), -1).unsqueeze(-1), 0.0)
+    above = (values + margin * others).amax(-1) - values_of(values, made)
+    return _mean_over(above.sum(0), counts, ranks)
+
+
 def critic_figures(
     values: Tensor, target: Tensor, free: Tensor, return_range: tuple[float, float] | None
 ) -> dict[str, Tensor]:
@@ -122,8 +148,7 @@ def goal_loss(seen: Tensor, way: Tensor, ranks: Ranks = ALONE) -> Tensor:
         ranks: The processes of whose rows it is the mean.
     """
     known = way.isfinite()
-    (count,) = ranks.average([known.sum().float()])
-    return torch.where(known, seen - way, 0.0).square().sum() / count.clamp_min(1 / ranks.size)
+    return _mean_over(torch.where(known, seen - way, 0.0).square(), known.float(), ranks)
 
 
 def actor_loss(values: Tensor, log_prob: Tensor, temperature: Tensor) -> Tensor:
@@ -135,6 +160,18 @@ def actor_loss(values: Tensor, log_prob: Tensor, temperature: Tensor) -> Tensor:
         temperature: alpha, a scalar.
     """
     return (temperature * log_prob).mean() - values.mean()
+
+
+def imitation_loss(actions: Tensor, demonstrated: Tensor, counts: Tensor, ranks: Ranks = ALONE) -> Tensor:
+    """Return the mean of (a - a_E)^2 over the elements of the demonstrated actions.
+
+    Args:
+        actions: a, what the policy would do without noise, shape (B, n).
+        demonstrated: a_E, what was done, shape (B, n).
+        counts: 1 where that is to be imitated, else 0, shape (B,).
+        ranks: The processes of whose rows it is the mean.
+    """
+    return _mean_over((actions - demonstrated).square().mean(-1), counts, ranks)
 
 
 def correction_penalty(correction: Tensor, weight: float | Tensor) -> Tensor:
@@ -154,6 +191,12 @@ def correction_penalty(correction: Tensor, weight: float | Tensor) -> Tensor:
 def temperature_loss(log_temperature: Tensor, entropy: Tensor, target_entropy: float | Tensor) -> Tensor:
     """Return alpha (H - H_target); its descent raises alpha while the entropy is too small (Haarnoja 2018, eq. 18)."""
     return log_temperature.exp() * (entropy - target_entropy)
+
+
+def _mean_over(values: Tensor, counts: Tensor, ranks: Ranks) -> Tensor:
+    """Return the mean of those values that count, over the rows of all processes; 0 where none does."""
+    (count,) = ranks.average([counts.sum()])
+    return (values * counts).sum() / count.clamp_min(1 / ranks.size)
 
 
 def _weighted(rows: Tensor, weight: Tensor | None) -> Tensor:

@@ -81,6 +81,10 @@ class SAC(ActorCritic, Algorithm):
         if policy.corrects:
             span = 1.0 if return_range is None else return_range[1] - return_range[0]
             self._penalty = self.scheduled.follow("penalty", penalty, span)
+        self._imitation: float | Tensor | None = None  # weight of imitation
+        if config.imitation != 0.0:
+            self._imitation = self.scheduled.follow("imitation", config.imitation)
+        self._margin = losses.choice_margin(return_range)
         self._temperature: float | Tensor | None = None  # where it is set and not tuned
         if config.temperature is not None:
             self._temperature = self.scheduled.follow("temperature", config.temperature)
@@ -116,7 +120,8 @@ class SAC(ActorCritic, Algorithm):
         check_batch(batch, self.policy)
         self._pretraining = None  # its state value is of no use once learning goes on online
         logs = self.update_critics(batch)
-        return logs | self.update_actor(batch.observation[-1], batch.images[-1] if batch.images is not None else None)
+        last = batch.minibatch(-1)
+        return logs | self.update_actor(last.observation, last.images, last if self._imitation is not None else None)
 
     def pretrain(self, batch: Batch) -> dict[str, Tensor]:
         """Make one update on each minibatch; see `IQLTrainer.update`.
@@ -158,9 +163,14 @@ class SAC(ActorCritic, Algorithm):
                 logs.setdefault(name, []).append(value)
         return {name: losses.mean_of(column) for name, column in logs.items()}
 
-    def update_actor(self, state: Tensor, images: Tensor | None = None) -> dict[str, Tensor]:
-        """Make one update of actor and temperature on states (B, state) and images (B, *view_shape)."""
-        return self._run_actor_step(state, images, self.policy.draw_noise(state))
+    def update_actor(
+        self, state: Tensor, images: Tensor | None = None, shown: Batch | None = None
+    ) -> dict[str, Tensor]:
+        """Make one update of actor and temperature on states (B, state) and images (B, *view_shape).
+
+        `shown` is their minibatch, whose demonstrated actions are imitated; None: none are.
+        """
+        return self._run_actor_step(state, images, self.policy.draw_noise(state), shown)
 
     @torch.no_grad()
     def _look_ahead(self, state: Tensor, images: Tensor | None, noise: Tensor) -> tuple[Tensor, Tensor]:
@@ -179,7 +189,9 @@ class SAC(ActorCritic, Algorithm):
         self.track()
         return figures | {"critic_gradient": gradient}
 
-    def _actor_step(self, state: Tensor, images: Tensor | None, noise: Tensor) -> dict[str, Tensor]:
+    def _actor_step(
+        self, state: Tensor, images: Tensor | None, noise: Tensor, shown: Batch | None = None
+    ) -> dict[str, Tensor]:
         """Make one step of actor and temperature."""
         with torch.no_grad():
             latent = self.policy.head(state, images)
@@ -187,7 +199,7 @@ class SAC(ActorCritic, Algorithm):
             with torch.no_grad():
                 self.log_temperature.copy_(torch.as_tensor(self._temperature).log())
         temperature = self.log_temperature.detach().exp()
-        loss, entropy = self._actor_objective(latent, self.policy.proposal(state, images), noise, temperature)
+        loss, entropy = self._actor_objective(latent, self.policy.proposal(state, images), noise, temperature, shown)
         gradient = self._optimizers["actor"].minimize(loss)
 
         if self._temperature is None:  # J_alpha = alpha (H - H_target)
@@ -226,6 +238,10 @@ class SAC(ActorCritic, Algorithm):
         choice = choice_values(self.policy, self.gripper_target, (latent, next_latent), batch, self._clamp)
         weight = weight if choice.held is None else choice.held
         gripper_loss = losses.critic_loss(choice.values, choice.target, weight)
+        if self._imitation is not None and (counts := batch.demonstrated) is not None:
+            # L += w sum_i mean_b (max_g (Q_i(s, g) + m 1(g != g_E)) - Q_i(s, g_E)) over what was demonstrated
+            rows = choice.all_values, choice.made, counts, self._margin
+            gripper_loss = gripper_loss + self._imitation * losses.demonstrated_choice_loss(*rows, self.policy.ranks)
         return loss + gripper_loss + choice.base_loss, figures | {"gripper_loss": gripper_loss.detach()}
 
     def _simulated(self, batch: Batch, outputs: Tensor) -> tuple[Tensor | None, Tensor | None, Mapping[str, Tensor]]:
@@ -237,7 +253,7 @@ class SAC(ActorCritic, Algorithm):
         return self._gap.weights(ratio, batch.simulated), held, figures
 
     def _actor_objective(
-        self, latent: Tensor, proposal: Tensor | None, noise: Tensor, temperature: Tensor
+        self, latent: Tensor, proposal: Tensor | None, noise: Tensor, temperature: Tensor, shown: Batch | None = None
     ) -> tuple[Tensor, Tensor]:
         """Return the loss of the actor and the entropy of the policy: of its correction, where there is a base."""
         # J = mean_b (alpha log pi(a|s) - mean_i Q_i(s, a)), a = tanh(mu(s) + sigma(s) eps), with a base + w mean a^2
@@ -250,6 +266,10 @@ class SAC(ActorCritic, Algorithm):
             # where the range of returns is not known, what is expected tells their size (Fujimoto and Gu 2021, eq. 5)
             size = values.detach().abs().mean() if self.return_range is None else 1.0
             loss = loss + losses.correction_penalty(output, self._penalty * size)
+        if self._imitation is not None and shown is not None and shown.demonstrated is not None:
+            # J += w mean_b |a(s) - a_E|^2 over what was demonstrated
+            meant, done = self.policy.executed(mean.tanh(), proposal), shown.action[:, : self.policy.continuous_size]
+            loss = loss + self._imitation * losses.imitation_loss(meant, done, shown.demonstrated, self.policy.ranks)
         return loss, -log_prob.detach().mean()
 
     def state_dict(self) -> dict[str, Any]:

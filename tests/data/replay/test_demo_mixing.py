@@ -97,6 +97,16 @@ def test_the_same_generator_gives_the_same_batches():
     assert all(x.tobytes() == y.tobytes() for x, y in zip(a[:5], b[:5], strict=True))
 
 
+def test_rows_of_the_demonstration_side_are_marked_but_for_demonstrations_that_failed():
+    side = buffer(episode(0, 10, sources=[S] * 10), episode(1, 10, sources=[S] * 10, end="truncated"))
+    sample = mixer(side, online()).sample(50, np.random.default_rng(0))
+    steps = sample.observation[:, :32, 0]
+    assert np.array_equal(sample.demonstrated[:, :32], (steps < 1000) | (steps >= 5000))
+    assert not sample.demonstrated[:, 32:].any()
+    nobody_knows = buffer(episode(1, 10, sources=[S] * 10, end="truncated"))
+    assert mixer(nobody_knows, online()).sample(5, np.random.default_rng(0)).demonstrated[:, :32].all()
+
+
 def test_buffers_of_different_sizes_are_refused():
     with pytest.raises(DataError, match=r"sizes \(3, 2\), online experience \(4, 2\)"):
         mixer(demos(), ReplayBuffer(10, 4, ACTION_SIZE))

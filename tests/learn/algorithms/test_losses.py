@@ -1,5 +1,6 @@
 import math
 
+import pytest
 import torch
 
 from robot_rl.env.choice import entry_of_choice
@@ -93,3 +94,19 @@ def test_other_choices_than_the_bases_are_worth_no_more_where_only_the_bases_was
     torch.testing.assert_close(loss, torch.tensor(0.3**2 / 3))
     loss.backward()
     assert (values.grad[0].sign() == torch.tensor([[-1, 1, 0], [0, 0, 0], [0, 0, 0]])).all()
+
+
+def test_a_choice_that_was_not_demonstrated_is_worth_less_by_a_margin():
+    values = torch.tensor([[[0.2, 0.5, 0.1], [0.4, 0.1, 0.0], [0.0, 0.9, 0.0]]], requires_grad=True)
+    made, counts = torch.tensor([0, 0, 0]), torch.tensor([1.0, 1.0, 0.0])
+    loss = losses.demonstrated_choice_loss(values, made, counts, margin=0.1)
+    torch.testing.assert_close(loss, torch.tensor((0.6 - 0.2 + 0.0) / 2))
+    loss.backward()
+    assert (values.grad[0].sign() == torch.tensor([[-1, 1, 0], [0, 0, 0], [0, 0, 0]])).all()
+    assert losses.choice_margin((-2.0, 3.0)) == pytest.approx(0.5)
+
+
+def test_imitation_is_a_mean_over_what_was_demonstrated():
+    actions, done = torch.tensor([[1.0, 0.0], [0.0, 0.0], [0.0, 0.0]]), torch.ones(3, 2)
+    torch.testing.assert_close(losses.imitation_loss(actions, done, torch.tensor([1.0, 1.0, 0.0])), torch.tensor(0.75))
+    assert losses.imitation_loss(actions, done, torch.zeros(3)) == 0.0

@@ -307,3 +307,24 @@ def test_it_learns_to_reach_a_point_from_random_data(critic_loss):
     choice = sac.policy.act(torch.nn.functional.pad(near, (0, OBS - 1)), deterministic=True)[:, -1]
     assert choice.tolist() == [-1.0, -1.0, 1.0, 1.0]
     assert 0 < logs["q_mean"] < 1
+
+
+def test_what_was_demonstrated_is_imitated_and_nothing_else():
+    shown = batch(n=1, b=16)._replace(reward=torch.zeros(1, 16), demonstrated=torch.arange(16).lt(8).float()[None])
+    sac = make(imitation=20.0, learning_rate=3e-3)
+    for _ in range(250):
+        sac.update(shown)
+    state, action = shown.observation[0], shown.action[0]
+    error = (sac.policy.act(state, deterministic=True) - action).abs()
+    assert error[:8].mean() < 0.1 < error[8:].mean()
+    assert torch.equal(sac.policy.act(state, deterministic=True)[:8, -1], action[:8, -1]), "the gripper's choices too"
+
+
+def test_a_schedule_of_imitation_ends_it():
+    shown = batch()._replace(demonstrated=torch.ones(3, 8))
+    with_imitation, without = make(imitation={0: 1.0, 100: 0.0}), make()
+    assert with_imitation.advance(50)["imitation"] == 0.5
+    with_imitation.advance(100)
+    with_imitation.update(shown)
+    without.update(shown)
+    assert same(with_imitation.state_dict()["modules"], without.state_dict()["modules"])
