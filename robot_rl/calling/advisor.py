@@ -82,6 +82,14 @@ class Advisor:
             self._over()
 
 
+def no_script(task: str) -> ConfigError:
+    """Return the error of a training in which only a script may take over, and there is none."""
+    return ConfigError(
+        f"intervention.call.only is for the scripted operator of a simulation in this process, and {task} has none "
+        "here; leave it out: a person decides whether to come"
+    )
+
+
 def make_advisor(
     config: CallConfig,
     env: Environment,
@@ -111,10 +119,7 @@ def make_advisor(
         return None
     script = env if isinstance(env, SupportsCalls) and env.can_be_called else None
     if config.only and script is None:
-        raise ConfigError(
-            f"intervention.call.only is for the scripted operator of a simulation in this process, and "
-            f"{env.environment_spec.name} has none here; leave it out: a person decides whether to come"
-        )
+        raise no_script(env.environment_spec.name)
     people = Caller(command, config.per_hour, log) if show or command else None
 
     def call(reason: str) -> None:

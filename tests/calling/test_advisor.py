@@ -107,6 +107,10 @@ def test_a_person_is_called_by_their_own_script_as_often_as_the_budget_allows(tm
         (["--call", "true"], "--call needs a rule that predicts failure"),
         (ONLY, "intervention.call.only needs intervention.call.rule"),
         ([*SOON, "--call", "nowhere --now"], "there is no command 'nowhere'"),
+        (
+            ["--set", "algorithm.name=bc", "--set", "intervention.call.rule=value"],
+            "intervention.call.rule=value with algorithm.name=bc: it asks the critics, and bc has none",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line_and_leaves_no_run(tmp_path, capsys, flags, says):
@@ -128,3 +132,22 @@ def test_where_no_script_comes_it_cannot_be_the_only_way(tmp_path, capsys):
     task = ["train", "gym:Pendulum-v1", *SMALL, "--set", "demonstrations=0"]
     assert main([*task, *SOON, *ONLY, "--out", str(tmp_path / "run")]) == 1
     assert "intervention.call.only is for the scripted operator of a simulation" in capsys.readouterr().err
+
+
+def test_a_fork_to_where_no_script_comes_leaves_no_directory(tmp_path, capsys):
+    run, fork = str(tmp_path / "run"), tmp_path / "fork"
+    small = [
+        "--steps",
+        "6",
+        "--episodes",
+        "1",
+        "--set",
+        "environment.max_steps=3",
+        "--set",
+        "evaluation.video_episodes=0",
+    ]
+    assert main(["train", "gym:Pendulum-v1", *small, "--out", run]) == 0
+    for person in ([], ["--console"]):
+        assert main(["train", "--fork", run, *SOON, *ONLY, *person, "--out", str(fork)]) == 1
+        assert "intervention.call.only is for the scripted operator of a simulation" in capsys.readouterr().err
+    assert not fork.exists()
